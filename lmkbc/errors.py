@@ -1,0 +1,28 @@
+"""Errors that a person reads: one sentence saying what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class LmkbcError(Exception):
+    """The run failed through no fault of the input (exit status 1)."""
+
+    exit_code = 1
+
+
+class InputError(LmkbcError):
+    """What the user gave is wrong (exit status 2)."""
+
+    exit_code = 2
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The tail of an "unknown name" message: the nearest known name, else all of them."""
+    names = sorted(known)
+    folded = {known_name.casefold(): known_name for known_name in names}
+    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+    if close:
+        return f"did you mean {folded[close[0]]!r}?"
+    return f"known are: {', '.join(names) or 'none'}"

@@ -1,0 +1,274 @@
+"""The values that flow through the engine: frozen, slotted, picklable; no behaviour beyond self-checks."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal, Protocol
+
+from lmkbc.score import Metric
+
+Kind = Literal["entity", "string", "number"]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One question of a benchmark: all objects of (subject, relation); `relation` as the edition spells it."""
+
+    subject: str
+    relation: str
+    subject_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GoldObject:
+    """One true object: its accepted names, the first one preferred, and its QID (or literal) where known."""
+
+    names: tuple[str, ...]
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A query with its objects: what train and val splits hold. No objects means a true empty answer."""
+
+    query: Query
+    objects: tuple[GoldObject, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A proposed object. Empty `text` is the proposal to answer nothing; `source` names who proposed it."""
+
+    text: str
+    score: float = 1.0
+    source: str = ""
+    id: str | None = None
+
+
+class State(StrEnum):
+    """What became of one draw from a model. Only the first two are answers; the rest never count as empty."""
+
+    ANSWERED = "answered"
+    ABSTAINED = "abstained"
+    UNPARSED = "unparsed"
+    TRUNCATED = "truncated"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateSet:
+    """All candidates of one query, best first once pooled, and the state of each draw that made them."""
+
+    query: Query
+    candidates: tuple[Candidate, ...] = ()
+    draws: tuple[State, ...] = (State.ANSWERED,)
+
+    @property
+    def failed(self) -> bool:
+        """True when no draw gave an answer, so that the query must be asked again, not answered with nothing."""
+        return not any(state in (State.ANSWERED, State.ABSTAINED) for state in self.draws)
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What is kept for one query. `failed` marks a query that no model answered; it is not an empty answer."""
+
+    query: Query
+    objects: tuple[Candidate, ...] = ()
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EntityType:
+    """What kind of thing a subject or object is: an English noun and its Wikidata class."""
+
+    noun: str
+    qid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What one object of a relation looks like, as data: parsing and cleaning read it.
+
+    separators: delimiters that part objects when the answer is no list literal.
+    conjunction: whether "X and Y" names two objects.
+    closed: canonical name -> variants; when given, anything else is dropped.
+    variants: spelling -> canonical name, for open-ended relations.
+    stop: words that are never an object (compared without case).
+    minimum, maximum: bounds of a number, in the relation's unit; integer: only whole numbers.
+    may_be_subject: whether the subject can be its own object.
+    link_suffixes: words that a linker may append when the plain name links to nothing of the right type.
+    """
+
+    separators: tuple[str, ...] = (",", ";", "\n")
+    conjunction: bool = True
+    closed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    variants: Mapping[str, str] = field(default_factory=dict)
+    stop: frozenset[str] = frozenset()
+    minimum: float | None = None
+    maximum: float | None = None
+    integer: bool = False
+    may_be_subject: bool = False
+    link_suffixes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation:
+    """One relation, whatever an edition calls it: what to ask and what an answer looks like.
+
+    names: the spellings of the editions. cardinality: edition name -> (fewest, most) objects in its train split.
+    clozes use {subject} and {mask} once each, question uses {subject}, statement uses {subject} and {object};
+    triple is the verb phrase between subject and object. symmetric: (s, r, o) implies (o, r, s).
+    """
+
+    name: str
+    names: tuple[str, ...]
+    property: str
+    subject_type: EntityType
+    object_type: EntityType
+    kind: Kind
+    may_be_empty: bool
+    definition: str
+    clozes: tuple[str, ...]
+    question: str
+    triple: str
+    statement: str
+    unit: str | None = None
+    symmetric: bool = False
+    cardinality: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    shape: Shape = field(default_factory=Shape)
+
+    def __post_init__(self) -> None:
+        """Refuse a field that makes no sense: ValueError naming the field."""
+        for text in ("name", "property", "definition", "triple"):
+            if not getattr(self, text).strip():
+                raise ValueError(f"{text} is empty")
+        if not self.names:
+            raise ValueError("names is empty: give at least one edition's spelling")
+        if self.kind not in ("entity", "string", "number"):
+            raise ValueError(f"kind is {self.kind!r}: use 'entity', 'string' or 'number'")
+        if self.unit is not None and self.kind != "number":
+            raise ValueError(f"unit is {self.unit!r} but kind is {self.kind!r}: only numbers have units")
+        if not self.clozes:
+            raise ValueError("clozes is empty: give at least one template with {subject} and {mask}")
+        for cloze in self.clozes:
+            _require("clozes", cloze, {"subject", "mask"})
+        _require("question", self.question, {"subject"})
+        _require("statement", self.statement, {"subject", "object"})
+        for edition, (fewest, most) in self.cardinality.items():
+            if not 0 <= fewest <= most:
+                raise ValueError(f"cardinality of {edition} is ({fewest}, {most}): fewest must not exceed most")
+
+    def nullable(self, edition: str) -> bool:
+        """Whether a subject may have no object in an edition: as its train split shows, else as declared."""
+        return self.cardinality[edition][0] == 0 if edition in self.cardinality else self.may_be_empty
+
+
+def _require(name: str, template: str, slots: set[str]) -> None:
+    found = [slot for _, slot, _, _ in string.Formatter().parse(template) if slot is not None]
+    if sorted(found) != sorted(slots):
+        wanted = " and ".join(f"{{{slot}}}" for slot in sorted(slots))
+        raise ValueError(f"{name} holds {template!r}: it needs {wanted}, each exactly once")
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """Where a split is published and the SHA-256 of its bytes."""
+
+    url: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A published result: who, on what split, and macro P, R, F1 in [0, 1] (None where not printed)."""
+
+    system: str
+    split: str
+    f1: float
+    p: float | None = None
+    r: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edition:
+    """One benchmark edition: columns, splits, official metric and leaderboard.
+
+    folder: directory of the splits, below the data directory. column: the scored column.
+    target: "id" (QIDs, so predictions are linked) or "string". empty: how the gold writes "no object".
+    held_out: the labelled split that tuning may use.
+    """
+
+    name: str
+    folder: str
+    relations: tuple[str, ...]
+    splits: Mapping[str, Download | None]
+    column: Literal["ObjectEntities", "ObjectEntitiesID"]
+    target: Literal["id", "string"]
+    metric: Metric
+    held_out: str = "val"
+    licence: str = ""
+    published: tuple[Published, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a field that makes no sense: ValueError naming the field."""
+        if not self.relations:
+            raise ValueError("relations is empty: name the relations that the edition asks for")
+        if len(set(self.relations)) != len(self.relations):
+            raise ValueError("relations names a relation twice")
+        for split in ("train", "test", self.held_out):
+            if split not in self.splits:
+                raise ValueError(f"splits lacks {split!r}")
+        if self.target not in ("id", "string"):
+            raise ValueError(f"target is {self.target!r}: use 'id' or 'string'")
+        if (self.target == "id") != (self.column == "ObjectEntitiesID"):
+            raise ValueError(f"target is {self.target!r} but column is {self.column!r}: QIDs stand in ObjectEntitiesID")
+
+    def value(self, candidate: Candidate) -> str:
+        """What a submission writes for a candidate: its QID (or literal), or its text."""
+        return (candidate.id or "") if self.target == "id" else candidate.text
+
+    def accepted(self, gold: GoldObject) -> tuple[str, ...]:
+        """The spellings that the scorer accepts for a gold object."""
+        return (gold.id or "",) if self.target == "id" else gold.names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """A recipe: which component does each step, with its settings; plus citation and published scores."""
+
+    name: str
+    description: str
+    generate: Mapping[str, Any]
+    select: Mapping[str, Any]
+    link: Mapping[str, Any] = field(default_factory=dict)
+    pool: Mapping[str, Any] = field(default_factory=dict)
+    citation: str = ""
+    published: Mapping[str, float] = field(default_factory=dict)
+
+
+class Generator(Protocol):
+    """Proposes candidates. Batch first: the order of results is free, each query comes back exactly once."""
+
+    def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+        """Yield one candidate set per query."""
+        ...
+
+
+class Selector(Protocol):
+    """Decides what to keep of one query's candidates, and when to say nothing."""
+
+    def select(self, candidates: CandidateSet) -> Prediction:
+        """Return the kept objects."""
+        ...
+
+
+class Linker(Protocol):
+    """Maps candidate texts to QIDs, given the relation and the subject."""
+
+    def link(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
+        """Yield each set, in order, with `id` filled where a link was found."""
+        ...
