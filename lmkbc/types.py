@@ -40,11 +40,11 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A proposed object. Empty `text` is the proposal to answer nothing; `source` names who proposed it."""
+    """A proposed object. Empty `text` is the proposal to answer nothing; `sources` name the voices behind it."""
 
     text: str
     score: float = 1.0
-    source: str = ""
+    sources: tuple[str, ...] = ()
     id: str | None = None
 
 
