@@ -11,7 +11,7 @@ import math
 import string
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -266,10 +266,9 @@ class MatchingScorer:
             gold = [[name] for name in gold]
         answers: dict[str, str] = {}
         for value in predicted:
-            if isinstance(value, list):
-                value = value[0] if value else None
-            if isinstance(value, str):
-                answers.setdefault(folded_key(value), value)
+            text = value[0] if isinstance(value, list) and value else value
+            if isinstance(text, str):
+                answers.setdefault(folded_key(text), text)
         if relation in self.numeric:
             hits = self._numeric_hits(answers.values(), [number(names[0]) if names else None for names in gold])
         else:
@@ -333,7 +332,9 @@ class Metric:
 
     def evaluate(self, predicted: Mapping[Pair, Any], gold: Mapping[Pair, Any], rows: bool = False) -> Table:
         """Score all gold pairs. KeyError names a pair that is missing where the edition refuses that."""
-        score, totals, kept = self.scorer.score, {}, []
+        score = self.scorer.score
+        totals: dict[str, _Total] = {}
+        kept: list[tuple[Pair, RowScore]] = []
         for pair, objects in gold.items():
             relation = pair[1]
             answer = predicted[pair] if self.missing == "refuse" else predicted.get(pair, ())
@@ -355,8 +356,8 @@ class Metric:
         pooled = everything.summary()
         if self.average == "row" or not relations:
             return pooled
-        means = [math.fsum(getattr(s, name) for s in relations.values()) / len(relations) for name in ("p", "r", "f1")]
-        return Summary(*means, *(getattr(pooled, name) for name in Summary.__slots__[3:]))
+        means = {n: math.fsum(getattr(s, n) for s in relations.values()) / len(relations) for n in ("p", "r", "f1")}
+        return replace(pooled, **means)
 
 
 class _Total:

@@ -181,6 +181,12 @@ class Download:
     url: str
     sha256: str
 
+    @staticmethod
+    def github(repository: str, **sha256: str) -> dict[str, Download]:
+        """Splits that lie as data/<split>.jsonl on the main branch of a GitHub repository, with their digests."""
+        base = f"https://raw.githubusercontent.com/{repository}/main/data"
+        return {split: Download(f"{base}/{split}.jsonl", digest) for split, digest in sha256.items()}
+
 
 @dataclass(frozen=True, slots=True)
 class Published:
@@ -199,17 +205,19 @@ class Edition:
 
     folder: directory of the splits, below the data directory. column: the scored column.
     target: "id" (QIDs, so predictions are linked) or "string". empty: how the gold writes "no object".
-    held_out: the labelled split that tuning may use.
+    held_out: the labelled split that tuning may use. repeats: (subject, relation) pairs that the published splits
+    hold twice; any other repeated query is refused.
     """
 
     name: str
     folder: str
     relations: tuple[str, ...]
-    splits: Mapping[str, Download | None]
+    splits: Mapping[str, Download] | Mapping[str, None]
     column: Literal["ObjectEntities", "ObjectEntitiesID"]
     target: Literal["id", "string"]
     metric: Metric
     held_out: str = "val"
+    repeats: frozenset[tuple[str, str]] = frozenset()
     licence: str = ""
     published: tuple[Published, ...] = ()
 

@@ -1,0 +1,37 @@
+"""LM-KBC 2022: twelve relations, objects as strings, each gold object with a list of accepted aliases.
+
+Score: any alias finds its object, so one string may find several; mean F1 per relation, then over relations.
+"""
+
+from lmkbc import AliasScorer, Download, Edition, Metric, Published
+
+RELATIONS = """
+    ChemicalCompoundElement CompanyParentOrganization CountryBordersWithCountry CountryOfficialLanguage
+    PersonCauseOfDeath PersonEmployer PersonInstrument PersonLanguage PersonPlaceOfDeath PersonProfession
+    RiverBasinsCountry StateSharesBorderState
+""".split()
+SPLITS = Download.github(
+    "lm-kbc/dataset2022",
+    train="98de64087e2f1d3710a6062d85cc12a5d77ce925b6386a8b3b5b0c56dd7d1c7c",
+    dev="74de05ca5001a49c499cc0ef5352faf40b3e15686df434eeb5b596ed756390d9",
+    test="2ca651e8b6937517345b4023965ada8d45d6e9df51d63ab49ab3f162830d6d3e",
+)
+
+EDITION = Edition(
+    name="2022",
+    folder="lmkbc2022",
+    relations=tuple(RELATIONS),
+    splits=SPLITS,
+    column="ObjectEntities",
+    target="string",
+    metric=Metric(AliasScorer(), average="relation"),
+    held_out="dev",
+    published=(
+        Published("BL-1 (organisers)", "test", 0.311, 0.96, 0.319),
+        Published("Li T. et al.", "test", 0.55, 0.765, 0.566),
+        Published("ProP", "test", 0.676, 0.798, 0.69),
+        Published("Ning and Celebi", "test", 0.494, 0.638, 0.51),
+        Published("Fang et al.", "test", 0.493, 0.734, 0.533),
+        Published("Dalal et al.", "test", 0.337, 0.631, 0.438),
+    ),
+)

@@ -1,0 +1,39 @@
+"""LM-KBC 2023: 21 relations, objects as Wikidata QIDs, counts as literals; an empty gold is written [""].
+
+Score: exact ids, repeated ones counted each time as officially (the writer writes none); a missing query is an error.
+"""
+
+from lmkbc import Download, Edition, IdScorer, Metric, Published
+
+RELATIONS = """
+    BandHasMember CityLocatedAtRiver CompanyHasParentOrganisation CompoundHasParts CountryBordersCountry
+    CountryHasOfficialLanguage CountryHasStates FootballerPlaysPosition PersonCauseOfDeath PersonHasAutobiography
+    PersonHasEmployer PersonHasNoblePrize PersonHasNumberOfChildren PersonHasPlaceOfDeath PersonHasProfession
+    PersonHasSpouse PersonPlaysInstrument PersonSpeaksLanguage RiverBasinsCountry SeriesHasNumberOfEpisodes
+    StateBordersState
+""".split()
+SPLITS = Download.github(
+    "lm-kbc/dataset2023",
+    train="f97db4d1c17c1c74b33aaecb679182cb22479c669d69e0e3f02ff857bb85771b",
+    val="b64f5f2c0538effe5e2d73f60302a023e9ba6135deed65f5aa2a5243c90039fa",
+    test="3148e35cd3fe64c3c354b6142bcce92c17aeb77915270aa3c7283dc62f8ce3a6",
+)
+EDITION = Edition(
+    name="2023",
+    folder="lmkbc2023",
+    relations=tuple(RELATIONS),
+    splits=SPLITS,
+    column="ObjectEntitiesID",
+    target="id",
+    metric=Metric(IdScorer(distinct=False), average="relation", missing="refuse"),
+    repeats=frozenset({("Daihatsu", "CompanyHasParentOrganisation"), ("Víctor Gómez Bergés", "PersonHasPlaceOfDeath")}),
+    published=(
+        Published("Yang et al.", "test", 0.323, 0.395, 0.393),
+        Published("GESIS", "test", 0.14, 0.133, 0.232),
+        Published("LLMKE", "test", 0.701, 0.715, 0.726),
+        Published("Li X. et al.", "test", 0.674, 0.713, 0.689),
+        Published("Biester et al.", "test", 0.625, 0.664, 0.658),
+        Published("LLM2KB", "test", 0.619, 0.732, 0.599),
+        Published("Minimal Probe (GPT-4)", "test", 0.609, 0.646, 0.626),
+    ),
+)

@@ -1,0 +1,168 @@
+"""Plug-ins: finds and loads relations, editions, systems and thresholds, by path and by name.
+
+A workspace is a directory with `relations/`, `eval/` and `thresholds/`: the one given, else the checkout's, else
+the copy bundled in the wheel. Modules are loaded on first use; a wrong one is reported with its file.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import tomllib
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from lmkbc import data
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.types import Edition, Example, Query, Relation, System
+
+PACKAGE = Path(__file__).resolve().parent
+SYSTEMS = PACKAGE / "systems"
+Plugin = TypeVar("Plugin", Relation, Edition)
+
+
+class Workspace:
+    """The relations, editions, systems and thresholds that a command works with.
+
+    root: a workspace directory, or None for the checkout's or the bundled one. data: where splits lie (see
+    `data.data_dirs`).
+    """
+
+    def __init__(self, root: Path | None = None, data: Path | None = None) -> None:
+        if root is not None and not root.is_dir():
+            raise InputError(f"{root} is not a directory: a workspace holds relations/, eval/ and thresholds/")
+        self._root = root
+        self._data = data
+
+    def folder(self, name: str) -> Path:
+        """The directory of one kind of content: the given workspace's, else the checkout's, else the bundled."""
+        places = [PACKAGE.parent / name, PACKAGE / f"_{name}"]
+        if self._root is not None:
+            places.insert(0, self._root / name)
+        for place in places:
+            if place.is_dir():
+                return place
+        raise InputError(f"no {name}/ directory in {self._root or PACKAGE.parent}: create one or reinstall lmkbc")
+
+    @cached_property
+    def relations(self) -> dict[str, Relation]:
+        """All relations, by every spelling of every edition."""
+        found: dict[str, Relation] = {}
+        origin: dict[str, Path] = {}
+        for path, relation in _load_all(self.folder("relations"), "RELATION", Relation):
+            for name in {relation.name, *relation.names}:
+                if name in found:
+                    raise InputError(f"{path}: the name {name!r} is already taken by {origin[name]}; rename one")
+                found[name], origin[name] = relation, path
+        return found
+
+    @cached_property
+    def editions(self) -> dict[str, Edition]:
+        """All editions, by name."""
+        found: dict[str, Edition] = {}
+        for path, edition in _load_all(self.folder("eval"), "EDITION", Edition):
+            if edition.name in found:
+                raise InputError(f"{path}: an edition named {edition.name!r} exists already; rename one")
+            for name in edition.relations:
+                if name not in self.relations:
+                    hint = did_you_mean(name, self.relations)
+                    raise InputError(f"{path}: relations names {name!r}, which no module in relations/ has; {hint}")
+            found[edition.name] = edition
+        return found
+
+    def relation(self, name: str) -> Relation:
+        """A relation by its own name or any edition's spelling."""
+        if name not in self.relations:
+            raise InputError(f"unknown relation {name!r}: {did_you_mean(name, self.relations)}")
+        return self.relations[name]
+
+    def edition(self, name: str) -> Edition:
+        """An edition by name."""
+        if name not in self.editions:
+            raise InputError(f"unknown edition {name!r}: {did_you_mean(name, self.editions)}")
+        return self.editions[name]
+
+    def system(self, name: str) -> System:
+        """A system by the name of its recipe, or by the path of a recipe file."""
+        known = {path.stem: path for path in SYSTEMS.glob("*.toml")}
+        path = known.get(name, Path(name))
+        if path.suffix != ".toml" or not path.is_file():
+            raise InputError(f"unknown system {name!r}: {did_you_mean(name, known)}")
+        return _read_recipe(path)
+
+    def system_names(self) -> list[str]:
+        """The bundled recipes."""
+        return sorted(path.stem for path in SYSTEMS.glob("*.toml"))
+
+    def split_path(self, edition: Edition, split: str) -> Path:
+        """The file of a split. "val" and "dev" both name the edition's labelled held-out split."""
+        split = edition.held_out if split in ("val", "dev") else split
+        if split not in edition.splits:
+            raise InputError(f"edition {edition.name} has no split {split!r}: {did_you_mean(split, edition.splits)}")
+        places = [place / edition.folder for place in data.data_dirs(self._data)]
+        if edition.splits[split] is None:  # published nowhere: it travels with the edition's module
+            places.append(self.folder("eval") / edition.folder)
+        for place in places:
+            if (path := place / f"{split}.jsonl").exists():
+                return path
+        raise InputError(
+            f"the {split} split of edition {edition.name} is not in {places[0]}: "
+            f"run 'lmkbc data fetch {edition.name}', or give its directory with --data or LMKBC_DATA"
+        )
+
+    def has_data(self, edition: Edition) -> bool:
+        """Whether the splits of an edition are here."""
+        try:
+            return self.split_path(edition, "train").is_file()
+        except InputError:
+            return False
+
+    def queries(self, edition: Edition, split: str) -> list[Query]:
+        """The queries of a split."""
+        return data.read_queries(self.split_path(edition, split), edition)
+
+    def examples(self, edition: Edition, split: str) -> list[Example]:
+        """The queries and objects of a labelled split."""
+        if split == "test":
+            raise InputError(f"the test split of edition {edition.name} has no gold: use train or {edition.held_out}")
+        return data.read_examples(self.split_path(edition, split), edition)
+
+
+def _load_all(folder: Path, attribute: str, kind: type[Plugin]) -> list[tuple[Path, Plugin]]:
+    paths = sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
+    if not paths:
+        raise InputError(f"{folder} holds no module: it needs at least one .py file that defines {attribute}")
+    return [(path, _load(path, attribute, kind)) for path in paths]
+
+
+def _load(path: Path, attribute: str, kind: type[Plugin]) -> Plugin:
+    spec = importlib.util.spec_from_file_location(f"lmkbc_workspace.{path.parent.name}.{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"{path} cannot be loaded: it is no Python module")
+    module = ModuleType(spec.name)
+    module.__file__ = str(path)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # a plug-in may fail in any way; the person needs the file and the reason
+        raise InputError(f"{path}: {type(error).__name__}: {error}") from error
+    found = getattr(module, attribute, None)
+    if not isinstance(found, kind):
+        problem = "is missing" if found is None else f"is a {type(found).__name__}"
+        raise InputError(f"{path}: {attribute} {problem}; define {attribute} = {kind.__name__}(...)")
+    return found
+
+
+def _read_recipe(path: Path) -> System:
+    try:
+        table: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not valid TOML: {error}") from None
+    known = {field for field in System.__slots__ if field != "name"}
+    for field in table:
+        if field not in known:
+            raise InputError(f"{path}, field {field}: unknown; {did_you_mean(field, known)}")
+    for field in ("description", "generate", "select"):
+        if field not in table:
+            raise InputError(f"{path}: lacks {field}; a recipe needs description, [generate] and [select]")
+    return System(name=path.stem, **table)

@@ -1,0 +1,26 @@
+"""Fixtures that many tests share: the official data, and an environment wiped of everything a user may have set."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The directory of the official splits, or a skip that says how to give it."""
+    path = Path(os.environ.get("LMKBC_DATA", ROOT.parent / "shared" / "data"))
+    if not (path / "lmkbc2023").is_dir():
+        pytest.skip("official data absent: set LMKBC_DATA to the directory that holds lmkbc2022/, lmkbc2023/, ...")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in [name for name in os.environ if name.startswith(("LMKBC_", "OPENAI_", "HF_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
