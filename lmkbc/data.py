@@ -5,9 +5,11 @@ A file is decoded in one pass by msgspec; only when that fails is it read again,
 
 from __future__ import annotations
 
+import gc
 import gzip
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +17,7 @@ import msgspec
 import platformdirs
 
 from lmkbc.errors import InputError, did_you_mean
+from lmkbc.score import Pair
 from lmkbc.types import Edition, Example, GoldObject, Query
 
 Row = TypeVar("Row")
@@ -67,12 +70,25 @@ def read_jsonl(path: Path, row_type: type[Row]) -> list[Row]:
     raw = read_bytes(path)
     decoder = msgspec.json.Decoder(row_type)
     try:
-        rows = decoder.decode_lines(raw)
+        with no_collection():
+            rows = decoder.decode_lines(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise _first_bad_line(path, raw, decoder) from None
     if not rows:
         raise InputError(f"{path} is empty: it needs one JSON object per line")
     return rows
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Hold the cyclic garbage collector off: it would scan millions of acyclic lists over and over as they appear."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def numbered_lines(raw: bytes) -> Iterator[tuple[int, bytes]]:
@@ -153,10 +169,20 @@ def _objects(row: QueryRow) -> Iterable[GoldObject]:
             yield GoldObject(names, identifier)
 
 
-def read_column(path: Path, column: str) -> tuple[dict[tuple[str, str], Any], int]:
-    """(subject, relation) -> raw value of one column, for scoring; and how many rows repeated a pair (last wins)."""
-    fields = [("SubjectEntity", str), ("Relation", str), (column, Any)]
-    row_type = msgspec.defstruct("ScoredRow", fields, gc=False)
-    rows: list[Any] = read_jsonl(path, row_type)
-    values = {(row.SubjectEntity, row.Relation): getattr(row, column) for row in rows}
-    return values, len(rows) - len(values)
+def read_column(path: Path, column: str, item: Any = str | list[str]) -> tuple[dict[Pair, Any], int, bool]:
+    """(subject, relation) -> raw value of one column, for scoring.
+
+    Returns the values (of a repeated pair the last), how many rows repeated a pair, and whether every value is a list
+    of `item`s.
+    """
+    rename = {"objects": column}
+    fields = [("SubjectEntity", str), ("Relation", str)]
+    sound = True
+    try:
+        typed = msgspec.defstruct("Row", [*fields, ("objects", list[item])], rename=rename, gc=False)
+        rows: list[Any] = read_jsonl(path, typed)
+    except InputError:
+        loose = msgspec.defstruct("Row", [*fields, ("objects", Any)], rename=rename, gc=False)
+        rows, sound = read_jsonl(path, loose), False
+    values = {(row.SubjectEntity, row.Relation): row.objects for row in rows}
+    return values, len(rows) - len(values), sound

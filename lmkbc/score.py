@@ -10,17 +10,25 @@ from __future__ import annotations
 import math
 import string
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 Pair = tuple[str, str]
 """(subject, relation): what every official scorer indexes rows by."""
 
 
+Counts = tuple[int, int, int]
+"""Of one query: hits, predicted objects, gold objects. Every edition's P, R and F1 follow from these three."""
+
+
 class RowScore(NamedTuple):
-    """Precision, recall and F1 of one query, and the counts behind them (-1 where the scorer keeps none)."""
+    """Precision, recall and F1 of one query, and the counts behind them."""
 
     p: float
     r: float
@@ -45,29 +53,45 @@ class Scorer(Protocol):
         """Hits of a set of distinct answers, given what each of them finds."""
         ...
 
-    def score(self, predicted: Any, gold: Any, relation: str) -> RowScore:
-        """Score one row's raw column values."""
+    def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
+        """Count hits, predictions and gold of one row's raw column values."""
         ...
 
 
-def f1(p: float, r: float) -> float:
-    """Harmonic mean, 0 where both are 0."""
+def f1(hits: int, predicted: int, gold: int) -> float:
+    """F1 of one query. Nothing predicted has precision 1, nothing to find has recall 1; precision is capped at 1."""
+    p = min(hits / predicted, 1.0) if predicted else 1.0
+    r = hits / gold if gold else 1.0
     return 2 * p * r / (p + r) if p + r else 0.0
+
+
+class Memo(dict[str, str]):
+    """Texts already normalised: a dictionary that fills itself, emptied when it grows past `limit` texts."""
+
+    def __init__(self, normalise: Callable[[str], str], limit: int = 1 << 19) -> None:
+        super().__init__()
+        self._normalise = normalise
+        self._limit = limit
+
+    def __missing__(self, text: str) -> str:
+        if len(self) >= self._limit:
+            self.clear()
+        key = self[text] = self._normalise(text)
+        return key
 
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _APOSTROPHES = "'\u2019\u2018\u02bb\u02bc\u02b9`\u00b4"
 _DROP_APOSTROPHES = str.maketrans("", "", _APOSTROPHES)
 _SYMBOLS = frozenset("+$<=>|~^")
+_NOTHING = frozenset({"", "none", "null"})
 
 
-@lru_cache(maxsize=1 << 18)
 def plain_key(text: str) -> str:
     """2022's normal form: ASCII punctuation deleted, lower case, stripped."""
     return text.translate(_PUNCTUATION).lower().strip()
 
 
-@lru_cache(maxsize=1 << 18)
 def folded_key(text: str) -> str:
     """2026's normal form: apostrophes dropped, NFKD, case-folded, no diacritics, punctuation to single spaces."""
     text = text.strip().translate(_DROP_APOSTROPHES)
@@ -94,10 +118,8 @@ def number(text: Any) -> float | None:
         return None
 
 
-def _row(hits: int, predicted: int, gold: int) -> RowScore:
-    p = hits / predicted if predicted else 1.0
-    r = hits / gold if gold else 1.0
-    return RowScore(p, r, f1(p, r), hits, predicted, gold)
+_PLAIN = Memo(plain_key)
+_FOLDED = Memo(folded_key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,31 +132,27 @@ class AliasScorer:
 
     def key(self, text: str) -> str:
         """Normal form of an answer."""
-        return plain_key(text)
+        return _PLAIN[text]
 
     def matches(self, value: str, gold: Sequence[Sequence[str]], relation: str) -> tuple[int, ...]:
         """Indices of the gold objects that one answer finds."""
-        key = plain_key(value)
-        return tuple(i for i, names in enumerate(gold) if any(plain_key(name) == key for name in names))
+        key = _PLAIN[value]
+        return tuple(i for i, names in enumerate(gold) if key in map(_PLAIN.__getitem__, names))
 
     def count(self, matches: Sequence[tuple[int, ...]]) -> int:
         """Hits of a set of distinct answers."""
         return len({index for found in matches for index in found})
 
-    def score(self, predicted: Any, gold: Any, relation: str) -> RowScore:
+    def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
         """Score one row: predicted is a list of strings, gold a list of alias lists."""
-        keys = {plain_key(value) for value in predicted if value is not None}
-        if not keys or (len(keys) == 1 and next(iter(keys)) in ("", "none", "null")):
-            return RowScore(1.0, 0.0 if gold else 1.0, 0.0 if gold else 1.0, 0, 0, len(gold))
+        keys = set(map(_PLAIN.__getitem__, predicted))
+        if len(keys) <= 1 and keys <= _NOTHING:
+            return 0, 0, len(gold)
         hits = 0
         for names in gold:
-            for name in names:
-                if plain_key(name) in keys:
-                    hits += 1
-                    break
-        p = min(hits / len(keys), 1.0)
-        r = hits / len(gold) if gold else 1.0
-        return RowScore(p, r, f1(p, r), hits, len(keys), len(gold))
+            if not keys.isdisjoint(map(_PLAIN.__getitem__, names)):
+                hits += 1
+        return hits, len(keys), len(gold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,21 +177,19 @@ class IdScorer:
         """Hits of a set of distinct answers."""
         return sum(1 for found in matches if found)
 
-    def score(self, predicted: Any, gold: Any, relation: str) -> RowScore:
-        """Score one row of two lists of ids; a value that is no list scores 0, as it does officially."""
+    def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
+        """Score one row of two lists of ids; in 2023 a value that is no list scores 0, as it does officially."""
         if self.distinct:
             predicted, gold = set(predicted), set(gold)
-            return _row(len(predicted & gold), len(predicted), len(gold))
+            return len(predicted & gold), len(predicted), len(gold)
         try:
             hits = 0
             for value in predicted:
                 if value in gold:
                     hits += 1
-            p = min(hits / len(predicted), 1.0) if predicted else 1.0
-            r = 1.0 if not gold or gold == [""] else hits / len(gold)
-            return RowScore(p, r, f1(p, r), hits, len(predicted), len(gold))
+            return hits, len(predicted), 0 if gold == [""] else len(gold)
         except TypeError:
-            return RowScore(0.0, 0.0, 0.0, 0, 0, 0)
+            return 0, 1, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +219,7 @@ class ValueScorer:
     def _near(self, value: float | None, gold: float | None) -> bool:
         return value is not None and bool(gold) and abs(value - gold) / gold <= self.tolerance  # type: ignore[operator]
 
-    def score(self, predicted: Any, gold: Any, relation: str) -> RowScore:
+    def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
         """Score one row of two lists of strings, each read as a set."""
         predicted, gold = set(predicted), set(gold)
         if relation in self.numeric:
@@ -211,12 +227,7 @@ class ValueScorer:
             hits = sum(1 for v in predicted if any(self._near(number(v), other) for other in numbers))
         else:
             hits = sum(1 for value in predicted if value.strip() in gold)
-        return _row(hits, len(predicted), len(gold))
-
-
-@lru_cache(maxsize=1 << 16)
-def _folded_names(names: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(map(folded_key, names))
+        return hits, len(predicted), len(gold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,15 +243,15 @@ class MatchingScorer:
 
     def key(self, text: str) -> str:
         """Normal form of an answer."""
-        return folded_key(text)
+        return _FOLDED[text]
 
     def matches(self, value: str, gold: Sequence[Sequence[str]], relation: str) -> tuple[int, ...]:
         """Indices of the gold objects that one answer could find."""
         if relation in self.numeric:
             given = number(value)
             return tuple(i for i, names in enumerate(gold) if names and self._near(given, number(names[0])))
-        key = folded_key(value)
-        return tuple(i for i, names in enumerate(gold) if key in _folded_names(tuple(names)))
+        key = _FOLDED[value]
+        return tuple(i for i, names in enumerate(gold) if key in map(_FOLDED.__getitem__, names))
 
     def count(self, matches: Sequence[tuple[int, ...]]) -> int:
         """Hits of a set of distinct answers: the size of a maximum matching (Kuhn's augmenting paths)."""
@@ -260,7 +271,7 @@ class MatchingScorer:
     def _near(self, value: float | None, gold: float | None) -> bool:
         return value is not None and bool(gold) and abs(value - gold) / gold <= self.tolerance  # type: ignore[operator]
 
-    def score(self, predicted: Any, gold: Any, relation: str) -> RowScore:
+    def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
         """Score one row: predicted is a list of strings (or lists), gold a list of alias lists (or strings)."""
         if gold and isinstance(gold[0], str):
             gold = [[name] for name in gold]
@@ -268,22 +279,20 @@ class MatchingScorer:
         for value in predicted:
             text = value[0] if isinstance(value, list) and value else value
             if isinstance(text, str):
-                answers.setdefault(folded_key(text), text)
+                answers.setdefault(_FOLDED[text], text)
         if relation in self.numeric:
             hits = self._numeric_hits(answers.values(), [number(names[0]) if names else None for names in gold])
         else:
-            hits = self._string_hits(answers, [_folded_names(tuple(names)) for names in gold])
-        return _row(hits, len(answers), len(gold))
+            hits = self._string_hits(answers, gold)
+        return hits, len(answers), len(gold)
 
-    def _string_hits(self, answers: Iterable[str], gold: Sequence[frozenset[str]]) -> int:
-        holders: dict[str, list[int]] = {}
-        for index, names in enumerate(gold):
-            for name in names:
-                holders.setdefault(name, []).append(index)
-        found = [tuple(holders[key]) for key in answers if key in holders]
-        if all(len(indices) == 1 for indices in found):
-            return len(set(found))
-        return self.count(found)
+    def _string_hits(self, answers: Mapping[str, str], gold: Sequence[Sequence[str]]) -> int:
+        keys = answers.keys()
+        finders = [keys & set(map(_FOLDED.__getitem__, names)) for names in gold]
+        found = [finder for finder in finders if finder]
+        if sum(map(len, found)) == len(set().union(*found)) == len(found):
+            return len(found)
+        return self.count([tuple(i for i, finder in enumerate(finders) if key in finder) for key in answers])
 
     def _numeric_hits(self, answers: Iterable[str], gold: Sequence[float | None]) -> int:
         free = set(range(len(gold)))
@@ -332,62 +341,59 @@ class Metric:
 
     def evaluate(self, predicted: Mapping[Pair, Any], gold: Mapping[Pair, Any], rows: bool = False) -> Table:
         """Score all gold pairs. KeyError names a pair that is missing where the edition refuses that."""
-        score = self.scorer.score
-        totals: dict[str, _Total] = {}
-        kept: list[tuple[Pair, RowScore]] = []
+        if self.missing == "refuse" and not predicted.keys() >= gold.keys():
+            raise KeyError(next(pair for pair in gold if pair not in predicted))
+        score, answer = self.scorer.score, predicted.get
+        by_relation: dict[str, array[int]] = {relation: array("q") for relation in sorted({pair[1] for pair in gold})}
+        extend = {relation: counts.extend for relation, counts in by_relation.items()}
         for pair, objects in gold.items():
             relation = pair[1]
-            answer = predicted[pair] if self.missing == "refuse" else predicted.get(pair, ())
-            result = score(answer, objects, relation)
-            total = totals.get(relation)
-            if total is None:
-                total = totals[relation] = _Total()
-            total.add(result)
-            if rows:
-                kept.append((pair, result))
-        kept.sort(key=lambda row: (row[0][1], row[0][0]))
-        relations = {relation: totals[relation].summary() for relation in sorted(totals)}
-        return Table(self._overall(relations, totals.values()), relations, kept)
-
-    def _overall(self, relations: Mapping[str, Summary], totals: Iterable[_Total]) -> Summary:
-        everything = _Total()
-        for total in totals:
-            everything.merge(total)
-        pooled = everything.summary()
-        if self.average == "row" or not relations:
-            return pooled
-        means = {n: math.fsum(getattr(s, n) for s in relations.values()) / len(relations) for n in ("p", "r", "f1")}
-        return replace(pooled, **means)
+            extend[relation](score(answer(pair, ()), objects, relation))
+        scored = {relation: _Rows(np.array(counts)) for relation, counts in by_relation.items()}
+        relations = {relation: part.summary() for relation, part in scored.items()}
+        overall = _Rows(
+            np.concatenate([np.array(counts) for counts in by_relation.values()] or [np.empty(0)])
+        ).summary()
+        if self.average == "relation" and relations:
+            p, r, f1_ = (_mean([getattr(s, name) for s in relations.values()]) for name in ("p", "r", "f1"))
+            overall = replace(overall, p=p, r=r, f1=f1_)
+        return Table(overall, relations, _row_scores(gold, scored) if rows else [])
 
 
-class _Total:
-    """Running sums of one relation."""
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
 
-    __slots__ = ("empty", "f1", "gold", "hits", "p", "predicted", "r", "rows")
 
-    def __init__(self) -> None:
-        self.p = self.r = self.f1 = 0.0
-        self.hits = self.predicted = self.gold = self.empty = self.rows = 0
+def _row_scores(gold: Iterable[Pair], scored: Mapping[str, _Rows]) -> list[tuple[Pair, RowScore]]:
+    """Per-row scores in the official order: by relation, then subject."""
+    ordered = {relation: iter(part.rows()) for relation, part in scored.items()}
+    rows = [(pair, next(ordered[pair[1]])) for pair in gold]
+    return sorted(rows, key=lambda row: (row[0][1], row[0][0]))
 
-    def add(self, row: RowScore) -> None:
-        p, r, harmonic, hits, predicted, gold = row
-        self.p += p
-        self.r += r
-        self.f1 += harmonic
-        self.hits += hits
-        self.predicted += predicted
-        self.gold += gold
-        self.empty += not predicted
-        self.rows += 1
 
-    def merge(self, other: _Total) -> None:
-        for name in self.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+class _Rows:
+    """The counts of some rows (hits, predicted, gold, hits, ...) as columns, with their P, R and F1."""
+
+    def __init__(self, counts: npt.NDArray[np.int64]) -> None:
+        table = counts.reshape(-1, 3)
+        self.hits, self.predicted, self.gold = table.T
+        found = self.hits.astype(np.float64)
+        ones = np.ones(len(table))
+        self.p = np.minimum(np.divide(found, self.predicted, out=ones.copy(), where=self.predicted > 0), 1.0)
+        self.r = np.divide(found, self.gold, out=ones, where=self.gold > 0)
+        both = self.p + self.r
+        self.f1 = np.divide(2 * self.p * self.r, both, out=np.zeros(len(table)), where=both > 0)
+
+    def rows(self) -> list[RowScore]:
+        columns = (self.p, self.r, self.f1, self.hits, self.predicted, self.gold)
+        return list(map(RowScore, *(column.tolist() for column in columns)))
 
     def summary(self) -> Summary:
-        n = self.rows or 1
-        micro_p = self.hits / self.predicted if self.predicted else 1.0
-        micro_r = self.hits / self.gold if self.gold else 1.0
-        macro = (self.p / n, self.r / n, self.f1 / n)
-        micro = (micro_p, micro_r, f1(micro_p, micro_r))
-        return Summary(*macro, *micro, self.predicted / n, self.empty, self.rows)
+        n = len(self.hits) or 1
+        hits, predicted, gold = (int(column.sum()) for column in (self.hits, self.predicted, self.gold))
+        micro_p = hits / predicted if predicted else 1.0
+        micro_r = hits / gold if gold else 1.0
+        micro_f1 = 2 * micro_p * micro_r / (micro_p + micro_r) if micro_p + micro_r else 0.0
+        p, r, macro_f1 = (float(column.sum()) / n for column in (self.p, self.r, self.f1))
+        empty = int((self.predicted == 0).sum())
+        return Summary(p, r, macro_f1, micro_p, micro_r, micro_f1, predicted / n, empty, len(self.hits))

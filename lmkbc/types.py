@@ -219,6 +219,7 @@ class Edition:
     held_out: str = "val"
     repeats: frozenset[tuple[str, str]] = frozenset()
     licence: str = ""
+    rank: int = 0
     published: tuple[Published, ...] = ()
 
     def __post_init__(self) -> None:

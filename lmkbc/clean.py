@@ -1,0 +1,161 @@
+"""Cleaning by declaration: what a model wrote, brought into the shape that the relation declares.
+
+One procedure serves whole answers and a masked model's single tokens; all that depends on the relation is data in
+`Relation.shape`. When cleaning removes everything that a model said, the query is still answered, with nothing kept:
+the model did commit itself, and asking again would bring the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from lmkbc.generate.numbers import read_numbers
+from lmkbc.score import folded_key
+from lmkbc.types import Relation, Shape
+
+LONGEST = 300
+"""Characters of an object; anything longer is prose, not a name."""
+
+_MARKS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "„": "“", "*": "*", "_": "_"}
+_LONE = '"“”„«»*`'
+_BRACKETS = {"(": ")", "[": "]", "{": "}"}
+_ABBREVIATIONS = frozenset("inc ltd co corp jr sr bros st mt dr llc plc esq etc no vs cie cia".split())
+_BULLET = re.compile(r"[-–—•·#>]+ ")
+_ARTICLE = re.compile(r"(?:the|an?) (?=\S)")
+_TRAILER = re.compile(r"\s*(?:\(([^()]*)\)|\[([^\[\]]*)\])$")
+_COUNT = re.compile(r"(?:\d{1,4}|an?|the|one|two|three|four|five|six|seven|eight|nine|ten) (?=\S)", re.IGNORECASE)
+_YEAR = re.compile(r"[\s,]*\b(?:in )?(?:1[5-9]|20)\d\d\b[\s,]*")
+_LEGAL_FORMS = frozenset(
+    "the inc incorporated ltd limited co company corp corporation plc llc llp lp ag se gmbh kg sa nv bv ab oy oyj asa as "
+    "spa srl pty kk".split()
+)
+"""What a company's name may carry without naming another company."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """A shape's lists, ready to look names up, whatever their case, accents and punctuation.
+
+    names: key of a name or variant -> canonical name. stop: keys that are never an object.
+    """
+
+    names: dict[str, str]
+    stop: frozenset[str]
+
+    def canonical(self, name: str) -> str | None:
+        """The canonical form of a name, None where the shape lists none."""
+        return self.names.get(folded_key(name))
+
+
+_vocabularies: dict[int, tuple[Shape, Vocabulary]] = {}
+
+
+def vocabulary(shape: Shape) -> Vocabulary:
+    """A shape's vocabulary, built once; the shape is kept with it, so that its identity stays a valid key."""
+    if id(shape) not in _vocabularies:
+        names = {folded_key(variant): name for variant, name in shape.variants.items()}
+        for name, variants in shape.closed.items():
+            names |= {folded_key(variant): name for variant in variants}
+        names |= {folded_key(name): name for name in shape.closed}
+        _vocabularies[id(shape)] = shape, Vocabulary(names, frozenset(map(folded_key, shape.stop)))
+    return _vocabularies[id(shape)][1]
+
+
+def clean(objects: Iterable[str], relation: Relation, subject: str) -> tuple[str, ...]:
+    """The objects in the relation's shape, in order, each once (case aside). Idempotent."""
+    kept: dict[str, str] = {}
+    for text in objects:
+        found = _numbers(text, relation) if relation.kind == "number" else _name(text, relation.shape, subject)
+        for name in found:
+            kept.setdefault(name.casefold(), name)
+    return tuple(kept.values())
+
+
+def trim(text: str) -> str:
+    """A name without what surrounds it: white space, bullets, quotes, emphasis, brackets, trailing punctuation."""
+    text, before = " ".join(text.split()), None
+    while text != before:
+        before = text
+        text = text.strip(" ,;:|")
+        text = _BULLET.sub("", text, count=1) if _BULLET.match(text) else text
+        if len(text) > 1 and _MARKS.get(text[0]) == text[-1]:
+            text = text[1:-1]
+        elif text and text[0] in _LONE and text.count(text[0]) == 1:
+            text = text[1:]
+        elif text and text[-1] in _LONE and text.count(text[-1]) == 1:
+            text = text[:-1]
+        if text and _BRACKETS.get(text[0]) == text[-1] and text.count(text[0]) == 1:
+            text = text[1:-1]
+        if text.endswith((".", "…")) and not _is_abbreviation(text):
+            text = text[:-1]
+    return text
+
+
+def without_trailer(name: str) -> str:
+    """A name without bracketed remarks behind it: "X (born 1960)" is "X"."""
+    while (trailer := _TRAILER.search(name[-LONGEST:])) and trailer.start() > 0:
+        name = name[: len(name) - len(trailer[0])]
+    return name
+
+
+def _is_abbreviation(text: str) -> bool:
+    word = text[:-1].rpartition(" ")[2]
+    return text[-1] == "." and (len(word) == 1 or "." in word.strip(".") or word.lower() in _ABBREVIATIONS)
+
+
+def _name(text: str, shape: Shape, subject: str) -> Iterator[str]:
+    """The object that a text names, if it names one."""
+    name = trim(text)
+    if len(name) > LONGEST or name.startswith("##") or not any(char.isalnum() for char in name):
+        return
+    known = vocabulary(shape)
+    short = _plain(name)
+    canonical = next((found for form in (name, short) if (found := known.canonical(form))), None)
+    if canonical is None and shape.closed:
+        canonical = next((found for form in _loose_forms(name) if (found := known.canonical(form))), None)
+        if canonical is None:
+            return
+    name = canonical or short
+    if folded_key(name) not in known.stop and (shape.may_be_subject or not same_name(name, subject)):
+        yield name
+
+
+def _plain(name: str) -> str:
+    """Without trailing remarks and leading articles (a capital "The" belongs to the name)."""
+    before = None
+    while name != before:
+        before = name
+        name = trim(_ARTICLE.sub("", without_trailer(name), count=1) if _ARTICLE.match(name) else without_trailer(name))
+    return name
+
+
+def _loose_forms(name: str) -> Iterator[str]:
+    """Forms under which a closed list may hold a name: without its count or year, or the remark itself."""
+    short = without_trailer(name)
+    yield _COUNT.sub("", short, count=1)
+    yield _YEAR.sub(" ", short)
+    if trailer := _TRAILER.search(name):
+        yield trailer[1] or trailer[2] or ""
+
+
+def same_name(name: str, other: str) -> bool:
+    """Whether two names are the same but for case, accents, punctuation and a company's legal form."""
+    return folded_key(name) == folded_key(other) or _without_legal_form(name) == _without_legal_form(other)
+
+
+def _without_legal_form(name: str) -> list[str]:
+    words = folded_key(name.replace(".", "").replace("/", "")).split()
+    return [word for word in words if word not in _LEGAL_FORMS] or words
+
+
+def _numbers(text: str, relation: Relation) -> Iterator[str]:
+    shape = relation.shape
+    for digits in read_numbers(text, relation):
+        value = Decimal(digits)
+        low = shape.minimum is None or value >= Decimal(str(shape.minimum))
+        high = shape.maximum is None or value <= Decimal(str(shape.maximum))
+        if low and high and not (shape.integer and value % 1):
+            yield digits

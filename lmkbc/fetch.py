@@ -1,0 +1,83 @@
+"""Fetching the official splits: resumable, checked by SHA-256, renamed into place only when complete."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import tenacity
+
+from lmkbc.errors import LmkbcError
+from lmkbc.types import Download, Edition
+
+Progress = Callable[[str, int, int | None], None]
+"""Called with (split, bytes so far, bytes in all if known)."""
+
+
+def _passing(error: BaseException) -> bool:
+    """Whether a fault may be gone on the next try: the line, a busy or broken server; not a wrong address."""
+    if isinstance(error, httpx.HTTPStatusError):
+        return error.response.status_code == httpx.codes.TOO_MANY_REQUESTS or error.response.is_server_error
+    return isinstance(error, httpx.TransportError)
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def fetch(edition: Edition, root: Path, progress: Progress | None = None) -> list[Path]:
+    """Download every split of an edition into root/<folder>/; files that are right already stay as they are."""
+    paths = []
+    for split, source in edition.splits.items():
+        path = root / edition.folder / f"{split}.jsonl"
+        if source is not None and not (path.is_file() and digest(path) == source.sha256):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _download(split, source, path, progress)
+        paths.append(path)
+    return paths
+
+
+def _download(split: str, source: Download, path: Path, progress: Progress | None) -> None:
+    part = path.with_suffix(".jsonl.part")
+    attempt = tenacity.Retrying(
+        retry=tenacity.retry_if_exception(_passing),
+        stop=tenacity.stop_after_attempt(4) | tenacity.stop_after_delay(60),
+        wait=tenacity.wait_exponential(multiplier=0.2, max=5),
+        reraise=True,
+    )
+    try:
+        attempt(_stream, split, source.url, part, progress)
+    except httpx.HTTPError as error:
+        raise LmkbcError(f"{source.url} cannot be fetched ({error}); run the command again to resume") from error
+    if (found := digest(part)) != source.sha256:
+        part.unlink()
+        raise LmkbcError(
+            f"{source.url} has SHA-256 {found}, not {source.sha256}; it was discarded, nothing was changed"
+        )
+    os.replace(part, path)
+
+
+def _stream(split: str, url: str, part: Path, progress: Progress | None) -> None:
+    have = part.stat().st_size if part.exists() else 0
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+    with httpx.stream("GET", url, headers=headers, follow_redirects=True, timeout=30) as response:
+        if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
+            return  # the whole file is here already; the digest will tell
+        response.raise_for_status()
+        resumed = response.status_code == httpx.codes.PARTIAL_CONTENT
+        have = have if resumed else 0
+        length = response.headers.get("content-length")
+        total = have + int(length) if length else None
+        with part.open("ab" if resumed else "wb") as file:
+            for chunk in response.iter_bytes():
+                file.write(chunk)
+                have += len(chunk)
+                if progress:
+                    progress(split, have, total)
+            file.flush()
+            os.fsync(file.fileno())

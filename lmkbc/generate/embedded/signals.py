@@ -1,0 +1,150 @@
+"""The voices of the embedded default: each scores a relation's closed set of candidates for some queries.
+
+A signal maps train rows and queries of one relation to scores (m, c + 1); column 0 is "no object". Fitting is part of
+the call: a relation has about a hundred rows, so a fit costs milliseconds and nothing needs storing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+Floats = npt.NDArray[np.float64]
+
+PSEUDO = 30.0
+TRUST = 0.6
+TEMPERATURE = 0.07
+NEAREST = 60
+RIDGE = 3.0
+KERNEL_RIDGE = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """n subjects as features: word presence (n, words), character n-gram counts (n, grams), vectors (n, d) or None."""
+
+    words: sparse.csr_array
+    grams: sparse.csr_array
+    vectors: Floats | None
+
+    def __getitem__(self, rows: npt.NDArray[np.int64]) -> Texts:
+        vectors = None if self.vectors is None else self.vectors[rows]
+        return Texts(self.words[rows], self.grams[rows], vectors)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What a signal may learn from: n train rows, what is right for them (n, c + 1), and the candidates' texts."""
+
+    train: Texts
+    hits: Floats
+    candidates: Texts
+
+
+def prior(fit: Fit, asked: Texts) -> Floats:
+    """Share of the train rows."""
+    return np.repeat(fit.hits.mean(axis=0, keepdims=True), asked.words.shape[0], axis=0)
+
+
+def naive_bayes(fit: Fit, asked: Texts) -> Floats:
+    """Binary words of the subject, smoothed towards the background, as a distribution over candidates."""
+    background = (np.asarray(fit.train.words.mean(axis=0)) + 1e-4)[None, :]
+    holding = fit.hits.T @ fit.train.words.toarray()
+    rows = fit.hits.sum(axis=0)[:, None]
+    ratio = np.log((holding + PSEUDO * background) / (rows + PSEUDO)) - np.log(background)
+    logits = TRUST * (asked.words @ ratio.T) + np.log(rows.T / len(fit.hits) + 1e-9)
+    return _softmax(logits)
+
+
+def kernel_ridge(fit: Fit, asked: Texts) -> Floats:
+    """Ridge regression on TF-IDF of character n-grams, in its dual form."""
+    weights = _idf(fit.train.grams)
+    known, new = _tfidf(fit.train.grams, weights), _tfidf(asked.grams, weights)
+    return _dual_ridge((known @ known.T).toarray(), (new @ known.T).toarray(), fit.hits, KERNEL_RIDGE)
+
+
+def neighbours(fit: Fit, asked: Texts) -> Floats:
+    """Votes of the nearest train subjects in the sentence embedding."""
+    assert fit.train.vectors is not None and asked.vectors is not None
+    similar = asked.vectors @ fit.train.vectors.T
+    if similar.shape[1] > NEAREST:
+        similar = np.where(similar >= -np.partition(-similar, NEAREST, axis=1)[:, [NEAREST]], similar, -np.inf)
+    return _softmax(similar / TEMPERATURE) @ fit.hits
+
+
+def ridge(fit: Fit, asked: Texts) -> Floats:
+    """One-vs-rest ridge regression on the centred sentence embedding."""
+    assert fit.train.vectors is not None and asked.vectors is not None
+    centre = fit.train.vectors.mean(axis=0)
+    known, new = fit.train.vectors - centre, asked.vectors - centre
+    return _dual_ridge(known @ known.T, new @ known.T, fit.hits, RIDGE)
+
+
+def mapping(fit: Fit, asked: Texts) -> Floats:
+    """Cosine of each candidate with the place where a linear map from subjects to their objects points."""
+    assert fit.train.vectors is not None and asked.vectors is not None and fit.candidates.vectors is not None
+    centre, objects = fit.train.vectors.mean(axis=0), fit.candidates.vectors
+    known, new = fit.train.vectors - centre, asked.vectors - centre
+    means = fit.hits[:, 1:] @ objects / np.maximum(fit.hits[:, 1:].sum(axis=1, keepdims=True), 1)
+    pointed = _dual_ridge(known @ known.T, new @ known.T, means, 1.0)
+    pointed /= np.linalg.norm(pointed, axis=1, keepdims=True) + 1e-9
+    return _without_empty(pointed @ objects.T)
+
+
+def vector_similarity(fit: Fit, asked: Texts) -> Floats:
+    """Cosine of subject and candidate in the sentence embedding."""
+    assert asked.vectors is not None and fit.candidates.vectors is not None
+    return _without_empty(asked.vectors @ fit.candidates.vectors.T)
+
+
+def string_similarity(fit: Fit, asked: Texts) -> Floats:
+    """Cosine of subject and candidate over character n-grams."""
+    weights = _idf(fit.candidates.grams)
+    return _without_empty((_tfidf(asked.grams, weights) @ _tfidf(fit.candidates.grams, weights).T).toarray())
+
+
+Signal = Callable[[Fit, Texts], Floats]
+STRINGS: Mapping[str, Signal] = {
+    "prior": prior,
+    "naive_bayes": naive_bayes,
+    "kernel_ridge": kernel_ridge,
+    "string_similarity": string_similarity,
+}
+VECTORS: Mapping[str, Signal] = {
+    "neighbours": neighbours,
+    "ridge": ridge,
+    "mapping": mapping,
+    "vector_similarity": vector_similarity,
+}
+
+
+def _softmax(logits: Floats) -> Floats:
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def _dual_ridge(known: Floats, new: Floats, targets: Floats, penalty: float) -> Floats:
+    mean = targets.mean(axis=0)
+    return new @ np.linalg.solve(known + penalty * np.eye(len(known)), targets - mean) + mean
+
+
+def _idf(counts: sparse.csr_array) -> Floats:
+    rows = counts.shape[0]
+    return np.log((1 + rows) / (1 + np.bincount(counts.indices, minlength=counts.shape[1]))) + 1.0
+
+
+def _tfidf(counts: sparse.csr_array, weights: Floats) -> sparse.csr_array:
+    found = sparse.csr_array(
+        (np.log1p(counts.data) * weights[counts.indices], counts.indices, counts.indptr), counts.shape
+    )
+    norms = np.sqrt(np.asarray(found.multiply(found).sum(axis=1)).ravel()) + 1e-9
+    found.data = found.data / np.repeat(norms, np.diff(found.indptr))
+    return found
+
+
+def _without_empty(scores: Floats) -> Floats:
+    return np.concatenate([np.zeros((len(scores), 1)), scores], axis=1)

@@ -1,0 +1,168 @@
+"""A forgiving reader of Python and JSON literals: lists, tuples and objects with broken quotes, brackets or ends.
+
+It never fails and looks at each character a bounded number of times. A quote closes a string only where a separator,
+a bracket or the end of the line follows, so apostrophes and inner quotes need no escape; a missing quote is repaired
+where the next element starts. Nothing is evaluated.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+DEEPEST = 8
+LONGEST_STRING = 1000
+_OPENING = {"[": "]", "(": ")", "{": "}"}
+_QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "„": "“"}
+_CLOSER = re.compile(r"""(?<!\\)["'`”’»“](?=\s*[,;:\])}]|[ \t]*(?:\n|$))""")
+_BARE = re.compile(r"(?:[^,;()\[\]{}\n]|\([^()\n]{0,200}\))+")
+_BARE_WITH_COMMAS = re.compile(r"""(?:[^,;()\[\]{}\n]|\([^()\n]{0,200}\)|,(?!\s*["'“‘\[(]))+""")
+_BARE_IN_OBJECT = re.compile(r"(?:[^,;()\[\]{}\n:]|\([^()\n]{0,200}\)|:(?!\s))+")
+_START = re.compile(r"""[\[{]|\((?=\s*["'“‘])|\A\(""")
+_BETWEEN = re.compile(r"[\s,;.*•-]*(?:\d{1,3}[.)]\s*)?(?:and\s+)?")
+_ESCAPE = re.compile(r"""\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(["'\\/])|[nrt])""")
+
+
+class Word(NamedTuple):
+    """An element: its text, whether it stood in quotes, whether its end was seen, and its key in an object."""
+
+    text: str
+    quoted: bool
+    whole: bool = True
+    key: str | None = None
+
+
+@dataclass(slots=True)
+class Group:
+    """A bracket and what it holds; `closed` unless the text ended first."""
+
+    bracket: str
+    items: list[Word | Group] = field(default_factory=list)
+    closed: bool = False
+    key: str | None = None
+
+    def words(self) -> Iterator[Word]:
+        """All words inside, in order of place."""
+        for item in self.items:
+            if isinstance(item, Group):
+                yield from item.words()
+            else:
+                yield item
+
+
+class Reader:
+    """Reads the literals of one text. commas: whether a comma parts the unquoted elements of a list."""
+
+    def __init__(self, text: str, commas: bool = True) -> None:
+        self._text = text
+        self._list_item = _BARE if commas else _BARE_WITH_COMMAS
+        self._closers: dict[str, list[int]] = {mark: [] for mark in _QUOTES.values()}
+        for match in _CLOSER.finditer(text):
+            self._closers[match[0]].append(match.start())
+
+    def read(self, start: int) -> tuple[Group, int]:
+        """The literal whose bracket stands at `start`, and the position after it."""
+        text, at = self._text, start + 1
+        root = Group(text[start])
+        stack, key = [root], None
+        while at < len(text) and stack:
+            char, group = text[at], stack[-1]
+            if char.isspace() or char in ",;":
+                key = key if char.isspace() else None
+                at += 1
+            elif char == ":" and group.bracket == "{":
+                last = group.items.pop() if group.items else None
+                key = last.text if isinstance(last, Word) else None
+                at += 1
+            elif char in _OPENING and len(stack) < DEEPEST:
+                stack.append(Group(char, key=key))
+                group.items.append(stack[-1])
+                key, at = None, at + 1
+            elif char in "])}":
+                _close(stack, char)
+                at += 1
+            else:
+                words, at = self._quoted(at) if char in _QUOTES else self._bare(at, group.bracket)
+                group.items += [word._replace(key=key) for word in words]
+                key = None
+        return root, at
+
+    def _bare(self, at: int, bracket: str) -> tuple[list[Word], int]:
+        pattern = {"[": self._list_item, "{": _BARE_IN_OBJECT}.get(bracket, _BARE)
+        match = pattern.match(self._text, at)
+        if match is None:  # a bracket nested too deep
+            return [], at + 1
+        return [Word(match[0].strip(), quoted=False, whole=match.end() < len(self._text))], match.end()
+
+    def _quoted(self, at: int) -> tuple[list[Word], int]:
+        text, mark = self._text, self._text[at]
+        limit = min(at + LONGEST_STRING, len(text))
+        closers = self._closers[_QUOTES[mark]]
+        next_closer = bisect_right(closers, at)
+        if next_closer < len(closers) and closers[next_closer] < limit:
+            end = closers[next_closer]
+            return [Word(_unescaped(part), quoted=True) for part in _parts(text[at + 1 : end], mark)], end + 1
+        end = next((i for i in range(at + 1, limit) if text[i] in "]}\n"), limit)
+        parts = _parts(text[at + 1 : end], mark)
+        words = [Word(_unescaped(part), quoted=True) for part in parts]
+        return [*words[:-1], words[-1]._replace(whole=end < len(text))], end
+
+
+def read_literals(text: str, commas: bool = True) -> list[Group]:
+    """The literals that make up an answer: those a text starts with, else the last ones that prose leads up to.
+
+    Literals belong together when nothing but separators, bullets or "and" stands between them.
+    """
+    reader, at = Reader(text, commas), 0
+    chosen: list[Group] = []
+    while match := _START.search(text, at):
+        start, run = match.start(), list[Group]()
+        if not (start or _opens(text)):
+            at = 1
+            continue
+        at = start
+        while True:
+            group, at = reader.read(at)
+            run.append(group)
+            between = _BETWEEN.match(text, at)
+            following = between.end() if between else at
+            if not _START.match(text, following):
+                break
+            at = following
+        if start == 0:
+            return run
+        if _is_answer(run, text[max(0, start - 20) : start]):
+            chosen = run
+    return chosen
+
+
+def _opens(text: str) -> bool:
+    """Whether the bracket that a text starts with opens a literal, not a name like "(G)I-DLE"."""
+    return text[0] != "(" or text[1:].lstrip()[:1] in _QUOTES or text.rstrip()[-1] == ")"
+
+
+def _is_answer(run: list[Group], before: str) -> bool:
+    if before.rstrip().endswith((":", "=", "is", "be")):
+        return True
+    return any((group.closed and not group.items) or any(word.quoted for word in group.words()) for group in run)
+
+
+def _close(stack: list[Group], char: str) -> None:
+    """Close the group that a bracket belongs to, and what it left open inside; a wrong bracket closes the last."""
+    owners = [index for index, group in enumerate(stack) if _OPENING[group.bracket] == char]
+    for _ in range(len(stack) - (owners[-1] if owners else len(stack) - 1)):
+        stack.pop().closed = True
+
+
+def _parts(content: str, mark: str) -> list[str]:
+    """A string's content, parted where a closing quote was forgotten before the next element."""
+    return re.split(rf",\s*{mark}", content)
+
+
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+    return _ESCAPE.sub(lambda m: chr(int(m[1] or m[2], 16)) if m[1] or m[2] else (m[3] or " "), text)

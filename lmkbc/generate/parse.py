@@ -1,0 +1,264 @@
+"""From a model's raw text to objects: one tolerant procedure for every model and prompt style.
+
+A text is narrowed to its answer (after the reasoning, after the last "ANSWER:", inside a code fence), then read as a
+literal, as a bulleted list, or as plain words parted by the relation's separators. Text that names nothing is told
+apart by why: an explicit "none", a text that broke off, or anything else, which is a failed parse and never empty.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from lmkbc.clean import LONGEST, trim, vocabulary, without_trailer
+from lmkbc.generate.literal import Group, Word, read_literals
+from lmkbc.generate.numbers import read_numbers
+from lmkbc.generate.wording import is_abstention, is_prose, is_refusal, relation_words
+from lmkbc.score import folded_key
+from lmkbc.types import Relation, State
+
+LONGEST_ANSWER = 400_000
+"""Characters that are read after the reasoning; no list of objects is longer."""
+
+SHORT = 60
+"""Characters below which a text without a full stop is no broken-off reasoning."""
+
+_ANSWER = re.compile(
+    r"^[ \t>#*_-]{0,8}(?:so,? |thus,? |therefore,? |hence,? )?(?:the |my )?(?:final |correct |full )?answers?"
+    r"(?: is| are)?[*_ ]{0,4}[:=][*_ ]{0,4}",
+    re.IGNORECASE | re.MULTILINE,
+)
+_FENCE = re.compile(r"```[ \t]*\w*[ \t]*\n?(.*?)(?:```|\Z)", re.DOTALL)
+_BULLET = re.compile(r"[ \t]*(?:[-*•–·][ \t]+|\(?\d{1,4}[.)][ \t]+)(?=\S)")
+_REMARK = re.compile(r"\s+[-–—]\s+")
+_BOLD = re.compile(r"\*\*([^*]{1,300})\*\*|__([^_]{1,300})__")
+_LEAD = re.compile(
+    r"(?:sure|certainly|of course|here|below|answers?|output|result|response|objects?|a|the [^:\n]{0,200}\b(?:are|is|answer|"
+    r"following|list)\b)[^:\n]{0,200}:(?=\s|$)",
+    re.IGNORECASE,
+)
+_HEDGE = re.compile(r"(?:probably|possibly|most likely|likely|perhaps|maybe|presumably)\s+", re.IGNORECASE)
+_AND = re.compile(r"(?:and|&|plus)\s+", re.IGNORECASE)
+_OWN_SUFFIX = re.compile(r"(?:jr|sr|ii|iii|iv|inc|ltd|llc|plc|co|corp|s\.?a|d\.?c|ph\.?d|m\.?d)\.?", re.IGNORECASE)
+_PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
+_LOST_OPENING = re.compile(r"""[^\[\]{}()"'\n]{1,200}(["']),\s*["']""")
+_LOST_CLOSING = re.compile(r"""[^\[\]{}()"'\n]{1,200}(["'])\]""")
+_SENTENCE_END = re.compile(r"""[.!?…]["'”’)*\]]*\s*$""")
+_ANSWER_KEYS = frozenset(
+    "answer answers object objects objectentities entity entities result results value values item items list output "
+    "prediction predictions finalanswer name names label number count response completion".split()
+)
+_OTHER_KEYS = frozenset(
+    "subject subjectentity relation predicate property reasoning reason explanation thought thoughts confidence score "
+    "probability note notes comment type id year date qid description source unit".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What one completion came to: its state, and the objects where it answered."""
+
+    state: State
+    objects: tuple[str, ...] = ()
+
+
+def parse(text: str, relation: Relation, subject: str) -> Parsed:
+    """Objects of one raw completion. Numbers come as plain digits. Never raises; time is linear in the length.
+
+    UNPARSED: nothing sensible (also an empty text). TRUNCATED: broke off before a whole object came.
+    """
+    answer, marked = _answer(text)
+    if answer is None or (marked and not answer):
+        return Parsed(State.TRUNCATED)
+    answer = answer[:LONGEST_ANSWER]
+    for read in (_from_literals, _from_numbers if relation.kind == "number" else _from_words):
+        if parsed := read(answer, relation, subject, marked):
+            return parsed
+    return Parsed(_why_nothing(answer, relation))
+
+
+def _answer(text: str) -> tuple[str | None, bool]:
+    """The part of a completion that holds its answer, None where it broke off before; and whether it was marked."""
+    _, thought, rest = text.rpartition("</think>")
+    if not thought and "<think>" in text:
+        return None, False
+    text = rest if thought else text
+    marks = list(_ANSWER.finditer(text))
+    if marks:
+        text = text[marks[-1].end() :]
+    fences = [fence for fence in _FENCE.findall(text) if fence.strip()]
+    return (fences[-1] if fences else text).strip(" \t\r\n`"), bool(marks)
+
+
+def _from_literals(text: str, relation: Relation, subject: str, marked: bool) -> Parsed | None:
+    """Objects of the lists, tuples and JSON objects in a text, None where it has none."""
+    mended = _mended(text)
+    groups = read_literals(mended, commas="," in relation.shape.separators)
+    words = [word for group in groups for word in _elements(group, relation, subject)]
+    objects, denied = _judge(words, relation, subject)
+    if objects:
+        return Parsed(State.ANSWERED, objects)
+    if denied or any(_has_empty_list(group) for group in groups):
+        return Parsed(State.ABSTAINED)
+    if mended != text or not groups:
+        return None
+    cut = not groups[-1].closed and not any(word.whole for word in words)
+    return Parsed(State.TRUNCATED if cut else _why_nothing(text, relation))
+
+
+def _mended(text: str) -> str:
+    """A text with the opening bracket and quote that prompts like "...: ['" leave to their own end."""
+    if text[:1] in ('"', "'", "“"):
+        return f"[{text}"
+    if (lost := _LOST_OPENING.match(text)) or (lost := _LOST_CLOSING.fullmatch(text)):
+        return f"[{lost[1]}{text}"
+    return text
+
+
+def _has_empty_list(group: Group) -> bool:
+    inner = (item for item in group.items if isinstance(item, Group))
+    return (group.closed and not group.items) or any(map(_has_empty_list, inner))
+
+
+def _elements(group: Group, relation: Relation, subject: str) -> Iterator[Word]:
+    """The words of a literal that stand for objects: no keys, and neither the subject nor the relation of a triple."""
+    items = group.items
+    if any(item.key is not None for item in items):
+        items = _answer_fields(items, relation)
+    elif items and isinstance(items[0], Word):
+        items = _behind_subject(group, relation, subject)
+    for item in items:
+        if isinstance(item, Group):
+            yield from _elements(item, relation, subject)
+        else:
+            yield item
+
+
+def _answer_fields(items: list[Word | Group], relation: Relation) -> list[Word | Group]:
+    """The values of a JSON object that hold the answer: of a telling key, else of all keys that tell otherwise."""
+    keyed = [(folded_key(item.key or "").replace(" ", ""), item) for item in items]
+    names = _ANSWER_KEYS | {folded_key(name).replace(" ", "") for name in (relation.name, *relation.names)}
+    return [item for key, item in keyed if key in names] or [item for key, item in keyed if key not in _OTHER_KEYS]
+
+
+def _behind_subject(group: Group, relation: Relation, subject: str) -> list[Word | Group]:
+    """What stands behind subject and relation in a triple; all items where the literal is no triple."""
+    items = group.items
+    words = [item.text for item in items if isinstance(item, Word)]
+    if group.bracket == "(" and len(words) < len(items):
+        return [item for item in items if isinstance(item, Group)]
+    about_subject = folded_key(words[0]) == folded_key(subject)
+    phrase = folded_key(words[1]).split() if len(words) > 1 else []
+    related = bool(phrase) and 2 * len(relation_words(relation).intersection(phrase)) >= len(phrase)
+    if len(items) > 2 and (related or (about_subject and group.bracket == "(")):
+        return items[2:]
+    return items[1:] if about_subject and (group.bracket == "(" or len(words) < len(items)) else items
+
+
+def _judge(words: Iterable[Word], relation: Relation, subject: str) -> tuple[tuple[str, ...], bool]:
+    """The objects among some words, each once, and whether a word says that there is none."""
+    objects: dict[str, None] = {}
+    denied = False
+    for word in words:
+        if not word.whole or len(word.text) > 4 * LONGEST:
+            continue
+        text = _tidy(word, relation)
+        if relation.kind == "number" and any(char.isdigit() for char in text):
+            objects |= dict.fromkeys(read_numbers(text, relation))
+        elif vocabulary(relation.shape).canonical(text):
+            objects[text] = None
+        elif is_abstention(text, relation):
+            denied = True
+        elif relation.kind == "number":
+            objects |= dict.fromkeys(read_numbers(text, relation))
+        elif len(text) <= LONGEST and not is_prose(text, subject, word.quoted):
+            objects[text] = None
+    return tuple(objects), denied
+
+
+def _tidy(word: Word, relation: Relation) -> str:
+    text = trim(word.text)
+    if not word.quoted:
+        text = trim(_HEDGE.sub("", text, count=1))
+    return text if relation.shape.closed or relation.kind == "number" else trim(without_trailer(text)) or text
+
+
+def _from_numbers(text: str, relation: Relation, subject: str, marked: bool) -> Parsed | None:
+    """Numbers of the first line that has any."""
+    for line in text.split("\n", 20)[:20]:
+        if is_abstention(without_trailer(trim(line[: 4 * LONGEST])), relation) and line.strip():
+            return Parsed(State.ABSTAINED)
+        if numbers := read_numbers(_BULLET.sub("", line, count=1), relation):
+            return Parsed(State.ANSWERED, tuple(numbers))
+    return None
+
+
+def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Parsed | None:
+    """Objects of a bulleted list, else of the first paragraph (behind a mark: the first line) that has any."""
+    lines = text.split("\n")
+    bullets = [_bullet(line) for line in lines if _BULLET.match(line)]
+    if len(bullets) > 1 or (bullets and _BULLET.match(lines[0])):
+        paragraphs = [bullets]
+    elif marked:
+        paragraphs = [_split(lines[0], relation)]
+    else:
+        paragraphs = [_split(paragraph, relation) for paragraph in _PARAGRAPH.split(text)]
+    for words in paragraphs:
+        if words and is_abstention(_tidy(words[0], relation), relation) and not _known(words[0], relation):
+            return Parsed(State.ABSTAINED)
+        objects, denied = _judge(words, relation, subject)
+        if objects:
+            return Parsed(State.ANSWERED, objects)
+        if denied:
+            return Parsed(State.ABSTAINED)
+    return None
+
+
+def _known(word: Word, relation: Relation) -> bool:
+    return vocabulary(relation.shape).canonical(trim(word.text)) is not None
+
+
+def _bullet(line: str) -> Word:
+    """The name in a bulleted line: in bold where something is, else what stands before a dash."""
+    text = _BULLET.sub("", line, count=1)
+    bold = _BOLD.match(text)
+    return Word(bold[1] or bold[2] if bold else _REMARK.split(text, maxsplit=1)[0], quoted=False)
+
+
+def _split(text: str, relation: Relation) -> list[Word]:
+    """The parts of plain text. Semicolons, where there are any, leave the commas inside the parts alone."""
+    text = _LEAD.sub("", text.strip(), count=1) if _LEAD.match(text.strip()) else text
+    separators = relation.shape.separators
+    marks = ";" if ";" in separators and ";" in text else "".join(mark for mark in separators if len(mark) == 1)
+    parts: list[str] = []
+    for part in re.findall(rf"(?:\([^()\n]{{0,200}}\)|[^\n{re.escape(marks)}])+", text):
+        if parts and _OWN_SUFFIX.fullmatch(part.strip()):
+            parts[-1] = f"{parts[-1]},{part}"
+        else:
+            parts.append(part)
+    return [Word(part, quoted=False) for part in _conjuncts(parts, relation) if part.strip()]
+
+
+def _conjuncts(parts: list[str], relation: Relation) -> Iterator[str]:
+    """Parts without a leading "and", and the last one parted at its "and" where the relation allows it."""
+    for index, part in enumerate(parts):
+        name = _AND.sub("", part.strip(), count=1)
+        pieces = re.split(r"\s+(?:and|&)\s+", name, maxsplit=1)
+        last = index == len(parts) - 1 and name == part.strip()
+        if last and relation.shape.conjunction and not vocabulary(relation.shape).canonical(trim(name)):
+            yield from pieces
+        else:
+            yield name
+
+
+def _why_nothing(text: str, relation: Relation) -> State:
+    """The state of a text without objects. Only its first and last sentences may say that there is none."""
+    if is_refusal(text[:2000]):
+        return State.UNPARSED
+    sentences = [sentence for sentence in re.split(r"(?<=[.!?])\s+", text) if sentence.strip()]
+    whole = bool(_SENTENCE_END.search(text[-50:]))
+    ends = sentences[:1] + sentences[-1:] if whole or len(text) < SHORT else []
+    if any(len(sentence) <= 2 * LONGEST and is_abstention(sentence, relation) for sentence in ends):
+        return State.ABSTAINED
+    return State.UNPARSED if whole or len(text) < SHORT else State.TRUNCATED

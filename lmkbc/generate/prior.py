@@ -1,0 +1,105 @@
+"""What a relation's train split alone says: its closed set of objects, and how often each of them is right.
+
+The class prior is the floor that every model has to beat. It also proposes "no object", with the share of empties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from lmkbc.types import Candidate, CandidateSet, Edition, Example, GoldObject, Query, Relation
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedSet:
+    """The c objects that n train rows of one relation name, merged over aliases, and which rows each is right for.
+
+    candidates[0] proposes no object. hits: (n, c + 1), whether the edition's scorer finds a gold object by the
+    candidate. sources: (n, c + 1), whether the row is where the candidate comes from: one without a source is unknown.
+    """
+
+    candidates: tuple[Candidate, ...]
+    hits: Mask
+    sources: Mask
+
+    @classmethod
+    def of(cls, edition: Edition, relation: Relation, rows: Sequence[Example]) -> ClosedSet:
+        """Merge the objects of one relation's train rows; a symmetric relation's subjects are objects too."""
+        scorer = edition.metric.scorer
+        answered: dict[str, set[int]] = {}
+        for index, row in enumerate(rows):
+            for gold in row.objects:
+                for name in edition.accepted(gold):
+                    answered.setdefault(scorer.key(name), set()).add(index)
+        found: dict[str, Candidate] = {"": Candidate("")}
+        origins: dict[str, set[int]] = {"": {index for index, row in enumerate(rows) if not row.objects}}
+        for index, row in enumerate(rows):
+            proposals = [_widest(edition, gold, answered) for gold in row.objects]
+            if relation.symmetric:
+                proposals.append(Candidate(row.query.subject, id=row.query.subject_id))
+            for candidate in proposals:
+                if value := edition.value(candidate):
+                    found.setdefault(scorer.key(value), candidate)
+                    origins.setdefault(scorer.key(value), set()).add(index)
+        hits = np.zeros((len(rows), len(found)), dtype=bool)
+        sources = np.zeros_like(hits)
+        for column, (key, candidate) in enumerate(found.items()):
+            right = origins[""] if not key else answered.get(key, set())
+            if key and relation.kind == "number":  # right within a tolerance that only the scorer knows
+                right = {index for index, row in enumerate(rows) if _right(edition, candidate, row)}
+            hits[sorted(right), column] = True
+            sources[sorted(origins[key]), column] = True
+        return cls(tuple(found.values()), hits, sources)
+
+
+def _widest(edition: Edition, gold: GoldObject, answered: Mapping[str, set[int]]) -> Candidate:
+    """The accepted spelling that answers most rows, the preferred one on a tie."""
+    names = edition.accepted(gold)
+    widest = max(names, key=lambda name: len(answered[edition.metric.scorer.key(name)]))
+    text = widest if edition.target == "string" else gold.names[0] if gold.names else widest
+    return Candidate(text or widest, id=gold.id)
+
+
+def _right(edition: Edition, candidate: Candidate, row: Example) -> bool:
+    scorer, value, relation = edition.metric.scorer, edition.value(candidate), row.query.relation
+    golds = [edition.accepted(gold) for gold in row.objects]
+    if scorer.matches(value, [(value,)], relation):  # this scorer reads each gold object as its names
+        return bool(scorer.matches(value, golds, relation))
+    return bool(scorer.matches(value, [names[0] for names in golds], relation))
+
+
+class ClassPrior:
+    """Proposes every object of the relation's train rows with the share of rows that it is right for.
+
+    A query that train answers is not its own evidence: its row is left out. Scores are shares of rows, in [0, 1].
+    """
+
+    def __init__(self, edition: Edition, relations: Mapping[str, Relation], train: Sequence[Example]) -> None:
+        rows: dict[str, list[Example]] = {name: [] for name in edition.relations}
+        for example in train:
+            rows[example.query.relation].append(example)
+        self._closed = {name: ClosedSet.of(edition, relations[name], rows[name]) for name in rows}
+        self._rows = {name: [row.query for row in rows[name]] for name in rows}
+
+    def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+        """Yield one candidate set per query, best first."""
+        for query in queries:
+            closed = self._closed[query.relation]
+            others = np.array([row != query for row in self._rows[query.relation]], dtype=bool)
+            shares = closed.hits[others].mean(axis=0) if others.any() else np.zeros(len(closed.candidates))
+            shares[~closed.sources[others].any(axis=0)] = 0.0
+            yield CandidateSet(query, tuple(ranked(closed.candidates, shares, "prior")))
+
+
+def ranked(candidates: Sequence[Candidate], scores: Floats, source: str) -> Iterator[Candidate]:
+    """The possible candidates, best first, in their own order on a tie."""
+    for column in np.argsort(-scores, kind="stable"):
+        if scores[column] > 0:
+            yield replace(candidates[column], score=float(scores[column]), sources=(source,))

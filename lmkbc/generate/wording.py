@@ -1,0 +1,115 @@
+"""How models word what is no object: abstentions, refusals and prose. General English; nothing per relation.
+
+A relation's own words ("parent", "children", "stock exchange") come from its declaration, so that "no parent
+organisation" abstains while the band "No Doubt" stays a name.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from lmkbc.score import folded_key
+from lmkbc.types import Relation
+
+_NOTHING = frozenset(
+    """none|null|nil|nan|n a|no|false|nothing|empty|no one|nobody|nowhere|no answer|not found|not applicable|not available
+    |not known|not specified|not disclosed|not provided|not sure|not dead|not deceased|not died|not yet|not married|never
+    |not listed|not public|not publicly traded|unknown|unspecified|undefined|undisclosed|unclear|uncertain|unavailable
+    |undetermined|inapplicable|missing|alive|still alive|currently alive|living|still living|unmarried|never married
+    |unlisted|privately held|privately owned|independent|no data|no information|no record|empty list|empty set|no result
+    |no results|none known|none recorded|none found|none of the above|i dont know|dont know|unsure""".replace(
+        "\n", ""
+    ).split("|")
+)
+_NOTHING_WORDS = frozenset(phrase.strip() for phrase in _NOTHING)
+_EMPTY_MARKS = frozenset(("", "-", "--", "–", "—", "?", "/", "[]", "{}", "()", "∅", '""', "''", "..."))
+_DENIAL = re.compile(
+    r"\b(?:not applicable|not available|not publicly|not known|not listed|not traded|not (?:currently )?married|not won|"
+    r"not (?:yet )?(?:dead|died|deceased|passed away)|never (?:been )?(?:married|won|awarded|received)|unknown$|"
+    r"(?:still|currently) (?:alive|living)|(?:is|are) (?:alive|living|independent|unknown|unmarried|undisclosed)|"
+    r"privately (?:held|owned)|(?:does|do|did|has|have|had|is|are|was|were|can)(?: not|nt) (?:currently |publicly )?"
+    r"(?:a part|any|applicable|available|been|border|borders|determinable|exist|have|hold|known|listed|part|play|public|"
+    r"publicly|received|recorded|share|speak|subsidiary|trade|traded|won|written)|(?:has|have|had|there is|there are|there "
+    r"was|there were) no|no (?:known|official|recorded|public|confirmed|information|data|record|records|evidence|answer)|"
+    r"(?:do not|dont|not|doesnt) (?:know|sure)|cannot be determined|can not be determined|nothing to)\b"
+)
+_REFUSAL = re.compile(
+    r"\bas an? (?:ai|artificial|large language|language)\b|\blanguage model\b|\bi(?: am|m) (?:very |so |really )?"
+    r"(?:sorry|unable|not able)\b|\bsorry\b|\bi (?:can ?not|cant|could not|am not able to) (?:provide|answer|assist|help|"
+    r"give|find|access|browse|verify|fulfil|fulfill|complete|comply)\b|\bi apologi[sz]e\b|\bmy apologies\b"
+)
+_DONT_KNOW = re.compile(r"\b(?:dont|do not) know\b")
+_VERB = re.compile(
+    r" (?:is|was|are|were|has|have|had|does|did|do|will|would|can|could|should|must|may be|might|includes?|refers?|died|"
+    r"born|located|known|based|depends?|because|which|who|that|there|here|cannot|i|we|you|it|they|he|she)(?= |$|[,.])"
+)
+_CLAUSE = re.compile(
+    r"(?:he|she|it|they|i|we|there|this|that|these|those) (?:is|was|are|were|has|have|had|do|does|did) "
+)
+_YES = frozenset(("yes", "true"))
+LONG = 25
+"""Words from which on even a quoted text is prose."""
+
+
+def is_abstention(text: str, relation: Relation) -> bool:
+    """Whether one answer (a list element, a line, a short sentence) says that there is nothing to name."""
+    if text.strip() in _EMPTY_MARKS:
+        return True
+    key = folded_key(text)
+    if key in _NOTHING_WORDS:
+        return True
+    if key == "na":
+        return text.strip(" .") != "Na"  # the symbol of sodium
+    first, _, rest = key.partition(" ")
+    if first in ("no", "without", "none", "non") and rest:
+        following = text.replace("-", " ").split()[1:2]
+        word = rest.split(" ", 1)[0]
+        return bool(following and following[0].islower()) or word in _own_words(relation) or key in _NOTHING_WORDS
+    return not _is_title(text) and bool(_DENIAL.search(key))
+
+
+def is_refusal(text: str) -> bool:
+    """Whether a model declines to answer, which is not the same as saying that there is nothing."""
+    key = folded_key(text)
+    return bool(_REFUSAL.search(key)) and not _DONT_KNOW.search(key)
+
+
+def is_prose(text: str, subject: str, quoted: bool = False) -> bool:
+    """Whether a text is a sentence, or a bare yes, instead of a name. A quoted text is given more credit."""
+    if folded_key(text) in _YES:
+        return True
+    words = text.split()
+    if len(words) > LONG:
+        return True
+    lowered = f"{text.lower()} "
+    start = subject.lower()
+    after = lowered[len(start) :] if start and lowered.startswith(start) else ""
+    if (after and _VERB.match(after)) or _CLAUSE.match(lowered):
+        return True
+    return not quoted and (len(words) > 3 and _VERB.search(text) is not None or len(words) > 12)
+
+
+def _is_title(text: str) -> bool:
+    """Whether a text is capitalised like the title of a work: three words or more, the long ones capitalised."""
+    words = text.split()
+    return len(words) >= 3 and not any(word[0].islower() for word in words if len(word) > 3)
+
+
+@lru_cache(maxsize=256)
+def _words(*texts: str) -> frozenset[str]:
+    return frozenset(word for text in texts for word in folded_key(text).split() if len(word) > 3)
+
+
+def _own_words(relation: Relation) -> frozenset[str]:
+    kinds = relation.subject_type.noun, relation.object_type.noun
+    general = (
+        "known official public information data record evidence such answer recorded confirmed available applicable"
+    )
+    return _words(*kinds, relation.triple, relation.question, general)
+
+
+def relation_words(relation: Relation) -> frozenset[str]:
+    """The words that a relation's phrase is made of, in any edition's spelling."""
+    spellings = (re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name) for name in relation.names)
+    return _words(relation.name, relation.triple, relation.question, *spellings) | frozenset(("has", "is", "at", "of"))

@@ -1,0 +1,70 @@
+"""What linking passes around: hits, the decision made from them, and where hits come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """An entity that a text may mean. `classes` are its P31 values and what lies above them, () where unknown.
+
+    name: the label or alias that the text matched, "" where the source does not say. popularity: sitelinks.
+    """
+
+    id: str
+    label: str = ""
+    description: str = ""
+    classes: tuple[str, ...] = ()
+    popularity: int = 0
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One decision: the id or None, the evidence behind it, how it was chosen, and what was looked up.
+
+    evidence: given, literal, relation, type, known, index, fuzzy, search, re-search; "unlinked" when id is None and
+    "nothing" for an empty candidate. strategy: how the hit was chosen among `hits`, or the reason for no link.
+    """
+
+    id: str | None
+    evidence: str
+    strategy: str
+    asked: str = ""
+    hits: tuple[Hit, ...] = ()
+
+    @property
+    def ambiguous(self) -> bool:
+        """Whether more than one entity was on offer."""
+        return len({hit.id for hit in self.hits}) > 1
+
+
+class Search(Protocol):
+    """Anything that answers as Wikidata's entity search would, batch first."""
+
+    def search(self, texts: Sequence[str]) -> Mapping[str, tuple[Hit, ...]]:
+        """Hits per text, best first; a text without hits maps to (). Case is not significant."""
+        ...
+
+    def entities(self, ids: Sequence[str], /) -> Mapping[str, Hit | None]:
+        """What each id stands for (redirects followed), None for no such entity; ids it cannot check are absent."""
+        ...
+
+
+class Index(Protocol):
+    """An offline alias index."""
+
+    def exact(self, text: str) -> tuple[Hit, ...]:
+        """Entities one of whose names equals the text under normalisation, best first."""
+        ...
+
+    def fuzzy(self, text: str) -> tuple[Hit, ...]:
+        """Entities one of whose names is one plausible typing error away, best first."""
+        ...
+
+    def entities(self, ids: Sequence[str], /) -> Mapping[str, Hit | None]:
+        """What the ids stand for; ids that the index does not hold are absent."""
+        ...

@@ -1,0 +1,73 @@
+"""Names as linking sees them: the key they are compared by, ids in disguise, typing errors, other ways to ask."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from rapidfuzz.distance import OSA
+
+from lmkbc.score import folded_key
+
+_QID = re.compile(r"(?:https?://(?:www\.|m\.)?wikidata\.org/(?:entity|wiki)/|wd:)?(Q[1-9]\d{0,11})/?", re.IGNORECASE)
+_PARENTHESES = re.compile(r"\s*\([^()]*\)")
+_YEAR = re.compile(r"\b\d{3,4}\b")
+LONGEST_NAME = 250
+"""Longer texts are prose, not names: Wikidata's labels and aliases hold at most 250 characters."""
+TYPO_WORD = 6
+"""One edit in a shorter word more often makes another name (Iran, Iraq) than a typing error."""
+
+
+def key(text: str) -> str:
+    """The form under which two spellings are the same name; never empty unless the text is blank."""
+    return folded_key(text) or text.strip().casefold()
+
+
+def as_qid(text: str) -> str | None:
+    """The QID that a text is, alone or inside an entity's URL; None for any other text."""
+    match = _QID.fullmatch(text.strip())
+    return match[1].upper() if match else None
+
+
+def deletions(name: str) -> set[str]:
+    """A key and all keys one letter shorter: two keys one edit apart share one of these (Garbe's symmetric delete)."""
+    return {name} | {name[:i] + name[i + 1 :] for i in range(len(name))}
+
+
+def plausible_typo(asked: str, known: str) -> bool:
+    """Whether `asked` may be `known` mistyped: one edit, in a long word, not of its first letter nor of a digit."""
+    if asked == known or not asked or asked[0] != known[0] or OSA.distance(asked, known, score_cutoff=1) > 1:
+        return False
+    here, there = asked.split(), known.split()
+    if len(here) != len(there):
+        return max(len(asked), len(known)) >= TYPO_WORD
+    changed = next(pair for pair in zip(here, there, strict=True) if pair[0] != pair[1])
+    return all(word.isalpha() for word in changed) and max(map(len, changed)) >= TYPO_WORD
+
+
+def variants(text: str, suffixes: Sequence[str] = ()) -> Iterator[str]:
+    """Other ways to ask for a text that found nothing fitting, likeliest first; case-only changes come last.
+
+    Parentheses that hold a year stay: a country at a historical date is left as it is.
+    """
+    bare = " ".join(text.split())
+    if not _YEAR.search(" ".join(_PARENTHESES.findall(bare))):
+        bare = _PARENTHESES.sub("", bare).strip()
+    head = bare.partition(":")[0].strip()
+    found = [bare, head]
+    if not any(bare.casefold().endswith(suffix.casefold()) for suffix in suffixes):
+        found += [f"{bare} {suffix}" for suffix in suffixes]
+    found += [_singular(bare), bare.title()]
+    seen = {text}
+    for variant in found:
+        if variant and variant not in seen:
+            seen.add(variant)
+            yield variant
+
+
+def _singular(text: str) -> str:
+    """English plural undone by its ending; the text itself where it is no plural."""
+    for plural, singular in (("ies", "y"), ("sses", "ss"), ("ches", "ch"), ("shes", "sh"), ("xes", "x"), ("s", "")):
+        if len(text) > len(plural) + 2 and text.endswith(plural) and not text.endswith(("ss", "us", "is")):
+            return text.removesuffix(plural) + singular
+    return text

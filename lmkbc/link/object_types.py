@@ -1,0 +1,71 @@
+"""What the linker knows about kinds of objects, from object_types.toml: classes, known cases, how to choose."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from lmkbc.link.names import key
+
+BUNDLED = Path(__file__).with_name("object_types.toml")
+DEFAULT_STRATEGIES = ("class", "first")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectType:
+    """One kind of object. `known` maps a name's key to its QID; `strategies` are names from `choose.STRATEGIES`.
+
+    strict: a hit of another class is no link at all; otherwise it is the last resort.
+    """
+
+    qid: str
+    subclasses: tuple[str, ...] = ()
+    strategies: tuple[str, ...] = DEFAULT_STRATEGIES
+    keywords: tuple[str, ...] = ()
+    known: Mapping[str, str] = field(default_factory=dict)
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectTypes:
+    """The kinds of objects by Wikidata class, and the small class tree that they span."""
+
+    types: Mapping[str, ObjectType]
+
+    def get(self, qid: str) -> ObjectType:
+        """What is known about a class; the defaults for one that the table lacks."""
+        return self.types.get(qid) or ObjectType(qid=qid)
+
+    def fits(self, classes: Iterable[str], wanted: str) -> bool:
+        """Whether any of the classes is the wanted one or lies below it."""
+        return not self.below(wanted).isdisjoint(classes)
+
+    def below(self, wanted: str) -> frozenset[str]:
+        """A class and all that the table knows to lie below it."""
+        accepted, rest = {wanted}, [wanted]
+        while rest:
+            below = [qid for qid in self.get(rest.pop()).subclasses if qid not in accepted]
+            accepted.update(below)
+            rest += below
+        return frozenset(accepted)
+
+    def kin(self, one: str, other: str) -> bool:
+        """Whether things called by one class may be called by the other: the same, or one below the other."""
+        return self.fits((one,), other) or self.fits((other,), one)
+
+
+@cache
+def bundled() -> ObjectTypes:
+    """The table that travels with the package."""
+    with BUNDLED.open("rb") as file:
+        tables = tomllib.load(file)
+    return ObjectTypes({qid: _object_type(qid, table) for qid, table in tables.items()})
+
+
+def _object_type(qid: str, table: Mapping[str, object]) -> ObjectType:
+    known = {key(name): str(value) for name, value in dict(table.get("known", {})).items()}  # type: ignore[call-overload]
+    lists = {name: tuple(value) for name, value in table.items() if isinstance(value, list)}
+    return ObjectType(qid=qid, known=known, strict=bool(table.get("strict", False)), **lists)

@@ -1,0 +1,50 @@
+"""Recorded answers of the entity search, used in the network's place: the exact string, case aside, nothing fuzzy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from lmkbc.data import read_bytes
+from lmkbc.errors import InputError
+from lmkbc.link.evidence import Hit
+from lmkbc.link.names import as_qid
+
+
+class SearchTable:
+    """A `Search` over a recorded mapping of text to the first hit's QID, "" for none.
+
+    Its keys are what somebody once asked, so they are never listed, matched fuzzily or offered as candidates.
+    `asked` keeps the distinct case-folded strings that a network would have been sent.
+    """
+
+    def __init__(self, answers: Mapping[str, str]) -> None:
+        self._exact = dict(answers)
+        self._folded: dict[str, str] = {}
+        for text, qid in answers.items():
+            self._folded.setdefault(text.casefold(), qid)
+        self.asked: set[str] = set()
+
+    @classmethod
+    def read(cls, path: Path) -> SearchTable:
+        """Read a JSON object of strings. Every value is a QID or "": InputError naming the first that is not."""
+        try:
+            answers = msgspec.json.decode(read_bytes(path), type=dict[str, str])
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise InputError(f"{path}: no search table ({error}); it is one JSON object, text -> QID or ''") from None
+        for text, qid in answers.items():
+            if qid and as_qid(qid) != qid:
+                raise InputError(f"{path}, entry {text!r}: {qid!r} is no QID; write one like 'Q42', or '' for no hit")
+        return cls(answers)
+
+    def search(self, texts: Sequence[str]) -> dict[str, tuple[Hit, ...]]:
+        """The recorded hit of each text; none where nothing was recorded."""
+        self.asked.update(text.casefold() for text in texts)
+        found = {text: self._exact.get(text) or self._folded.get(text.casefold(), "") for text in texts}
+        return {text: (Hit(qid),) if qid else () for text, qid in found.items()}
+
+    def entities(self, _: Sequence[str], /) -> dict[str, Hit | None]:
+        """Nothing: recorded searches say nothing about ids."""
+        return {}

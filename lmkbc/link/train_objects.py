@@ -1,0 +1,94 @@
+"""The train split's own entities as evidence: what a name meant there, first for the same relation, then by type.
+
+A query never sees the rows of its own subject and relation, so linking train itself is out of fold.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from lmkbc.link.evidence import Hit
+from lmkbc.link.names import as_qid, deletions, key, plausible_typo
+from lmkbc.link.object_types import ObjectTypes, bundled
+from lmkbc.types import Example, Query, Relation
+
+
+class Mention(NamedTuple):
+    """One name of one entity in one row; `relation` is None for a row's subject, which is no object."""
+
+    id: str
+    name: str
+    type: str
+    relation: str | None
+    row: Query
+
+
+class TrainObjects:
+    """Looks names up among the objects and subjects of labelled rows."""
+
+    def __init__(
+        self, examples: Iterable[Example], relations: Mapping[str, Relation], types: ObjectTypes | None = None
+    ) -> None:
+        self._relations = relations
+        self._types = types or bundled()
+        self._mentions: dict[str, list[Mention]] = defaultdict(list)
+        self._nearby: dict[str, list[str]] = defaultdict(list)
+        for mention in self._read(examples):
+            name = key(mention.name)
+            if name not in self._mentions:
+                for shorter in deletions(name):
+                    self._nearby[shorter].append(name)
+            self._mentions[name].append(mention)
+
+    def _read(self, examples: Iterable[Example]) -> Iterator[Mention]:
+        for example in examples:
+            relation, row = self._relations[example.query.relation], example.query
+            if row.subject_id is not None:
+                yield Mention(row.subject_id, row.subject, relation.subject_type.qid, None, row)
+            if relation.kind != "entity":
+                continue
+            for gold in example.objects:
+                if gold.id is not None and as_qid(gold.id):
+                    for name in gold.names:
+                        yield Mention(gold.id, name, relation.object_type.qid, relation.name, row)
+
+    def exact(self, text: str, query: Query) -> tuple[str, tuple[Hit, ...]]:
+        """Hits for a name, best first, and their evidence: "relation", "type", or "" with no hits."""
+        return self._rank(key(text), text, query)
+
+    def fuzzy(self, text: str, query: Query) -> tuple[Hit, ...]:
+        """Objects of the same relation whose name is one plausible typing error away."""
+        asked = key(text)
+        near = {name for shorter in deletions(asked) for name in self._nearby.get(shorter, ())}
+        for name in sorted(name for name in near if plausible_typo(asked, name)):
+            evidence, hits = self._rank(name, text, query)
+            if evidence == "relation":
+                return hits
+        return ()
+
+    def _rank(self, name: str, text: str, query: Query) -> tuple[str, tuple[Hit, ...]]:
+        relation = self._relations[query.relation]
+        usable = [mention for mention in self._mentions.get(name, ()) if not self._is_own(mention, query)]
+        same = [mention for mention in usable if mention.relation == relation.name]
+        if same:
+            return "relation", _by_count(same, text)
+        wanted = relation.object_type.qid
+        kin = [mention for mention in usable if self._types.kin(mention.type, wanted)]
+        return ("type", _by_count(kin, text)) if kin else ("", ())
+
+    def _is_own(self, mention: Mention, query: Query) -> bool:
+        row = mention.row
+        same_subject = row.subject == query.subject or (row.subject_id or "") == (query.subject_id or " ")
+        return same_subject and self._relations[row.relation] is self._relations[query.relation]
+
+
+def _by_count(mentions: list[Mention], text: str) -> tuple[Hit, ...]:
+    """Entities by how many rows name them, those spelt as asked first among equals."""
+    counts = Counter(mention.id for mention in mentions)
+    spelt = {mention.id for mention in mentions if mention.name == text}
+    label = {mention.id: mention.name for mention in mentions}
+    kind = {mention.id: mention.type for mention in mentions}
+    order = sorted(counts, key=lambda id_: (-counts[id_], id_ not in spelt))
+    return tuple(Hit(id_, label[id_], classes=(kind[id_],), popularity=counts[id_]) for id_ in order)

@@ -1,0 +1,83 @@
+"""Cut-offs on the score: absolute, relative to the best, sticky; and the best k."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from lmkbc.errors import InputError
+from lmkbc.select.ranking import Ints, Ranking
+from lmkbc.select.rule import PrefixRule, Range, Real, Whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cutoff(PrefixRule):
+    """Keep every candidate that scores at least `threshold`."""
+
+    name: ClassVar[str] = "cutoff"
+    search: ClassVar[Mapping[str, Range]] = {"threshold": Real(1e-4, 1.0, log=True)}
+    threshold: float
+
+    def wanted(self, ranking: Ranking) -> Ints:
+        """Candidates at or above the threshold."""
+        return np.count_nonzero(ranking.scores >= max(self.threshold, 0.0), axis=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relative(PrefixRule):
+    """Keep every candidate that scores at least `ratio` of the query's best, and at least `floor`."""
+
+    name: ClassVar[str] = "relative"
+    search: ClassVar[Mapping[str, Range]] = {"ratio": Real(1e-3, 1.0, log=True), "floor": Real(1e-4, 1.0, log=True)}
+    ratio: float
+    floor: float = 0.0
+
+    def wanted(self, ranking: Ranking) -> Ints:
+        """Candidates at or above both bounds."""
+        return np.count_nonzero(ranking.scores >= np.maximum(self.ratio * ranking.best, self.floor)[:, None], axis=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sticky(PrefixRule):
+    """Once a candidate has passed `threshold`, keep on while scores stay close (Li T. et al. 2022).
+
+    reference: "previous" compares a candidate with the kept one before it (their paper), "threshold" with a relaxed
+    threshold, ratio * threshold (their code).
+    """
+
+    name: ClassVar[str] = "sticky"
+    search: ClassVar[Mapping[str, Range]] = {"threshold": Real(1e-4, 1.0, log=True), "ratio": Real(0.05, 1.0)}
+    threshold: float
+    ratio: float
+    reference: Literal["previous", "threshold"] = "previous"
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown reference."""
+        if self.reference not in ("previous", "threshold"):
+            raise InputError(f"reference of rule sticky is {self.reference!r}: use 'previous' or 'threshold'")
+
+    def wanted(self, ranking: Ranking) -> Ints:
+        """The unbroken run of accepted candidates from the best on."""
+        scores = ranking.scores
+        accepted = scores >= max(self.threshold, 0.0)
+        if self.reference == "threshold":
+            accepted[:, 1:] = scores[:, 1:] >= max(self.threshold * self.ratio, 0.0)
+        else:
+            accepted[:, 1:] |= scores[:, 1:] >= self.ratio * scores[:, :-1]
+        return np.count_nonzero(np.logical_and.accumulate(accepted, axis=1), axis=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopK(PrefixRule):
+    """Keep the best `k`, whatever they score."""
+
+    name: ClassVar[str] = "top-k"
+    search: ClassVar[Mapping[str, Range]] = {"k": Whole(0, 10)}
+    k: int
+
+    def wanted(self, ranking: Ranking) -> Ints:
+        """As many as asked for."""
+        return np.full(len(ranking.ranked), self.k, dtype=np.int64)

@@ -1,0 +1,56 @@
+"""The none-gate: answer nothing where the evidence says so, else leave it to another rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from lmkbc.errors import InputError
+from lmkbc.select.ranking import Floats, Mask, Ranking
+from lmkbc.select.rule import Range, Real, Rule
+from lmkbc.types import CandidateSet, Prediction
+
+EVIDENCE = ("nothing", "lead", "draws")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoneGate(Rule):
+    """Answer nothing where the evidence for it is at least `threshold`, else as `inner` does.
+
+    evidence: "nothing" is the score of the proposal to answer nothing (a model's probability of it, or one minus an
+    existence probability), "lead" its share of the sum with the best candidate's score, "draws" the share of draws
+    that abstained.
+    """
+
+    name: ClassVar[str] = "none-gate"
+    search: ClassVar[Mapping[str, Range]] = {"threshold": Real(1e-3, 1.0)}
+    inner: Rule
+    threshold: float
+    evidence: Literal["nothing", "lead", "draws"] = "nothing"
+
+    def __post_init__(self) -> None:
+        """Refuse unknown evidence."""
+        if self.evidence not in EVIDENCE:
+            raise InputError(f"evidence of rule none-gate is {self.evidence!r}: use one of {', '.join(EVIDENCE)}")
+
+    def strength(self, ranking: Ranking) -> Floats:
+        """The evidence for answering nothing, in [0, 1], (n,)."""
+        if self.evidence == "draws":
+            return ranking.abstained
+        if self.evidence == "nothing":
+            return ranking.nothing
+        total = ranking.nothing + ranking.best
+        return np.divide(ranking.nothing, total, out=np.zeros_like(total), where=total > 0)
+
+    def open(self, ranking: Ranking) -> Mask:
+        """Which queries get an answer, (n,)."""
+        return self.strength(ranking) < self.threshold
+
+    def select(self, candidates: CandidateSet) -> Prediction:
+        """Nothing, or what the inner rule selects."""
+        if not candidates.failed and not self.open(Ranking.of([candidates]))[0]:
+            return Prediction(candidates.query)
+        return self.inner.select(candidates)

@@ -1,0 +1,132 @@
+"""One number from many: the votes of all draws for a quantity, brought to the point that most of them support.
+
+A mean is never used: one wild draw would move it out of the official tolerance. The four aggregations are those of
+the LM-KBC 2026 systems; votes weigh what their candidates score.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from lmkbc.score import number
+from lmkbc.select.ranking import Floats, Ranking
+from lmkbc.select.rule import Range, Real, Rule
+from lmkbc.types import Candidate, CandidateSet, Prediction
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumericRule(Rule):
+    """Answers with one number: `point` of the positive votes, or the best candidate where none is positive."""
+
+    @abstractmethod
+    def point(self, values: Floats, weights: Floats) -> float:
+        """The supported number of sorted positive values."""
+
+    def select(self, candidates: CandidateSet) -> Prediction:
+        """The chosen number, nothing where no candidate is a number."""
+        if candidates.failed:
+            return Prediction(candidates.query, failed=True)
+        return Prediction(candidates.query, self._answer(Ranking.of([candidates]).ranked[0]))
+
+    def _answer(self, ranked: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+        votes = [(value, candidate) for candidate in ranked if (value := _finite(candidate.text)) is not None]
+        positive = sorted(((value, max(c.score, 0.0)) for value, c in votes if value > 0), key=lambda vote: vote[0])
+        if not any(weight for _, weight in positive) or votes[0][0] <= 0:
+            return tuple(candidate for _, candidate in votes[:1])
+        values, weights = np.array(positive).T
+        chosen = self.point(values, weights)
+        for value, candidate in votes:
+            if math.isclose(value, chosen, rel_tol=1e-9):
+                return (candidate,)
+        text = _written(chosen, whole=all(value.is_integer() for value, _ in votes))
+        return (Candidate(text, min(float(weights.sum()), 1.0), id=text),)
+
+
+def _finite(text: str) -> float | None:
+    value = number(text)
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _written(value: float, whole: bool) -> str:
+    """Plain digits: whole where all votes were, else six significant ones (far below any tolerance)."""
+    if whole:
+        return str(round(value))
+    return np.format_float_positional(value, precision=6, fractional=False, trim="-")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StabMid(NumericRule):
+    """Where most intervals of +-tolerance around the votes overlap: the geometric middle of that region (CS2 2026)."""
+
+    name: ClassVar[str] = "stab-mid"
+    search: ClassVar[Mapping[str, Range]] = {"tolerance": Real(0.005, 0.3, log=True)}
+    tolerance: float = 0.05
+
+    def point(self, values: Floats, weights: Floats) -> float:
+        """Sweep the interval ends; on a tie the region that is widest as a ratio."""
+        ends = np.concatenate([values * (1 - self.tolerance), values * (1 + self.tolerance)])
+        cover = np.concatenate([weights, -weights])
+        order = np.lexsort((-cover, ends))
+        ends, depth = ends[order], np.cumsum(cover[order])
+        width = np.append(np.log(ends[1:] / ends[:-1]), 0.0)
+        deepest = np.flatnonzero((depth >= depth.max() - 1e-12) & (width > 0))
+        region = deepest[np.argmax(width[deepest])]
+        return float(np.sqrt(ends[region] * ends[region + 1]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ball(NumericRule):
+    """The vote with the most weight within +-tolerance of it (thylinao1 2026); the median one on a tie."""
+
+    name: ClassVar[str] = "ball"
+    search: ClassVar[Mapping[str, Range]] = {"tolerance": Real(0.005, 0.3, log=True)}
+    tolerance: float = 0.05
+
+    def point(self, values: Floats, weights: Floats) -> float:
+        """The best supported vote."""
+        total = np.concatenate([[0.0], np.cumsum(weights)])
+        low = np.searchsorted(values, values * (1 - self.tolerance), side="left")
+        high = np.searchsorted(values, values * (1 + self.tolerance), side="right")
+        support = total[high] - total[low]
+        tied = np.flatnonzero(support >= support.max() - 1e-12)
+        return float(values[tied[len(tied) // 2]])
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogCluster(NumericRule):
+    """Median of the heaviest cluster, single linkage in log10 (thylinao1 2026: width .05, a window of 12 %)."""
+
+    name: ClassVar[str] = "log-cluster"
+    search: ClassVar[Mapping[str, Range]] = {"width": Real(0.005, 0.3, log=True)}
+    width: float = 0.05
+
+    def point(self, values: Floats, weights: Floats) -> float:
+        """Cut where neighbours are farther apart than `width`, take the heaviest piece's median."""
+        cuts = np.flatnonzero(np.diff(np.log10(values)) > self.width) + 1
+        pieces = zip(np.split(values, cuts), np.split(weights, cuts), strict=True)
+        return weighted_quantile(*max(pieces, key=lambda piece: piece[1].sum()), 0.5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightedMedian(NumericRule):
+    """The vote at a quantile of the weight; 0.5 is the median (Chironk 2026 also used an upper one, 0.55)."""
+
+    name: ClassVar[str] = "weighted-median"
+    search: ClassVar[Mapping[str, Range]] = {"quantile": Real(0.3, 0.7)}
+    quantile: float = 0.5
+
+    def point(self, values: Floats, weights: Floats) -> float:
+        """The weighted quantile."""
+        return weighted_quantile(values, weights, self.quantile)
+
+
+def weighted_quantile(values: Floats, weights: Floats, quantile: float) -> float:
+    """The smallest of sorted values at which at least that share of the weight is reached."""
+    total = np.cumsum(weights)
+    return float(values[min(np.searchsorted(total, quantile * total[-1] - 1e-12), len(values) - 1)])

@@ -1,0 +1,80 @@
+"""The candidates of many queries as arrays, so that one implementation of a rule serves selection and tuning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from lmkbc.errors import InputError
+from lmkbc.types import Candidate, CandidateSet, State
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Candidates of `n` queries, each best first, padded to the longest list `m`.
+
+    ranked: the objects proposed, without the proposal to answer nothing. scores: (n, m), clipped to [0, 1], -1 where
+    padded. nothing: (n,), score of answering nothing, 0 where none was proposed. abstained: (n,), share of the
+    answers that were abstentions. InputError for a score that is no number.
+    """
+
+    ranked: tuple[tuple[Candidate, ...], ...]
+    scores: Floats
+    nothing: Floats
+    abstained: Floats
+
+    @classmethod
+    def of(cls, sets: Sequence[CandidateSet]) -> Ranking:
+        """Sort (stable) and pad the candidates of each query."""
+        ranked = tuple(_objects(candidates) for candidates in sets)
+        scores = np.full((len(ranked), max(map(len, ranked), default=0)), -1.0)
+        for row, candidates in zip(scores, ranked, strict=True):
+            row[: len(candidates)] = [min(max(candidate.score, 0.0), 1.0) for candidate in candidates]
+        nothing = [max((c.score for c in s.candidates if not c.text), default=0.0) for s in sets]
+        abstained = [_abstained(s.draws) for s in sets]
+        return cls(ranked, scores, np.clip(np.array(nothing, dtype=float), 0.0, 1.0), np.array(abstained, dtype=float))
+
+    def take(self, rows: Ints) -> Ranking:
+        """The ranking of some of the queries."""
+        ranked = tuple(self.ranked[row] for row in rows)
+        return Ranking(ranked, self.scores[rows], self.nothing[rows], self.abstained[rows])
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """How many objects each query has, (n,)."""
+        return np.array([len(candidates) for candidates in self.ranked], dtype=np.int64)
+
+    @cached_property
+    def best(self) -> Floats:
+        """The best object's score, (n,); 0 where there is none."""
+        return np.clip(self.scores[:, 0], 0.0, 1.0) if self.scores.shape[1] else np.zeros(len(self.ranked))
+
+    @cached_property
+    def models(self) -> Ints:
+        """How many distinct models stand behind each candidate, (n, m): a voice "gpt-4#3" is of model "gpt-4"."""
+        counts = np.zeros(self.scores.shape, dtype=np.int64)
+        for row, candidates in zip(counts, self.ranked, strict=True):
+            row[: len(candidates)] = [len({voice.split("#")[0] for voice in c.sources}) for c in candidates]
+        return counts
+
+
+def _objects(candidates: CandidateSet) -> tuple[Candidate, ...]:
+    for candidate in candidates.candidates:
+        if candidate.score != candidate.score:  # NaN has no rank
+            pair = f"({candidates.query.subject!r}, {candidates.query.relation!r})"
+            raise InputError(f"the score of candidate {candidate.text!r} of {pair} is not a number; give one in [0, 1]")
+    objects = (candidate for candidate in candidates.candidates if candidate.text)
+    return tuple(sorted(objects, key=lambda candidate: -candidate.score))
+
+
+def _abstained(draws: Sequence[State]) -> float:
+    answers = [state for state in draws if state in (State.ANSWERED, State.ABSTAINED)]
+    return answers.count(State.ABSTAINED) / len(answers) if answers else 0.0

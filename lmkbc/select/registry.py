@@ -1,0 +1,77 @@
+"""Rules by name, and the way back from the plain table of a recipe or a thresholds file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any
+
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.select.cutoffs import Cutoff, Relative, Sticky, TopK
+from lmkbc.select.expected_f1 import ExpectedF1
+from lmkbc.select.gate import NoneGate
+from lmkbc.select.numeric import Ball, LogCluster, StabMid, WeightedMedian
+from lmkbc.select.quorum import Quorum
+from lmkbc.select.rule import Rule
+
+RULES: dict[str, type[Rule]] = {
+    rule.name: rule
+    for rule in (
+        Cutoff,
+        Relative,
+        Sticky,
+        TopK,
+        Quorum,
+        NoneGate,
+        ExpectedF1,
+        StabMid,
+        Ball,
+        LogCluster,
+        WeightedMedian,
+    )
+}
+
+
+def rule_class(name: str) -> type[Rule]:
+    """The rule of a name. InputError suggests the nearest."""
+    if name not in RULES:
+        raise InputError(f"unknown selection rule {name!r}: {did_you_mean(name, RULES)}")
+    return RULES[name]
+
+
+def build(table: Mapping[str, Any]) -> Rule:
+    """A rule from a table with `rule` (its name) and its parameters. InputError for a wrong or missing one."""
+    if not isinstance(table.get("rule"), str):
+        raise InputError(f"a selection table needs rule = NAME, one of {', '.join(sorted(RULES))}")
+    kind = rule_class(table["rule"])
+    known = {field.name: field for field in fields(kind)}
+    parameters: dict[str, Any] = {}
+    for name, value in table.items():
+        if name == "rule":
+            continue
+        if name not in known:
+            raise InputError(f"rule {kind.name} has no parameter {name!r}: {did_you_mean(name, known)}")
+        parameters[name] = _checked(kind, name, value, str(known[name].type))
+    for name, field in known.items():
+        if name not in parameters and field.default is MISSING:
+            raise InputError(f"rule {kind.name} needs parameter {name!r}: give it a value")
+    return kind(**parameters)
+
+
+def _checked(kind: type[Rule], name: str, value: Any, declared: str) -> Any:
+    if declared == "Rule":
+        if isinstance(value, Mapping):
+            return build(value)
+    elif declared == "float":
+        if isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value):
+            return float(value)
+    elif declared == "int":
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    elif isinstance(value, str):
+        return value
+    wanted = {"float": "a number", "int": "a whole number", "Rule": "a table with its own rule"}.get(
+        declared, "a string"
+    )
+    raise InputError(f"parameter {name!r} of rule {kind.name} is {value!r}: give {wanted}")

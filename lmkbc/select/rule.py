@@ -1,0 +1,99 @@
+"""What every selection rule shares: parameters with search ranges, and the way from scores to a prediction."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from lmkbc.select.ranking import Ints, Mask, Ranking
+from lmkbc.types import CandidateSet, Prediction
+
+UNLIMITED = 1_000_000
+
+
+class Real(NamedTuple):
+    """A real parameter's search range; `log` where its scale is logarithmic."""
+
+    low: float
+    high: float
+    log: bool = False
+
+
+class Whole(NamedTuple):
+    """A whole parameter's search range, both ends included."""
+
+    low: int
+    high: int
+
+
+class Choice(NamedTuple):
+    """The options of a parameter that has no order."""
+
+    options: tuple[str, ...]
+
+
+Range = Real | Whole | Choice
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule(ABC):
+    """Decides which candidates of a query to keep. Subclasses are values: parameters, and nothing else.
+
+    name: how tables and thresholds files call the rule. search: parameter -> range, for those worth tuning.
+    """
+
+    name: ClassVar[str]
+    search: ClassVar[Mapping[str, Range]] = {}
+
+    @abstractmethod
+    def select(self, candidates: CandidateSet) -> Prediction:
+        """Keep objects of one query, best first. A query that no model answered stays failed."""
+
+    def to_table(self) -> dict[str, Any]:
+        """The rule as a plain table, for TOML: its name and the parameters that differ from their defaults."""
+        table: dict[str, Any] = {"rule": self.name}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.default is MISSING or value != field.default:
+                table[field.name] = value.to_table() if isinstance(value, Rule) else value
+        return table
+
+
+class MaskRule(Rule):
+    """A rule that keeps some of the candidates as they are."""
+
+    @abstractmethod
+    def keep(self, ranking: Ranking) -> Mask:
+        """Which candidates of each query to keep, (n, m)."""
+
+    def select(self, candidates: CandidateSet) -> Prediction:
+        """Keep objects of one query, best first. A query that no model answered stays failed."""
+        if candidates.failed:
+            return Prediction(candidates.query, failed=True)
+        ranking = Ranking.of([candidates])
+        kept = np.flatnonzero(self.keep(ranking)[0])
+        return Prediction(candidates.query, tuple(ranking.ranked[0][index] for index in kept))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrefixRule(MaskRule):
+    """A rule that keeps the best so many candidates; at least `least` and at most `most` where there are as many."""
+
+    least: int = 0
+    most: int = UNLIMITED
+
+    @abstractmethod
+    def wanted(self, ranking: Ranking) -> Ints:
+        """How many candidates of each query the rule itself would keep, (n,)."""
+
+    def length(self, ranking: Ranking) -> Ints:
+        """How many candidates of each query to keep, (n,)."""
+        return np.minimum(np.clip(self.wanted(ranking), self.least, self.most), ranking.sizes)
+
+    def keep(self, ranking: Ranking) -> Mask:
+        """Which candidates of each query to keep, (n, m)."""
+        return np.arange(ranking.scores.shape[1]) < self.length(ranking)[:, None]

@@ -1,0 +1,140 @@
+"""What the official scorer would say of every choice: computed once per query, then looked up by rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from lmkbc.select.gate import NoneGate
+from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
+from lmkbc.select.rule import MaskRule, PrefixRule, Rule
+from lmkbc.submit import answers
+from lmkbc.types import Candidate, CandidateSet, Edition, Example, Prediction
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What the ranked candidates of one query find: their answer keys ("" is no answer), and gold indices."""
+
+    keys: tuple[str, ...]
+    matches: tuple[tuple[int, ...], ...]
+    gold: int
+
+
+class Outcomes:
+    """F1 of any rule on the queries of one relation, without running the scorer again.
+
+    A rule that keeps a prefix of the ranking is a look-up in (n, m + 1) prefix scores. Any other mask is a sum of hits
+    where candidates find distinct objects, and the scorer's own count where they compete.
+    """
+
+    def __init__(self, sets: Sequence[CandidateSet], examples: Sequence[Example], edition: Edition) -> None:
+        self.sets, self.examples, self.edition = sets, examples, edition
+        self.ranking = Ranking.of(sets)
+        self.empty = np.array([not example.objects for example in examples], dtype=np.bool_)
+        self._found = [
+            _find(ranked, example, edition) for ranked, example in zip(self.ranking.ranked, examples, strict=True)
+        ]
+
+    def __len__(self) -> int:
+        return len(self.sets)
+
+    def f1(self, rule: Rule) -> Floats:
+        """Official F1 of each query under a rule, (n,)."""
+        if isinstance(rule, PrefixRule):
+            return self.prefix_f1[np.arange(len(self)), rule.length(self.ranking)]
+        if isinstance(rule, MaskRule):
+            return self._mask_f1(rule.keep(self.ranking))
+        if isinstance(rule, NoneGate):
+            return np.where(rule.open(self.ranking), self.f1(rule.inner), self.empty)
+        return np.array([self._score(rule.select(found), i) for i, found in enumerate(self.sets)])
+
+    @cached_property
+    def prefix_f1(self) -> Floats:
+        """F1 of the best k candidates of each query, k = 0..m, (n, m + 1); constant past the end of a list."""
+        table = np.empty((len(self), self.ranking.scores.shape[1] + 1))
+        for row, found in zip(table, self._found, strict=True):
+            hits, predicted = self._prefix_counts(found)
+            row[: len(hits)] = official_f1(hits, predicted, np.full(len(hits), found.gold))
+            row[len(hits) :] = row[len(hits) - 1]
+        return table
+
+    def _prefix_counts(self, found: Found) -> tuple[Ints, Ints]:
+        """Hits and distinct answers of each prefix; the count changes only where a candidate finds something."""
+        hits = np.zeros(len(found.keys) + 1, dtype=np.int64)
+        predicted = np.zeros(len(found.keys) + 1, dtype=np.int64)
+        matching: list[tuple[int, ...]] = []
+        for k, fresh in enumerate(_fresh(found.keys), start=1):
+            hits[k], predicted[k] = hits[k - 1], predicted[k - 1] + fresh
+            if fresh and found.matches[k - 1]:
+                matching.append(found.matches[k - 1])
+                hits[k] = self.edition.metric.scorer.count(matching)
+        return hits, predicted
+
+    @cached_property
+    def _gains(self) -> Ints:
+        """Hits of each candidate on its own, (n, m)."""
+        gains = np.zeros(self.ranking.scores.shape, dtype=np.int64)
+        for row, found in zip(gains, self._found, strict=True):
+            row[: len(found.matches)] = [self._count(found, [i]) for i in range(len(found.matches))]
+        return gains
+
+    @cached_property
+    def _competing(self) -> Ints:
+        """Rows whose candidates share an answer or a gold object, so that hits do not add up."""
+        rows = []
+        for row, found in enumerate(self._found):
+            everything = range(len(found.keys))
+            distinct = "" not in found.keys and len(set(found.keys)) == len(found.keys)
+            if not distinct or self._count(found, everything) != self._gains[row].sum():
+                rows.append(row)
+        return np.array(rows, dtype=np.int64)
+
+    def _count(self, found: Found, kept: Sequence[int]) -> int:
+        return self.edition.metric.scorer.count([found.matches[i] for i in kept if found.matches[i]])
+
+    def _mask_f1(self, mask: Mask) -> Floats:
+        hits, predicted = (self._gains * mask).sum(axis=1), mask.sum(axis=1)
+        for row in self._competing:
+            found, kept = self._found[row], np.flatnonzero(mask[row])
+            fresh = [i for i, new in zip(kept, _fresh([found.keys[i] for i in kept]), strict=True) if new]
+            hits[row], predicted[row] = self._count(found, fresh), len(fresh)
+        return official_f1(hits, predicted, np.array([found.gold for found in self._found]))
+
+    def _score(self, prediction: Prediction, row: int) -> float:
+        values = answers(self.edition, prediction)
+        gold = gold_column(self.examples[row], self.edition)
+        relation = self.examples[row].query.relation
+        return self.edition.metric.scorer.score(values, gold, relation).f1
+
+
+def _fresh(keys: Sequence[str]) -> list[bool]:
+    """Whether each answer is one, and not given before."""
+    seen = {""}
+    return [not (key in seen or seen.add(key)) for key in keys]  # type: ignore[func-returns-value]
+
+
+def _find(ranked: Sequence[Candidate], example: Example, edition: Edition) -> Found:
+    scorer, gold = edition.metric.scorer, gold_column(example, edition)
+    values = [edition.value(candidate).strip() for candidate in ranked]
+    matches = tuple(scorer.matches(value, gold, example.query.relation) for value in values)
+    return Found(tuple(map(scorer.key, values)), matches, len(gold))
+
+
+def gold_column(example: Example, edition: Edition) -> list[Any]:
+    """The gold of an example as its edition's scorer takes it: ids, strings or alias lists."""
+    if edition.target == "id":
+        return [edition.accepted(gold)[0] for gold in example.objects]
+    return [list(edition.accepted(gold)) for gold in example.objects]
+
+
+def official_f1(hits: Ints, predicted: Ints, gold: Ints) -> Floats:
+    """F1 as all five editions have it: precision 1 for no answer, recall 1 for empty gold, precision at most 1."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = np.where(predicted > 0, np.minimum(hits / predicted, 1.0), 1.0)
+        r = np.where(gold > 0, hits / gold, 1.0)
+        return np.where(p + r > 0, 2 * p * r / (p + r), 0.0)

@@ -1,0 +1,27 @@
+"""Area of a country, island or lake. Tricky: square miles, thousands commas, and land area instead of total area."""
+
+from lmkbc import EntityType, Relation, Shape
+
+RELATION = Relation(
+    name="area",
+    names=("hasArea",),
+    property="P2046",
+    subject_type=EntityType("place", "Q2221906"),
+    object_type=EntityType("number", "Q11563"),
+    kind="number",
+    may_be_empty=False,
+    definition="The total area of the country, island, lake or other place in square kilometres, as one plain number "
+    "without unit or thousands separators. Convert from square miles, acres or hectares where needed.",
+    clozes=(
+        "{subject} has an area of {mask} square kilometers.",
+        "The area of {subject} is {mask} km2.",
+        "{subject} covers {mask} square kilometers.",
+    ),
+    question="What is the area of {subject} in square kilometres?",
+    triple="has the area in square kilometres",
+    statement="The area of {subject} is {object} square kilometres.",
+    unit="km2",
+    cardinality={"2025": (1, 1), "2026": (1, 1)},
+    # From a hundredth of a hectare to the surface of the Earth.
+    shape=Shape(separators=(";", "\n"), conjunction=False, minimum=0.0001, maximum=510_100_000),
+)

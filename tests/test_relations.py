@@ -1,0 +1,182 @@
+"""The relation modules against the official data: names, cardinalities, and vocabularies that cover the gold."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmkbc import Relation
+
+ROOT = Path(__file__).parents[1]
+FILES = sorted((ROOT / "relations").glob("*.py"))
+EDITIONS = ("2022", "2023", "2024", "2025", "2026")
+
+
+def load(path: Path) -> Relation:
+    spec = importlib.util.spec_from_file_location(f"relation_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    relation = module.RELATION
+    assert isinstance(relation, Relation)
+    return relation
+
+
+RELATIONS = {path.stem: load(path) for path in FILES}
+OWNERS = {name: relation for relation in RELATIONS.values() for name in relation.names}
+
+every_relation = pytest.mark.parametrize("relation", RELATIONS.values(), ids=RELATIONS.keys())
+
+
+@pytest.fixture(scope="module")
+def data_dir() -> Path:
+    path = Path(os.environ.get("LMKBC_DATA", ROOT.parent / "shared" / "data"))
+    if not (path / "lmkbc2022").is_dir():
+        pytest.skip(f"the official data is not at {path}: set LMKBC_DATA to run this test")
+    return path
+
+
+def rows(data_dir: Path, edition: str, split: str = "*") -> Iterator[dict[str, Any]]:
+    for path in sorted((data_dir / f"lmkbc{edition}").glob(f"{split}.jsonl")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            yield json.loads(line)
+
+
+def objects(row: dict[str, Any], edition: str) -> list[Any]:
+    """The scored column without the ways in which editions write "no object"."""
+    column = "ObjectEntitiesID" if edition in ("2023", "2024") else "ObjectEntities"
+    return [value for value in row[column] if value not in ("", [], [""])]
+
+
+def spellings(relation: Relation) -> dict[str, str]:
+    """Every spelling that the shape knows, in lower case, and the name it stands for."""
+    shape = relation.shape
+    pairs = [(name, name) for name in shape.closed]
+    pairs += [(variant, name) for name, variants in shape.closed.items() for variant in variants]
+    pairs += shape.variants.items()
+    known: dict[str, str] = {}
+    for variant, name in pairs:
+        assert known.setdefault(variant.lower(), name) == name, f"{variant!r} stands for two names"
+    return known
+
+
+def test_there_are_25_relations_named_after_their_files() -> None:
+    assert len(RELATIONS) == 25
+    assert {stem.replace("_", "-") for stem in RELATIONS} == {relation.name for relation in RELATIONS.values()}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_relation_is_one_file_of_under_40_lines(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert len(lines) < 40
+    assert lines[0].startswith('"""')
+
+
+def test_every_spelling_of_every_edition_belongs_to_one_relation(data_dir: Path) -> None:
+    counts = Counter(name for relation in RELATIONS.values() for name in relation.names)
+    assert set(counts.values()) == {1}
+    assert set(counts) == {row["Relation"] for edition in EDITIONS for row in rows(data_dir, edition)}
+
+
+def test_cardinalities_are_those_of_the_train_splits(data_dir: Path) -> None:
+    sizes: dict[str, dict[str, list[int]]] = {name: {} for name in RELATIONS}
+    stems = {relation.name: stem for stem, relation in RELATIONS.items()}
+    for edition in EDITIONS:
+        for row in rows(data_dir, edition, "train"):
+            found = sizes[stems[OWNERS[row["Relation"]].name]]
+            found.setdefault(edition, []).append(len(objects(row, edition)))
+    for stem, relation in RELATIONS.items():
+        expected = {edition: (min(counts), max(counts)) for edition, counts in sizes[stem].items()}
+        assert dict(relation.cardinality) == expected, stem
+        for edition, counts in sizes[stem].items():
+            assert relation.nullable(edition) == (0 in counts), (stem, edition)
+
+
+@every_relation
+def test_declared_emptiness_is_what_any_edition_shows(relation: Relation) -> None:
+    assert relation.may_be_empty == any(fewest == 0 for fewest, _ in relation.cardinality.values())
+
+
+@every_relation
+def test_templates_read_as_sentences(relation: Relation) -> None:
+    assert 3 <= len(relation.clozes) <= 6
+    assert len(set(relation.clozes)) == len(relation.clozes)
+    for cloze in relation.clozes:
+        text = cloze.format(subject="SUBJECT", mask="[MASK]")
+        assert text.count("SUBJECT") == text.count("[MASK]") == 1
+        assert text.endswith(".")
+    assert relation.question.format(subject="SUBJECT").endswith("?")
+    assert relation.statement.format(subject="SUBJECT", object="OBJECT").endswith(".")
+    assert relation.definition.endswith(".")
+    assert not relation.triple.endswith(".")
+
+
+@every_relation
+def test_wikidata_ids_are_well_formed(relation: Relation) -> None:
+    assert relation.property[0] == "P"
+    assert relation.property[1:].isdigit()
+    for entity_type in (relation.subject_type, relation.object_type):
+        assert entity_type.noun == entity_type.noun.strip() != ""
+        assert entity_type.qid[0] == "Q"
+        assert entity_type.qid[1:].isdigit()
+
+
+@every_relation
+def test_no_spelling_is_ambiguous_or_stopped(relation: Relation) -> None:
+    known = spellings(relation)
+    assert not set(known) & relation.shape.stop
+    for variant, name in relation.shape.variants.items():
+        assert known.get(name.lower(), name) == name, f"{variant!r} leads to {name!r}, which is itself replaced"
+    assert all(word == word.lower() for word in relation.shape.stop)
+
+
+def test_all_elements_and_nobel_prizes_are_there() -> None:
+    assert len(RELATIONS["compound_elements"].shape.closed) == 118
+    assert len(RELATIONS["nobel_prize"].shape.closed) == 6
+
+
+@every_relation
+def test_shapes_keep_the_train_gold(relation: Relation, data_dir: Path) -> None:
+    """Closed lists hold nearly all gold names, stop words hardly any, numbers stay in bounds."""
+    known, shape = spellings(relation), relation.shape
+    golds = [
+        [value] if isinstance(value, str) else value
+        for edition in EDITIONS
+        for row in rows(data_dir, edition, "train")
+        if row["Relation"] in relation.names
+        for value in row["ObjectEntities"]
+        if value not in ("", [], [""])
+    ]
+    if relation.kind == "number":
+        values = [float(names[0]) for names in golds]
+        assert shape.minimum is not None
+        assert shape.maximum is not None
+        assert all(shape.minimum <= value <= shape.maximum for value in values)
+        assert not shape.integer or all(value.is_integer() for value in values)
+    elif shape.closed:
+        covered = sum(any(name.lower() in known for name in names) for names in golds)
+        assert covered >= 0.97 * len(golds)
+    stopped = sum(names[0].lower() in shape.stop for names in golds)
+    assert stopped <= 0.005 * len(golds), [names[0] for names in golds if names[0].lower() in shape.stop]
+
+
+@every_relation
+def test_2022_gold_accepts_what_variants_make_of_it(relation: Relation, data_dir: Path) -> None:
+    """Replacing a gold spelling by its canonical name may cost a few objects of the strings editions, not many."""
+    known = spellings(relation)
+    golds = [
+        {name.lower() for name in names}
+        for row in rows(data_dir, "2022", "train")
+        if row["Relation"] in relation.names
+        for names in row["ObjectEntities"]
+    ]
+    lost = [names for names in golds if all(known.get(name, name).lower() not in names for name in names)]
+    assert len(lost) <= 0.03 * len(golds), lost
