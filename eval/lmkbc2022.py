@@ -10,18 +10,17 @@ RELATIONS = """
     PersonCauseOfDeath PersonEmployer PersonInstrument PersonLanguage PersonPlaceOfDeath PersonProfession
     RiverBasinsCountry StateSharesBorderState
 """.split()
-SPLITS = Download.github(
-    "lm-kbc/dataset2022",
-    train="98de64087e2f1d3710a6062d85cc12a5d77ce925b6386a8b3b5b0c56dd7d1c7c",
-    dev="74de05ca5001a49c499cc0ef5352faf40b3e15686df434eeb5b596ed756390d9",
-    test="2ca651e8b6937517345b4023965ada8d45d6e9df51d63ab49ab3f162830d6d3e",
-)
 
 EDITION = Edition(
     name="2022",
     folder="lmkbc2022",
     relations=tuple(RELATIONS),
-    splits=SPLITS,
+    splits=Download.github(
+        "lm-kbc/dataset2022",
+        train="98de64087e2f1d3710a6062d85cc12a5d77ce925b6386a8b3b5b0c56dd7d1c7c",
+        dev="74de05ca5001a49c499cc0ef5352faf40b3e15686df434eeb5b596ed756390d9",
+        test="2ca651e8b6937517345b4023965ada8d45d6e9df51d63ab49ab3f162830d6d3e",
+    ),
     column="ObjectEntities",
     target="string",
     metric=Metric(AliasScorer(), average="relation"),

@@ -12,17 +12,17 @@ PersonHasEmployer PersonHasNoblePrize PersonHasNumberOfChildren PersonHasPlaceOf
 PersonHasSpouse PersonPlaysInstrument PersonSpeaksLanguage RiverBasinsCountry SeriesHasNumberOfEpisodes
 StateBordersState
 """.split()
-SPLITS = Download.github(
-    "lm-kbc/dataset2023",
-    train="f97db4d1c17c1c74b33aaecb679182cb22479c669d69e0e3f02ff857bb85771b",
-    val="b64f5f2c0538effe5e2d73f60302a023e9ba6135deed65f5aa2a5243c90039fa",
-    test="3148e35cd3fe64c3c354b6142bcce92c17aeb77915270aa3c7283dc62f8ce3a6",
-)
+
 EDITION = Edition(
     name="2023",
     folder="lmkbc2023",
     relations=tuple(RELATIONS),
-    splits=SPLITS,
+    splits=Download.github(
+        "lm-kbc/dataset2023",
+        train="f97db4d1c17c1c74b33aaecb679182cb22479c669d69e0e3f02ff857bb85771b",
+        val="b64f5f2c0538effe5e2d73f60302a023e9ba6135deed65f5aa2a5243c90039fa",
+        test="3148e35cd3fe64c3c354b6142bcce92c17aeb77915270aa3c7283dc62f8ce3a6",
+    ),
     column="ObjectEntitiesID",
     target="id",
     rank=2,

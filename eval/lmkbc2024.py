@@ -9,18 +9,17 @@ from lmkbc import Download, Edition, IdScorer, Metric, Published
 RELATIONS = """
     awardWonBy companyTradesAtStockExchange countryLandBordersCountry personHasCityOfDeath seriesHasNumberOfEpisodes
 """.split()
-SPLITS = Download.github(
-    "lm-kbc/dataset2024",
-    train="f92789e2cd9f369565484379ee0c521fff76703364774c452a7b5bbd7a79f467",
-    val="c20fec448f3637ead2750d00b62d50e63de2f41dc8a4749f9b51994a042a222a",
-    test="7c14841765d87b196c15585e5837e0ba5f59c4e84451ca40a2a91ac1a6472880",
-)
 
 EDITION = Edition(
     name="2024",
     folder="lmkbc2024",
     relations=tuple(RELATIONS),
-    splits=SPLITS,
+    splits=Download.github(
+        "lm-kbc/dataset2024",
+        train="f92789e2cd9f369565484379ee0c521fff76703364774c452a7b5bbd7a79f467",
+        val="c20fec448f3637ead2750d00b62d50e63de2f41dc8a4749f9b51994a042a222a",
+        test="7c14841765d87b196c15585e5837e0ba5f59c4e84451ca40a2a91ac1a6472880",
+    ),
     column="ObjectEntitiesID",
     target="id",
     metric=Metric(IdScorer(distinct=True), average="row", missing="refuse", detailed=True),

@@ -9,18 +9,17 @@ from lmkbc import Download, Edition, Metric, Published, ValueScorer
 RELATIONS = """
     awardWonBy companyTradesAtStockExchange countryLandBordersCountry hasArea hasCapacity personHasCityOfDeath
 """.split()
-SPLITS = Download.github(
-    "lm-kbc/dataset2025",
-    train="de23e98257222d1f54410c40023891b1a1ca30a5cbc2190cd2d97a76a2948af4",
-    val="493423ee032adb1d911e26a1d1347d98ed698faa6fd8032cc6d72ddbaa826477",
-    test="ddc99dd31a35bdf6127a71b2ea1d386ce4a779b231f98b58191a2143cc8d28ff",
-)
 
 EDITION = Edition(
     name="2025",
     folder="lmkbc2025",
     relations=tuple(RELATIONS),
-    splits=SPLITS,
+    splits=Download.github(
+        "lm-kbc/dataset2025",
+        train="de23e98257222d1f54410c40023891b1a1ca30a5cbc2190cd2d97a76a2948af4",
+        val="493423ee032adb1d911e26a1d1347d98ed698faa6fd8032cc6d72ddbaa826477",
+        test="ddc99dd31a35bdf6127a71b2ea1d386ce4a779b231f98b58191a2143cc8d28ff",
+    ),
     column="ObjectEntities",
     target="string",
     metric=Metric(ValueScorer(frozenset({"hasArea", "hasCapacity"})), average="row", detailed=True),

@@ -8,18 +8,17 @@ from lmkbc import Download, Edition, MatchingScorer, Metric, Published
 RELATIONS = """
     awardWonBy companyTradesAtStockExchange countryLandBordersCountry hasArea hasCapacity personHasCityOfDeath
 """.split()
-SPLITS = Download.github(
-    "lm-kbc/dataset2026",
-    train="ad37cd30d1ff4b9f1ef2579b25e64093b202c40da11e8c412e13386f1e5d332e",
-    val="ba86b53ac38eb4b23b80391b291e5987ff4bbfe79827596fc09751b1bb0ce2be",
-    test="67c31c8388c585634df55500612f522ad42da6735d4c89eb59a9ef5a39f043f1",
-)
 
 EDITION = Edition(
     name="2026",
     folder="lmkbc2026",
     relations=tuple(RELATIONS),
-    splits=SPLITS,
+    splits=Download.github(
+        "lm-kbc/dataset2026",
+        train="ad37cd30d1ff4b9f1ef2579b25e64093b202c40da11e8c412e13386f1e5d332e",
+        val="ba86b53ac38eb4b23b80391b291e5987ff4bbfe79827596fc09751b1bb0ce2be",
+        test="67c31c8388c585634df55500612f522ad42da6735d4c89eb59a9ef5a39f043f1",
+    ),
     column="ObjectEntities",
     target="string",
     metric=Metric(MatchingScorer(frozenset({"hasArea", "hasCapacity"})), average="row", detailed=True),

@@ -1,6 +1,7 @@
 """Knowledge base construction from language models. The public names that relations and editions import."""
 
-from lmkbc.score import AliasScorer, IdScorer, MatchingScorer, Metric, ValueScorer
+from lmkbc.score import Metric
+from lmkbc.scorers import AliasScorer, IdScorer, MatchingScorer, ValueScorer
 from lmkbc.types import Download, Edition, EntityType, Published, Relation, Shape
 
 __all__ = [

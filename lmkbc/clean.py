@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from lmkbc.generate.numbers import read_numbers
-from lmkbc.score import folded_key
+from lmkbc.scorers import folded_key
 from lmkbc.types import Relation, Shape
 
 LONGEST = 300
@@ -29,8 +29,8 @@ _TRAILER = re.compile(r"\s*(?:\(([^()]*)\)|\[([^\[\]]*)\])$")
 _COUNT = re.compile(r"(?:\d{1,4}|an?|the|one|two|three|four|five|six|seven|eight|nine|ten) (?=\S)", re.IGNORECASE)
 _YEAR = re.compile(r"[\s,]*\b(?:in )?(?:1[5-9]|20)\d\d\b[\s,]*")
 _LEGAL_FORMS = frozenset(
-    "the inc incorporated ltd limited co company corp corporation plc llc llp lp ag se gmbh kg sa nv bv ab oy oyj asa as "
-    "spa srl pty kk".split()
+    "the inc incorporated ltd limited co company corp corporation plc llc llp lp ag se gmbh kg sa nv bv ab oy oyj asa "
+    "as spa srl pty kk".split()
 )
 """What a company's name may carry without naming another company."""
 

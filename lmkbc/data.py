@@ -161,12 +161,15 @@ def _query(row: QueryRow) -> Query:
 
 
 def _objects(row: QueryRow) -> Iterable[GoldObject]:
-    named = [tuple(names) if isinstance(names, list) else (names,) for names in row.ObjectEntities or ()]
-    ids = row.ObjectEntitiesID or []
-    for position, names in enumerate(named):
-        identifier = ids[position] if position < len(ids) else None
-        if any(names) or identifier:
-            yield GoldObject(names, identifier)
+    names = [tuple(item) if isinstance(item, list) else (item,) for item in row.ObjectEntities or ()]
+    ids = row.ObjectEntitiesID
+    if ids is not None and len(ids) != len(names):
+        # Published names that hold commas were split at them: rejoin a lone one, else only the ids are certain.
+        names = [(", ".join(name for name, *_ in names),)] if len(ids) == 1 and names else [(known,) for known in ids]
+    for position, spellings in enumerate(names):
+        identifier = ids[position] if ids is not None else None
+        if any(spellings) or identifier:
+            yield GoldObject(spellings, identifier)
 
 
 def read_column(path: Path, column: str, item: Any = str | list[str]) -> tuple[dict[Pair, Any], int, bool]:

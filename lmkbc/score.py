@@ -1,30 +1,20 @@
-"""The official scores: per-row hits, precision, recall and F1, and the averages that the editions print.
-
-Four scorers cover the five editions; an edition's module picks one and names its average. All are exact
-re-statements of the organisers' published procedures, oddities included, because published numbers depend on them.
-Normalisation is memoised and rows are scored without building per-row dictionaries.
-"""
+"""The official scores: precision, recall and F1 per row, per relation and overall, as the editions print them."""
 
 from __future__ import annotations
 
 import math
-import string
-import unicodedata
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from lmkbc.scorers import Scorer
+
 Pair = tuple[str, str]
 """(subject, relation): what every official scorer indexes rows by."""
-
-
-Counts = tuple[int, int, int]
-"""Of one query: hits, predicted objects, gold objects. Every edition's P, R and F1 follow from these three."""
 
 
 class RowScore(NamedTuple):
@@ -38,268 +28,11 @@ class RowScore(NamedTuple):
     gold: int
 
 
-class Scorer(Protocol):
-    """How one edition compares the answers of one query with the gold."""
-
-    def key(self, text: str) -> str:
-        """The form under which two answers are the same answer."""
-        ...
-
-    def matches(self, value: str, gold: Sequence[Any], relation: str) -> tuple[int, ...]:
-        """Indices of the gold objects that one answer finds."""
-        ...
-
-    def count(self, matches: Sequence[tuple[int, ...]]) -> int:
-        """Hits of a set of distinct answers, given what each of them finds."""
-        ...
-
-    def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
-        """Count hits, predictions and gold of one row's raw column values."""
-        ...
-
-
 def f1(hits: int, predicted: int, gold: int) -> float:
     """F1 of one query. Nothing predicted has precision 1, nothing to find has recall 1; precision is capped at 1."""
     p = min(hits / predicted, 1.0) if predicted else 1.0
     r = hits / gold if gold else 1.0
     return 2 * p * r / (p + r) if p + r else 0.0
-
-
-class Memo(dict[str, str]):
-    """Texts already normalised: a dictionary that fills itself, emptied when it grows past `limit` texts."""
-
-    def __init__(self, normalise: Callable[[str], str], limit: int = 1 << 19) -> None:
-        super().__init__()
-        self._normalise = normalise
-        self._limit = limit
-
-    def __missing__(self, text: str) -> str:
-        if len(self) >= self._limit:
-            self.clear()
-        key = self[text] = self._normalise(text)
-        return key
-
-
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_APOSTROPHES = "'\u2019\u2018\u02bb\u02bc\u02b9`\u00b4"
-_DROP_APOSTROPHES = str.maketrans("", "", _APOSTROPHES)
-_SYMBOLS = frozenset("+$<=>|~^")
-_NOTHING = frozenset({"", "none", "null"})
-
-
-def plain_key(text: str) -> str:
-    """2022's normal form: ASCII punctuation deleted, lower case, stripped."""
-    return text.translate(_PUNCTUATION).lower().strip()
-
-
-def folded_key(text: str) -> str:
-    """2026's normal form: apostrophes dropped, NFKD, case-folded, no diacritics, punctuation to single spaces."""
-    text = text.strip().translate(_DROP_APOSTROPHES)
-    if text.isascii():
-        text = text.casefold()
-        if text.replace(" ", "").isalnum():
-            return " ".join(text.split())
-    else:
-        text = unicodedata.normalize("NFKD", text).casefold()
-    kept = []
-    for char in text:
-        if char in _APOSTROPHES or unicodedata.combining(char):
-            continue
-        kept.append(" " if char in _SYMBOLS or unicodedata.category(char)[0] == "P" else char)
-    return " ".join("".join(kept).split())
-
-
-@lru_cache(maxsize=1 << 16)
-def number(text: Any) -> float | None:
-    """The scorers' reading of a number (thousands commas allowed), None where it is none."""
-    try:
-        return float(text.replace(",", "").strip())
-    except (ValueError, AttributeError):
-        return None
-
-
-_PLAIN = Memo(plain_key)
-_FOLDED = Memo(folded_key)
-
-
-@dataclass(frozen=True, slots=True)
-class AliasScorer:
-    """2022: a gold object is found when any of its aliases is predicted, so one string may find several.
-
-    Both sides are normalised with `plain_key`; predictions form a set. No prediction has precision 1; a lone "",
-    "none" or "null" counts as no prediction; an empty gold has recall 1 and precision 1 only for no prediction.
-    """
-
-    def key(self, text: str) -> str:
-        """Normal form of an answer."""
-        return _PLAIN[text]
-
-    def matches(self, value: str, gold: Sequence[Sequence[str]], relation: str) -> tuple[int, ...]:
-        """Indices of the gold objects that one answer finds."""
-        key = _PLAIN[value]
-        return tuple(i for i, names in enumerate(gold) if key in map(_PLAIN.__getitem__, names))
-
-    def count(self, matches: Sequence[tuple[int, ...]]) -> int:
-        """Hits of a set of distinct answers."""
-        return len({index for found in matches for index in found})
-
-    def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
-        """Score one row: predicted is a list of strings, gold a list of alias lists."""
-        keys = set(map(_PLAIN.__getitem__, predicted))
-        if len(keys) <= 1 and keys <= _NOTHING:
-            return 0, 0, len(gold)
-        hits = 0
-        for names in gold:
-            if not keys.isdisjoint(map(_PLAIN.__getitem__, names)):
-                hits += 1
-        return hits, len(keys), len(gold)
-
-
-@dataclass(frozen=True, slots=True)
-class IdScorer:
-    """2023 and 2024: exact QIDs or literals. 2023 counts repeated predictions, so recall can pass 1 there.
-
-    distinct: compare sets (2024) instead of the lists as written (2023). An empty list has precision 1. A gold of
-    [""] is 2023's "no object": recall 1 whatever is predicted, and a predicted "" counts as a correct answer.
-    """
-
-    distinct: bool
-
-    def key(self, text: str) -> str:
-        """An id is its own normal form."""
-        return text
-
-    def matches(self, value: str, gold: Sequence[str], relation: str) -> tuple[int, ...]:
-        """Indices of the gold objects that one answer finds."""
-        return tuple(i for i, other in enumerate(gold) if other == value)[:1]
-
-    def count(self, matches: Sequence[tuple[int, ...]]) -> int:
-        """Hits of a set of distinct answers."""
-        return sum(1 for found in matches if found)
-
-    def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
-        """Score one row of two lists of ids; in 2023 a value that is no list scores 0, as it does officially."""
-        if self.distinct:
-            predicted, gold = set(predicted), set(gold)
-            return len(predicted & gold), len(predicted), len(gold)
-        try:
-            hits = 0
-            for value in predicted:
-                if value in gold:
-                    hits += 1
-            return hits, len(predicted), 0 if gold == [""] else len(gold)
-        except TypeError:
-            return 0, 1, 1
-
-
-@dataclass(frozen=True, slots=True)
-class ValueScorer:
-    """2025: exact strings after stripping; numbers within a tolerance of any gold number.
-
-    Every prediction that finds something is a hit, so several numbers near one gold number push recall past 1.
-    """
-
-    numeric: frozenset[str]
-    tolerance: float = 0.05
-
-    def key(self, text: str) -> str:
-        """Normal form of an answer."""
-        return text.strip()
-
-    def matches(self, value: str, gold: Sequence[str], relation: str) -> tuple[int, ...]:
-        """Indices of the gold objects that one answer finds."""
-        if relation not in self.numeric:
-            return tuple(i for i, other in enumerate(gold) if other == value.strip())[:1]
-        return tuple(i for i, other in enumerate(gold) if self._near(number(value), number(other)))[:1]
-
-    def count(self, matches: Sequence[tuple[int, ...]]) -> int:
-        """Hits of a set of distinct answers."""
-        return sum(1 for found in matches if found)
-
-    def _near(self, value: float | None, gold: float | None) -> bool:
-        return value is not None and bool(gold) and abs(value - gold) / gold <= self.tolerance  # type: ignore[operator]
-
-    def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
-        """Score one row of two lists of strings, each read as a set."""
-        predicted, gold = set(predicted), set(gold)
-        if relation in self.numeric:
-            numbers = [number(other) for other in gold]
-            hits = sum(1 for v in predicted if any(self._near(number(v), other) for other in numbers))
-        else:
-            hits = sum(1 for value in predicted if value.strip() in gold)
-        return hits, len(predicted), len(gold)
-
-
-@dataclass(frozen=True, slots=True)
-class MatchingScorer:
-    """2026: alias lists, each prediction matched to at most one gold object (maximum bipartite matching).
-
-    Predictions are distinct under `folded_key`; a nested list stands for its first element; numbers are compared
-    with the first alias within a tolerance, each gold number found once.
-    """
-
-    numeric: frozenset[str]
-    tolerance: float = 0.05
-
-    def key(self, text: str) -> str:
-        """Normal form of an answer."""
-        return _FOLDED[text]
-
-    def matches(self, value: str, gold: Sequence[Sequence[str]], relation: str) -> tuple[int, ...]:
-        """Indices of the gold objects that one answer could find."""
-        if relation in self.numeric:
-            given = number(value)
-            return tuple(i for i, names in enumerate(gold) if names and self._near(given, number(names[0])))
-        key = _FOLDED[value]
-        return tuple(i for i, names in enumerate(gold) if key in map(_FOLDED.__getitem__, names))
-
-    def count(self, matches: Sequence[tuple[int, ...]]) -> int:
-        """Hits of a set of distinct answers: the size of a maximum matching (Kuhn's augmenting paths)."""
-        owner: dict[int, int] = {}
-
-        def augment(answer: int, seen: set[int]) -> bool:
-            for index in matches[answer]:
-                if index not in seen:
-                    seen.add(index)
-                    if index not in owner or augment(owner[index], seen):
-                        owner[index] = answer
-                        return True
-            return False
-
-        return sum(augment(answer, set()) for answer in range(len(matches)) if matches[answer])
-
-    def _near(self, value: float | None, gold: float | None) -> bool:
-        return value is not None and bool(gold) and abs(value - gold) / gold <= self.tolerance  # type: ignore[operator]
-
-    def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
-        """Score one row: predicted is a list of strings (or lists), gold a list of alias lists (or strings)."""
-        if gold and isinstance(gold[0], str):
-            gold = [[name] for name in gold]
-        answers: dict[str, str] = {}
-        for value in predicted:
-            text = value[0] if isinstance(value, list) and value else value
-            if isinstance(text, str):
-                answers.setdefault(_FOLDED[text], text)
-        if relation in self.numeric:
-            hits = self._numeric_hits(answers.values(), [number(names[0]) if names else None for names in gold])
-        else:
-            hits = self._string_hits(answers, gold)
-        return hits, len(answers), len(gold)
-
-    def _string_hits(self, answers: Mapping[str, str], gold: Sequence[Sequence[str]]) -> int:
-        keys = answers.keys()
-        finders = [keys & set(map(_FOLDED.__getitem__, names)) for names in gold]
-        found = [finder for finder in finders if finder]
-        if sum(map(len, found)) == len(set().union(*found)) == len(found):
-            return len(found)
-        return self.count([tuple(i for i, finder in enumerate(finders) if key in finder) for key in answers])
-
-    def _numeric_hits(self, answers: Iterable[str], gold: Sequence[float | None]) -> int:
-        free = set(range(len(gold)))
-        for value in map(number, answers):
-            near = next((i for i in sorted(free) if self._near(value, gold[i])), None)
-            free.discard(-1 if near is None else near)
-        return len(gold) - len(free)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,14 +33,6 @@ RELATIONS = {path.stem: load(path) for path in FILES}
 OWNERS = {name: relation for relation in RELATIONS.values() for name in relation.names}
 
 every_relation = pytest.mark.parametrize("relation", RELATIONS.values(), ids=RELATIONS.keys())
-
-
-@pytest.fixture(scope="module")
-def data_dir() -> Path:
-    path = Path(os.environ.get("LMKBC_DATA", ROOT.parent / "shared" / "data"))
-    if not (path / "lmkbc2022").is_dir():
-        pytest.skip(f"the official data is not at {path}: set LMKBC_DATA to run this test")
-    return path
 
 
 def rows(data_dir: Path, edition: str, split: str = "*") -> Iterator[dict[str, Any]]:

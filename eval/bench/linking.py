@@ -42,7 +42,8 @@ def gold() -> None:
             hit = table.search([other.asked])[other.asked] if other.asked else ()
             tally.update(n=1, first=bool(hit) and hit[0].id == right, right=link.id == right, none=link.id is None)
             evidence[link.evidence, link.id == right] += 1
-            if os.environ.get("DBG") and link.id!=right and link.evidence not in("search","relation"): print(group.query, link, right)
+            if os.environ.get("DBG") and link.id != right and link.evidence not in ("search", "relation"):
+                print(group.query, link, right)
     total: Counter[str] = sum(counts.values(), Counter())
     for name, tally in [*sorted(counts.items()), ("all", total)]:
         n = tally["n"]

@@ -1,9 +1,9 @@
 """Numbers in a model's words: digits with separators, scales, units, ranges and number words, to plain digits.
 
-Choices where a text is ambiguous: a comma, apostrophe or space before exactly three digits groups thousands, a lone
-comma before one or two digits is a decimal comma, and a dot is a decimal point unless groups of three follow two dots
-(or one dot, where only whole numbers make sense). A range stands for its midpoint (rounded down where only whole numbers
-make sense), since scorers compare one number within a tolerance. A number with its unit beats numbers without one, and
+Choices where a text is ambiguous: a comma, apostrophe or space before exactly three digits groups thousands; a lone
+comma before one or two digits is a decimal comma; a dot is a decimal point unless groups of three follow two dots, or
+one dot where only whole numbers make sense. A range stands for its midpoint (rounded down where only whole numbers make
+sense), since scorers compare one number within a tolerance. A number with its unit beats numbers without one, and
 another unit of area is converted.
 """
 

@@ -15,7 +15,7 @@ from lmkbc.clean import LONGEST, trim, vocabulary, without_trailer
 from lmkbc.generate.literal import Group, Word, read_literals
 from lmkbc.generate.numbers import read_numbers
 from lmkbc.generate.wording import is_abstention, is_prose, is_refusal, relation_words
-from lmkbc.score import folded_key
+from lmkbc.scorers import folded_key
 from lmkbc.types import Relation, State
 
 LONGEST_ANSWER = 400_000
@@ -34,8 +34,8 @@ _BULLET = re.compile(r"[ \t]*(?:[-*•–·][ \t]+|\(?\d{1,4}[.)][ \t]+)(?=\S)")
 _REMARK = re.compile(r"\s+[-–—]\s+")
 _BOLD = re.compile(r"\*\*([^*]{1,300})\*\*|__([^_]{1,300})__")
 _LEAD = re.compile(
-    r"(?:sure|certainly|of course|here|below|answers?|output|result|response|objects?|a|the [^:\n]{0,200}\b(?:are|is|answer|"
-    r"following|list)\b)[^:\n]{0,200}:(?=\s|$)",
+    r"(?:sure|certainly|of course|here|below|answers?|output|result|response|objects?|a|"
+    r"the [^:\n]{0,200}\b(?:are|is|answer|following|list)\b)[^:\n]{0,200}:(?=\s|$)",
     re.IGNORECASE,
 )
 _HEDGE = re.compile(r"(?:probably|possibly|most likely|likely|perhaps|maybe|presumably)\s+", re.IGNORECASE)
@@ -72,10 +72,13 @@ def parse(text: str, relation: Relation, subject: str) -> Parsed:
     if answer is None or (marked and not answer):
         return Parsed(State.TRUNCATED)
     answer = answer[:LONGEST_ANSWER]
-    for read in (_from_literals, _from_numbers if relation.kind == "number" else _from_words):
-        if parsed := read(answer, relation, subject, marked):
-            return parsed
-    return Parsed(_why_nothing(answer, relation))
+    if parsed := _from_literals(answer, relation, subject):
+        return parsed
+    if relation.kind == "number":
+        parsed = _from_numbers(answer, relation)
+    else:
+        parsed = _from_words(answer, relation, subject, marked)
+    return parsed or Parsed(_why_nothing(answer, relation))
 
 
 def _answer(text: str) -> tuple[str | None, bool]:
@@ -91,7 +94,7 @@ def _answer(text: str) -> tuple[str | None, bool]:
     return (fences[-1] if fences else text).strip(" \t\r\n`"), bool(marks)
 
 
-def _from_literals(text: str, relation: Relation, subject: str, marked: bool) -> Parsed | None:
+def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None:
     """Objects of the lists, tuples and JSON objects in a text, None where it has none."""
     mended = _mended(text)
     groups = read_literals(mended, commas="," in relation.shape.separators)
@@ -184,7 +187,7 @@ def _tidy(word: Word, relation: Relation) -> str:
     return text if relation.shape.closed or relation.kind == "number" else trim(without_trailer(text)) or text
 
 
-def _from_numbers(text: str, relation: Relation, subject: str, marked: bool) -> Parsed | None:
+def _from_numbers(text: str, relation: Relation) -> Parsed | None:
     """Numbers of the first line that has any."""
     for line in text.split("\n", 20)[:20]:
         if is_abstention(without_trailer(trim(line[: 4 * LONGEST])), relation) and line.strip():

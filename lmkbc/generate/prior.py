@@ -21,11 +21,13 @@ Mask = npt.NDArray[np.bool_]
 class ClosedSet:
     """The c objects that n train rows of one relation name, merged over aliases, and which rows each is right for.
 
-    candidates[0] proposes no object. hits: (n, c + 1), whether the edition's scorer finds a gold object by the
-    candidate. sources: (n, c + 1), whether the row is where the candidate comes from: one without a source is unknown.
+    candidates[0] proposes no object; labels are the preferred names. hits: (n, c + 1), whether the edition's scorer
+    finds a gold object by the candidate. sources: (n, c + 1), whether the row is where the candidate comes from: one
+    without a source is unknown.
     """
 
     candidates: tuple[Candidate, ...]
+    labels: tuple[str, ...]
     hits: Mask
     sources: Mask
 
@@ -38,16 +40,15 @@ class ClosedSet:
             for gold in row.objects:
                 for name in edition.accepted(gold):
                     answered.setdefault(scorer.key(name), set()).add(index)
-        found: dict[str, Candidate] = {"": Candidate("")}
+        found, labels = {"": Candidate("")}, {"": ""}
         origins: dict[str, set[int]] = {"": {index for index, row in enumerate(rows) if not row.objects}}
         for index, row in enumerate(rows):
-            proposals = [_widest(edition, gold, answered) for gold in row.objects]
-            if relation.symmetric:
-                proposals.append(Candidate(row.query.subject, id=row.query.subject_id))
-            for candidate in proposals:
+            for candidate, label in _proposals(edition, relation, row, answered):
                 if value := edition.value(candidate):
-                    found.setdefault(scorer.key(value), candidate)
-                    origins.setdefault(scorer.key(value), set()).add(index)
+                    key = scorer.key(value)
+                    found.setdefault(key, candidate)
+                    labels.setdefault(key, label)
+                    origins.setdefault(key, set()).add(index)
         hits = np.zeros((len(rows), len(found)), dtype=bool)
         sources = np.zeros_like(hits)
         for column, (key, candidate) in enumerate(found.items()):
@@ -56,15 +57,20 @@ class ClosedSet:
                 right = {index for index, row in enumerate(rows) if _right(edition, candidate, row)}
             hits[sorted(right), column] = True
             sources[sorted(origins[key]), column] = True
-        return cls(tuple(found.values()), hits, sources)
+        return cls(tuple(found.values()), tuple(labels.values()), hits, sources)
 
 
-def _widest(edition: Edition, gold: GoldObject, answered: Mapping[str, set[int]]) -> Candidate:
-    """The accepted spelling that answers most rows, the preferred one on a tie."""
-    names = edition.accepted(gold)
-    widest = max(names, key=lambda name: len(answered[edition.metric.scorer.key(name)]))
-    text = widest if edition.target == "string" else gold.names[0] if gold.names else widest
-    return Candidate(text or widest, id=gold.id)
+def _proposals(
+    edition: Edition, relation: Relation, row: Example, answered: Mapping[str, set[int]]
+) -> Iterator[tuple[Candidate, str]]:
+    """A row's objects, each in the accepted spelling that answers most rows, with their preferred names."""
+    for gold in row.objects:
+        names = edition.accepted(gold)
+        widest = max(names, key=lambda name: len(answered[edition.metric.scorer.key(name)]))
+        label = (gold.names and gold.names[0]) or widest
+        yield Candidate(widest if edition.target == "string" else label, id=gold.id), label
+    if relation.symmetric:
+        yield Candidate(row.query.subject, id=row.query.subject_id), row.query.subject
 
 
 def _right(edition: Edition, candidate: Candidate, row: Example) -> bool:

@@ -9,41 +9,53 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from lmkbc.score import folded_key
+from lmkbc.scorers import folded_key
 from lmkbc.types import Relation
 
-_NOTHING = frozenset(
-    """none|null|nil|nan|n a|no|false|nothing|empty|no one|nobody|nowhere|no answer|not found|not applicable|not available
-    |not known|not specified|not disclosed|not provided|not sure|not dead|not deceased|not died|not yet|not married|never
-    |not listed|not public|not publicly traded|unknown|unspecified|undefined|undisclosed|unclear|uncertain|unavailable
-    |undetermined|inapplicable|missing|alive|still alive|currently alive|living|still living|unmarried|never married
-    |unlisted|privately held|privately owned|independent|no data|no information|no record|empty list|empty set|no result
-    |no results|none known|none recorded|none found|none of the above|i dont know|dont know|unsure""".replace(
-        "\n", ""
-    ).split("|")
-)
-_NOTHING_WORDS = frozenset(phrase.strip() for phrase in _NOTHING)
+_NOTHING = """
+none, null, nil, nan, n a, no, false, nothing, empty, no one, nobody, nowhere, no answer, not found, not applicable,
+not available, not known, not specified, not disclosed, not provided, not sure, not dead, not deceased, not died, not yet,
+not married, never, not listed, not public, not publicly traded, unknown, unspecified, undefined, undisclosed, unclear,
+uncertain, unavailable, undetermined, inapplicable, missing, alive, still alive, currently alive, living, still living,
+unmarried, never married, unlisted, privately held, privately owned, independent, no data, no information, no record,
+empty list, empty set, no result, no results, none known, none recorded, none found, none of the above, i dont know,
+dont know, unsure
+"""
+_NOTHING_WORDS = frozenset(" ".join(phrase.split()) for phrase in _NOTHING.split(","))
 _EMPTY_MARKS = frozenset(("", "-", "--", "–", "—", "?", "/", "[]", "{}", "()", "∅", '""', "''", "..."))
-_DENIAL = re.compile(
-    r"\b(?:not applicable|not available|not publicly|not known|not listed|not traded|not (?:currently )?married|not won|"
-    r"not (?:yet )?(?:dead|died|deceased|passed away)|never (?:been )?(?:married|won|awarded|received)|unknown$|"
-    r"(?:still|currently) (?:alive|living)|(?:is|are) (?:alive|living|independent|unknown|unmarried|undisclosed)|"
-    r"privately (?:held|owned)|(?:does|do|did|has|have|had|is|are|was|were|can)(?: not|nt) (?:currently |publicly )?"
-    r"(?:a part|any|applicable|available|been|border|borders|determinable|exist|have|hold|known|listed|part|play|public|"
-    r"publicly|received|recorded|share|speak|subsidiary|trade|traded|won|written)|(?:has|have|had|there is|there are|there "
-    r"was|there were) no|no (?:known|official|recorded|public|confirmed|information|data|record|records|evidence|answer)|"
-    r"(?:do not|dont|not|doesnt) (?:know|sure)|cannot be determined|can not be determined|nothing to)\b"
+_DENIALS = (
+    r"not (?:applicable|available|publicly|known|listed|traded|married|currently married|won)",
+    r"not (?:yet )?(?:dead|died|deceased|passed away)",
+    r"never (?:been )?(?:married|won|awarded|received)",
+    r"(?:still|currently) (?:alive|living)",
+    r"(?:is|are) (?:alive|living|independent|unknown|unmarried|undisclosed|an independent)",
+    r"privately (?:held|owned)",
+    r"(?:does|do|did|has|have|had|is|are|was|were|can)(?: not|nt) (?:currently |publicly )?(?:a part|any|applicable|"
+    r"available|been|border|borders|exist|have|hold|known|listed|part|play|public|received|recorded|share|speak|"
+    r"subsidiary|trade|traded|won|written)",
+    r"(?:has|have|had|there (?:is|are|was|were)) no",
+    r"no (?:known|official|recorded|public|confirmed|information|data|records?|evidence|answer)",
+    r"(?:dont|do not|doesnt|does not|not) (?:know|sure)",
+    r"(?:cannot|can not|could not) be determined",
+    r"^(?:none|unknown|n a|not applicable) (?:as|at|since|because|due|to|for|given|based|according|until|in)",
 )
-_REFUSAL = re.compile(
-    r"\bas an? (?:ai|artificial|large language|language)\b|\blanguage model\b|\bi(?: am|m) (?:very |so |really )?"
-    r"(?:sorry|unable|not able)\b|\bsorry\b|\bi (?:can ?not|cant|could not|am not able to) (?:provide|answer|assist|help|"
-    r"give|find|access|browse|verify|fulfil|fulfill|complete|comply)\b|\bi apologi[sz]e\b|\bmy apologies\b"
+_DENIAL = re.compile("|".join(rf"\b(?:{denial})\b" for denial in _DENIALS))
+_REFUSALS = (
+    r"as an? (?:ai|artificial|large language|language)",
+    r"language model",
+    r"i(?: am|m) (?:very |so |really )?(?:sorry|unable|not able)",
+    r"sorry",
+    r"i (?:can ?not|cant|could not) (?:provide|answer|assist|help|give|find|access|browse|verify|complete|comply)",
+    r"i apologi[sz]e",
+    r"my apologies",
 )
+_REFUSAL = re.compile("|".join(rf"\b(?:{refusal})\b" for refusal in _REFUSALS))
 _DONT_KNOW = re.compile(r"\b(?:dont|do not) know\b")
-_VERB = re.compile(
-    r" (?:is|was|are|were|has|have|had|does|did|do|will|would|can|could|should|must|may be|might|includes?|refers?|died|"
-    r"born|located|known|based|depends?|because|which|who|that|there|here|cannot|i|we|you|it|they|he|she)(?= |$|[,.])"
+_VERBS = (
+    "is was are were has have had does did do will would can could should must might includes include refers died born "
+    "located known based depends because which who that there here cannot i we you it they he she"
 )
+_VERB = re.compile(rf" (?:{'|'.join(_VERBS.split())})(?= |$|[,.])")
 _CLAUSE = re.compile(
     r"(?:he|she|it|they|i|we|there|this|that|these|those) (?:is|was|are|were|has|have|had|do|does|did) "
 )
@@ -82,12 +94,12 @@ def is_prose(text: str, subject: str, quoted: bool = False) -> bool:
     words = text.split()
     if len(words) > LONG:
         return True
-    lowered = f"{text.lower()} "
+    lowered = f"{text.lower()} ".replace('"', "")
     start = subject.lower()
     after = lowered[len(start) :] if start and lowered.startswith(start) else ""
     if (after and _VERB.match(after)) or _CLAUSE.match(lowered):
         return True
-    return not quoted and (len(words) > 3 and _VERB.search(text) is not None or len(words) > 12)
+    return not quoted and (len(words) > 12 or (len(words) > 3 and _VERB.search(text) is not None))
 
 
 def _is_title(text: str) -> bool:

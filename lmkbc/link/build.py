@@ -1,123 +1,93 @@
-"""Building the alias index: entities are staged in a file that survives a kill, then written out in sorted order.
-
-Everything is sorted on the way out (by SQLite, in constant memory), so the index depends only on the entities that
-went in, not on their order or on how often the build was interrupted.
-"""
+"""Builds an alias index from any mix of labelled splits, tables and a Wikidata dump; takes up a killed build."""
 
 from __future__ import annotations
 
-import os
-import sqlite3
-from collections.abc import Iterable, Sequence
-from contextlib import closing
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
-from lmkbc.link import fuzzy
-from lmkbc.link.index import SCHEMA, VERSION
-from lmkbc.link.names import key
-
-STAGING = """
-CREATE TABLE IF NOT EXISTS entities (id INTEGER PRIMARY KEY, label TEXT NOT NULL, description TEXT NOT NULL,
-    classes TEXT NOT NULL, popularity INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS names (key TEXT NOT NULL, entity INTEGER NOT NULL, text TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS progress (source TEXT PRIMARY KEY, offset INTEGER, lines INTEGER, done INTEGER);
-CREATE TABLE IF NOT EXISTS broken (source TEXT, line INTEGER, reason TEXT, PRIMARY KEY (source, line));
-"""
-_MERGE = """
-INSERT INTO entities VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
-    label = CASE WHEN label = '' THEN excluded.label ELSE label END,
-    description = CASE WHEN description = '' THEN excluded.description ELSE description END,
-    classes = CASE WHEN classes = '' THEN excluded.classes ELSE classes END,
-    popularity = max(popularity, excluded.popularity)
-"""
-_WRITE_OUT = """
-INSERT INTO entities SELECT * FROM staged.entities ORDER BY id;
-INSERT INTO names (key, entity, text) SELECT DISTINCT key, entity, text FROM staged.names ORDER BY 1, 2, 3;
-CREATE INDEX names_by_key ON names (key, entity, text);
-INSERT OR IGNORE INTO thirds
-    WITH distinct_keys AS (SELECT min(id) AS id, key FROM names GROUP BY key)
-    SELECT third(key, 0), id FROM distinct_keys UNION ALL SELECT third(key, 1), id FROM distinct_keys
-    UNION ALL SELECT third(key, 2), id FROM distinct_keys ORDER BY 1, 2;
-"""
+from lmkbc.errors import InputError
+from lmkbc.link.builder import Builder
+from lmkbc.link.dump import LANGUAGES, add_dump
+from lmkbc.link.index import AliasIndex
+from lmkbc.link.names import as_qid
+from lmkbc.link.tables import example_entities, read_table
+from lmkbc.types import Example, Relation
 
 
-class Entity(NamedTuple):
-    """One entity to index: its QID, label, all names, description, P31 classes and number of sitelinks."""
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What an index holds, and the lines of its dump that were skipped: (source, line, reason)."""
 
-    id: str
-    label: str
-    names: tuple[str, ...] = ()
-    description: str = ""
-    classes: tuple[str, ...] = ()
-    popularity: int = 0
+    entities: int
+    names: int
+    broken: tuple[tuple[str, int, str], ...]
 
 
-class Progress(NamedTuple):
-    """How far a source was read: bytes, lines, and whether to its end."""
+def build_index(
+    path: Path,
+    *,
+    splits: Mapping[str, Iterable[Example]] | None = None,
+    relations: Mapping[str, Relation] | None = None,
+    tables: Sequence[Path] = (),
+    dump: Path | None = None,
+    languages: Sequence[str] = LANGUAGES,
+    classes: Sequence[str] = (),
+    report: Callable[[int], None] = lambda _: None,
+) -> Built:
+    """Write an index to `path`. splits: edition name -> labelled rows. report: told the dump's lines read so far.
 
-    offset: int = 0
-    lines: int = 0
-    done: bool = True
-
-
-class Builder:
-    """Collects entities for an index at `path`. A build that was killed goes on where it last saved."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._partial = path.with_name(path.name + ".partial")
-        self._db = sqlite3.connect(self._partial)
-        self._db.execute("PRAGMA synchronous = OFF")  # survives a killed process, which is all that resuming needs
-        self._db.executescript(STAGING)
-
-    def progress(self, source: str) -> Progress:
-        """How far a source was read by this build or the killed one before it."""
-        row = self._db.execute("SELECT offset, lines, done FROM progress WHERE source = ?", (source,)).fetchone()
-        return Progress(row[0], row[1], bool(row[2])) if row else Progress(done=False)
-
-    def add(
-        self,
-        entities: Iterable[Entity],
-        source: str,
-        progress: Progress = Progress(),  # noqa: B008 (an immutable value)
-        broken: Sequence[tuple[int, str]] = (),
-    ) -> None:
-        """Stage entities and remember how far their source was read, in one transaction."""
-        rows, names = [], []
-        for entity in entities:
-            number = int(entity.id[1:])
-            rows.append((number, entity.label, entity.description, " ".join(entity.classes), entity.popularity))
-            for name in dict.fromkeys((entity.label, *entity.names)):
-                if name.strip():
-                    names.append((key(name), number, name))  # noqa: PERF401 (two lists grow together)
-        with self._db:
-            self._db.executemany(_MERGE, rows)
-            self._db.executemany("INSERT INTO names VALUES (?, ?, ?)", names)
-            self._db.execute("INSERT OR REPLACE INTO progress VALUES (?, ?, ?, ?)", (source, *progress))
-            self._db.executemany("INSERT INTO broken VALUES (?, ?, ?)", [(source, *row) for row in broken])
-
-    def broken(self) -> list[tuple[str, int, str]]:
-        """Source, line and reason of every line that was skipped."""
-        return self._db.execute("SELECT source, line, reason FROM broken ORDER BY source, line").fetchall()
-
-    def finish(self, sources: str = "") -> None:
-        """Write the index and remove the staging file. sources: what to name in the command that rebuilds it."""
-        self._db.close()
-        fresh = self._path.with_name(self._path.name + ".fresh")
-        fresh.unlink(missing_ok=True)
-        with closing(sqlite3.connect(fresh)) as db:
-            db.create_function("third", 2, _third, deterministic=True)
-            db.executescript(
-                "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF; PRAGMA cache_size = -65536;" + SCHEMA
-            )
-            db.execute("ATTACH ? AS staged", (str(self._partial),))
-            db.executescript(f"BEGIN; {_WRITE_OUT} COMMIT;")
-            with db:
-                db.executemany("INSERT INTO meta VALUES (?, ?)", [("version", str(VERSION)), ("sources", sources)])
-        os.replace(fresh, self._path)
-        self._partial.unlink()
+    languages, classes: what to keep of the dump (see `dump.add_dump`). The inputs are named in the index, so that the
+    command that rebuilds it can be given.
+    """
+    splits = splits or {}
+    _check(path, [*tables, *([dump] if dump else [])], classes, bool(splits))
+    builder = Builder(path, _fingerprint([*tables, *([dump] if dump else [])], languages, classes, splits))
+    for edition, examples in splits.items():
+        builder.add(example_entities(examples, relations or {}), f"edition {edition}")
+    for table in tables:
+        if not builder.progress(str(table)).done:
+            builder.add(read_table(table), str(table))
+    if dump:
+        add_dump(builder, dump, languages, classes, report)
+    broken = tuple(builder.broken())
+    builder.finish(_options(splits, tables, dump, languages, classes))
+    index = AliasIndex(path)
+    counts = index.counts()
+    index.close()
+    return Built(counts["entities"], counts["names"], broken)
 
 
-def _third(name: str, third: int) -> int:
-    return tuple(fuzzy.filed_under(name))[third]
+def _check(path: Path, files: Sequence[Path], classes: Sequence[str], has_splits: bool) -> None:
+    if not files and not has_splits:
+        raise InputError("nothing to build an index from: give labelled splits, a table or a dump")
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent} is not a directory: create it, or write the index elsewhere")
+    for file in files:
+        if not file.is_file():
+            raise InputError(f"{file} does not exist: check the path")
+    for qid in classes:
+        if as_qid(qid) != qid:
+            raise InputError(f"class {qid!r} is no QID: write one like 'Q5'")
+
+
+def _fingerprint(
+    files: Sequence[Path], languages: Sequence[str], classes: Sequence[str], splits: Mapping[str, object]
+) -> str:
+    sizes = [f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]
+    return "\n".join([*sizes, *languages, *sorted(classes), *splits])
+
+
+def _options(
+    splits: Mapping[str, object],
+    tables: Sequence[Path],
+    dump: Path | None,
+    languages: Sequence[str],
+    classes: Sequence[str],
+) -> str:
+    """The inputs as options of the build command."""
+    options = [("--edition", edition) for edition in splits] + [("--table", str(table)) for table in tables]
+    options += [("--dump", str(dump))] if dump else []
+    options += [("--language", language) for language in languages if dump] + [("--class", qid) for qid in classes]
+    return shlex.join(word for option in options for word in option)

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.link.build import Builder, Entity, Progress
+from lmkbc.link.builder import Builder, Entity, Progress
 from lmkbc.link.object_types import bundled
 
 LINES_PER_SAVE = 20_000

@@ -1,6 +1,6 @@
 """The alias index: one SQLite file of names and entities, with exact look-up and look-up within one edit.
 
-Read-only once built (see build.py), so that any number of processes may share it.
+Read-only once built (see builder.py), so that any number of processes may share it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class AliasIndex:
 
     def __init__(self, path: Path) -> None:
         if not path.is_file():
-            raise InputError(f"{path} does not exist: build it with 'lmkbc link build {path}'")
+            raise InputError(f"{path} does not exist: build it with 'lmkbc link build {path} --table FILE'")
         self._path = path
         self._db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
         self._db.execute("PRAGMA mmap_size = 1073741824")
@@ -51,7 +51,7 @@ class AliasIndex:
             found = dict(self._db.execute("SELECT name, value FROM meta"))
         except sqlite3.DatabaseError:
             found = {}
-        version, sources = found.get("version", "none"), found.get("sources", "SOURCE")
+        version, sources = found.get("version", "none"), found.get("sources", "--table FILE")
         if version != str(VERSION):
             raise InputError(
                 f"{self._path} is an index of version {version}, this program reads version {VERSION}: "

@@ -15,7 +15,7 @@ from lmkbc.link.evidence import Hit, Index, Link, Search
 from lmkbc.link.names import LONGEST_NAME, as_qid, key, variants
 from lmkbc.link.object_types import ObjectTypes, bundled
 from lmkbc.link.train_objects import TrainObjects
-from lmkbc.score import number
+from lmkbc.scorers import number
 from lmkbc.types import Candidate, CandidateSet, Query, Relation
 
 BATCH = 2048

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rapidfuzz.distance import OSA
 
-from lmkbc.score import folded_key
+from lmkbc.scorers import folded_key
 
 _QID = re.compile(r"(?:https?://(?:www\.|m\.)?wikidata\.org/(?:entity|wiki)/|wd:)?(Q[1-9]\d{0,11})/?", re.IGNORECASE)
 _PARENTHESES = re.compile(r"\s*\([^()]*\)")

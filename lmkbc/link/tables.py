@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.link.build import Entity
+from lmkbc.link.builder import Entity
 from lmkbc.link.names import as_qid
 from lmkbc.types import Example, Relation
 

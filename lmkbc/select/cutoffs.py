@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from lmkbc.errors import InputError
-from lmkbc.select.ranking import Ints, Ranking
+from lmkbc.select.ranking import Ints, Mask, Ranking
 from lmkbc.select.rule import PrefixRule, Range, Real, Whole
 
 
@@ -23,7 +23,7 @@ class Cutoff(PrefixRule):
 
     def wanted(self, ranking: Ranking) -> Ints:
         """Candidates at or above the threshold."""
-        return np.count_nonzero(ranking.scores >= max(self.threshold, 0.0), axis=1)
+        return _count(ranking.scores >= max(self.threshold, 0.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class Relative(PrefixRule):
 
     def wanted(self, ranking: Ranking) -> Ints:
         """Candidates at or above both bounds."""
-        return np.count_nonzero(ranking.scores >= np.maximum(self.ratio * ranking.best, self.floor)[:, None], axis=1)
+        return _count(ranking.scores >= np.maximum(self.ratio * ranking.best, self.floor)[:, None])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class Sticky(PrefixRule):
             accepted[:, 1:] = scores[:, 1:] >= max(self.threshold * self.ratio, 0.0)
         else:
             accepted[:, 1:] |= scores[:, 1:] >= self.ratio * scores[:, :-1]
-        return np.count_nonzero(np.logical_and.accumulate(accepted, axis=1), axis=1)
+        return _count(np.logical_and.accumulate(accepted, axis=1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,3 +81,8 @@ class TopK(PrefixRule):
     def wanted(self, ranking: Ranking) -> Ints:
         """As many as asked for."""
         return np.full(len(ranking.ranked), self.k, dtype=np.int64)
+
+
+def _count(accepted: Mask) -> Ints:
+    counts: Ints = np.count_nonzero(accepted, axis=1)
+    return counts

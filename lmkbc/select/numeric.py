@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from lmkbc.score import number
+from lmkbc.scorers import number
 from lmkbc.select.ranking import Floats, Ranking
 from lmkbc.select.rule import Range, Real, Rule
 from lmkbc.types import Candidate, CandidateSet, Prediction

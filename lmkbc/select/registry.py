@@ -8,28 +8,25 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from lmkbc.errors import InputError, did_you_mean
+from lmkbc.select.calibrated import Calibrated
 from lmkbc.select.cutoffs import Cutoff, Relative, Sticky, TopK
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.gate import NoneGate
 from lmkbc.select.numeric import Ball, LogCluster, StabMid, WeightedMedian
 from lmkbc.select.quorum import Quorum
-from lmkbc.select.rule import Rule
+from lmkbc.select.rule import MaskRule, Rule
 
-RULES: dict[str, type[Rule]] = {
-    rule.name: rule
-    for rule in (
-        Cutoff,
-        Relative,
-        Sticky,
-        TopK,
-        Quorum,
-        NoneGate,
-        ExpectedF1,
-        StabMid,
-        Ball,
-        LogCluster,
-        WeightedMedian,
-    )
+THRESHOLDS: list[type[Rule]] = [Cutoff, Relative, Sticky, TopK, Quorum, NoneGate]
+EXPECTATIONS: list[type[Rule]] = [ExpectedF1, Calibrated]
+NUMBERS: list[type[Rule]] = [StabMid, Ball, LogCluster, WeightedMedian]
+RULES = {rule.name: rule for rule in THRESHOLDS + EXPECTATIONS + NUMBERS}
+WANTED = {
+    "float": "a number",
+    "int": "a whole number",
+    "Rule": "a table with its own rule",
+    "MaskRule": "a table with a rule that keeps candidates",
+    "Mapping": "a table of numbers",
+    "Literal": "a string",
 }
 
 
@@ -54,24 +51,26 @@ def build(table: Mapping[str, Any]) -> Rule:
             raise InputError(f"rule {kind.name} has no parameter {name!r}: {did_you_mean(name, known)}")
         parameters[name] = _checked(kind, name, value, str(known[name].type))
     for name, field in known.items():
-        if name not in parameters and field.default is MISSING:
+        if name not in parameters and field.default is MISSING and field.default_factory is MISSING:
             raise InputError(f"rule {kind.name} needs parameter {name!r}: give it a value")
     return kind(**parameters)
 
 
 def _checked(kind: type[Rule], name: str, value: Any, declared: str) -> Any:
-    if declared == "Rule":
-        if isinstance(value, Mapping):
-            return build(value)
-    elif declared == "float":
-        if isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value):
-            return float(value)
-    elif declared == "int":
-        if isinstance(value, int) and not isinstance(value, bool):
-            return value
-    elif isinstance(value, str):
+    if declared.endswith("Rule") and isinstance(value, Mapping):
+        rule = build(value)
+        if declared == "Rule" or isinstance(rule, MaskRule):
+            return rule
+    elif declared == "float" and _is_number(value):
+        return float(value)
+    elif declared == "int" and isinstance(value, int) and not isinstance(value, bool):
         return value
-    wanted = {"float": "a number", "int": "a whole number", "Rule": "a table with its own rule"}.get(
-        declared, "a string"
-    )
-    raise InputError(f"parameter {name!r} of rule {kind.name} is {value!r}: give {wanted}")
+    elif declared.startswith("Mapping") and isinstance(value, Mapping) and all(map(_is_number, value.values())):
+        return {str(key): float(number) for key, number in value.items()}
+    elif declared.startswith("Literal") and isinstance(value, str):
+        return value
+    raise InputError(f"parameter {name!r} of rule {kind.name} is {value!r}: give {WANTED[declared.partition('[')[0]]}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -58,7 +58,7 @@ class Rule(ABC):
         table: dict[str, Any] = {"rule": self.name}
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.default is MISSING or value != field.default:
+            if value not in (field.default, {}):
                 table[field.name] = value.to_table() if isinstance(value, Rule) else value
         return table
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from lmkbc.score import f1
+from lmkbc.scorers import ValueScorer
 from lmkbc.select.gate import NoneGate
 from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
 from lmkbc.select.rule import MaskRule, PrefixRule, Rule
 from lmkbc.submit import answers
 from lmkbc.types import Candidate, CandidateSet, Edition, Example, Prediction
+
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +41,40 @@ class Outcomes:
         self.sets, self.examples, self.edition = sets, examples, edition
         self.ranking = Ranking.of(sets)
         self.empty = np.array([not example.objects for example in examples], dtype=np.bool_)
+        self._made: dict[Any, Any] = {}
         self._found = [
             _find(ranked, example, edition) for ranked, example in zip(self.ranking.ranked, examples, strict=True)
         ]
 
+    @cached_property
+    def vocabulary(self) -> list[str]:
+        """The distinct names proposed, in order of appearance."""
+        return list(dict.fromkeys(candidate.text for ranked in self.ranking.ranked for candidate in ranked))
+
+    @cached_property
+    def names(self) -> Ints:
+        """Each candidate's place in the vocabulary, (n, m), 0 where padded."""
+        places = {name: place for place, name in enumerate(self.vocabulary)}
+        table = np.zeros(self.ranking.scores.shape, dtype=np.int64)
+        for row, ranked in zip(table, self.ranking.ranked, strict=True):
+            row[: len(ranked)] = [places[candidate.text] for candidate in ranked]
+        return table
+
+    @cached_property
+    def gold(self) -> Ints:
+        """How many gold objects each query has, (n,)."""
+        return np.array([found.gold for found in self._found], dtype=np.int64)
+
     def __len__(self) -> int:
         return len(self.sets)
+
+    def cached(self, make: Callable[..., Made], **options: Any) -> Made:
+        """What `make` derives from these outcomes, made once: folds share it."""
+        key = (make.__name__, *sorted(options.items()))
+        if key not in self._made:
+            self._made[key] = make(self, **options)
+        made: Made = self._made[key]
+        return made
 
     def f1(self, rule: Rule) -> Floats:
         """Official F1 of each query under a rule, (n,)."""
@@ -52,6 +85,13 @@ class Outcomes:
         if isinstance(rule, NoneGate):
             return np.where(rule.open(self.ranking), self.f1(rule.inner), self.empty)
         return np.array([self._score(rule.select(found), i) for i, found in enumerate(self.sets)])
+
+    def cached_f1(self, rule: Rule) -> Floats:
+        """`f1`, kept for rules that are tried again on other folds."""
+        if rule not in self._made:
+            self._made[rule] = self.f1(rule)
+        found: Floats = self._made[rule]
+        return found
 
     @cached_property
     def prefix_f1(self) -> Floats:
@@ -76,7 +116,7 @@ class Outcomes:
         return hits, predicted
 
     @cached_property
-    def _gains(self) -> Ints:
+    def gains(self) -> Ints:
         """Hits of each candidate on its own, (n, m)."""
         gains = np.zeros(self.ranking.scores.shape, dtype=np.int64)
         for row, found in zip(gains, self._found, strict=True):
@@ -90,7 +130,7 @@ class Outcomes:
         for row, found in enumerate(self._found):
             everything = range(len(found.keys))
             distinct = "" not in found.keys and len(set(found.keys)) == len(found.keys)
-            if not distinct or self._count(found, everything) != self._gains[row].sum():
+            if not distinct or self._count(found, everything) != self.gains[row].sum():
                 rows.append(row)
         return np.array(rows, dtype=np.int64)
 
@@ -98,18 +138,18 @@ class Outcomes:
         return self.edition.metric.scorer.count([found.matches[i] for i in kept if found.matches[i]])
 
     def _mask_f1(self, mask: Mask) -> Floats:
-        hits, predicted = (self._gains * mask).sum(axis=1), mask.sum(axis=1)
+        hits, predicted = (self.gains * mask).sum(axis=1), mask.sum(axis=1)
         for row in self._competing:
-            found, kept = self._found[row], np.flatnonzero(mask[row])
+            found, kept = self._found[row], np.flatnonzero(mask[row]).tolist()
             fresh = [i for i, new in zip(kept, _fresh([found.keys[i] for i in kept]), strict=True) if new]
             hits[row], predicted[row] = self._count(found, fresh), len(fresh)
-        return official_f1(hits, predicted, np.array([found.gold for found in self._found]))
+        return official_f1(hits, predicted, self.gold)
 
     def _score(self, prediction: Prediction, row: int) -> float:
         values = answers(self.edition, prediction)
         gold = gold_column(self.examples[row], self.edition)
         relation = self.examples[row].query.relation
-        return self.edition.metric.scorer.score(values, gold, relation).f1
+        return f1(*self.edition.metric.scorer.score(values, gold, relation))
 
 
 def _fresh(keys: Sequence[str]) -> list[bool]:
@@ -127,7 +167,7 @@ def _find(ranked: Sequence[Candidate], example: Example, edition: Edition) -> Fo
 
 def gold_column(example: Example, edition: Edition) -> list[Any]:
     """The gold of an example as its edition's scorer takes it: ids, strings or alias lists."""
-    if edition.target == "id":
+    if edition.target == "id" or isinstance(edition.metric.scorer, ValueScorer):
         return [edition.accepted(gold)[0] for gold in example.objects]
     return [list(edition.accepted(gold)) for gold in example.objects]
 

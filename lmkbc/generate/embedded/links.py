@@ -52,7 +52,7 @@ class Links:
         key = self._edition.metric.scorer.key
         return np.array([self._entities.get(key(self._edition.value(c)), -1) if c.text else -1 for c in candidates])
 
-    def signals(self, relation: str, rows: Ints, asked: Ints, candidates: Ints) -> dict[str, Floats]:
+    def scores(self, relation: str, rows: Ints, asked: Ints, candidates: Ints) -> dict[str, Floats]:
         """Scores (m, c) of candidates for asked subjects, from the given train rows only.
 
         inverse: rows of the relation that say (candidate, relation, subject). together: rows of the relation that

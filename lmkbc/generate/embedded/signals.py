@@ -6,7 +6,6 @@ the call: a relation has about a hundred rows, so a fit costs milliseconds and n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -107,19 +106,14 @@ def string_similarity(fit: Fit, asked: Texts) -> Floats:
     return _without_empty((_tfidf(asked.grams, weights) @ _tfidf(fit.candidates.grams, weights).T).toarray())
 
 
-Signal = Callable[[Fit, Texts], Floats]
-STRINGS: Mapping[str, Signal] = {
-    "prior": prior,
-    "naive_bayes": naive_bayes,
-    "kernel_ridge": kernel_ridge,
-    "string_similarity": string_similarity,
-}
-VECTORS: Mapping[str, Signal] = {
-    "neighbours": neighbours,
-    "ridge": ridge,
-    "mapping": mapping,
-    "vector_similarity": vector_similarity,
-}
+def scores(fit: Fit, asked: Texts) -> dict[str, Floats]:
+    """Every signal that the features allow, by name."""
+    signals = STRINGS if asked.vectors is None else STRINGS + VECTORS
+    return {signal.__name__: signal(fit, asked) for signal in signals}
+
+
+STRINGS = (prior, naive_bayes, kernel_ridge, string_similarity)
+VECTORS = (neighbours, ridge, mapping, vector_similarity)
 
 
 def _softmax(logits: Floats) -> Floats:

@@ -1,87 +1,122 @@
-"""The stack: signals of a relation's candidates to one calibrated probability each, by gradient-boosted trees."""
+"""Tables of all relations under one set of trees: what is fitted on some train rows, and scores queries.
+
+Stacking (Wolpert 1992): the trees learn from signals that were computed out of fold.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
+from sklearn.feature_extraction.text import HashingVectorizer
 
 from lmkbc.generate.embedded.links import Links
-from lmkbc.generate.embedded.signals import STRINGS, VECTORS, Fit, Floats, Texts
-from lmkbc.generate.prior import ClosedSet
-from lmkbc.types import Edition, Example, Query, Relation
+from lmkbc.generate.embedded.signals import Floats, Texts
+from lmkbc.generate.embedded.table import Pairs, Table
+from lmkbc.generate.embedded.trees import Trees
+from lmkbc.generate.prior import ClosedSet, ranked
+from lmkbc.types import CandidateSet, Edition, Example, Query, Relation
 
 Ints = npt.NDArray[np.int64]
-POOL = 12
+Embed = Callable[[Sequence[str]], Floats]
 FOLDS = 5
 ROUNDS = 2
+RARE = 1e-6
+
+_WORDS = HashingVectorizer(token_pattern=r"(?u)\w+", n_features=1 << 12, alternate_sign=False, norm=None, binary=True)
+_GRAMS = HashingVectorizer(
+    analyzer="char_wb", ngram_range=(2, 5), n_features=1 << 18, alternate_sign=False, norm=None
+)
 
 
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    queries: Ints
-    candidates: Ints
-    features: npt.NDArray[np.float32]
+def folds(train: Sequence[Example], count: int, seed: int) -> Ints:
+    """Fold of each row, (n,). All rows of a subject are in one fold."""
+    subjects = sorted({identity(row.query) for row in train})
+    shuffled = np.random.default_rng(seed).permutation(len(subjects)) % count
+    fold = dict(zip(subjects, shuffled.tolist(), strict=True))
+    return np.array([fold[identity(row.query)] for row in train], dtype=np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
-    name: str
-    closed: ClosedSet
-    rows: Ints
-    train: Texts
-    candidates: Texts
-    entities: Ints
-    queries: list[Query]
+def identity(query: Query) -> str:
+    """What tells subjects apart: the QID where there is one, else the name."""
+    return query.subject_id or query.subject
 
 
-def pairs(table: Table, links: Links, local: Ints, rows: Ints, queries: Sequence[Query], asked: Texts) -> Pairs:
-    hits = table.closed.hits[local].astype(float)
-    known = table.closed.sources[local].any(axis=0)
-    columns = np.flatnonzero(known | (np.arange(len(known)) == 0))
-    hits = hits[:, columns]
-    fit = Fit(table.train[local], hits, table.candidates[columns[1:] - 1])
-    signals = STRINGS if asked.vectors is None else {**STRINGS, **VECTORS}
-    scores = {name: signal(fit, asked) for name, signal in signals.items()}
-    m, c = len(queries), len(columns)
-    linked = links.signals(table.name, rows, links.of_queries(queries), table.entities[columns])
-    pooled = np.zeros((m, c), dtype=bool)
-    features = []
-    for name, s in {**scores, **linked}.items():
-        s = s.copy()
-        empty = s[:, 0].copy()
-        s[:, 0] = -np.inf
-        order = np.argsort(-s, axis=1, kind="stable")
-        rank = np.empty_like(order)
-        np.put_along_axis(rank, order, np.arange(c)[None, :].repeat(m, 0), axis=1)
-        top = np.take_along_axis(s, order[:, :1], axis=1)
-        pooled |= (rank < POOL) & ((s > 0) | (name in scores))
-        s[:, 0] = empty
-        rank[:, 0] = 0
-        features += [s, rank.astype(float), s / (np.abs(top) + 1e-6)]
-        if name in ("naive_bayes", "kernel_ridge", "neighbours", "ridge", "prior"):
-            features.append(np.repeat(empty[:, None], c, 1))
-        if name in linked:
-            features.append(np.repeat(top, c, 1))
-    pooled[:, 0] = hits[:, 0].any()
-    n = hits[:, 1:].sum(1)
-    lengths = np.array([len(q.subject) for q in queries], dtype=float)
-    tokens = np.array([len(q.subject.split()) for q in queries], dtype=float)
-    z = np.zeros((m, c))
-    features += [
-        z + (np.arange(c) == 0),
-        z + n.mean(),
-        z + hits[:, 0].mean(),
-        z + c,
-        z + len(local),
-        z + (n[n > 0].mean() if (n > 0).any() else 0),
-        z + (hits.sum(0) == 0).mean(),
-        z + lengths[:, None],
-        z + tokens[:, None],
-        z + hits.sum(0),
-        z + np.sort(hits[:, 1:].mean(0))[::-1][:1].sum(),
-    ]
-    q, k = np.nonzero(pooled)
-    return Pairs(q, columns[k], np.stack([f[q, k] for f in features], axis=1).astype(np.float32))
+class Stack:
+    """Signals and links of some train rows; `trees` turn them into probabilities once learned or set.
+
+    embed: texts -> (n, d) vectors, or None to work on strings alone.
+    """
+
+    def __init__(
+        self, edition: Edition, relations: Mapping[str, Relation], train: Sequence[Example], embed: Embed | None
+    ) -> None:
+        self._train, self._embed = train, embed
+        self._links = Links(edition, train)
+        self._tables: dict[str, Table] = {}
+        for name in edition.relations:
+            positions = np.array([index for index, row in enumerate(train) if row.query.relation == name], dtype=np.int64)
+            if len(positions):
+                self._tables[name] = self._table(edition, relations[name], positions)
+
+    def _table(self, edition: Edition, relation: Relation, positions: Ints) -> Table:
+        rows = [self._train[index] for index in positions]
+        queries = [row.query for row in rows]
+        closed = ClosedSet.of(edition, relation, rows)
+        entities = self._links.of_candidates(closed.candidates)
+        texts, labels = self._texts([query.subject for query in queries]), self._texts(closed.labels)
+        return Table(queries[0].relation, queries, texts, positions, closed, labels, entities)
+
+    def _texts(self, texts: Sequence[str]) -> Texts:
+        vectors = None if self._embed is None else self._embed(texts)
+        return Texts(sparse.csr_array(_WORDS.transform(texts)), sparse.csr_array(_GRAMS.transform(texts)), vectors)
+
+    def learn(self, seed: int) -> Trees:
+        """Fit the trees on pairs of several rounds of folds."""
+        features, right = [], []
+        for repeat in range(ROUNDS):
+            fold = folds(self._train, FOLDS, seed * ROUNDS + repeat)
+            for held_out in range(FOLDS):
+                for pairs, hits in self._fold_pairs(fold == held_out):
+                    features.append(pairs.features)
+                    right.append(hits)
+        if not features:
+            return Trees.fit(np.zeros((0, 0), dtype=np.float32), np.zeros(0, dtype=bool), seed)
+        return Trees.fit(np.concatenate(features), np.concatenate(right), seed)
+
+    def _fold_pairs(self, held_out: npt.NDArray[np.bool_]) -> Iterator[tuple[Pairs, npt.NDArray[np.bool_]]]:
+        within = np.flatnonzero(~held_out)
+        for table in self._tables.values():
+            asked = np.flatnonzero(held_out[table.positions])
+            rows = np.flatnonzero(~held_out[table.positions])
+            if len(asked) and len(rows):
+                queries = [table.queries[index] for index in asked]
+                pairs = table.pairs(self._links, rows, within, queries, table.texts[asked])
+                yield pairs, table.closed.hits[asked[pairs.queries], pairs.candidates]
+
+    def candidates(self, trees: Trees, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+        """Score queries, relation by relation; one of a relation without train rows gets no candidates."""
+        grouped: dict[str, list[Query]] = {}
+        for query in queries:
+            grouped.setdefault(query.relation, []).append(query)
+        everything = np.arange(len(self._train))
+        for relation, asked in grouped.items():
+            table = self._tables.get(relation)
+            if table is None:
+                yield from (CandidateSet(query) for query in asked)
+                continue
+            texts = self._texts([query.subject for query in asked])
+            rows = np.arange(len(table.queries))
+            pairs = table.pairs(self._links, rows, everything, asked, texts)
+            yield from _sets(table.closed, asked, pairs, trees.probabilities(pairs.features))
+
+
+def _sets(closed: ClosedSet, queries: Sequence[Query], pairs: Pairs, probabilities: Floats) -> Iterator[CandidateSet]:
+    """Candidate sets; where train knows no empty answer, "no object" is proposed as all but impossible."""
+    scores = np.zeros((len(queries), len(closed.candidates)))
+    scores[:, 0] = RARE
+    scores[pairs.queries, pairs.candidates] = np.round(probabilities, 6)
+    for query, row in zip(queries, scores, strict=True):
+        yield CandidateSet(query, tuple(ranked(closed.candidates, row, "embedded")))

@@ -1,0 +1,95 @@
+"""`lmkbc data`: what official data is here, whether it is right, and fetching it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lmkbc import fetch as fetching
+from lmkbc.cli.options import AsJson, Data, Root
+from lmkbc.cli.screen import note, progress, show_json, show_table
+from lmkbc.data import data_dirs
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.types import Edition
+from lmkbc.workspace import Workspace
+
+app = typer.Typer(no_args_is_help=True, help="List, check and fetch the official splits.", rich_markup_mode=None)
+
+
+def register(parent: typer.Typer) -> None:
+    """Add the command group."""
+    parent.add_typer(app, name="data")
+
+
+@app.command("list", epilog="Example: lmkbc data list")
+def list_(data: Data = None, workspace: Root = None, json: AsJson = False) -> None:
+    """Say which splits are here, and where."""
+    space = Workspace(workspace, data)
+    rows = [row for edition in space.editions.values() for row in _found(space, edition)]
+    _show(rows, json)
+
+
+@app.command("check", epilog="Example: lmkbc data check 2023")
+def check(
+    editions: Annotated[list[str] | None, typer.Argument(help="Editions; all when none is named.")] = None,
+    data: Data = None,
+    workspace: Root = None,
+    json: AsJson = False,
+) -> None:
+    """Compare the splits with the published checksums, and read every row."""
+    space = Workspace(workspace, data)
+    chosen = [space.edition(name) for name in editions] if editions else list(space.editions.values())
+    rows = [row | _checked(space, edition, row) for edition in chosen for row in _found(space, edition)]
+    _show(rows, json)
+    wrong = [row for row in rows if row["state"] == "differs"]
+    if wrong:
+        raise LmkbcError(
+            f"{len(wrong)} splits differ from the published ones: 'lmkbc data fetch EDITION' replaces them"
+        )
+
+
+@app.command("fetch", epilog="Example: lmkbc data fetch 2023")
+def fetch(
+    edition: Annotated[str, typer.Argument(help="Edition to fetch.")],
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Where to put it; default $LMKBC_DATA or the cache.")
+    ] = None,
+    workspace: Root = None,
+) -> None:
+    """Download the official splits; resumes, checks SHA-256, replaces files only when complete."""
+    chosen = Workspace(workspace).edition(edition)
+    if not any(chosen.splits.values()):
+        raise InputError(f"edition {edition} comes with lmkbc: there is nothing to fetch")
+    root = data if data is not None else data_dirs(None)[0]
+    with progress() as report:
+        for path in fetching.fetch(chosen, root, report):
+            note(f"{path}: ok")
+
+
+def _found(space: Workspace, edition: Edition) -> list[dict[str, Any]]:
+    rows = []
+    for split in edition.splits:
+        try:
+            path = space.split_path(edition, split)
+            rows.append({"edition": edition.name, "split": split, "state": "here", "path": str(path)})
+        except InputError:
+            rows.append({"edition": edition.name, "split": split, "state": "absent", "path": None})
+    return rows
+
+
+def _checked(space: Workspace, edition: Edition, row: dict[str, Any]) -> dict[str, Any]:
+    if row["path"] is None:
+        return {"rows": None}
+    source = edition.splits[row["split"]]
+    same = source is None or fetching.digest(Path(row["path"])) == source.sha256
+    return {"state": "ok" if same else "differs", "rows": len(space.queries(edition, row["split"]))}
+
+
+def _show(rows: list[dict[str, Any]], json: bool) -> None:
+    if json:
+        show_json(rows)
+    else:
+        columns = list(rows[0])
+        show_table(columns, [[row[column] for column in columns] for row in rows])

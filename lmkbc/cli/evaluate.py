@@ -1,0 +1,83 @@
+"""`lmkbc evaluate`: the official table of a predictions file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lmkbc.cli.options import AsJson, Data, EditionName, Root, Split, chosen_edition
+from lmkbc.cli.screen import note, show_json, show_table
+from lmkbc.evaluate import Evaluation, evaluate_file
+from lmkbc.score import Summary
+from lmkbc.types import Edition
+from lmkbc.workspace import Workspace
+
+EXAMPLE = "Example: lmkbc evaluate submissions/mini-val-embedded/predictions.jsonl --split val --edition mini"
+PLAIN = {"p": "P", "r": "R", "f1": "F1"}
+DETAILED = {"micro_p": "micro P", "micro_r": "micro R", "micro_f1": "micro F1"} | {
+    "average_predictions": "avg. preds", "empty_predictions": "empty"
+}  # fmt: skip
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("evaluate", epilog=EXAMPLE)(evaluate)
+
+
+def evaluate(
+    predictions: Annotated[Path, typer.Argument(help="Predictions in the edition's JSONL format.")],
+    split: Split = "val",
+    edition: EditionName = None,
+    gold: Annotated[Path | None, typer.Option(help="Gold file, in place of the split's.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse missing, unknown or malformed rows.")] = False,
+    rows: Annotated[bool, typer.Option("--rows", help="With --json: the score of every row too.")] = False,
+    json: AsJson = False,
+    data: Data = None,
+    workspace: Root = None,
+) -> None:
+    """Score a predictions file exactly as its edition's organisers do."""
+    space = Workspace(workspace, data)
+    chosen = chosen_edition(space, edition)
+    path = gold if gold is not None else space.gold_path(chosen, split)
+    result = evaluate_file(predictions, path, chosen, strict=strict, rows=rows)
+    if result.remarks:
+        note(f"{predictions}: {result.remarks} rows, treated as the official script does")
+    if json:
+        show_json(_as_json(chosen, result, rows))
+    else:
+        _print_table(chosen, result, split)
+
+
+def _as_json(edition: Edition, result: Evaluation, rows: bool) -> dict[str, Any]:
+    overall = result.table.overall
+    shown: dict[str, Any] = {
+        "edition": edition.name,
+        "macro_f1": overall.f1, "macro_p": overall.p, "macro_r": overall.r,
+        "micro_f1": overall.micro_f1, "micro_p": overall.micro_p, "micro_r": overall.micro_r,
+        "average_predictions": overall.average_predictions, "empty_predictions": overall.empty_predictions,
+        "remarks": {name: getattr(result, name) for name in ("missing", "unknown", "repeated", "malformed")},
+        "relations": {name: asdict(summary) for name, summary in result.table.relations.items()},
+    }  # fmt: skip
+    if rows:
+        shown["rows"] = [
+            {"SubjectEntity": subject, "Relation": relation, **score._asdict()}
+            for (subject, relation), score in result.table.rows
+        ]
+    return shown
+
+
+def _print_table(edition: Edition, result: Evaluation, split: str) -> None:
+    columns = PLAIN | (DETAILED if edition.metric.detailed else {})
+    lines = [[name, *_values(summary, columns)] for name, summary in result.table.relations.items()]
+    lines.append(["*** Average ***", *_values(result.table.overall, columns)])
+    show_table(["relation", *columns.values()], lines, title=f"LM-KBC {edition.name}, {split}")
+    best = max((p for p in edition.published if p.split == split), key=lambda p: p.f1, default=None)
+    if best is not None:
+        note(f"best published on {split}: {best.system}, F1 {best.f1:.3f}")
+
+
+def _values(summary: Summary, columns: dict[str, str]) -> list[Any]:
+    return [getattr(summary, name) for name in columns]

@@ -1,0 +1,76 @@
+"""`lmkbc relations`: what the relation modules know, and whether they make sense."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from lmkbc.cli.options import AsJson, Root
+from lmkbc.cli.screen import note, show_json, show_table
+from lmkbc.types import Relation
+from lmkbc.workspace import Workspace
+
+app = typer.Typer(no_args_is_help=True, help="List, show and check the relation modules.", rich_markup_mode=None)
+
+
+def register(parent: typer.Typer) -> None:
+    """Add the command group."""
+    parent.add_typer(app, name="relations")
+
+
+@app.command("list", epilog="Example: lmkbc relations list")
+def list_(workspace: Root = None, json: AsJson = False) -> None:
+    """List all relations with the names that the editions give them."""
+    relations = _distinct(Workspace(workspace))
+    if json:
+        show_json([{"name": relation.name, "names": relation.names} for relation in relations])
+        return
+    rows = [
+        [
+            relation.name,
+            relation.property,
+            relation.kind,
+            "yes" if relation.may_be_empty else "no",
+            ", ".join(relation.names),
+        ]
+        for relation in relations
+    ]
+    show_table(["relation", "property", "kind", "may be empty", "names"], rows)
+
+
+@app.command("show", epilog="Example: lmkbc relations show countryLandBordersCountry")
+def show(
+    relation: Annotated[str, typer.Argument(help="A relation's name, in any edition's spelling.")],
+    workspace: Root = None,
+    json: AsJson = False,
+) -> None:
+    """Show everything that one relation module knows."""
+    found = asdict(Workspace(workspace).relation(relation))
+    found["shape"]["stop"] = sorted(found["shape"]["stop"])
+    if json:
+        show_json(found)
+        return
+    shape = found.pop("shape")
+    flat = found | {f"shape.{name}": value for name, value in shape.items() if value}
+    show_table(["field", "value"], [[name, _text(value)] for name, value in flat.items()])
+
+
+@app.command("check", epilog="Example: lmkbc relations check --workspace my-workspace")
+def check(workspace: Root = None) -> None:
+    """Load every relation and edition; the first that makes no sense is reported with its file."""
+    space = Workspace(workspace)
+    note(f"{len(_distinct(space))} relations and {len(space.editions)} editions are sound")
+
+
+def _distinct(space: Workspace) -> list[Relation]:
+    return sorted({id(relation): relation for relation in space.relations.values()}.values(), key=lambda r: r.name)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, dict):
+        return "; ".join(f"{key}: {_text(item)}" for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return " | ".join(map(str, value))
+    return str(value)

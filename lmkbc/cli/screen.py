@@ -1,0 +1,76 @@
+"""What people see: results on stdout, everything else on stderr; model output is shown as plain text only."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from lmkbc.predict import Report
+
+ERR = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def printable(text: str) -> str:
+    """Text from a model or a file, safe for a terminal: control characters replaced, markup escaped."""
+    return escape("".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text))
+
+
+def show_error(sentence: str) -> None:
+    """One sentence on what is wrong, where, and what to do."""
+    ERR.print(f"error: {printable(sentence)}")
+
+
+def note(sentence: str) -> None:
+    """A line for people, on stderr."""
+    ERR.print(printable(sentence))
+
+
+def show_json(value: Any) -> None:
+    """A result for machines, on stdout."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str | None = None) -> None:
+    """A table on stdout: the first column to the left, numbers to the right; never cut when piped."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for position, column in enumerate(columns):
+        numeric = position > 0 and all(isinstance(row[position], int | float | None) for row in rows)
+        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row))
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=max(console.measure(table).maximum, 80))
+    console.print(table)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return printable("" if value is None else str(value))
+
+
+@contextmanager
+def progress() -> Iterator[Report]:
+    """A progress bar per step on a terminal, silence in a pipe."""
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        console=ERR, disable=not ERR.is_terminal, transient=True,
+    )  # fmt: skip
+    tasks: dict[str, Any] = {}
+
+    def report(step: str, done: int, total: int | None) -> None:
+        if step not in tasks:
+            tasks[step] = bar.add_task(step, total=total)
+        bar.update(tasks[step], completed=done, total=total)
+
+    with bar:
+        yield report

@@ -1,0 +1,39 @@
+"""`lmkbc submit`: a checked zip from any predictions file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lmkbc import submit as submission
+from lmkbc.atomic import write_bytes
+from lmkbc.cli.options import Data, EditionName, Root, Split, chosen_edition
+from lmkbc.cli.screen import note
+from lmkbc.workspace import Workspace
+
+EXAMPLE = "Example: lmkbc submit my-predictions.jsonl --edition 2023 --split test --out predictions.zip"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("submit", epilog=EXAMPLE)(submit)
+
+
+def submit(
+    predictions: Annotated[Path, typer.Argument(help="Predictions in the edition's JSONL format.")],
+    split: Split = "test",
+    edition: EditionName = None,
+    out: Annotated[Path, typer.Option(help="The zip to write.")] = Path(submission.ARCHIVE),
+    data: Data = None,
+    workspace: Root = None,
+) -> None:
+    """Check a predictions file against a split's queries and zip it for CodaLab or Codabench."""
+    space = Workspace(workspace, data)
+    chosen = chosen_edition(space, edition)
+    queries = space.queries(chosen, split)
+    zipped, unknown = submission.package(predictions, chosen, queries)
+    write_bytes(out, zipped)
+    dropped = f"; {unknown} rows for no query of the split were left out" if unknown else ""
+    note(f"{out}: {len(queries)} queries of {chosen.name} {split}, each once and in order{dropped}")

@@ -1,0 +1,110 @@
+"""The embedded default: answers from the edition's own train split, without a language model or a network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from lmkbc import data
+from lmkbc.errors import InputError
+from lmkbc.generate.embedded.encoder import Encoder
+from lmkbc.generate.embedded.signals import Floats
+from lmkbc.generate.embedded.stack import FOLDS, Stack, folds
+from lmkbc.generate.embedded.store import Store, key
+from lmkbc.generate.embedded.trees import Trees
+from lmkbc.types import CandidateSet, Edition, Example, Query, Relation
+
+VERSION = 1
+"""Part of every stored file's name: raise it with each change of what is fitted."""
+
+
+class EmbeddedGenerator:
+    """Scores a closed set of candidates, train's objects, by a stack of signals fitted on train.
+
+    relations: by the edition's spelling. encoder: None to work on strings alone. cache: where fitted state is kept,
+    the user's cache if None. Scores are probabilities; the empty candidate carries that of "no object".
+    A query that train answers is scored by a stack fitted without the fold of its subject. InputError without train.
+    """
+
+    def __init__(
+        self,
+        edition: Edition,
+        relations: Mapping[str, Relation],
+        train: Sequence[Example],
+        encoder: Encoder | None,
+        cache: Path | None = None,
+        seed: int = 0,
+    ) -> None:
+        if not train:
+            raise InputError(f"edition {edition.name} has no train rows here: the embedded default learns from them")
+        self._edition, self._relations, self._train = edition, relations, train
+        self._encoder, self._seed = encoder, seed
+        self._store = Store(cache or data.cache_dir() / "embedded")
+        self._fold = folds(train, FOLDS, seed)
+        self._known = {pair: int(f) for row, f in zip(train, self._fold, strict=True) for pair in _pairs(row.query)}
+        self._vectors: dict[str, Floats] = {}
+        self._fitted: dict[int | None, tuple[Stack, Trees]] = {}
+
+    def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+        """Yield one candidate set per query, best first, relation by relation."""
+        grouped: dict[int | None, list[Query]] = {}
+        for query in queries:
+            fold = next((self._known[pair] for pair in _pairs(query) if pair in self._known), None)
+            grouped.setdefault(fold, []).append(query)
+        with threadpool_limits(1):  # small arrays: threads that wait for one another cost more than they bring
+            self._embed_all([row.query.subject for row in self._train] + list(_labels(self._train)))
+            self._embed_all([query.subject for query in queries])
+            sets = [found for fold in grouped for found in self._scored(fold, grouped[fold])]
+        yield from sets
+
+    def out_of_fold(self) -> Iterator[CandidateSet]:
+        """Yield candidates of the train queries themselves, none from a stack that saw the query's subject."""
+        return self.generate([row.query for row in self._train])
+
+    def _scored(self, fold: int | None, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+        if fold not in self._fitted:
+            self._fitted[fold] = self._fit(fold)
+        stack, trees = self._fitted[fold]
+        return stack.candidates(trees, queries)
+
+    def _fit(self, held_out: int | None) -> tuple[Stack, Trees]:
+        train = [row for row, fold in zip(self._train, self._fold, strict=True) if fold != held_out]
+        stack = Stack(self._edition, self._relations, train, None if self._encoder is None else self._embed)
+        name = key(*self._fingerprint(), train)
+        return stack, Trees.of(self._store.get("trees", name, lambda: stack.learn(self._seed).arrays()))
+
+    def _fingerprint(self) -> list[Any]:
+        import sklearn
+
+        scorer = self._edition.metric.scorer
+        relations = [(name, self._relations[name].kind, self._relations[name].symmetric) for name in self._edition.relations]
+        digest = None if self._encoder is None else self._encoder.digest
+        libraries = (np.__version__, sklearn.__version__)
+        return [VERSION, libraries, self._seed, digest, self._edition.target, type(scorer).__name__, relations]
+
+    def _embed(self, texts: Sequence[str]) -> Floats:
+        return np.stack([self._vectors[text] for text in texts]).astype(np.float64)
+
+    def _embed_all(self, texts: Sequence[str]) -> None:
+        """Look up or compute the vectors that are not known yet, as one block."""
+        if self._encoder is None:
+            return
+        encode, new = self._encoder.encode, sorted(set(texts) | {""} - self._vectors.keys())
+        if new:
+            name = key(VERSION, self._encoder.digest, new)
+            block = self._store.get("vectors", name, lambda: {"vectors": encode(new)})
+            self._vectors.update(zip(new, block["vectors"], strict=True))
+
+
+def _pairs(query: Query) -> list[tuple[str, str]]:
+    return [(name, query.relation) for name in (query.subject_id, query.subject) if name]
+
+
+def _labels(train: Sequence[Example]) -> Iterator[str]:
+    for row in train:
+        for gold in row.objects:
+            yield (gold.names and gold.names[0]) or gold.id or ""

@@ -1,0 +1,56 @@
+"""Fitted arrays on disk, by the hash of what they were fitted on. A damaged file counts as absent."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from lmkbc import atomic
+
+Arrays = Mapping[str, npt.NDArray[np.generic]]
+DIGEST = 32
+logger = logging.getLogger("lmkbc")
+
+
+def key(*parts: Any) -> str:
+    """SHA-256 over anything that JSON can hold."""
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+
+
+class Store:
+    """A directory of array files. Each begins with the SHA-256 of its rest, so that no damage goes unseen."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def get(self, kind: str, name: str, compute: Callable[[], Arrays]) -> Arrays:
+        """The stored arrays of this name, else the computed ones, which are then stored."""
+        path = self._directory / f"{kind}-{name}.npz"
+        if (found := _read(path)) is not None:
+            return found
+        arrays = compute()
+        buffer = io.BytesIO()
+        np.savez(buffer, allow_pickle=False, **arrays)
+        content = buffer.getvalue()
+        atomic.write_bytes(path, hashlib.sha256(content).digest() + content)
+        return arrays
+
+
+def _read(path: Path) -> Arrays | None:
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    if hashlib.sha256(content[DIGEST:]).digest() != content[:DIGEST]:
+        logger.warning("%s is damaged and is made again", path)
+        return None
+    with np.load(io.BytesIO(content[DIGEST:]), allow_pickle=False) as arrays:
+        return dict(arrays)

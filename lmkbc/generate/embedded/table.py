@@ -1,0 +1,97 @@
+"""One relation's train rows, and what the trees see of a query and a candidate of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lmkbc.generate.embedded.links import Links
+from lmkbc.generate.embedded.signals import Fit, Floats, Texts, scores
+from lmkbc.generate.prior import ClosedSet
+from lmkbc.types import Query
+
+Ints = npt.NDArray[np.int64]
+POOL = 12
+ON_EMPTY = frozenset({"prior", "naive_bayes", "kernel_ridge", "neighbours", "ridge"})
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """p pairs of a query and a candidate, as indices into both, with their features (p, f)."""
+
+    queries: Ints
+    candidates: Ints
+    features: npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The n train rows of a relation: their queries, features and positions in train, and the c + 1 candidates."""
+
+    relation: str
+    queries: list[Query]
+    texts: Texts
+    positions: Ints
+    closed: ClosedSet
+    labels: Texts
+    entities: Ints
+
+    def pairs(self, links: Links, rows: Ints, within: Ints, queries: Sequence[Query], texts: Texts) -> Pairs:
+        """Each query with the candidates that some signal ranks high, learned from some rows of the table only.
+
+        within: the train rows of all relations that links may use. A candidate whose every source lies outside
+        `rows` is unknown there: it is no pair, else the trees would learn that what no signal knows is right.
+        """
+        known = self.closed.sources[rows].any(axis=0)
+        known[0] = True
+        columns = np.flatnonzero(known)
+        hits = self.closed.hits[np.ix_(rows, columns)].astype(np.float64)
+        fitted = scores(Fit(self.texts[rows], hits, self.labels[columns[1:]]), texts)
+        asked = links.of_queries(queries)
+        linked = links.scores(self.relation, within, asked, self.entities[columns])
+        pooled, features = np.zeros((len(queries), len(columns)), dtype=bool), []
+        for name, found in (fitted | linked).items():
+            seen, top = _views(found, name in ON_EMPTY)
+            features += seen
+            pooled |= top if name in fitted else top & (found > 0)
+        pooled[:, 0] = hits[:, 0].any()
+        features += _context(hits, queries)
+        query, column = np.nonzero(pooled)
+        cells = [np.broadcast_to(feature, pooled.shape)[query, column] for feature in features]
+        return Pairs(query, columns[column], np.stack(cells, axis=1).astype(np.float32))
+
+
+def _views(found: Floats, on_empty: bool) -> tuple[list[Floats], npt.NDArray[np.bool_]]:
+    """A signal's scores (m, c + 1) as features, and which candidates it would ask about."""
+    objects = found.copy()
+    objects[:, 0] = -np.inf
+    order = np.argsort(-objects, axis=1, kind="stable")
+    rank = np.argsort(order, axis=1, kind="stable")
+    best = np.take_along_axis(found, order[:, :1], axis=1)
+    share = found / (np.abs(best) + 1e-6)
+    return [found, rank.astype(np.float64), share, found[:, :1] if on_empty else best], rank < POOL
+
+
+def _context(hits: Floats, queries: Sequence[Query]) -> list[Floats]:
+    """What holds for a whole relation, candidate or query, each broadcastable to (m, c + 1)."""
+    counts = hits[:, 1:].sum(axis=1)
+    shares = hits.mean(axis=0)
+    relation = [
+        counts.mean(),
+        counts[counts > 0].mean() if counts.any() else 0.0,
+        shares[0],
+        shares[1:].max(initial=0.0),
+        hits.shape[1],
+        hits.shape[0],
+    ]
+    subjects = [query.subject for query in queries]
+    return [
+        *(np.array([[value]]) for value in relation),
+        (np.arange(hits.shape[1]) == 0)[None, :].astype(np.float64),
+        hits.sum(axis=0)[None, :],
+        np.array([[len(subject)] for subject in subjects], dtype=np.float64),
+        np.array([[len(subject.split())] for subject in subjects], dtype=np.float64),
+    ]

@@ -1,0 +1,158 @@
+"""The search that linking asks: Wikidata through a cache, each string and each id asked once, case aside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from lmkbc.data import cache_dir
+from lmkbc.errors import LmkbcError
+from lmkbc.link import api
+from lmkbc.link.cache import Cache
+from lmkbc.link.evidence import Hit
+from lmkbc.link.wikidata import API_URL, Answer, Client
+
+CLIMB = 4
+"""Steps up P279 from an entity's classes: enough to reach "river" or "organisation" from what P31 usually names."""
+
+
+class Wikidata:
+    """A `Search` over the Wikidata API or a mirror, and what it stands on: the cache of all answers.
+
+    client: None answers from the cache alone and fails, naming what is missing, where it does not suffice. refresh:
+    ask once more for what is cached. limit: hits per search. describe: fetch classes and sitelinks of the hits, which
+    choosing by class or popularity needs.
+    """
+
+    def __init__(
+        self,
+        client: Client | None,
+        cache: Path | None = None,
+        *,
+        api_url: str = API_URL,
+        language: str = "en",
+        limit: int = 7,
+        refresh: bool = False,
+        describe: bool = True,
+    ) -> None:
+        self._client = client
+        self._cache = Cache(cache or cache_dir() / "wikidata.sqlite", f"{api_url} {language} {limit}")
+        self._language, self._limit = language, limit
+        self._refresh, self._describe = refresh, describe
+        self._answered: set[tuple[str, str]] = set()
+
+    def search(self, texts: Sequence[str]) -> dict[str, tuple[Hit, ...]]:
+        """Hits per text, best first; () for none."""
+        spelt = {text.casefold(): text for text in texts if text.strip()}
+        missing = self._missing("search", list(spelt))
+        calls = [api.search_params(spelt[key], self._language, self._limit) for key in missing]
+        self._ask("search", missing, calls, lambda at, answer: {missing[at]: api.found(answer)})
+        found = {
+            key: msgspec.json.decode(answer, type=list[api.Found])
+            for key, answer in self._cache.get("search", spelt).items()
+        }
+        ids = dict.fromkeys(hit.id for hits in found.values() for hit in hits)
+        known = self.entities(list(ids)) if self._describe else {}
+        return {text: _described(found.get(text.casefold(), []), known) for text in texts}
+
+    def entities(self, ids: Sequence[str], /) -> dict[str, Hit | None]:
+        """What each id stands for, with the classes above it; None for no such entity."""
+        records = self._records(ids)
+        above = self._climb([record for record in records.values() if record])
+        return {qid: record.hit(_closure(record, above)) if record else None for qid, record in records.items()}
+
+    def labels(self, ids: Iterable[str]) -> dict[str, str]:
+        """Label of each id that has one."""
+        records = self._records(list(dict.fromkeys(ids)))
+        return {qid: record.label for qid, record in records.items() if record and record.label}
+
+    def close(self) -> None:
+        """Release the cache file."""
+        self._cache.close()
+
+    def _records(self, ids: Sequence[str]) -> dict[str, api.Record | None]:
+        missing = self._missing("entity", list(dict.fromkeys(ids)))
+        groups = [missing[i : i + api.IDS_PER_CALL] for i in range(0, len(missing), api.IDS_PER_CALL)]
+        while groups:
+            groups = self._ask_groups(groups)
+        raw = self._cache.get("entity", ids)
+        return {qid: msgspec.json.decode(raw[qid], type=api.Record | None) for qid in ids}
+
+    def _ask_groups(self, groups: list[list[str]]) -> list[list[str]]:
+        """Ask for groups of ids; the API refuses a group whole for one impossible id, so halves are left to ask."""
+        left: list[list[str]] = []
+
+        def read(at: int, answer: Answer) -> Mapping[str, object]:
+            group = groups[at]
+            if "error" not in answer:
+                return api.records(answer, group, self._language)
+            if len(group) == 1:
+                return {group[0]: None}
+            left.extend((group[: len(group) // 2], group[len(group) // 2 :]))
+            return {}
+
+        asked = [qid for group in groups for qid in group]
+        self._ask("entity", asked, [api.entity_params(group, self._language) for group in groups], read)
+        return left
+
+    def _climb(self, records: Sequence[api.Record]) -> dict[str, tuple[str, ...]]:
+        """Class -> the classes right above it, for every class within CLIMB steps of the records."""
+        above: dict[str, tuple[str, ...]] = {}
+        level = {qid for record in records for qid in (*record.instance_of, *record.subclass_of)}
+        for _ in range(CLIMB):
+            found = self._records(sorted(level))
+            above.update((qid, record.subclass_of if record else ()) for qid, record in found.items())
+            level = {higher for qid in found for higher in above[qid]} - above.keys()
+        return above
+
+    def _missing(self, kind: str, keys: list[str]) -> list[str]:
+        """Keys to ask for: those without an answer, and those whose answer is to be refreshed."""
+        cached = self._cache.get(kind, keys)
+        return [key for key in keys if key not in cached or (self._refresh and (kind, key) not in self._answered)]
+
+    def _ask(
+        self,
+        kind: str,
+        missing: Sequence[str],
+        calls: Sequence[Mapping[str, str]],
+        read: Callable[[int, Answer], Mapping[str, object]],
+    ) -> None:
+        """Make the calls and cache what each answers, as it arrives."""
+        if not missing:
+            return
+        if self._client is None:
+            first = ", ".join(repr(key) for key in missing[:5])
+            raise LmkbcError(
+                f"offline, and the cache lacks the {kind} answers for {len(missing)} of the names or ids, first {first}: "
+                f"run once without --offline"
+            )
+
+        def receive(at: int, answer: Answer) -> None:
+            answers = read(at, answer)
+            self._cache.put(kind, answers)
+            self._answered.update((kind, key) for key in answers)
+
+        self._client.run(calls, receive)
+
+
+def _described(found: Sequence[api.Found], known: Mapping[str, Hit | None]) -> tuple[Hit, ...]:
+    """Search hits with what is known of them; merged ones under their new id, deleted ones left out."""
+    hits = ((hit, known[hit.id] if hit.id in known else Hit(hit.id, hit.label, hit.description)) for hit in found)
+    described = (
+        Hit(entity.id, hit.label, hit.description, entity.classes, entity.popularity, hit.name)
+        for hit, entity in hits
+        if entity
+    )
+    return tuple({hit.id: hit for hit in reversed(list(described))}.values())[::-1]
+
+
+def _closure(record: api.Record, above: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """The classes of a record, nearest first: P31 and P279, and what lies above them."""
+    found = dict.fromkeys((*record.instance_of, *record.subclass_of))
+    level = list(found)
+    for _ in range(CLIMB):
+        level = [higher for qid in level for higher in above.get(qid, ()) if higher not in found]
+        found.update(dict.fromkeys(level))
+    return tuple(found)

@@ -1,0 +1,141 @@
+"""Families of rules, simplest first, and how each is fitted to some queries of a relation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.select.cutoffs import Cutoff, Relative, Sticky, TopK
+from lmkbc.select.gate import EVIDENCE, NoneGate
+from lmkbc.select.numeric import Ball, LogCluster, StabMid, WeightedMedian
+from lmkbc.select.quorum import Quorum
+from lmkbc.select.ranking import Mask
+from lmkbc.select.rule import Rule
+from lmkbc.tune.calibrate import fit_expected_f1
+from lmkbc.tune.outcomes import Outcomes
+from lmkbc.tune.sweep import Curve, cutoff_steps, gate_steps
+
+TOLERANCES = (0.01, 0.025, 0.05, 0.1)
+RATIOS = tuple(step / 100 for step in range(40, 100, 6))  # a thinned grid of Li T. et al. 2022
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What there is to tune for one relation: its queries' outcomes, and what its answers may be."""
+
+    relation: str
+    outcomes: Outcomes
+    nullable: bool
+    numeric: bool
+
+    @property
+    def least(self) -> int:
+        """The fewest objects that an answer has."""
+        return 0 if self.nullable else 1
+
+
+Fit = Callable[[Task, Mask], Rule]
+
+
+def fit_top_k(task: Task, rows: Mask) -> Rule:
+    """The best number of objects to give always."""
+    depth = min(task.outcomes.prefix_f1.shape[1], 11)
+    totals = task.outcomes.prefix_f1[rows, :depth].sum(axis=0)
+    totals[: min(task.least, depth - 1)] = -1.0
+    return TopK(k=max(int(np.argmax(totals)), task.least))
+
+
+def fit_cutoff(task: Task, rows: Mask) -> Rule:
+    """The exact best absolute cut-off."""
+    return Cutoff(threshold=_sweep(task, rows, relative=False), least=task.least)
+
+
+def fit_relative(task: Task, rows: Mask) -> Rule:
+    """The exact best cut-off relative to the best candidate."""
+    return Relative(ratio=_sweep(task, rows, relative=True), least=task.least)
+
+
+def _sweep(task: Task, rows: Mask, *, relative: bool) -> float:
+    return Curve.of(task.outcomes.cached(cutoff_steps, least=task.least, relative=relative), rows).best()[0]
+
+
+def fit_sticky(task: Task, rows: Mask) -> Rule:
+    """The best relaxation of the exact best cut-off, of both kinds."""
+    threshold = _sweep(task, rows, relative=False)
+    options = [
+        Sticky(threshold=threshold, ratio=ratio, reference=reference, least=task.least)
+        for reference in ("previous", "threshold")
+        for ratio in RATIOS
+    ]
+    return _best(task, rows, options)
+
+
+def fit_quorum(task: Task, rows: Mask) -> Rule:
+    """The best number of models that must agree."""
+    most = int(task.outcomes.ranking.models.max(initial=1))
+    return _best(task, rows, [Quorum(models=models) for models in range(1, most + 1)])
+
+
+def fit_gate(task: Task, rows: Mask) -> Rule:
+    """The exact best gate of each evidence, before the cut-off that is best where there is something to find."""
+    full = rows & ~task.outcomes.empty
+    inner = fit_cutoff(Task(task.relation, task.outcomes, False, task.numeric), full if full.any() else rows)
+    answered, silent = task.outcomes.f1(inner), task.outcomes.empty.astype(float)
+    gates: list[NoneGate] = []
+    for evidence in EVIDENCE:
+        gate = NoneGate(inner=inner, threshold=1.0, evidence=evidence)
+        strength = gate.strength(task.outcomes.ranking)
+        if np.ptp(strength[rows]) > 0:
+            threshold, _ = Curve.of(gate_steps(strength, answered, silent), rows).best()
+            gates.append(NoneGate(inner=inner, threshold=threshold, evidence=evidence))
+    return _best(task, rows, gates) if gates else inner
+
+
+def fit_expectation(task: Task, rows: Mask) -> Rule:
+    """Expected F1 under probabilities calibrated on the queries."""
+    return fit_expected_f1(task.outcomes, rows, nullable=task.nullable)
+
+
+def _grid(options: Sequence[Rule]) -> Fit:
+    return lambda task, rows: _best(task, rows, options)
+
+
+def _best(task: Task, rows: Mask, options: Sequence[Rule]) -> Rule:
+    """The option with the highest F1; on a tie the middle one of the longest run of neighbours."""
+    totals = np.array([task.outcomes.cached_f1(option)[rows].sum() for option in options])
+    good = np.flatnonzero(totals >= totals.max() - 1e-9)
+    run = max(np.split(good, np.flatnonzero(np.diff(good) > 1) + 1), key=len)
+    return options[run[len(run) // 2]]
+
+
+FAMILIES: Mapping[str, Fit] = {
+    TopK.name: fit_top_k,
+    Cutoff.name: fit_cutoff,
+    Relative.name: fit_relative,
+    Quorum.name: fit_quorum,
+    NoneGate.name: fit_gate,
+    Sticky.name: fit_sticky,
+    "expected-f1": fit_expectation,
+    WeightedMedian.name: _grid([WeightedMedian(quantile=quantile) for quantile in (0.4, 0.45, 0.5, 0.55, 0.6)]),
+    Ball.name: _grid([Ball(tolerance=tolerance) for tolerance in TOLERANCES]),
+    StabMid.name: _grid([StabMid(tolerance=tolerance) for tolerance in TOLERANCES]),
+    LogCluster.name: _grid([LogCluster(width=width) for width in (0.01, 0.025, 0.05, 0.1)]),
+}
+"""Rule name -> fit, in order of complexity: what is compared by cross-validation, simplest first."""
+
+NUMERIC = frozenset({WeightedMedian.name, Ball.name, StabMid.name, LogCluster.name})
+
+
+def applicable(task: Task, rules: Sequence[str] | None) -> Iterator[str]:
+    """The families that make sense for a relation, in order of complexity. InputError for an unknown one."""
+    for name in rules or ():
+        if name not in FAMILIES:
+            raise InputError(f"rule {name!r} cannot be tuned: {did_you_mean(name, FAMILIES)}")
+    several = task.outcomes.ranking.models.max(initial=0) > 1
+    for name in FAMILIES:
+        fits = {Quorum.name: several, NoneGate.name: task.nullable}.get(name, task.numeric or name not in NUMERIC)
+        if fits and (rules is None or name in rules):
+            yield name

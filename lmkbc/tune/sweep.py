@@ -1,0 +1,99 @@
+"""The exact best value of a single threshold: F1 changes only at observed scores, so all of them are tried at once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from lmkbc.select.ranking import Floats, Ints, Mask
+from lmkbc.tune.outcomes import Outcomes
+
+LOWEST = 1e-6
+"""Scores below this are not told apart from zero when a plateau's middle is taken."""
+TIE = 1e-9
+"""Totals this close are one plateau: sums of the same F1 values in another order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """How each query's F1 changes as a threshold falls: at `at[i]`, query `row[i]` gains `gain[i]`; `at` descends.
+
+    start: F1 of each query above all scores, (n,).
+    """
+
+    at: Floats
+    gain: Floats
+    row: Ints
+    start: Floats
+
+
+def cutoff_steps(outcomes: Outcomes, least: int = 0, *, relative: bool = False) -> Steps:
+    """Steps of an absolute cut-off, or of one relative to each query's best score; the best `least` are always kept."""
+    scores, prefix = outcomes.ranking.scores[:, least:], outcomes.prefix_f1[:, least:]
+    gain = prefix[:, 1:] - prefix[:, :-1]
+    changed = np.flatnonzero(gain)
+    at, row = scores.ravel()[changed], changed // max(scores.shape[1], 1)
+    if relative:
+        best = outcomes.ranking.best[row]
+        at = np.divide(at, best, out=np.ones_like(at), where=best > 0)
+    order = np.argsort(-at)
+    return Steps(at[order], gain.ravel()[changed][order], row[order], prefix[:, 0])
+
+
+def gate_steps(strength: Floats, answered: Floats, silent: Floats) -> Steps:
+    """Steps of a gate: F1 `answered` while the threshold is above a query's evidence, `silent` from there down."""
+    order = np.argsort(-strength)
+    return Steps(strength[order], (silent - answered)[order], order, answered)
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Total F1 of some queries as a step function of one threshold.
+
+    falling: the negated thresholds at which it changes, ascending. totals: one more, the first above all of them.
+    """
+
+    falling: Floats
+    totals: Floats
+
+    @classmethod
+    def of(cls, steps: Steps, rows: Mask) -> Curve:
+        """Add up the steps of the queries chosen by `rows`, (n,)."""
+        used = rows[steps.row]
+        at, gain = steps.at[used], steps.gain[used]
+        last = np.flatnonzero(np.append(at[1:] != at[:-1], np.ones(min(at.size, 1), dtype=np.bool_)))
+        start = steps.start[rows].sum()
+        return cls(-at[last], np.append(start, start + np.cumsum(gain)[last]))
+
+    def total(self, threshold: float) -> float:
+        """Total F1 at a threshold: it reaches every step at the threshold or above."""
+        return float(self.totals[self.falling.searchsorted(-threshold, side="right")])
+
+    def best(self) -> tuple[float, float]:
+        """The threshold with the highest total, and that total; the middle of the widest plateau on a tie.
+
+        Widths are ratios, as scores span orders of magnitude.
+        """
+        ends = -self.falling  # the threshold may be anything in (next end, this end]
+        high = np.append(np.maximum(2.0, 2 * ends[:1]) if ends.size else 2.0, ends)
+        low = np.append(ends, 0.0)
+        best = float(self.totals.max())
+        good = np.flatnonzero(self.totals >= best - TIE)
+        new_run = np.append(True, np.diff(good) > 1)
+        lows, highs = low[good[np.append(new_run[1:], True)]], high[good[new_run]]
+        widest = np.argmax(np.maximum(highs, LOWEST) / np.maximum(lows, LOWEST))
+        return _middle(float(lows[widest]), float(highs[widest])), best
+
+
+def _middle(low: float, high: float) -> float:
+    """The geometric middle of (low, high], in as few digits as stay well inside; `high` where nothing fits between."""
+    if high <= LOWEST:
+        return max(high, 0.0)
+    middle = math.sqrt(max(low, LOWEST) * high)
+    for digits in range(2, 17):
+        value = float(f"{middle:.{digits}g}")
+        if low < value <= high and abs(math.log(value / middle)) <= 0.1 * math.log(high / max(low, LOWEST)):
+            return value
+    return high

@@ -1,0 +1,106 @@
+"""Reading: official files as they are, and one clear sentence for every way in which a file can be wrong."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from lmkbc.data import read_column, read_examples, read_queries
+from lmkbc.errors import InputError
+from lmkbc.workspace import Workspace
+
+SPACE = Workspace()
+EDITION = SPACE.edition("2023")
+GOOD = {
+    "SubjectEntity": "Rhine",
+    "Relation": "RiverBasinsCountry",
+    "ObjectEntitiesID": ["Q183"],
+    "ObjectEntities": ["Germany"],
+}
+
+
+def write(path: Path, content: bytes | str) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def line(**changes: object) -> str:
+    return json.dumps(GOOD | changes)
+
+
+@pytest.mark.parametrize("name", ["2022", "2023", "2024", "2025", "2026"])
+def test_every_official_split_reads(data_dir: Path, name: str) -> None:
+    space = Workspace(data=data_dir)
+    edition = space.edition(name)
+    rows = {"2022": 1200, "2023": 1940, "2024": 377, "2025": 477, "2026": 477}
+    examples = space.examples(edition, "train")
+    assert len(examples) == rows[name]
+    assert {example.query.relation for example in examples} == set(edition.relations)
+    assert all(edition.accepted(gold)[0] for example in examples for gold in example.objects)
+    assert space.queries(edition, "val") == [example.query for example in space.examples(edition, "val")]
+    assert space.queries(edition, "test")
+
+
+def test_an_empty_gold_has_no_objects(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", line(ObjectEntitiesID=[""], ObjectEntities=[""]))
+    assert read_examples(path, EDITION)[0].objects == ()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [line(), "\ufeff" + line() + "\n", line() + "\r\n", "\n" + line() + "\n\n", gzip.compress(line().encode())],
+    ids=["no last newline", "byte-order mark", "CRLF", "blank lines", "gzip"],
+)
+def test_harmless_variants_read(tmp_path: Path, content: bytes | str) -> None:
+    assert [query.subject for query in read_queries(write(tmp_path / "a.jsonl", content), EDITION)] == ["Rhine"]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (line() + "\n{oops", "line 2: not valid JSON"),
+        (line(SubjectEntity=7), "line 1, field SubjectEntity: Expected `str`, got `int`"),
+        (line(ObjectEntities=[7]), "line 1, field ObjectEntities"),
+        ('{"Relation": "RiverBasinsCountry"}', "line 1, field row: Object missing required field `SubjectEntity`"),
+        (
+            line() + "\n\n" + line(SubjectEntity="X", Relation="RiverBasinCountry"),
+            "line 3, field Relation: 'RiverBasinCountry'",
+        ),
+        (line(Relation="RiverBasinCountry"), "did you mean 'RiverBasinsCountry'?"),
+        (line(SubjectEntity=" "), "line 1, field SubjectEntity: empty"),
+        (line() + "\n" + line(), "line 2, field SubjectEntity: ('Rhine', 'RiverBasinsCountry') repeats line 1"),
+        (b'{"SubjectEntity": "\xff"}', "line 1: not UTF-8"),
+        ("", "is empty"),
+        ("\n \n", "is empty"),
+        (b"\x1f\x8b broken", "cannot be read"),
+    ],
+)
+def test_a_wrong_file_is_told_by_file_line_and_field(tmp_path: Path, content: bytes | str, told: str) -> None:
+    path = write(tmp_path / "a.jsonl", content)
+    with pytest.raises(InputError) as error:
+        read_queries(path, EDITION)
+    assert str(path) in str(error.value)
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_directory_or_nothing_in_place_of_a_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is a directory"):
+        read_queries(tmp_path, EDITION)
+    with pytest.raises(InputError, match="does not exist"):
+        read_queries(tmp_path / "absent.jsonl", EDITION)
+
+
+def test_two_subjects_of_one_name_are_two_queries(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", line(SubjectEntityID="Q1") + "\n" + line(SubjectEntityID="Q2"))
+    assert len(read_queries(path, EDITION)) == 2
+
+
+def test_a_column_keeps_the_last_of_repeated_rows_and_says_whether_it_is_sound(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", line() + "\n" + line(ObjectEntitiesID=["Q5"]))
+    assert read_column(path, "ObjectEntitiesID") == ({("Rhine", "RiverBasinsCountry"): ["Q5"]}, 1, True)
+    path = write(tmp_path / "b.jsonl", line(ObjectEntitiesID=None))
+    assert read_column(path, "ObjectEntitiesID", str) == ({("Rhine", "RiverBasinsCountry"): None}, 0, False)

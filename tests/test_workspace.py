@@ -1,0 +1,152 @@
+"""Plug-ins: found in the right place, and reported with their file when they are wrong."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lmkbc.errors import InputError
+from lmkbc.workspace import Workspace
+
+ROOT = Path(__file__).resolve().parent.parent
+RELATION = """
+from lmkbc import EntityType, Relation
+RELATION = Relation(
+    name="{name}", names=("{spelling}",), property="P1", subject_type=EntityType("thing", "Q1"),
+    object_type=EntityType("thing", "Q1"), kind="{kind}", may_be_empty=False, definition="d",
+    clozes=("{cloze}",), question="What of {{subject}}?", triple="has", statement="{{subject}} has {{object}}.",
+)
+"""
+
+
+def relation(folder: Path, **changes: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    fields = {"name": "thing", "spelling": "Thing", "kind": "entity", "cloze": "{subject} has {mask}."} | changes
+    path = folder / f"{fields['name']}.py"
+    path.write_text(RELATION.format(**fields))
+    return path
+
+
+def test_every_relation_of_every_edition_has_a_module() -> None:
+    space = Workspace()
+    assert len({id(relation) for relation in space.relations.values()}) == 25
+    assert set(space.editions) == {"2022", "2023", "2024", "2025", "2026", "mini"}
+    assert space.relation("CompoundHasParts") is space.relation("ChemicalCompoundElement")
+
+
+def test_plugins_are_picklable() -> None:
+    space = Workspace()
+    for value in [*space.relations.values(), *space.editions.values()]:
+        assert pickle.loads(pickle.dumps(value)) == value
+
+
+def test_a_misspelt_name_gets_a_suggestion(tmp_path: Path) -> None:
+    space = Workspace()
+    with pytest.raises(InputError, match="did you mean 'CompoundHasParts'"):
+        space.relation("CompoundHasPart")
+    with pytest.raises(InputError, match="unknown edition '20233': did you mean '2023'"):
+        space.edition("20233")
+    with pytest.raises(InputError, match="unknown system 'embeded': did you mean 'embedded'"):
+        space.system("embeded")
+
+
+def test_a_given_directory_comes_first_and_the_rest_falls_back(tmp_path: Path) -> None:
+    relation(tmp_path / "relations")
+    space = Workspace(tmp_path)
+    assert set(space.relations) == {"thing", "Thing"}
+    assert space.folder("eval") == ROOT / "eval"
+
+
+def test_two_modules_of_one_name(tmp_path: Path) -> None:
+    first = relation(tmp_path / "relations")
+    second = relation(tmp_path / "relations", name="zebra")
+    with pytest.raises(InputError) as error:
+        _ = Workspace(tmp_path).relations
+    assert str(error.value) == f"{second}: the name 'Thing' is already taken by {first}; rename one"
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"cloze": "{subject} has nothing."}, "clozes holds '{subject} has nothing.': it needs {mask} and {subject}"),
+        ({"cloze": "{mask} {subject} {mask}."}, "each exactly once"),
+        ({"kind": "thing"}, "kind is 'thing'"),
+        ({"spelling": "Thing', 7, '"}, "names"),
+    ],
+)
+def test_a_field_that_makes_no_sense(tmp_path: Path, changes: dict[str, str], told: str) -> None:
+    path = relation(tmp_path / "relations", **changes)
+    if "spelling" in changes:
+        path.write_text(path.read_text().replace("names=(\"Thing', 7, '\",)", "names=()"))
+    with pytest.raises(InputError) as error:
+        _ = Workspace(tmp_path).relations
+    assert str(path) in str(error.value)
+    assert told in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("X = 1", "RELATION is missing"),
+        ("RELATION = 1", "RELATION is a int"),
+        ("1 +", "SyntaxError"),
+        ("import nowhere", "nowhere"),
+    ],
+)
+def test_a_module_without_its_object(tmp_path: Path, content: str, told: str) -> None:
+    path = tmp_path / "relations" / "odd.py"
+    path.parent.mkdir()
+    path.write_text(content)
+    with pytest.raises(InputError) as error:
+        _ = Workspace(tmp_path).relations
+    assert str(path) in str(error.value)
+    assert told in str(error.value)
+
+
+def test_an_edition_that_names_an_unknown_relation(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "eval", tmp_path / "eval", ignore=shutil.ignore_patterns("bench"))
+    path = tmp_path / "eval" / "mini.py"
+    path.write_text(path.read_text().replace("CountryBordersCountry", "CountryBorderCountry"))
+    with pytest.raises(InputError, match="'CountryBorderCountry', which no module in relations/ has; did you mean"):
+        _ = Workspace(tmp_path).editions
+
+
+def test_absent_data_is_said_with_the_command_that_fetches_it(tmp_path: Path) -> None:
+    space = Workspace(data=tmp_path)
+    with pytest.raises(InputError, match="lmkbc data fetch 2023"):
+        space.queries(space.edition("2023"), "test")
+    with pytest.raises(InputError, match="has no split 'tset': did you mean 'test'"):
+        space.queries(space.edition("2023"), "tset")
+    with pytest.raises(InputError, match="has no gold"):
+        space.examples(space.edition("2023"), "test")
+
+
+def test_the_bundled_edition_needs_no_data(tmp_path: Path) -> None:
+    space = Workspace(data=tmp_path)
+    assert space.queries(space.edition("mini"), "dev")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "told"),
+    [
+        ("description = 1 +", "not valid TOML"),
+        ("description = 'x'", "lacks generate"),
+        ("descripton = 'x'", "field descripton: unknown; did you mean 'description'"),
+    ],
+)
+def test_a_wrong_recipe_is_told_by_file_and_field(tmp_path: Path, recipe: str, told: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(recipe)
+    with pytest.raises(InputError) as error:
+        Workspace().system(str(path))
+    assert str(path) in str(error.value)
+    assert told in str(error.value)
+
+
+def test_files_that_a_team_edits_stay_under_forty_lines() -> None:
+    paths = [*ROOT.glob("relations/*.py"), *ROOT.glob("eval/*.py"), *ROOT.glob("lmkbc/systems/*.toml")]
+    assert len(paths) > 30
+    assert [path.name for path in paths if len(path.read_text().splitlines()) >= 40] == []
