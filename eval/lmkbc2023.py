@@ -12,7 +12,6 @@ PersonHasEmployer PersonHasNoblePrize PersonHasNumberOfChildren PersonHasPlaceOf
 PersonHasSpouse PersonPlaysInstrument PersonSpeaksLanguage RiverBasinsCountry SeriesHasNumberOfEpisodes
 StateBordersState
 """.split()
-
 EDITION = Edition(
     name="2023",
     folder="lmkbc2023",

@@ -80,7 +80,7 @@ def trim(text: str) -> str:
     while text != before:
         before = text
         text = text.strip(" ,;:|")
-        text = _BULLET.sub("", text, count=1) if _BULLET.match(text) else text
+        text = text[bullet.end() :] if (bullet := _BULLET.match(text)) else text
         if len(text) > 1 and _MARKS.get(text[0]) == text[-1]:
             text = text[1:-1]
         elif text and text[0] in _LONE and text.count(text[0]) == 1:
@@ -128,14 +128,17 @@ def _plain(name: str) -> str:
     before = None
     while name != before:
         before = name
-        name = trim(_ARTICLE.sub("", without_trailer(name), count=1) if _ARTICLE.match(name) else without_trailer(name))
+        name = without_trailer(name[article.end() :] if (article := _ARTICLE.match(name)) else name)
+        name = trim(name)
     return name
 
 
 def _loose_forms(name: str) -> Iterator[str]:
     """Forms under which a closed list may hold a name: without its count or year, or the remark itself."""
     short = without_trailer(name)
-    yield _COUNT.sub("", short, count=1)
+    if count := _COUNT.match(short):
+        yield short[count.end() :]
+    yield short
     yield _YEAR.sub(" ", short)
     if trailer := _TRAILER.search(name):
         yield trailer[1] or trailer[2] or ""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.types import Candidate, CandidateSet, Edition, Example, Generator, Query, Relation
+from lmkbc.types import Candidate, CandidateSet, Edition, Example, Generator, Query, Relation, System
 from lmkbc.workspace import Workspace
 
 Settings = Mapping[str, Any]
@@ -80,15 +81,24 @@ GENERATORS: dict[str, Callable[..., Generator]] = {
 }
 
 
-def generator(context: Context, settings: Settings) -> Generator:
-    """The generator of a recipe's `[[generate]]` table: `component` and that component's own settings."""
-    settings = dict(settings)
-    name = settings.pop("component", None)
+def generators(context: Context, system: System) -> Iterator[tuple[str, Generator]]:
+    """The generators of a recipe with a name for each; recorded answers are one generator per file."""
+    for settings in system.generate:
+        name = str(settings.get("component"))
+        if name == "recorded" and len(context.files) > 1:
+            for path in context.files:
+                yield path.name, _build(replace(context, files=(path,)), settings)
+        else:
+            yield name, _build(context, settings)
+
+
+def _build(context: Context, settings: Settings) -> Generator:
+    own = dict(settings)
+    name = own.pop("component", None)
     if name not in GENERATORS:
         raise InputError(f"unknown generator {name!r}: {did_you_mean(str(name), GENERATORS)}")
-    try:
-        return GENERATORS[name](context, **settings)
-    except TypeError as error:
-        if settings:
-            raise InputError(f"generator {name!r} does not take {', '.join(settings)}: {error}") from None
-        raise
+    known = set(inspect.signature(GENERATORS[name]).parameters)
+    for setting in own:
+        if setting not in known:
+            raise InputError(f"generator {name!r} has no setting {setting!r}: {did_you_mean(setting, known)}")
+    return GENERATORS[name](context, **own)

@@ -33,15 +33,18 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def answers(edition: Edition, prediction: Prediction) -> list[str]:
+def distinct(edition: Edition, values: Iterable[str]) -> list[str]:
     """The strings to submit for one query: stripped, none empty, each once under the edition's normal form."""
     kept: dict[str, str] = {}
-    for candidate in prediction.objects:
-        value = edition.value(candidate).strip()
-        key = edition.metric.scorer.key(value)
-        if value and key:
+    for value in map(str.strip, values):
+        if key := edition.metric.scorer.key(value):
             kept.setdefault(key, value)
     return list(kept.values())
+
+
+def answers(edition: Edition, prediction: Prediction) -> list[str]:
+    """What a prediction submits, in the edition's own terms: QIDs and literals, or names."""
+    return distinct(edition, (edition.value(candidate) for candidate in prediction.objects))
 
 
 def prediction_lines(edition: Edition, predictions: Iterable[Prediction]) -> bytes:
@@ -126,9 +129,8 @@ def package(path: Path, edition: Edition, queries: Sequence[Query]) -> tuple[byt
         if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
             where = f"{path}, ({query.subject!r}, {query.relation!r}), field {edition.column}"
             raise InputError(f"{where}: not a list of strings; write each object as one string")
-        distinct = {edition.metric.scorer.key(value): value.strip() for value in reversed(values) if value.strip()}
         row: dict[str, Any] = {"SubjectEntity": query.subject, "Relation": query.relation}
-        row[edition.column] = list(reversed(distinct.values()))
+        row[edition.column] = distinct(edition, values)
         rows.append(row)
     zipped = archive(json_lines(rows))
     check(edition, queries, zipped)

@@ -247,13 +247,15 @@ class Edition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """A recipe: which component does each step, with its settings; plus citation and published scores."""
+    """A recipe: which components do each step, with their settings; plus citation and published scores.
+
+    generate: one table per generator. published: "edition/split" -> macro-F1.
+    """
 
     name: str
     description: str
-    generate: Mapping[str, Any]
+    generate: Sequence[Mapping[str, Any]]
     select: Mapping[str, Any]
-    link: Mapping[str, Any] = field(default_factory=dict)
     pool: Mapping[str, Any] = field(default_factory=dict)
     citation: str = ""
     published: Mapping[str, float] = field(default_factory=dict)

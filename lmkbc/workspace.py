@@ -111,6 +111,12 @@ class Workspace:
             f"run 'lmkbc data fetch {edition.name}', or give its directory with --data or LMKBC_DATA"
         )
 
+    def gold_path(self, edition: Edition, split: str) -> Path:
+        """The file of a labelled split. InputError for test, whose gold is not published."""
+        if split == "test":
+            raise InputError(f"the test split of edition {edition.name} has no gold: use train or {edition.held_out}")
+        return self.split_path(edition, split)
+
     def has_data(self, edition: Edition) -> bool:
         """Whether the splits of an edition are here."""
         try:
@@ -124,9 +130,7 @@ class Workspace:
 
     def examples(self, edition: Edition, split: str) -> list[Example]:
         """The queries and objects of a labelled split."""
-        if split == "test":
-            raise InputError(f"the test split of edition {edition.name} has no gold: use train or {edition.held_out}")
-        return data.read_examples(self.split_path(edition, split), edition)
+        return data.read_examples(self.gold_path(edition, split), edition)
 
 
 def _load_all(folder: Path, attribute: str, kind: type[Plugin]) -> list[tuple[Path, Plugin]]:
@@ -164,5 +168,5 @@ def _read_recipe(path: Path) -> System:
             raise InputError(f"{path}, field {field}: unknown; {did_you_mean(field, known)}")
     for field in ("description", "generate", "select"):
         if field not in table:
-            raise InputError(f"{path}: lacks {field}; a recipe needs description, [generate] and [select]")
+            raise InputError(f"{path}: lacks {field}; a recipe needs description, [[generate]] and [select]")
     return System(name=path.stem, **table)

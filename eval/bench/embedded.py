@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from lmkbc.data import read_column
 from lmkbc.generate.embedded import EmbeddedGenerator, find_encoder
 from lmkbc.generate.prior import ClassPrior
+from lmkbc.score import Pair
 from lmkbc.select.expected_f1 import ExpectedF1
-from lmkbc.types import Edition, Example, Generator
+from lmkbc.types import Edition, Generator, Query
 from lmkbc.workspace import Workspace
 
 
@@ -33,24 +36,23 @@ def main(argv: Sequence[str] | None = None) -> None:
     print("edition split  default   prior   empty  seconds")
     for name in given.editions:
         edition = workspace.edition(name)
-        train, held_out = (workspace.examples(edition, split) for split in ("train", edition.held_out))
+        train = workspace.examples(edition, "train")
+        queries = workspace.queries(edition, edition.held_out)
+        gold = read_column(workspace.split_path(edition, edition.held_out), edition.column)[0]
         start = time.monotonic()
         embedded = EmbeddedGenerator(edition, workspace.relations, train, encoder, given.cache, given.seed)
-        default = macro_f1(edition, embedded, held_out)
+        default = macro_f1(edition, gold, queries, embedded)
         seconds = time.monotonic() - start
-        prior = macro_f1(edition, ClassPrior(edition, workspace.relations, train), held_out)
-        empty = macro_f1(edition, None, held_out)
+        prior = macro_f1(edition, gold, queries, ClassPrior(edition, workspace.relations, train))
+        empty = macro_f1(edition, gold, queries, None)
         print(f"{name}    {edition.held_out:5} {default:8.4f} {prior:7.4f} {empty:7.4f} {seconds:8.1f}", flush=True)
 
 
-def macro_f1(edition: Edition, generator: Generator | None, examples: Sequence[Example]) -> float:
+def macro_f1(
+    edition: Edition, gold: Mapping[Pair, Any], queries: Sequence[Query], generator: Generator | None
+) -> float:
     """The official average over a split, of a generator's sets with the highest expected F1, or of the empty file."""
-    gold = {}
-    for example in examples:
-        names = [edition.accepted(gold_object) for gold_object in example.objects]
-        gold[example.query.subject, example.query.relation] = names
-    queries = [example.query for example in examples]
-    kept = {(query.subject, query.relation): [] for query in queries}
+    kept: dict[Pair, list[str]] = {(query.subject, query.relation): [] for query in queries}
     for candidates in generator.generate(queries) if generator else ():
         objects = ExpectedF1().select(candidates).objects
         kept[candidates.query.subject, candidates.query.relation] = [edition.value(found) for found in objects]

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from lmkbc.clean import LONGEST, trim, vocabulary, without_trailer
 from lmkbc.generate.literal import Group, Word, read_literals
 from lmkbc.generate.numbers import read_numbers
-from lmkbc.generate.wording import is_abstention, is_prose, is_refusal, relation_words
+from lmkbc.generate.wording import has_verb, is_abstention, is_prose, is_refusal, relation_words
 from lmkbc.scorers import folded_key
 from lmkbc.types import Relation, State
 
-LONGEST_ANSWER = 400_000
+LONGEST_ANSWER = 200_000
 """Characters that are read after the reasoning; no list of objects is longer."""
 
 SHORT = 60
@@ -26,7 +26,7 @@ SHORT = 60
 
 _ANSWER = re.compile(
     r"^[ \t>#*_-]{0,8}(?:so,? |thus,? |therefore,? |hence,? )?(?:the |my )?(?:final |correct |full )?answers?"
-    r"(?: is| are)?[*_ ]{0,4}[:=][*_ ]{0,4}",
+    r"(?: is| are)?[*_ ]{0,4}[:=](?:[*_]{1,3}(?=\s|$))?",
     re.IGNORECASE | re.MULTILINE,
 )
 _FENCE = re.compile(r"```[ \t]*\w*[ \t]*\n?(.*?)(?:```|\Z)", re.DOTALL)
@@ -44,6 +44,7 @@ _OWN_SUFFIX = re.compile(r"(?:jr|sr|ii|iii|iv|inc|ltd|llc|plc|co|corp|s\.?a|d\.?
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
 _LOST_OPENING = re.compile(r"""[^\[\]{}()"'\n]{1,200}(["']),\s*["']""")
 _LOST_CLOSING = re.compile(r"""[^\[\]{}()"'\n]{1,200}(["'])\]""")
+_SENTENCE = re.compile(r"(?<=[^\W\d_]{3}[.!?])\s|\n")
 _SENTENCE_END = re.compile(r"""[.!?…]["'”’)*\]]*\s*$""")
 _ANSWER_KEYS = frozenset(
     "answer answers object objects objectentities entity entities result results value values item items list output "
@@ -182,8 +183,8 @@ def _judge(words: Iterable[Word], relation: Relation, subject: str) -> tuple[tup
 
 def _tidy(word: Word, relation: Relation) -> str:
     text = trim(word.text)
-    if not word.quoted:
-        text = trim(_HEDGE.sub("", text, count=1))
+    if not word.quoted and (hedge := _HEDGE.match(text)):
+        text = trim(text[hedge.end() :])
     return text if relation.shape.closed or relation.kind == "number" else trim(without_trailer(text)) or text
 
 
@@ -192,13 +193,15 @@ def _from_numbers(text: str, relation: Relation) -> Parsed | None:
     for line in text.split("\n", 20)[:20]:
         if is_abstention(without_trailer(trim(line[: 4 * LONGEST])), relation) and line.strip():
             return Parsed(State.ABSTAINED)
-        if numbers := read_numbers(_BULLET.sub("", line, count=1), relation):
+        if numbers := read_numbers(line[bullet.end() :] if (bullet := _BULLET.match(line)) else line, relation):
             return Parsed(State.ANSWERED, tuple(numbers))
     return None
 
 
 def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Parsed | None:
     """Objects of a bulleted list, else of the first paragraph (behind a mark: the first line) that has any."""
+    if len(text) < SHORT and is_abstention(text, relation):
+        return Parsed(State.ABSTAINED)
     lines = text.split("\n")
     bullets = [_bullet(line) for line in lines if _BULLET.match(line)]
     if len(bullets) > 1 or (bullets and _BULLET.match(lines[0])):
@@ -206,7 +209,9 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
     elif marked:
         paragraphs = [_split(lines[0], relation)]
     else:
-        paragraphs = [_split(paragraph, relation) for paragraph in _PARAGRAPH.split(text)]
+        paragraphs = [
+            _split(paragraph, relation) for paragraph in _PARAGRAPH.split(text) if not _is_sentence(paragraph)
+        ]
     for words in paragraphs:
         if words and is_abstention(_tidy(words[0], relation), relation) and not _known(words[0], relation):
             return Parsed(State.ABSTAINED)
@@ -218,24 +223,33 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
     return None
 
 
+def _is_sentence(paragraph: str) -> bool:
+    """Whether plain text starts with a sentence, whose commas part no objects."""
+    first = _SENTENCE.split(paragraph[:LONGEST_ANSWER], maxsplit=1)[0]
+    return len(first) <= 4 * LONGEST and (is_refusal(first) or (has_verb(first) and not _LEAD.match(first)))
+
+
 def _known(word: Word, relation: Relation) -> bool:
     return vocabulary(relation.shape).canonical(trim(word.text)) is not None
 
 
 def _bullet(line: str) -> Word:
     """The name in a bulleted line: in bold where something is, else what stands before a dash."""
-    text = _BULLET.sub("", line, count=1)
+    text = line[: 4 * LONGEST]
+    text = text[bullet.end() :] if (bullet := _BULLET.match(text)) else text
     bold = _BOLD.match(text)
     return Word(bold[1] or bold[2] if bold else _REMARK.split(text, maxsplit=1)[0], quoted=False)
 
 
 def _split(text: str, relation: Relation) -> list[Word]:
     """The parts of plain text. Semicolons, where there are any, leave the commas inside the parts alone."""
-    text = _LEAD.sub("", text.strip(), count=1) if _LEAD.match(text.strip()) else text
+    text = text[lead.end() :] if (lead := _LEAD.match(text)) else text
     separators = relation.shape.separators
     marks = ";" if ";" in separators and ";" in text else "".join(mark for mark in separators if len(mark) == 1)
     parts: list[str] = []
     for part in re.findall(rf"(?:\([^()\n]{{0,200}}\)|[^\n{re.escape(marks)}])+", text):
+        if len(part) > 4 * LONGEST:  # no name, and too long to look at closely
+            continue
         if parts and _OWN_SUFFIX.fullmatch(part.strip()):
             parts[-1] = f"{parts[-1]},{part}"
         else:
@@ -246,7 +260,7 @@ def _split(text: str, relation: Relation) -> list[Word]:
 def _conjuncts(parts: list[str], relation: Relation) -> Iterator[str]:
     """Parts without a leading "and", and the last one parted at its "and" where the relation allows it."""
     for index, part in enumerate(parts):
-        name = _AND.sub("", part.strip(), count=1)
+        name = part.strip()[leading.end() :] if (leading := _AND.match(part.strip())) else part.strip()
         pieces = re.split(r"\s+(?:and|&)\s+", name, maxsplit=1)
         last = index == len(parts) - 1 and name == part.strip()
         if last and relation.shape.conjunction and not vocabulary(relation.shape).canonical(trim(name)):

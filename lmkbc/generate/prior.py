@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from lmkbc.types import Candidate, CandidateSet, Edition, Example, GoldObject, Query, Relation
+from lmkbc.types import Candidate, CandidateSet, Edition, Example, Query, Relation
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -21,9 +21,9 @@ Mask = npt.NDArray[np.bool_]
 class ClosedSet:
     """The c objects that n train rows of one relation name, merged over aliases, and which rows each is right for.
 
-    candidates[0] proposes no object; labels are the preferred names. hits: (n, c + 1), whether the edition's scorer
-    finds a gold object by the candidate. sources: (n, c + 1), whether the row is where the candidate comes from: one
-    without a source is unknown.
+    candidates[0] proposes no object, the others follow by how often they are gold; labels are the preferred names.
+    hits: (n, c + 1), whether the edition's scorer finds a gold object by the candidate. sources: (n, c + 1), whether
+    the row is where the candidate comes from: one without a source is unknown.
     """
 
     candidates: tuple[Candidate, ...]
@@ -35,38 +35,38 @@ class ClosedSet:
     def of(cls, edition: Edition, relation: Relation, rows: Sequence[Example]) -> ClosedSet:
         """Merge the objects of one relation's train rows; a symmetric relation's subjects are objects too."""
         scorer = edition.metric.scorer
-        answered: dict[str, set[int]] = {}
+        answered: dict[str, list[int]] = {}  # one entry per gold object
         for index, row in enumerate(rows):
             for gold in row.objects:
-                for name in edition.accepted(gold):
-                    answered.setdefault(scorer.key(name), set()).add(index)
+                for key in dict.fromkeys(scorer.key(name) for name in edition.accepted(gold)):
+                    answered.setdefault(key, []).append(index)
         found, labels = {"": Candidate("")}, {"": ""}
         origins: dict[str, set[int]] = {"": {index for index, row in enumerate(rows) if not row.objects}}
         for index, row in enumerate(rows):
             for candidate, label in _proposals(edition, relation, row, answered):
-                if value := edition.value(candidate):
-                    key = scorer.key(value)
+                if key := scorer.key(edition.value(candidate)):
                     found.setdefault(key, candidate)
                     labels.setdefault(key, label)
                     origins.setdefault(key, set()).add(index)
-        hits = np.zeros((len(rows), len(found)), dtype=bool)
+        keys = sorted(found, key=lambda key: (key != "", -len(answered.get(key, ()))))
+        hits = np.zeros((len(rows), len(keys)), dtype=bool)
         sources = np.zeros_like(hits)
-        for column, (key, candidate) in enumerate(found.items()):
-            right = origins[""] if not key else answered.get(key, set())
+        for column, key in enumerate(keys):
+            right = answered.get(key, []) if key else sorted(origins[key])
             if key and relation.kind == "number":  # right within a tolerance that only the scorer knows
-                right = {index for index, row in enumerate(rows) if _right(edition, candidate, row)}
-            hits[sorted(right), column] = True
+                right = [index for index, row in enumerate(rows) if _right(edition, found[key], row)]
+            hits[right, column] = True
             sources[sorted(origins[key]), column] = True
-        return cls(tuple(found.values()), tuple(labels.values()), hits, sources)
+        return cls(tuple(found[key] for key in keys), tuple(labels[key] for key in keys), hits, sources)
 
 
 def _proposals(
-    edition: Edition, relation: Relation, row: Example, answered: Mapping[str, set[int]]
+    edition: Edition, relation: Relation, row: Example, answered: Mapping[str, list[int]]
 ) -> Iterator[tuple[Candidate, str]]:
-    """A row's objects, each in the accepted spelling that answers most rows, with their preferred names."""
+    """A row's objects, each in the accepted spelling that answers most train objects, with their preferred names."""
     for gold in row.objects:
         names = edition.accepted(gold)
-        widest = max(names, key=lambda name: len(answered[edition.metric.scorer.key(name)]))
+        widest = max(names, key=lambda name: len(answered[edition.metric.scorer.key(name)]), default="")
         label = (gold.names and gold.names[0]) or widest
         yield Candidate(widest if edition.target == "string" else label, id=gold.id), label
     if relation.symmetric:

@@ -14,15 +14,15 @@ from lmkbc.types import Relation
 
 _NOTHING = """
 none, null, nil, nan, n a, no, false, nothing, empty, no one, nobody, nowhere, no answer, not found, not applicable,
-not available, not known, not specified, not disclosed, not provided, not sure, not dead, not deceased, not died, not yet,
-not married, never, not listed, not public, not publicly traded, unknown, unspecified, undefined, undisclosed, unclear,
-uncertain, unavailable, undetermined, inapplicable, missing, alive, still alive, currently alive, living, still living,
-unmarried, never married, unlisted, privately held, privately owned, independent, no data, no information, no record,
-empty list, empty set, no result, no results, none known, none recorded, none found, none of the above, i dont know,
-dont know, unsure
+not available, not known, not specified, not disclosed, not provided, not sure, not dead, not deceased, not died,
+not yet, not married, never, not listed, not public, not publicly traded, unknown, unspecified, undefined, unclear,
+undisclosed, uncertain, unavailable, undetermined, inapplicable, missing, alive, still alive, currently alive, living,
+still living, unmarried, never married, unlisted, privately held, privately owned, independent, no data, no information,
+no record, empty list, empty set, no result, no results, none known, none recorded, none found, none of the above,
+i dont know, dont know, unsure
 """
 _NOTHING_WORDS = frozenset(" ".join(phrase.split()) for phrase in _NOTHING.split(","))
-_EMPTY_MARKS = frozenset(("", "-", "--", "–", "—", "?", "/", "[]", "{}", "()", "∅", '""', "''", "..."))
+_EMPTY_MARKS = frozenset(("", "-", "--", "–", "—", "?", "/", "[]", "{}", "()", "set()", "∅", '""', "''", "..."))
 _DENIALS = (
     r"not (?:applicable|available|publicly|known|listed|traded|married|currently married|won)",
     r"not (?:yet )?(?:dead|died|deceased|passed away)",
@@ -52,8 +52,8 @@ _REFUSALS = (
 _REFUSAL = re.compile("|".join(rf"\b(?:{refusal})\b" for refusal in _REFUSALS))
 _DONT_KNOW = re.compile(r"\b(?:dont|do not) know\b")
 _VERBS = (
-    "is was are were has have had does did do will would can could should must might includes include refers died born "
-    "located known based depends because which who that there here cannot i we you it they he she"
+    "is was are were has have had does did will would could should must might includes include refers died born "
+    "located known based depends because which who that there here cannot we you it they he she"
 )
 _VERB = re.compile(rf" (?:{'|'.join(_VERBS.split())})(?= |$|[,.])")
 _CLAUSE = re.compile(
@@ -99,13 +99,19 @@ def is_prose(text: str, subject: str, quoted: bool = False) -> bool:
     after = lowered[len(start) :] if start and lowered.startswith(start) else ""
     if (after and _VERB.match(after)) or _CLAUSE.match(lowered):
         return True
-    return not quoted and (len(words) > 12 or (len(words) > 3 and _VERB.search(text) is not None))
+    return not quoted and (len(words) > 12 or has_verb(text))
+
+
+def has_verb(text: str) -> bool:
+    """Whether an unquoted text of some words reads like a sentence."""
+    return len(text.split()) > 3 and _VERB.search(text) is not None
 
 
 def _is_title(text: str) -> bool:
     """Whether a text is capitalised like the title of a work: three words or more, the long ones capitalised."""
     words = text.split()
-    return len(words) >= 3 and not any(word[0].islower() for word in words if len(word) > 3)
+    long = [word for word in words if len(word) > 3 and word.isalpha()]
+    return len(words) >= 3 and len(long) >= 2 and not any(word[0].islower() for word in long)
 
 
 @lru_cache(maxsize=256)

@@ -73,10 +73,10 @@ def check(names: Sequence[str], where: str) -> None:
 
 
 def choose(hits: Sequence[Hit], names: Sequence[str], choice: Choice) -> tuple[Hit | None, str]:
-    """The hit and the strategy that settled it; (None, name) when a strategy left nothing that fits."""
+    """The hit and the strategies that told, joined by "+"; (None, reason) when one left nothing that fits."""
     if not hits:
         return None, "no hit"
-    settled = "first"
+    told: list[str] = []
     left: Sequence[Hit] = hits
     for name in names:
         if name == KNOWN:
@@ -84,6 +84,6 @@ def choose(hits: Sequence[Hit], names: Sequence[str], choice: Choice) -> tuple[H
         before, left = left, STRATEGIES[name](left, choice)
         if not left:
             return None, f"no hit fits ({name})"
-        if left[0] is not before[0] or (len(left) == 1 < len(before)):
-            settled = name
-    return left[0], settled
+        if left[0] is not before[0] or len(left) < len(before):
+            told.append(name)
+    return left[0], "+".join(told) or "first"

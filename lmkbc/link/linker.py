@@ -12,8 +12,8 @@ from itertools import islice
 
 from lmkbc.link import choose
 from lmkbc.link.evidence import Hit, Index, Link, Search
-from lmkbc.link.names import LONGEST_NAME, as_qid, key, variants
-from lmkbc.link.object_types import ObjectTypes, bundled
+from lmkbc.link.names import LONGEST_NAME, as_qid, key, plausible_typo, sendable, variants
+from lmkbc.link.object_types import ObjectType, ObjectTypes, bundled
 from lmkbc.link.train_objects import TrainObjects
 from lmkbc.scorers import number
 from lmkbc.types import Candidate, CandidateSet, Query, Relation
@@ -24,14 +24,14 @@ BATCH = 2048
 
 @dataclass(slots=True)
 class _Open:
-    """A candidate that only a search can settle: the ways to ask that are left, and the best misfit so far."""
+    """A candidate that only a search can settle: what to ask next, the ways to ask that are left, the first misfit."""
 
     query: Query
     text: str
     asking: str
     others: Iterator[str]
-    misfit: Link | None = None
-    tried: list[str] = field(default_factory=list)
+    misfit: Link
+    asked: set[str] = field(default_factory=set)
 
 
 class Linker:
@@ -74,14 +74,32 @@ class Linker:
         """Yield each set, in order, with one link per candidate."""
         stream = iter(sets)
         while batch := list(islice(stream, BATCH)):
-            links = [[self._offline(group.query, candidate) for candidate in group.candidates] for group in batch]
-            self._search_for(batch, links)
-            for group, found in zip(batch, links, strict=True):
-                yield group, tuple(link for link in found if link is not None)
+            found = [[self._offline(group.query, candidate) for candidate in group.candidates] for group in batch]
+            settled = self._search_for([step for row in found for step in row if isinstance(step, _Open)])
+            for group, row in zip(batch, found, strict=True):
+                yield group, tuple(next(settled) if isinstance(step, _Open) else step for step in row)
 
-    def _offline(self, query: Query, candidate: Candidate) -> Link | None:
-        """The link that needs no search, or None."""
-        text, relation = candidate.text.strip(), self._relations[query.relation]
+    def consulted(self, query: Query, text: str) -> Iterator[tuple[str, tuple[Hit, ...]]]:
+        """Every source of evidence in its order, with all that it offers for a text, whatever settled the link."""
+        if self._train:
+            evidence, hits = self._train.exact(text, query)
+            yield evidence or "train", hits
+            yield "fuzzy (train)", self._train.fuzzy(text, query)
+        known = self._type(query).known.get(key(text))
+        yield "known", (Hit(known, text),) if known else ()
+        if self._index:
+            yield "index", self._index.exact(text)
+            yield "fuzzy (index)", self._index.fuzzy(text)
+        if self._search:
+            yield "search", self._search.search([text])[text]
+
+    def fits(self, query: Query, hit: Hit) -> bool | None:
+        """Whether a hit is of the relation's object type; None where its classes are unknown."""
+        return self._types.fits(hit.classes, self._type(query).qid) if hit.classes else None
+
+    def _offline(self, query: Query, candidate: Candidate) -> Link | _Open:
+        """What evidence at hand says: the link, or a candidate to search for."""
+        text, relation = sendable(candidate.text), self._relations[query.relation]
         if candidate.id is not None:
             return Link(candidate.id, "given", "kept")
         if not text:
@@ -94,27 +112,33 @@ class Linker:
             return _unlinked("too long for a name", text)
         if as_qid(text):
             return self._checked(text)
-        return self._named(query, text)
-
-    def _named(self, query: Query, text: str) -> Link | None:
-        """The link of a name by offline evidence."""
-        kind = self._types.get(self._relations[query.relation].object_type.qid)
-        evidence, hits = self._train.exact(text, query) if self._train else ("", ())
-        if evidence == "relation":
-            return Link(hits[0].id, evidence, "most rows", text, hits)
-        if choose.KNOWN in self._names(query) and (known := kind.known.get(key(text))):
-            return Link(known, "known", choose.KNOWN, text, (Hit(known, text),))
-        if evidence:
-            return Link(hits[0].id, evidence, "most rows", text, hits)
-        if self._index and (link := self._chosen(query, text, "index", self._index.exact(text))).id:
-            return link
-        if self._fuzzy and self._train and (hits := self._train.fuzzy(text, query)):
-            return Link(hits[0].id, "fuzzy", "most rows", text, hits)
-        if self._fuzzy and self._index and (link := self._chosen(query, text, "fuzzy", self._index.fuzzy(text))).id:
+        link = self._named(query, text)
+        if link.id is not None:
             return link
         if number(text) is not None:
             return _unlinked("a number where an entity is due", text)
-        return None if self._search else _unlinked("no hit", text)
+        if self._search is None:
+            return self._last_resort(query, link)
+        return _Open(query, text, text, variants(text, relation.shape.link_suffixes), link)
+
+    def _named(self, query: Query, text: str) -> Link:
+        """The link of a name by offline evidence; one without id holds the hits that did not fit."""
+        evidence, hits = self._train.exact(text, query) if self._train else ("", ())
+        if evidence == "relation":
+            return Link(hits[0].id, evidence, "most rows", text, hits)
+        if choose.KNOWN in self._names(query) and (known := self._type(query).known.get(key(text))):
+            return Link(known, "known", choose.KNOWN, text, (Hit(known, text),))
+        if evidence:
+            return Link(hits[0].id, evidence, "most rows", text, hits)
+        exact = self._chosen(query, text, "index", self._index.exact(text) if self._index else ())
+        if exact.id is not None or not self._fuzzy:
+            return exact
+        if self._train and (hits := self._train.fuzzy(text, query)):
+            return Link(hits[0].id, "fuzzy", "most rows", text, hits)
+        near = self._index.fuzzy(text) if self._index and not exact.hits else ()
+        near = tuple(hit for hit in near if plausible_typo(key(text), key(hit.name)))
+        fuzzy = self._chosen(query, text, "fuzzy", near)
+        return fuzzy if fuzzy.id is not None else exact
 
     def _checked(self, text: str) -> Link:
         """A text that is an id or an entity's URL: kept unless a source says that there is no such entity."""
@@ -126,48 +150,47 @@ class Linker:
                 return Link(hit.id, "given", "checked", text, (hit,)) if hit else _unlinked("no such entity", text)
         return Link(qid, "given", "unchecked", text)
 
+    def _type(self, query: Query) -> ObjectType:
+        return self._types.get(self._relations[query.relation].object_type.qid)
+
     def _names(self, query: Query) -> tuple[str, ...]:
-        relation = self._relations[query.relation]
-        return self._strategies.get(relation.name) or self._types.get(relation.object_type.qid).strategies
+        """The strategies that choose among the hits of a query."""
+        return self._strategies.get(self._relations[query.relation].name) or self._type(query).strategies
 
-    def _chosen(self, query: Query, asked: str, evidence: str, hits: Sequence[Hit]) -> Link:
-        kind = self._types.get(self._relations[query.relation].object_type.qid)
-        hit, how = choose.choose(hits, self._names(query), choose.Choice(asked, query, kind, self._types, self._ask))
-        return Link(hit.id, evidence, how, asked, tuple(hits)) if hit else _unlinked(how, asked, hits)
+    def _chosen(self, query: Query, asked: str, evidence: str, hits: tuple[Hit, ...]) -> Link:
+        choice = choose.Choice(asked, query, self._type(query), self._types, self._ask)
+        hit, how = choose.choose(hits, self._names(query), choice)
+        return Link(hit.id if hit else None, evidence, how, asked, hits)
 
-    def _search_for(self, batch: Sequence[CandidateSet], links: list[list[Link | None]]) -> None:
-        """Fill the links that only a search can settle, one round of asking after another."""
-        waiting = {
-            (row, column): self._open(batch[row].query, batch[row].candidates[column].text.strip())
-            for row, found in enumerate(links)
-            for column, link in enumerate(found)
-            if link is None
-        }
-        while waiting and self._search:
-            answers = self._search.search(list(dict.fromkeys(open_.asking for open_ in waiting.values())))
-            still = {}
-            for place, open_ in waiting.items():
-                if (link := self._settled(open_, answers[open_.asking])) is None:
-                    still[place] = open_
-                else:
-                    links[place[0]][place[1]] = link
-            waiting = still
+    def _last_resort(self, query: Query, link: Link) -> Link:
+        """What becomes of a name that nothing fits: its first misfit, unless the type is strict."""
+        if link.hits and not self._type(query).strict:
+            return replace(link, id=link.hits[0].id, strategy="first of another class")
+        return replace(link, evidence="unlinked")
 
-    def _open(self, query: Query, text: str) -> _Open:
-        return _Open(query, text, text, variants(text, self._relations[query.relation].shape.link_suffixes))
+    def _search_for(self, waiting: Sequence[_Open]) -> Iterator[Link]:
+        """The links of candidates that only a search can settle, one round of asking after another."""
+        settled: dict[int, Link] = {}
+        while self._search and (left := [(at, step) for at, step in enumerate(waiting) if at not in settled]):
+            answers = self._search.search(list(dict.fromkeys(step.asking for _, step in left)))
+            for at, step in left:
+                if link := self._settle(step, answers[step.asking]):
+                    settled[at] = link
+        return iter([settled[at] for at in range(len(waiting))])
 
-    def _settled(self, open_: _Open, hits: Sequence[Hit]) -> Link | None:
+    def _settle(self, step: _Open, hits: tuple[Hit, ...]) -> Link | None:
         """The link, or None after setting the next way to ask."""
-        link = self._chosen(open_.query, open_.asking, "re-search" if open_.tried else "search", hits)
+        link = self._chosen(step.query, step.asking, "re-search" if step.asked else "search", hits)
         if link.id is not None:
             return link
-        open_.misfit = open_.misfit or (link if hits else None)
-        open_.tried.append(open_.asking.casefold())
-        for other in open_.others:
-            if other.casefold() not in open_.tried:
-                open_.asking = other
+        if not step.misfit.hits:
+            step.misfit = replace(link, asked=step.text) if not hits else link
+        step.asked.add(step.asking.casefold())
+        for other in step.others:
+            if other.casefold() not in step.asked:
+                step.asking = other
                 return None
-        return open_.misfit or _unlinked("no hit", open_.text)
+        return self._last_resort(step.query, step.misfit)
 
 
 def _unlinked(reason: str, asked: str, hits: Sequence[Hit] = ()) -> Link:

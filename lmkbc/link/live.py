@@ -125,7 +125,7 @@ class Wikidata:
         if self._client is None:
             first = ", ".join(repr(key) for key in missing[:5])
             raise LmkbcError(
-                f"offline, and the cache lacks the {kind} answers for {len(missing)} of the names or ids, first {first}: "
+                f"offline, and the cache lacks {kind} answers for {len(missing)} names or ids, first {first}: "
                 f"run once without --offline"
             )
 
@@ -139,13 +139,13 @@ class Wikidata:
 
 def _described(found: Sequence[api.Found], known: Mapping[str, Hit | None]) -> tuple[Hit, ...]:
     """Search hits with what is known of them; merged ones under their new id, deleted ones left out."""
-    hits = ((hit, known[hit.id] if hit.id in known else Hit(hit.id, hit.label, hit.description)) for hit in found)
-    described = (
-        Hit(entity.id, hit.label, hit.description, entity.classes, entity.popularity, hit.name)
-        for hit, entity in hits
-        if entity
-    )
-    return tuple({hit.id: hit for hit in reversed(list(described))}.values())[::-1]
+    described: dict[str, Hit] = {}
+    for hit in found:
+        entity = known.get(hit.id, Hit(hit.id, hit.label, hit.description))
+        if entity:
+            merged = Hit(entity.id, hit.label, hit.description, entity.classes, entity.popularity, hit.name)
+            described.setdefault(entity.id, merged)
+    return tuple(described.values())
 
 
 def _closure(record: api.Record, above: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:

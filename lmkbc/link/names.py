@@ -23,6 +23,11 @@ def key(text: str) -> str:
     return folded_key(text) or text.strip().casefold()
 
 
+def sendable(text: str) -> str:
+    """A model's text as something that can be stored and sent: stripped, without the halves of broken emoji."""
+    return text.encode("utf-8", "ignore").decode().strip()
+
+
 def as_qid(text: str) -> str | None:
     """The QID that a text is, alone or inside an entity's URL; None for any other text."""
     match = _QID.fullmatch(text.strip())

@@ -24,7 +24,7 @@ class SearchTable:
         self._exact = dict(answers)
         self._folded: dict[str, str] = {}
         for text, qid in answers.items():
-            self._folded.setdefault(text.casefold(), qid)
+            self._folded[text.casefold()] = self._folded.get(text.casefold()) or qid
         self.asked: set[str] = set()
 
     @classmethod
@@ -42,7 +42,7 @@ class SearchTable:
     def search(self, texts: Sequence[str]) -> dict[str, tuple[Hit, ...]]:
         """The recorded hit of each text; none where nothing was recorded."""
         self.asked.update(text.casefold() for text in texts)
-        found = {text: self._exact.get(text) or self._folded.get(text.casefold(), "") for text in texts}
+        found = {text: self._exact.get(text, self._folded.get(text.casefold(), "")) for text in texts}
         return {text: (Hit(qid),) if qid else () for text, qid in found.items()}
 
     def entities(self, _: Sequence[str], /) -> dict[str, Hit | None]:

@@ -10,6 +10,7 @@ import polars as pl
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.link.builder import Entity
 from lmkbc.link.names import as_qid
+from lmkbc.link.train_objects import as_name
 from lmkbc.types import Example, Relation
 
 COLUMNS = {"text": pl.String, "id": pl.String, "label": pl.String, "description": pl.String, "classes": pl.String}
@@ -71,5 +72,6 @@ def example_entities(examples: Iterable[Example], relations: Mapping[str, Relati
         if example.query.subject_id:
             yield Entity(example.query.subject_id, example.query.subject, classes=(relation.subject_type.qid,))
         for gold in example.objects:
-            if relation.kind == "entity" and gold.id and as_qid(gold.id):
-                yield Entity(gold.id, gold.names[0], gold.names, classes=(relation.object_type.qid,))
+            names = tuple(filter(as_name, gold.names))
+            if relation.kind == "entity" and names and gold.id and as_qid(gold.id):
+                yield Entity(gold.id, names[0], names, classes=(relation.object_type.qid,))

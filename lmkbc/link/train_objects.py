@@ -25,6 +25,11 @@ class Mention(NamedTuple):
     row: Query
 
 
+def as_name(text: str) -> bool:
+    """Whether a text is a name; some published objects have their id for one."""
+    return bool(text.strip()) and as_qid(text) is None
+
+
 class TrainObjects:
     """Looks names up among the objects and subjects of labelled rows."""
 
@@ -51,7 +56,7 @@ class TrainObjects:
                 continue
             for gold in example.objects:
                 if gold.id is not None and as_qid(gold.id):
-                    for name in gold.names:
+                    for name in filter(as_name, gold.names):
                         yield Mention(gold.id, name, relation.object_type.qid, relation.name, row)
 
     def exact(self, text: str, query: Query) -> tuple[str, tuple[Hit, ...]]:

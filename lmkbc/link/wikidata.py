@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -63,6 +64,7 @@ class Client:
         self._url, self._timeout = api_url, timeout
         self._headers = {"User-Agent": user_agent(contact), "Accept-Encoding": "gzip, deflate"}
         self._interval, self._attempts, self._patience, self._backoff = 1 / rate, attempts, patience, backoff
+        self._ssl = httpx.create_ssl_context()
         self._next = 0.0
 
     def run(self, calls: Sequence[Mapping[str, str]], receive: Callable[[int, Answer], None]) -> None:
@@ -75,7 +77,7 @@ class Client:
 
     async def _run(self, calls: Sequence[Mapping[str, str]], receive: Callable[[int, Answer], None]) -> None:
         waiting = iter(enumerate(calls))
-        async with httpx.AsyncClient(headers=self._headers, timeout=self._timeout) as http:
+        async with httpx.AsyncClient(headers=self._headers, timeout=self._timeout, verify=self._ssl) as http:
             await asyncio.gather(*(self._work(http, waiting, receive) for _ in range(min(IN_FLIGHT, len(calls)))))
 
     async def _work(
@@ -105,14 +107,12 @@ class Client:
             ) from None
 
     def _pause(self, state: RetryCallState) -> float:
-        """Seconds until the next try; what the server asks for holds back every request."""
+        """Seconds until the next try, spread so that retries do not march in step; a server's wish binds all calls."""
         error = state.outcome.exception() if state.outcome else None
-        asked = error.after if isinstance(error, _TryAgainError) else None
-        pause = min(self._backoff * 2.0 ** (state.attempt_number - 1), LONGEST_PAUSE)
-        if asked is None:
-            return pause
+        asked = (error.after or 0.0) if isinstance(error, _TryAgainError) else 0.0
         self._next = max(self._next, time.monotonic() + asked)
-        return asked
+        pause = min(self._backoff * 2.0 ** (state.attempt_number - 1), LONGEST_PAUSE)
+        return max(asked, pause) + self._backoff * random.random()
 
     async def _once(self, http: httpx.AsyncClient, call: Mapping[str, str]) -> Answer:
         now = time.monotonic()

@@ -16,7 +16,9 @@ from lmkbc.select.ranking import Floats, Mask, Ranking
 from lmkbc.select.rule import MaskRule, Range, Real
 
 EDGE = 1e-4
-"""Scores are kept this far from 0 and 1, so that no log-odds is infinite and unseen names have a habit."""
+"""Scores are kept this far from 0 and 1, so that no log-odds is infinite."""
+UNUSUAL = 0.005
+"""Added to every name's mean score before the logarithm: half a subject in a hundred, so that rare names stay alike."""
 
 
 def log_odds(p: Floats) -> Floats:
@@ -80,8 +82,8 @@ class Calibrated(MaskRule):
 
 
 def log_habit(usual: Floats) -> Floats:
-    """Log of mean scores, kept finite for names that are not usual at all."""
-    logged: Floats = np.log(usual + EDGE)
+    """Log of mean scores, smoothed."""
+    logged: Floats = np.log(usual + UNUSUAL)
     return logged
 
 

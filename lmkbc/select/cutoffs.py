@@ -10,7 +10,7 @@ import numpy as np
 
 from lmkbc.errors import InputError
 from lmkbc.select.ranking import Ints, Mask, Ranking
-from lmkbc.select.rule import PrefixRule, Range, Real, Whole
+from lmkbc.select.rule import CUT, Choice, PrefixRule, Range, Real, Whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +18,7 @@ class Cutoff(PrefixRule):
     """Keep every candidate that scores at least `threshold`."""
 
     name: ClassVar[str] = "cutoff"
-    search: ClassVar[Mapping[str, Range]] = {"threshold": Real(1e-4, 1.0, log=True)}
+    search: ClassVar[Mapping[str, Range]] = {"threshold": CUT}
     threshold: float
 
     def wanted(self, ranking: Ranking) -> Ints:
@@ -31,7 +31,7 @@ class Relative(PrefixRule):
     """Keep every candidate that scores at least `ratio` of the query's best, and at least `floor`."""
 
     name: ClassVar[str] = "relative"
-    search: ClassVar[Mapping[str, Range]] = {"ratio": Real(1e-3, 1.0, log=True), "floor": Real(1e-4, 1.0, log=True)}
+    search: ClassVar[Mapping[str, Range]] = {"ratio": Real(1e-3, 1.0, log=True), "floor": Real(1e-6, 1.0, log=True)}
     ratio: float
     floor: float = 0.0
 
@@ -49,7 +49,11 @@ class Sticky(PrefixRule):
     """
 
     name: ClassVar[str] = "sticky"
-    search: ClassVar[Mapping[str, Range]] = {"threshold": Real(1e-4, 1.0, log=True), "ratio": Real(0.05, 1.0)}
+    search: ClassVar[Mapping[str, Range]] = {
+        "threshold": CUT,
+        "ratio": Real(0.05, 1.0),
+        "reference": Choice(("previous", "threshold")),
+    }
     threshold: float
     ratio: float
     reference: Literal["previous", "threshold"] = "previous"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
 from lmkbc.errors import InputError
 from lmkbc.select.ranking import Floats, Mask, Ranking
-from lmkbc.select.rule import Range, Real, Rule
+from lmkbc.select.rule import CUT, Range, Rule
 from lmkbc.types import CandidateSet, Prediction
 
-EVIDENCE = ("nothing", "lead", "draws")
+Evidence = Literal["nothing", "lead", "draws"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,15 +26,16 @@ class NoneGate(Rule):
     """
 
     name: ClassVar[str] = "none-gate"
-    search: ClassVar[Mapping[str, Range]] = {"threshold": Real(1e-3, 1.0)}
+    search: ClassVar[Mapping[str, Range]] = {"threshold": CUT}
     inner: Rule
     threshold: float
-    evidence: Literal["nothing", "lead", "draws"] = "nothing"
+    evidence: Evidence = "nothing"
 
     def __post_init__(self) -> None:
         """Refuse unknown evidence."""
-        if self.evidence not in EVIDENCE:
-            raise InputError(f"evidence of rule none-gate is {self.evidence!r}: use one of {', '.join(EVIDENCE)}")
+        if self.evidence not in get_args(Evidence):
+            known = ", ".join(get_args(Evidence))
+            raise InputError(f"evidence of rule none-gate is {self.evidence!r}: use one of {known}")
 
     def strength(self, ranking: Ranking) -> Floats:
         """The evidence for answering nothing, in [0, 1], (n,)."""

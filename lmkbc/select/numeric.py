@@ -72,10 +72,10 @@ class StabMid(NumericRule):
         """Sweep the interval ends; on a tie the region that is widest as a ratio."""
         ends = np.concatenate([values * (1 - self.tolerance), values * (1 + self.tolerance)])
         cover = np.concatenate([weights, -weights])
-        order = np.lexsort((-cover, ends))
+        order = np.lexsort((-cover, ends))  # at the same place intervals open before others close: they do touch
         ends, depth = ends[order], np.cumsum(cover[order])
-        width = np.append(np.log(ends[1:] / ends[:-1]), 0.0)
-        deepest = np.flatnonzero((depth >= depth.max() - 1e-12) & (width > 0))
+        width = np.append(ends[1:] / ends[:-1], 0.0)
+        deepest = np.flatnonzero(depth >= depth.max() - 1e-12)
         region = deepest[np.argmax(width[deepest])]
         return float(np.sqrt(ends[region] * ends[region + 1]))
 

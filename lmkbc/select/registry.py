@@ -27,6 +27,7 @@ WANTED = {
     "MaskRule": "a table with a rule that keeps candidates",
     "Mapping": "a table of numbers",
     "Literal": "a string",
+    "Evidence": "a string",
 }
 
 
@@ -67,7 +68,7 @@ def _checked(kind: type[Rule], name: str, value: Any, declared: str) -> Any:
         return value
     elif declared.startswith("Mapping") and isinstance(value, Mapping) and all(map(_is_number, value.values())):
         return {str(key): float(number) for key, number in value.items()}
-    elif declared.startswith("Literal") and isinstance(value, str):
+    elif declared.startswith(("Literal", "Evidence")) and isinstance(value, str):
         return value
     raise InputError(f"parameter {name!r} of rule {kind.name} is {value!r}: give {WANTED[declared.partition('[')[0]]}")
 

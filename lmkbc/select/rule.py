@@ -37,6 +37,8 @@ class Choice(NamedTuple):
 
 
 Range = Real | Whole | Choice
+CUT = Real(1e-6, 2.0, log=True)
+"""Where a cut-off on scores may lie; above 1 it keeps nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,1 +1,168 @@
-"""Tuning."""
+"""Tuning: which selection rule, with which parameters, for each relation; and what that is worth on unseen subjects.
+
+The number to believe is the cross-validated one: every choice is made anew without the fold it is scored on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.score import Table
+from lmkbc.select.rule import Rule
+from lmkbc.submit import answers
+from lmkbc.tune.families import Task
+from lmkbc.tune.folds import by_subject, fold_of
+from lmkbc.tune.nested import Settings, choose
+from lmkbc.tune.outcomes import Outcomes, gold_column
+from lmkbc.tune.search import close_storage, open_storage
+from lmkbc.types import CandidateSet, Edition, Example, Prediction, Query, Relation
+
+INNER_FOLDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class TunedRelation:
+    """The rule chosen for a relation, its official F1 out of fold and in sample, and on how many queries."""
+
+    rule: Rule
+    cv_f1: float
+    insample_f1: float
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What tuning chose and what it is worth. failed: queries that no model answered, left out of everything.
+
+    predictions: out of fold, one per query that was answered, in the order of the candidate sets.
+    """
+
+    relations: Mapping[str, TunedRelation]
+    cv_macro_f1: float
+    insample_macro_f1: float
+    predictions: tuple[Prediction, ...]
+    failed: int
+    folds: int
+    trials: int
+    seed: int
+
+
+def tune(
+    sets: Sequence[CandidateSet],
+    examples: Sequence[Example],
+    edition: Edition,
+    *,
+    relations: Mapping[str, Relation],
+    rules: Sequence[str] | None = None,
+    folds: int = 5,
+    trials: int = 200,
+    seed: int = 0,
+    storage: str | None = None,
+) -> Tuned:
+    """Choose a rule per relation by its official F1, cross-validated over subjects.
+
+    sets: pooled candidates, linked where the edition wants ids. relations: by the edition's spelling. rules: names of
+    the families to consider (None: all). trials: of Optuna, per relation and fold; 0 leaves the exact sweeps, grids
+    and calibrations. storage: URL of an SQLite or PostgreSQL database where processes share studies and resume them.
+    InputError for candidates without gold or settings that make no sense.
+    """
+    if folds < 2 or trials < 0:
+        raise InputError(f"folds is {folds} and trials {trials}: give at least 2 folds and no negative trials")
+    pairs = _paired(sets, examples)
+    database = open_storage(storage)
+    try:
+        study = f"lmkbc-{fingerprint(pairs, edition, rules, folds, trials, seed)}"
+        how = Settings(rules, trials, seed, database, study)
+        return _tune(pairs, edition, relations, how, folds)
+    finally:
+        close_storage(database)
+
+
+def _paired(sets: Sequence[CandidateSet], examples: Sequence[Example]) -> list[tuple[CandidateSet, Example]]:
+    gold = {example.query: example for example in examples}
+    by_name = {(example.query.subject, example.query.relation): example for example in examples}
+    pairs = []
+    for found in sets:
+        example = gold.get(found.query) or by_name.get((found.query.subject, found.query.relation))
+        if example is None:
+            pair = f"({found.query.subject!r}, {found.query.relation!r})"
+            raise InputError(f"{pair} has candidates but no gold: tune on the split that the candidates were made for")
+        pairs.append((found, example))
+    if all(found.failed for found, _ in pairs):
+        raise InputError("there is no answered query to tune on: give candidates of a labelled split")
+    return pairs
+
+
+def fingerprint(pairs: Sequence[tuple[CandidateSet, Example]], edition: Edition, *settings: object) -> str:
+    """Hash of everything that a study depends on, so that a rerun finds its studies and nothing else does."""
+    digest = hashlib.sha256(repr((edition.name, settings)).encode())
+    for pair in pairs:
+        digest.update(repr(pair).encode("utf-8", "backslashreplace"))
+    return digest.hexdigest()[:16]
+
+
+def _tune(
+    pairs: Sequence[tuple[CandidateSet, Example]],
+    edition: Edition,
+    relations: Mapping[str, Relation],
+    how: Settings,
+    folds: int,
+) -> Tuned:
+    answered = [pair for pair in pairs if not pair[0].failed]
+    tasks = _tasks(answered, edition, relations)
+    examples = [example for _, example in answered]
+    outer, inner = by_subject(examples, folds, how.seed), by_subject(examples, INNER_FOLDS, how.seed + 1)
+    fold = {name: fold_of(task.outcomes.examples, outer) for name, task in tasks.items()}
+    inner_fold = {name: fold_of(task.outcomes.examples, inner) for name, task in tasks.items()}
+    held_out: dict[Query, Prediction] = {}
+    for number in range(folds):
+        rows = {name: fold[name] != number for name in tasks}
+        for name, rule in choose(tasks, rows, inner_fold, how.part(f"fold{number}")).items():
+            for row in np.flatnonzero(~rows[name]).tolist():
+                found = tasks[name].outcomes.sets[row]
+                held_out[found.query] = rule.select(found)
+    everything = {name: np.ones(len(task.outcomes), dtype=np.bool_) for name, task in tasks.items()}
+    final = choose(tasks, everything, inner_fold, how.part("all"))
+    fitted = {found.query: final[found.query.relation].select(found) for found, _ in answered}
+    cv, insample = official(held_out, examples, edition), official(fitted, examples, edition)
+    return Tuned(
+        relations={
+            name: TunedRelation(rule, cv.relations[name].f1, insample.relations[name].f1, len(tasks[name].outcomes))
+            for name, rule in final.items()
+        },
+        cv_macro_f1=cv.overall.f1,
+        insample_macro_f1=insample.overall.f1,
+        predictions=tuple(held_out[found.query] for found, _ in answered),
+        failed=len(pairs) - len(answered),
+        folds=folds,
+        trials=how.trials,
+        seed=how.seed,
+    )
+
+
+def _tasks(
+    pairs: Sequence[tuple[CandidateSet, Example]], edition: Edition, relations: Mapping[str, Relation]
+) -> dict[str, Task]:
+    grouped: dict[str, list[tuple[CandidateSet, Example]]] = {}
+    for found, example in pairs:
+        grouped.setdefault(found.query.relation, []).append((found, example))
+    tasks = {}
+    for name in sorted(grouped):
+        if name not in relations:
+            raise InputError(f"unknown relation {name!r}: {did_you_mean(name, relations)}")
+        outcomes = Outcomes([found for found, _ in grouped[name]], [example for _, example in grouped[name]], edition)
+        nullable = relations[name].nullable(edition.name) or bool(outcomes.empty.any())
+        tasks[name] = Task(name, outcomes, nullable, relations[name].kind == "number")
+    return tasks
+
+
+def official(predictions: Mapping[Query, Prediction], examples: Sequence[Example], edition: Edition) -> Table:
+    """The official table of some predictions on the queries that they answer."""
+    predicted = {(query.subject, query.relation): answers(edition, made) for query, made in predictions.items()}
+    gold = {(x.query.subject, x.query.relation): gold_column(x, edition) for x in examples}
+    return edition.metric.evaluate(predicted, gold)

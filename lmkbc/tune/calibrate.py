@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from lmkbc.select.calibrated import EDGE, Calibrated, log_habit, log_odds, logistic, nothing_evidence
@@ -13,7 +15,7 @@ USUAL = 30
 """How many names a calibration keeps the habit of: more change little and make a thresholds file long."""
 PRIOR = np.array([0.5, 0.0, 0.0])
 """What slope, habit and intercept shrink to: model scores are over-confident, so half their log-odds."""
-RIDGE = np.array([3.0, 3.0, 0.01])
+RIDGE = np.array([1.0, 1.0, 0.01])
 NOTHING_RIDGE = np.array([0.3, 0.3, 0.01])
 
 
@@ -42,9 +44,9 @@ def logistic_fit(features: Floats, label: Floats, prior: Floats, ridge: Floats) 
 def fit_expected_f1(outcomes: Outcomes, rows: Mask, *, nullable: bool) -> Calibrated:
     """Calibrated expected F1, fitted on some queries: which candidates are right, and which queries have no object.
 
-    A candidate's own score is taken out of its name's habit, or training rows would explain themselves.
+    rows: at least one. A candidate's own score is taken out of its name's habit, so that no row explains itself.
     """
-    ranking, n = outcomes.ranking, max(int(rows.sum()), 1)
+    ranking, n = outcomes.ranking, int(rows.sum())
     scores, names = ranking.scores, outcomes.names
     real = scores >= 0
     chosen = real & rows[:, None]
@@ -58,7 +60,7 @@ def fit_expected_f1(outcomes: Outcomes, rows: Mask, *, nullable: bool) -> Calibr
     right = np.minimum(outcomes.gains[chosen], 1).astype(float)
     slope, weight, intercept = _short(logistic_fit(features, right, PRIOR, RIDGE))
     missing = (outcomes.gold - np.minimum(outcomes.gains, 1).sum(axis=1))[rows]
-    inner = ExpectedF1(least=0 if nullable else 1, missing=_short([max(missing.mean(), 0.0) if n else 0.0])[0])
+    inner = ExpectedF1(least=0 if nullable else 1, missing=_short([max(float(missing.mean()), 0.0)])[0])
     habits = {outcomes.vocabulary[i]: _short([kept[i] / n])[0] for i in usual if kept[i] / n > EDGE}
     rule = Calibrated(inner=inner, slope=slope, intercept=intercept, habit=weight, habits=habits)
     return _with_nothing(rule, outcomes, rows) if nullable else rule
@@ -69,16 +71,7 @@ def _with_nothing(rule: Calibrated, outcomes: Outcomes, rows: Mask) -> Calibrate
     features = np.column_stack([nothing_evidence(outcomes.ranking), log_odds(best), np.ones(best.size)])[rows]
     weights = logistic_fit(features, outcomes.empty[rows].astype(float), np.zeros(3), NOTHING_RIDGE)
     slope, best_slope, intercept = _short(weights)
-    return Calibrated(
-        inner=rule.inner,
-        slope=rule.slope,
-        intercept=rule.intercept,
-        habit=rule.habit,
-        habits=rule.habits,
-        nothing_slope=slope,
-        best_slope=best_slope,
-        nothing_intercept=intercept,
-    )
+    return replace(rule, nothing_slope=slope, best_slope=best_slope, nothing_intercept=intercept)
 
 
 def _short(values: Floats | list[float]) -> list[float]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.select.cutoffs import Cutoff, Relative, Sticky, TopK
-from lmkbc.select.gate import EVIDENCE, NoneGate
+from lmkbc.select.gate import Evidence, NoneGate
 from lmkbc.select.numeric import Ball, LogCluster, StabMid, WeightedMedian
 from lmkbc.select.quorum import Quorum
 from lmkbc.select.ranking import Mask
@@ -48,7 +49,7 @@ def fit_top_k(task: Task, rows: Mask) -> Rule:
     return TopK(k=max(int(np.argmax(totals)), task.least))
 
 
-def fit_cutoff(task: Task, rows: Mask) -> Rule:
+def fit_cutoff(task: Task, rows: Mask) -> Cutoff:
     """The exact best absolute cut-off."""
     return Cutoff(threshold=_sweep(task, rows, relative=False), least=task.least)
 
@@ -85,7 +86,7 @@ def fit_gate(task: Task, rows: Mask) -> Rule:
     inner = fit_cutoff(Task(task.relation, task.outcomes, False, task.numeric), full if full.any() else rows)
     answered, silent = task.outcomes.f1(inner), task.outcomes.empty.astype(float)
     gates: list[NoneGate] = []
-    for evidence in EVIDENCE:
+    for evidence in get_args(Evidence):
         gate = NoneGate(inner=inner, threshold=1.0, evidence=evidence)
         strength = gate.strength(task.outcomes.ranking)
         if np.ptp(strength[rows]) > 0:
@@ -108,7 +109,7 @@ def _best(task: Task, rows: Mask, options: Sequence[Rule]) -> Rule:
     totals = np.array([task.outcomes.cached_f1(option)[rows].sum() for option in options])
     good = np.flatnonzero(totals >= totals.max() - 1e-9)
     run = max(np.split(good, np.flatnonzero(np.diff(good) > 1) + 1), key=len)
-    return options[run[len(run) // 2]]
+    return options[int(run[len(run) // 2])]
 
 
 FAMILIES: Mapping[str, Fit] = {

@@ -17,7 +17,6 @@ from lmkbc.select.rule import MaskRule, PrefixRule, Rule
 from lmkbc.submit import answers
 from lmkbc.types import Candidate, CandidateSet, Edition, Example, Prediction
 
-
 Made = TypeVar("Made")
 
 

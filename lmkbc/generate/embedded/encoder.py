@@ -67,7 +67,8 @@ class Encoder:
         model = BertModel(BertConfig.from_json_file(self._directory / CONFIG), add_pooling_layer=False)
         weights = load_file(self._directory / WEIGHTS)
         model.load_state_dict({name: weights[name] for name in model.state_dict()})  # the file holds a pooler too
-        return model.eval()
+        model.train(mode=False)
+        return model
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Mean of the token vectors, scaled to length 1. Batches hold texts of like length."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from lmkbc import data
 from lmkbc.errors import InputError
@@ -73,7 +73,7 @@ class EmbeddedGenerator:
 
     def _fit(self, held_out: int | None) -> tuple[Stack, Trees]:
         train = [row for row, fold in zip(self._train, self._fold, strict=True) if fold != held_out]
-        stack = Stack(self._edition, self._relations, train, None if self._encoder is None else self._embed)
+        stack = Stack(self._edition, self._relations, train, self._embed)
         name = key(*self._fingerprint(), train)
         return stack, Trees.of(self._store.get("trees", name, lambda: stack.learn(self._seed).arrays()))
 
@@ -81,12 +81,16 @@ class EmbeddedGenerator:
         import sklearn
 
         scorer = self._edition.metric.scorer
-        relations = [(name, self._relations[name].kind, self._relations[name].symmetric) for name in self._edition.relations]
+        relations = [
+            (name, self._relations[name].kind, self._relations[name].symmetric) for name in self._edition.relations
+        ]
         digest = None if self._encoder is None else self._encoder.digest
         libraries = (np.__version__, sklearn.__version__)
         return [VERSION, libraries, self._seed, digest, self._edition.target, type(scorer).__name__, relations]
 
     def _embed(self, texts: Sequence[str]) -> Floats:
+        if self._encoder is None:
+            return np.zeros((len(texts), 0))
         return np.stack([self._vectors[text] for text in texts]).astype(np.float64)
 
     def _embed_all(self, texts: Sequence[str]) -> None:

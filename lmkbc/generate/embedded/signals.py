@@ -24,15 +24,17 @@ KERNEL_RIDGE = 1.0
 
 @dataclass(frozen=True, eq=False)
 class Texts:
-    """n subjects as features: word presence (n, words), character n-gram counts (n, grams), vectors (n, d) or None."""
+    """n texts as features: word presence (n, words), character n-gram counts (n, grams), unit vectors (n, d).
+
+    d is 0 where there is no sentence encoder.
+    """
 
     words: sparse.csr_array
     grams: sparse.csr_array
-    vectors: Floats | None
+    vectors: Floats
 
     def __getitem__(self, rows: npt.NDArray[np.int64]) -> Texts:
-        vectors = None if self.vectors is None else self.vectors[rows]
-        return Texts(self.words[rows], self.grams[rows], vectors)
+        return Texts(self.words[rows], self.grams[rows], self.vectors[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +70,6 @@ def kernel_ridge(fit: Fit, asked: Texts) -> Floats:
 
 def neighbours(fit: Fit, asked: Texts) -> Floats:
     """Votes of the nearest train subjects in the sentence embedding."""
-    assert fit.train.vectors is not None and asked.vectors is not None
     similar = asked.vectors @ fit.train.vectors.T
     if similar.shape[1] > NEAREST:
         similar = np.where(similar >= -np.partition(-similar, NEAREST, axis=1)[:, [NEAREST]], similar, -np.inf)
@@ -77,7 +78,6 @@ def neighbours(fit: Fit, asked: Texts) -> Floats:
 
 def ridge(fit: Fit, asked: Texts) -> Floats:
     """One-vs-rest ridge regression on the centred sentence embedding."""
-    assert fit.train.vectors is not None and asked.vectors is not None
     centre = fit.train.vectors.mean(axis=0)
     known, new = fit.train.vectors - centre, asked.vectors - centre
     return _dual_ridge(known @ known.T, new @ known.T, fit.hits, RIDGE)
@@ -85,7 +85,6 @@ def ridge(fit: Fit, asked: Texts) -> Floats:
 
 def mapping(fit: Fit, asked: Texts) -> Floats:
     """Cosine of each candidate with the place where a linear map from subjects to their objects points."""
-    assert fit.train.vectors is not None and asked.vectors is not None and fit.candidates.vectors is not None
     centre, objects = fit.train.vectors.mean(axis=0), fit.candidates.vectors
     known, new = fit.train.vectors - centre, asked.vectors - centre
     means = fit.hits[:, 1:] @ objects / np.maximum(fit.hits[:, 1:].sum(axis=1, keepdims=True), 1)
@@ -96,7 +95,6 @@ def mapping(fit: Fit, asked: Texts) -> Floats:
 
 def vector_similarity(fit: Fit, asked: Texts) -> Floats:
     """Cosine of subject and candidate in the sentence embedding."""
-    assert asked.vectors is not None and fit.candidates.vectors is not None
     return _without_empty(asked.vectors @ fit.candidates.vectors.T)
 
 
@@ -108,7 +106,7 @@ def string_similarity(fit: Fit, asked: Texts) -> Floats:
 
 def scores(fit: Fit, asked: Texts) -> dict[str, Floats]:
     """Every signal that the features allow, by name."""
-    signals = STRINGS if asked.vectors is None else STRINGS + VECTORS
+    signals = STRINGS + VECTORS if asked.vectors.shape[1] else STRINGS
     return {signal.__name__: signal(fit, asked) for signal in signals}
 
 
@@ -118,17 +116,21 @@ VECTORS = (neighbours, ridge, mapping, vector_similarity)
 
 def _softmax(logits: Floats) -> Floats:
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return powers / powers.sum(axis=1, keepdims=True)
+    shares: Floats = powers / powers.sum(axis=1, keepdims=True)
+    return shares
 
 
 def _dual_ridge(known: Floats, new: Floats, targets: Floats, penalty: float) -> Floats:
     mean = targets.mean(axis=0)
-    return new @ np.linalg.solve(known + penalty * np.eye(len(known)), targets - mean) + mean
+    duals: Floats = np.linalg.solve(known + penalty * np.eye(len(known)), targets - mean)
+    fitted: Floats = new @ duals + mean
+    return fitted
 
 
 def _idf(counts: sparse.csr_array) -> Floats:
     rows = counts.shape[0]
-    return np.log((1 + rows) / (1 + np.bincount(counts.indices, minlength=counts.shape[1]))) + 1.0
+    weights: Floats = 1 + np.log((1 + rows) / (1 + np.bincount(counts.indices, minlength=counts.shape[1])))
+    return weights
 
 
 def _tfidf(counts: sparse.csr_array, weights: Floats) -> sparse.csr_array:

@@ -25,10 +25,8 @@ FOLDS = 5
 ROUNDS = 2
 RARE = 1e-6
 
-_WORDS = HashingVectorizer(token_pattern=r"(?u)\w+", n_features=1 << 12, alternate_sign=False, norm=None, binary=True)
-_GRAMS = HashingVectorizer(
-    analyzer="char_wb", ngram_range=(2, 5), n_features=1 << 18, alternate_sign=False, norm=None
-)
+_WORDS = HashingVectorizer(n_features=1 << 12, alternate_sign=False, norm=None, binary=True)
+_GRAMS = HashingVectorizer(analyzer="char_wb", ngram_range=(2, 5), n_features=1 << 18, alternate_sign=False, norm=None)
 
 
 def folds(train: Sequence[Example], count: int, seed: int) -> Ints:
@@ -47,17 +45,19 @@ def identity(query: Query) -> str:
 class Stack:
     """Signals and links of some train rows; `trees` turn them into probabilities once learned or set.
 
-    embed: texts -> (n, d) vectors, or None to work on strings alone.
+    embed: texts -> (n, d) vectors, d = 0 without an encoder.
     """
 
     def __init__(
-        self, edition: Edition, relations: Mapping[str, Relation], train: Sequence[Example], embed: Embed | None
+        self, edition: Edition, relations: Mapping[str, Relation], train: Sequence[Example], embed: Embed
     ) -> None:
         self._train, self._embed = train, embed
         self._links = Links(edition, train)
         self._tables: dict[str, Table] = {}
         for name in edition.relations:
-            positions = np.array([index for index, row in enumerate(train) if row.query.relation == name], dtype=np.int64)
+            positions = np.array(
+                [index for index, row in enumerate(train) if row.query.relation == name], dtype=np.int64
+            )
             if len(positions):
                 self._tables[name] = self._table(edition, relations[name], positions)
 
@@ -70,8 +70,8 @@ class Stack:
         return Table(queries[0].relation, queries, texts, positions, closed, labels, entities)
 
     def _texts(self, texts: Sequence[str]) -> Texts:
-        vectors = None if self._embed is None else self._embed(texts)
-        return Texts(sparse.csr_array(_WORDS.transform(texts)), sparse.csr_array(_GRAMS.transform(texts)), vectors)
+        words, grams = (sparse.csr_array(vectorizer.transform(texts)) for vectorizer in (_WORDS, _GRAMS))
+        return Texts(words, grams, self._embed(texts))
 
     def learn(self, seed: int) -> Trees:
         """Fit the trees on pairs of several rounds of folds."""

@@ -45,9 +45,8 @@ class Table:
         within: the train rows of all relations that links may use. A candidate whose every source lies outside
         `rows` is unknown there: it is no pair, else the trees would learn that what no signal knows is right.
         """
-        known = self.closed.sources[rows].any(axis=0)
-        known[0] = True
-        columns = np.flatnonzero(known)
+        known = np.flatnonzero(self.closed.sources[rows][:, 1:].any(axis=0))
+        columns = np.concatenate([[0], known + 1])
         hits = self.closed.hits[np.ix_(rows, columns)].astype(np.float64)
         fitted = scores(Fit(self.texts[rows], hits, self.labels[columns[1:]]), texts)
         asked = links.of_queries(queries)

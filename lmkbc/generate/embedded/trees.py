@@ -63,7 +63,8 @@ class Trees:
                 lower = features[rows, self.feature[tree, node]] <= self.threshold[tree, node]
                 node = np.where(lower, self.left[tree, node], self.right[tree, node])
             odds += self.value[tree, node]
-        return 1 / (1 + np.exp(-odds))
+        probabilities: Floats = 1 / (1 + np.exp(-odds))
+        return probabilities
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         """The fields by name, for storage."""

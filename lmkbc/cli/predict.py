@@ -1,0 +1,80 @@
+"""`lmkbc predict`: from a split's queries to a finished submission."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lmkbc import submit
+from lmkbc.atomic import write_directory
+from lmkbc.cli.options import (
+    Data,
+    EditionName,
+    Files,
+    Offline,
+    Root,
+    SearchTable,
+    Split,
+    SystemName,
+    chosen_edition,
+)  # fmt: skip
+from lmkbc.cli.screen import note, progress
+from lmkbc.components import Context
+from lmkbc.predict import decide, propose, run_files, selector_for
+from lmkbc.workspace import Workspace
+
+EXAMPLE = "Example: lmkbc predict --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("predict", epilog=EXAMPLE)(predict)
+
+
+def predict(
+    split: Split = "test",
+    edition: EditionName = None,
+    system: SystemName = None,
+    files: Files = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many queries.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Run directory; default submissions/EDITION-SPLIT-SYSTEM.")] = None,
+    failed_as_empty: Annotated[
+        bool, typer.Option("--failed-as-empty", help="Submit queries without an answer as empty ones.")
+    ] = False,
+    any_thresholds: Annotated[
+        bool, typer.Option("--any-thresholds", help="Use thresholds even where they were tuned on other data.")
+    ] = False,
+    data: Data = None,
+    offline: Offline = False,
+    search_table: SearchTable = None,
+    workspace: Root = None,
+) -> None:
+    """Predict a split: candidates, selection, linking, and a checked submission with its manifest."""
+    start = time.monotonic()
+    space = Workspace(workspace, data)
+    chosen = chosen_edition(space, edition)
+    recipe = space.system(system or ("recorded" if files else "embedded"))
+    context = Context(
+        workspace=space, edition=chosen, files=tuple(files or ()), search_table=search_table, offline=offline
+    )
+    queries = space.queries(chosen, split)[:limit]
+    selector, provenance = selector_for(context, recipe, any_data=any_thresholds)
+    with progress() as report:
+        proposals = propose(context, recipe, queries, report)
+    for remark in proposals.remarks:
+        note(remark)
+    predictions = decide(selector, proposals.sets)
+    written = run_files(context, recipe, split, proposals, predictions, provenance, failed_as_empty=failed_as_empty)
+    seconds = round(time.monotonic() - start, 3)
+    written[submit.TIMING] = (json.dumps({"seconds": seconds}) + "\n").encode()
+    directory = out if out is not None else Path("submissions") / f"{chosen.name}-{split}-{recipe.name}"
+    write_directory(directory, written)
+    counts = json.loads(written[submit.MANIFEST])["counts"]
+    note(
+        f"{directory / submit.ARCHIVE}: {counts['queries']} queries, {counts['objects']} objects, "
+        f"{counts['empty']} empty answers; {provenance['how']}; {seconds:.0f} s"
+    )

@@ -1,0 +1,103 @@
+"""`lmkbc tune`: learn, per relation, which selection rule to use and with which parameters."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from lmkbc import submit, thresholds
+from lmkbc.cli.options import (
+    AsJson,
+    Data,
+    EditionName,
+    Files,
+    Offline,
+    Root,
+    SearchTable,
+    Split,
+    SystemName,
+    chosen_edition,
+)  # fmt: skip
+from lmkbc.cli.screen import note, progress, show_json, show_table
+from lmkbc.components import Context
+from lmkbc.predict import propose, split_sha256
+from lmkbc.tune import Tuned
+from lmkbc.tune import tune as tune_rules
+from lmkbc.workspace import Workspace
+
+EXAMPLE = "Example: lmkbc tune --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json --no-write"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("tune", epilog=EXAMPLE)(tune)
+
+
+def tune(
+    split: Split = "val",
+    edition: EditionName = None,
+    system: SystemName = None,
+    files: Files = None,
+    folds: Annotated[int, typer.Option(min=2, help="Folds by subject.")] = 5,
+    trials: Annotated[int, typer.Option(min=0, help="Optuna trials per relation; 0: exact sweeps only.")] = 200,
+    seed: Annotated[int, typer.Option(help="Seed of folds and search.")] = 0,
+    storage: Annotated[str | None, typer.Option(help="Optuna storage URL that several processes share.")] = None,
+    rules: Annotated[str | None, typer.Option(help="Only these rules, comma-separated.")] = None,
+    write: Annotated[bool, typer.Option("--write/--no-write", help="Write thresholds/EDITION/SYSTEM.toml.")] = True,
+    json: AsJson = False,
+    data: Data = None,
+    offline: Offline = False,
+    search_table: SearchTable = None,
+    workspace: Root = None,
+) -> None:
+    """Tune selection per relation; the cross-validated F1 is the one to believe."""
+    space = Workspace(workspace, data)
+    chosen = chosen_edition(space, edition)
+    recipe = space.system(system or ("recorded" if files else "embedded"))
+    context = Context(
+        workspace=space, edition=chosen, files=tuple(files or ()), search_table=search_table, offline=offline
+    )
+    examples = space.examples(chosen, split)
+    with progress() as report:
+        proposals = propose(context, recipe, [example.query for example in examples], report)
+        tuned = tune_rules(
+            proposals.sets, examples, chosen, relations=context.relations, folds=folds, trials=trials, seed=seed,
+            storage=storage, rules=rules.split(",") if rules else None,
+        )  # fmt: skip
+    for remark in proposals.remarks:
+        note(remark)
+    if json:
+        show_json(_as_json(tuned))
+    else:
+        _print(tuned)
+    if write:
+        provenance = thresholds.Provenance.of(
+            tuned, edition=chosen.name, system=recipe.name, data_sha256=split_sha256(context, split),
+            candidates_sha256=submit.sha256(submit.candidate_lines(proposals.sets)),
+        )  # fmt: skip
+        path = thresholds.path_of(space.folder("thresholds"), chosen.name, recipe.name)
+        thresholds.write(path, tuned, provenance)
+        note(f"wrote {path}")
+
+
+def _as_json(tuned: Tuned) -> dict[str, Any]:
+    relations = {
+        name: asdict(relation) | {"rule": relation.rule.to_table()} for name, relation in tuned.relations.items()
+    }
+    return {
+        "cv_macro_f1": tuned.cv_macro_f1, "insample_macro_f1": tuned.insample_macro_f1, "failed": tuned.failed,
+        "folds": tuned.folds, "trials": tuned.trials, "seed": tuned.seed, "relations": relations,
+    }  # fmt: skip
+
+
+def _print(tuned: Tuned) -> None:
+    rows: list[list[Any]] = [
+        [name, relation.rows, relation.cv_f1, relation.insample_f1, relation.rule.describe()]
+        for name, relation in sorted(tuned.relations.items())
+    ]
+    rows.append(["*** Average ***", None, tuned.cv_macro_f1, tuned.insample_macro_f1, ""])
+    show_table(["relation", "rows", "F1 out of fold", "F1 in sample", "rule"], rows)
+    if tuned.failed:
+        note(f"{tuned.failed} queries have no answer: they count as wrong")

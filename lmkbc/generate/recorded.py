@@ -1,0 +1,143 @@
+"""Answers that were recorded elsewhere: completions and candidates from files, matched to queries.
+
+A completions row holds raw texts, one per draw; a candidates row holds scored objects. Rows are matched by subject and
+relation, and by SubjectEntityID where row and query have one; rows that repeat a query are further draws of it.
+
+Voices: draw k of a model is the voice "model#k"; a candidates row speaks with one voice. A draw that abstains
+contributes Candidate("", 1.0, (voice,)), a draw without an answer contributes nothing but its state. A model's own
+probability p that an object exists becomes Candidate("", 1 - p, ("model?existence",)): a gate, and never a draw.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from lmkbc.clean import clean
+from lmkbc.errors import InputError
+from lmkbc.generate.parse import parse
+from lmkbc.generate.recorded_rows import RecordedRow, read_rows
+from lmkbc.scorers import number
+from lmkbc.types import Candidate, CandidateSet, Edition, Query, Relation, State
+
+EXISTENCE = "?existence"
+"""What ends the name of a voice that only says whether there is an object at all."""
+
+log = logging.getLogger(__name__)
+
+
+class Recorded:
+    """A generator that asks nobody: it replays files.
+
+    paths: completions or candidates files, plain or gzipped. missing: path -> queries that the file lacks; states:
+    path -> how many draws came to what; both filled by `generate` and `voices`. InputError names file, line and field.
+    """
+
+    def __init__(self, paths: Iterable[Path], edition: Edition, relations: Mapping[str, Relation]) -> None:
+        self.missing: dict[Path, int] = {}
+        self.states: dict[Path, Counter[State]] = {}
+        self._relations = relations
+        self._files = {Path(path): _Rows(read_rows(Path(path), edition)) for path in paths}
+        if not self._files:
+            raise InputError("no recorded file was given: name a completions or a candidates file")
+        self._names = _voice_names({path: rows.model for path, rows in self._files.items()})
+
+    def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+        """One set per query, in order: what all files say, not yet pooled."""
+        for query, *sets in zip(queries, *self.voices(queries).values(), strict=True):
+            candidates = tuple(candidate for one in sets for candidate in one.candidates)
+            yield CandidateSet(query, candidates, tuple(state for one in sets for state in one.draws))
+
+    def voices(self, queries: Sequence[Query]) -> dict[str, list[CandidateSet]]:
+        """The sets of each file apart, by the name that the file speaks under, for pooling that weighs files."""
+        return {self._names[path]: self._replay(path, queries) for path in self._files}
+
+    def _replay(self, path: Path, queries: Sequence[Query]) -> list[CandidateSet]:
+        answers = [self._answer(path, query) for query in queries]
+        states = self.states[path] = Counter(state for answer in answers for state in answer.draws)
+        missing = self.missing[path] = sum(not self._files[path].of(query) for query in queries)
+        log.info("%s: %s", path, ", ".join(f"{count} {state}" for state, count in sorted(states.items())))
+        if missing:
+            log.warning("%s lacks %d of %d queries: they count as failed, not as empty", path, missing, len(queries))
+        return answers
+
+    def _answer(self, path: Path, query: Query) -> CandidateSet:
+        name, relation = self._names[path], self._relations[query.relation]
+        candidates: list[Candidate] = []
+        draws: list[State] = []
+        for row in self._files[path].of(query):
+            if row.completions is None:
+                state, scored = _scored(row, name, relation)
+                candidates += scored
+                draws.append(state)
+            for completion in row.completions or ():
+                state, said = _said(completion, f"{name}#{len(draws)}", relation, query.subject)
+                candidates += said
+                draws.append(state)
+            if row.existence is not None:
+                candidates.append(Candidate("", 1 - row.existence, (name + EXISTENCE,)))
+        return CandidateSet(query, tuple(candidates), tuple(draws) or (State.MISSING,))
+
+
+class _Rows:
+    """The rows of one file by query."""
+
+    def __init__(self, rows: Sequence[RecordedRow]) -> None:
+        models = {row.model for row in rows}
+        self.model = models.pop() if len(models) == 1 else None
+        self._rows: defaultdict[tuple[str, str], list[RecordedRow]] = defaultdict(list)
+        for row in rows:
+            self._rows[row.SubjectEntity, row.Relation].append(row)
+
+    def of(self, query: Query) -> list[RecordedRow]:
+        """The rows of a query; an identifier counts only where both sides have one."""
+        ids = (None, "", query.subject_id) if query.subject_id else None
+        rows = self._rows.get((query.subject, query.relation), [])
+        return rows if ids is None else [row for row in rows if row.SubjectEntityID in ids]
+
+
+def _said(completion: str | None, voice: str, relation: Relation, subject: str) -> tuple[State, list[Candidate]]:
+    """What one draw says; an answer whose objects are all cleaned away stays an answer."""
+    if completion is None:  # the call behind it failed
+        return State.MISSING, []
+    parsed = parse(completion, relation, subject)
+    if parsed.state is State.ABSTAINED:
+        return parsed.state, [Candidate("", 1.0, (voice,))]
+    return parsed.state, [Candidate(text, 1.0, (voice,)) for text in clean(parsed.objects, relation, subject)]
+
+
+def _scored(row: RecordedRow, voice: str, relation: Relation) -> tuple[State, list[Candidate]]:
+    """The scored objects of a row, each once with its best score. What has an id is no spelling left to clean."""
+    best: dict[tuple[str, str | None], Candidate] = {}
+    for candidate in row.candidates or ():
+        known = candidate.id if relation.kind != "number" or number(candidate.id) is not None else None
+        texts = [candidate.object] if known or not candidate.object else _cleaned(candidate.object, row, relation)
+        for text in texts:
+            key = text.casefold(), known or None
+            if key not in best or best[key].score < candidate.score:
+                best[key] = Candidate(text, candidate.score, (candidate.source or voice,), known or None)
+    if not row.candidates or not any(candidate.object for candidate in row.candidates):
+        return State.ABSTAINED, list(best.values()) or [Candidate("", 1.0, (voice,))]
+    return State.ANSWERED, list(best.values())
+
+
+def _cleaned(text: str, row: RecordedRow, relation: Relation) -> tuple[str, ...]:
+    return clean((text,), relation, row.SubjectEntity)
+
+
+def _voice_names(models: Mapping[Path, str | None]) -> dict[Path, str]:
+    """The name each file speaks under: its model, or the file's own name where it has none or shares its model."""
+    shared = Counter(models.values())
+    names = {path: model if model and shared[model] == 1 else _stem(path) for path, model in models.items()}
+    for path, name in names.items():
+        if list(names.values()).count(name) > 1:
+            names[path] = f"{path.parent.name}/{name}"
+    if len(set(names.values())) < len(names):
+        raise InputError(f"two recorded files are both called {next(iter(names.values()))!r}: rename one")
+    return names
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".candidates")

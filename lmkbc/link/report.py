@@ -1,0 +1,130 @@
+"""What linking did, for people: counts per relation and strategy, one text explained, a predictions file linked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from lmkbc.atomic import write_bytes
+from lmkbc.data import read_jsonl
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.link.evidence import Hit, Link
+from lmkbc.link.linker import Linker
+from lmkbc.link.names import sendable
+from lmkbc.types import Candidate, CandidateSet, Query, Relation
+
+
+class PredictionRow(msgspec.Struct, gc=False, omit_defaults=True):
+    """One line of a predictions file; texts to link stand in ObjectEntities, else in ObjectEntitiesID."""
+
+    SubjectEntity: str
+    Relation: str
+    SubjectEntityID: str | None = None
+    ObjectEntities: list[str] | None = None
+    ObjectEntitiesID: list[str] | None = None
+
+
+class Tally(NamedTuple):
+    """Counts of one relation and way of linking; ambiguous ones are among the linked."""
+
+    relation: str
+    evidence: str
+    strategy: str
+    linked: int
+    unlinked: int
+    ambiguous: int
+
+
+@dataclass(slots=True)
+class Report:
+    """Counts links as they are made, and keeps those that failed with their reason."""
+
+    _counts: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
+    unlinked: list[tuple[Query, Link]] = field(default_factory=list)
+
+    def add(self, query: Query, links: Iterable[Link]) -> None:
+        """Count the links of one query; a candidate that proposes nothing counts for nothing."""
+        for link in links:
+            if link.evidence == "nothing":
+                continue
+            place = (query.relation, link.evidence, link.strategy)
+            self._counts[(*place, "unlinked" if link.id is None else "linked")] += 1
+            self._counts[(*place, "ambiguous")] += link.id is not None and link.ambiguous
+            if link.id is None:
+                self.unlinked.append((query, link))
+
+    def tallies(self) -> list[Tally]:
+        """Counts per relation, evidence and strategy, sorted."""
+        places = sorted({place[:3] for place in self._counts})
+        return [
+            Tally(*at, *(self._counts[(*at, what)] for what in ("linked", "unlinked", "ambiguous"))) for at in places
+        ]
+
+    def per_relation(self) -> dict[str, tuple[int, int, int]]:
+        """Relation -> linked, unlinked, ambiguous."""
+        tallies = self.tallies()
+        return {
+            name: (
+                sum(tally.linked for tally in tallies if tally.relation == name),
+                sum(tally.unlinked for tally in tallies if tally.relation == name),
+                sum(tally.ambiguous for tally in tallies if tally.relation == name),
+            )
+            for name in sorted({tally.relation for tally in tallies})
+        }
+
+
+def link_file(source: Path, target: Path, linker: Linker, relations: dict[str, Relation]) -> Report:
+    """Link a predictions file: the same rows, with the ids found, each once, in ObjectEntitiesID.
+
+    What stays unlinked is dropped from the ids and reported. Raises InputError for an unknown relation.
+    """
+    rows = read_jsonl(source, PredictionRow)
+    for row in rows:
+        if row.Relation not in relations:
+            raise InputError(
+                f"{source}, field Relation: unknown {row.Relation!r}; {did_you_mean(row.Relation, relations)}"
+            )
+    report, lines = Report(), []
+    for row, (group, links) in zip(rows, linker.links(_sets(rows)), strict=True):
+        report.add(group.query, links)
+        row.ObjectEntitiesID = list(dict.fromkeys(link.id for link in links if link.id))
+        lines.append(msgspec.json.encode(row) + b"\n")
+    write_bytes(target, b"".join(lines))
+    return report
+
+
+def _sets(rows: Iterable[PredictionRow]) -> Iterator[CandidateSet]:
+    for row in rows:
+        texts = row.ObjectEntities if row.ObjectEntities is not None else row.ObjectEntitiesID or []
+        query = Query(row.SubjectEntity, row.Relation, row.SubjectEntityID)
+        yield CandidateSet(query, tuple(Candidate(text) for text in texts))
+
+
+class Offer(NamedTuple):
+    """One entity that a source of evidence offers for a text; `fits`: is it of the object type, None if unknown."""
+
+    evidence: str
+    hit: Hit
+    fits: bool | None
+    chosen: bool
+
+
+def explain(linker: Linker, text: str, relation: str, subject: str = "") -> tuple[Link, list[Offer]]:
+    """How a text is linked and why: the link, and everything that each source offered, in the order of evidence."""
+    query = Query(subject, relation)
+    ((_, (link,)),) = linker.links([CandidateSet(query, (Candidate(text),))])
+    offers = [
+        Offer(evidence, hit, linker.fits(query, hit), chosen=hit.id == link.id)
+        for evidence, hits in linker.consulted(query, sendable(text))
+        for hit in hits
+    ]
+    if link.evidence == "re-search":
+        offers += [
+            Offer(f"search {link.asked!r}", hit, linker.fits(query, hit), hit.id == link.id) for hit in link.hits
+        ]
+    return link, offers

@@ -1,0 +1,155 @@
+"""A run: the way of the data from queries to a submission directory.
+
+generate -> link -> pool -> select -> write. `propose` is the part that costs something; `decide` and `run_files` are
+cheap, so tuning and prediction share the first and differ in the rest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from lmkbc import data, submit, thresholds
+from lmkbc.components import Context, generators
+from lmkbc.errors import LmkbcError
+from lmkbc.link import Linker, SearchTable, TrainObjects
+from lmkbc.pool import Pool
+from lmkbc.select.registry import build
+from lmkbc.types import CandidateSet, Edition, Prediction, Query, Selector, System
+
+Report = Callable[[str, int, int | None], None]
+"""Called with (step, done, total) as a run goes on."""
+
+PACKAGES = ("lmkbc", "numpy", "scikit-learn", "torch", "transformers")
+
+
+def silent(step: str, done: int, total: int | None) -> None:
+    """Report nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposals:
+    """Pooled candidates of all queries, in query order, and what the generators said of themselves."""
+
+    queries: tuple[Query, ...]
+    sets: tuple[CandidateSet, ...]
+    remarks: tuple[str, ...] = ()
+
+
+def propose(context: Context, system: System, queries: Sequence[Query], report: Report = silent) -> Proposals:
+    """Generate, link and pool the candidates of all queries."""
+    groups, remarks = [], []
+    links = linker(context) if context.edition.target == "id" else None
+    for name, generator in generators(context, system):
+        found = _in_order(generator.generate(queries), queries, name, report)
+        groups.append(found if links is None else _linked(links, found, report))
+        remarks += getattr(generator, "remarks", ())
+    pool = Pool.of(context.edition, system.pool)
+    return Proposals(tuple(queries), tuple(pool.merge(groups)), tuple(remarks))
+
+
+def _in_order(found: Iterable[CandidateSet], queries: Sequence[Query], name: str, report: Report) -> list[CandidateSet]:
+    """Generators may answer in any order; a query that occurs twice is answered once."""
+    by_query: dict[Query, CandidateSet] = {}
+    for done, candidates in enumerate(found, start=1):
+        by_query[candidates.query] = candidates
+        report(name, done, len(queries))
+    return [by_query[query] for query in queries]
+
+
+def linker(context: Context) -> Linker:
+    """Links by train objects, then by the recorded search where one is given."""
+    search = SearchTable.read(context.search_table) if context.search_table else None
+    return Linker(context.relations, TrainObjects(context.train, context.relations), search=search)
+
+
+def _linked(links: Linker, found: Sequence[CandidateSet], report: Report) -> list[CandidateSet]:
+    linked = []
+    for done, candidates in enumerate(links.link(found), start=1):
+        linked.append(candidates)
+        report("link", done, len(found))
+    return linked
+
+
+def selector_for(context: Context, system: System, *, any_data: bool = False) -> tuple[Selector, dict[str, Any]]:
+    """What decides: the workspace's thresholds for this edition and system, else the recipe's own rule.
+
+    Returns the selector and where it comes from. InputError for thresholds tuned on other data, unless allowed.
+    """
+    space, edition = context.workspace, context.edition
+    rule = build(system.select)
+    path = thresholds.path_of(space.folder("thresholds"), edition.name, system.name)
+    if not path.is_file():
+        return rule, {"how": f"selected by the recipe's rule {rule.name!r}, untuned"}
+    selector, provenance = thresholds.read(path, rule)
+    thresholds.check(provenance, system.name, split_sha256(context, edition.held_out), force=any_data)
+    return selector, {"how": f"selected by thresholds/{edition.name}/{system.name}.toml", **asdict(provenance)}
+
+
+def split_sha256(context: Context, split: str) -> str:
+    """The hash of a split's file."""
+    return submit.sha256(data.read_bytes(context.workspace.split_path(context.edition, split)))
+
+
+def decide(selector: Selector, sets: Iterable[CandidateSet]) -> list[Prediction]:
+    """Select from every query's candidates."""
+    return [selector.select(candidates) for candidates in sets]
+
+
+def run_files(
+    context: Context, system: System, split: str, proposals: Proposals, predictions: Sequence[Prediction],
+    provenance: Mapping[str, Any], *, failed_as_empty: bool = False,
+) -> dict[str, bytes]:  # fmt: skip
+    """The files of a run directory. LmkbcError when queries failed, unless they are to count as empty answers."""
+    edition = context.edition
+    failed = [prediction.query for prediction in predictions if prediction.failed]
+    if failed and not failed_as_empty:
+        first = failed[0]
+        raise LmkbcError(
+            f"{len(failed)} of {len(predictions)} queries failed, first ({first.subject!r}, {first.relation!r}); "
+            "nothing is written, since a failed query is no empty answer: give the missing answers with --from, or "
+            "submit them as empty with --failed-as-empty"
+        )
+    lines = submit.prediction_lines(edition, predictions)
+    zipped = submit.archive(lines)
+    submit.check(edition, proposals.queries, zipped)
+    files = {
+        submit.PREDICTIONS: lines,
+        submit.ARCHIVE: zipped,
+        submit.CANDIDATES: submit.candidate_lines(proposals.sets),
+    }
+    manifest = {
+        "edition": edition.name,
+        "split": split,
+        "system": system.name,
+        "recipe": {"generate": system.generate, "pool": system.pool, "select": system.select},
+        "selection": provenance,
+        "counts": _counts(edition, predictions),
+        "inputs": dict(_inputs(context, split)),
+        "outputs": {name: submit.sha256(content) for name, content in files.items()},
+        "versions": {name: version(name) for name in PACKAGES},
+    }
+    files[submit.MANIFEST] = (json.dumps(manifest, ensure_ascii=False, indent=2, default=dict) + "\n").encode()
+    return files
+
+
+def _counts(edition: Edition, predictions: Sequence[Prediction]) -> dict[str, int]:
+    sizes = [len(submit.answers(edition, prediction)) for prediction in predictions]
+    counts = Counter({"queries": len(predictions), "objects": sum(sizes)})
+    counts["failed"] = sum(prediction.failed for prediction in predictions)
+    counts["empty"] = sizes.count(0) - counts["failed"]
+    return dict(counts)
+
+
+def _inputs(context: Context, split: str) -> Iterator[tuple[str, str]]:
+    """What a run read, by file name, with its SHA-256: never a path of this machine."""
+    space, edition = context.workspace, context.edition
+    for name in dict.fromkeys(("train", split)):
+        yield f"{edition.folder}/{name}", submit.sha256(data.read_bytes(space.split_path(edition, name)))
+    for path in (*context.files, *filter(None, (context.search_table,))):
+        yield Path(path).name, submit.sha256(data.read_bytes(path))

@@ -1,0 +1,153 @@
+"""Thresholds files: what tuning learned, one small TOML per edition and system, and the selector that it makes.
+
+`[provenance]` says what was tuned on what; `[relations.NAME]` holds F1 in and out of sample, and `select`, the rule.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from lmkbc.atomic import write_bytes
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.select.expected_f1 import ExpectedF1
+from lmkbc.select.registry import build
+from lmkbc.select.rule import Rule
+from lmkbc.tune import Tuned
+from lmkbc.types import CandidateSet, Prediction
+
+
+def package_version() -> str:
+    """The installed version of lmkbc, "unknown" in a bare checkout."""
+    try:
+        return version("lmkbc")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """Where thresholds come from. data_sha256: of the labelled split; candidates_sha256: of the candidates."""
+
+    edition: str
+    system: str
+    data_sha256: str
+    candidates_sha256: str
+    folds: int
+    trials: int
+    seed: int
+    cv_f1: float
+    insample_f1: float
+    lmkbc: str = field(default_factory=package_version)
+
+    @classmethod
+    def of(cls, tuned: Tuned, *, edition: str, system: str, data_sha256: str, candidates_sha256: str) -> Provenance:
+        """What a tuning result says of itself, and what it was made from."""
+        return cls(
+            edition=edition,
+            system=system,
+            data_sha256=data_sha256,
+            candidates_sha256=candidates_sha256,
+            folds=tuned.folds,
+            trials=tuned.trials,
+            seed=tuned.seed,
+            cv_f1=_short(tuned.cv_macro_f1),
+            insample_f1=_short(tuned.insample_macro_f1),
+        )
+
+
+@dataclass(frozen=True)
+class TunedSelector:
+    """A selector with a rule per relation; `fallback` serves relations that were never tuned."""
+
+    rules: Mapping[str, Rule]
+    fallback: Rule = field(default_factory=ExpectedF1)
+
+    def select(self, candidates: CandidateSet) -> Prediction:
+        """Keep objects by the relation's own rule."""
+        return self.rules.get(candidates.query.relation, self.fallback).select(candidates)
+
+
+def path_of(folder: Path, edition: str, system: str) -> Path:
+    """Where the thresholds of an edition and system lie in a workspace's thresholds/."""
+    return folder / edition / f"{system}.toml"
+
+
+def write(path: Path, tuned: Tuned, provenance: Provenance) -> None:
+    """Replace a thresholds file. Rules are written as they were evaluated: tuning rounds before it scores."""
+    table = {
+        "provenance": asdict(provenance),
+        "relations": {
+            name: {
+                "rows": relation.rows,
+                "cv_f1": _short(relation.cv_f1),
+                "insample_f1": _short(relation.insample_f1),
+                "select": relation.rule.to_table(),
+            }
+            for name, relation in sorted(tuned.relations.items())
+        },
+    }
+    write_bytes(path, tomli_w.dumps(table).encode())
+
+
+def read(path: Path, fallback: Rule | None = None) -> tuple[TunedSelector, Provenance]:
+    """The selector and provenance of a thresholds file. InputError names the file and the table that is wrong."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist: run lmkbc tune to make it") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not valid TOML: {error}") from None
+    relations = table.get("relations")
+    if not isinstance(relations, dict) or not relations:
+        raise InputError(f"{path} lacks [relations.NAME] tables: run lmkbc tune to make them anew")
+    rules = {name: _rule(path, name, entry) for name, entry in relations.items()}
+    return TunedSelector(rules, fallback or ExpectedF1()), _provenance(path, table.get("provenance"))
+
+
+def _rule(path: Path, name: str, entry: Any) -> Rule:
+    if not isinstance(entry, dict) or not isinstance(entry.get("select"), dict):
+        raise InputError(f"{path}, [relations.{name}]: lacks select, a table with a rule")
+    try:
+        return build(entry["select"])
+    except InputError as error:
+        raise InputError(f"{path}, [relations.{name}.select]: {error}") from None
+
+
+def _provenance(path: Path, table: Any) -> Provenance:
+    kinds: dict[str, type | tuple[type, ...]] = {"int": int, "str": str, "float": (int, float)}
+    if not isinstance(table, dict):
+        raise InputError(f"{path} lacks [provenance]: run lmkbc tune to make it anew")
+    known = {field.name: kinds[str(field.type)] for field in fields(Provenance)}
+    for name in table:
+        if name not in known:
+            raise InputError(f"{path}, [provenance], field {name}: unknown; {did_you_mean(name, known)}")
+    for name, kind in known.items():
+        if not isinstance(table.get(name), kind):
+            raise InputError(f"{path}, [provenance], field {name}: missing or of the wrong type")
+    return Provenance(**table)
+
+
+def check(provenance: Provenance, system: str, data_hash: str, *, force: bool = False) -> None:
+    """Refuse thresholds that another system or other data made, unless forced: their scores mean something else."""
+    if force:
+        return
+    if provenance.system != system:
+        raise InputError(
+            f"these thresholds were tuned for system {provenance.system}, not {system}: tune {system}, or force them"
+        )
+    if provenance.data_sha256 != data_hash:
+        raise InputError(
+            f"these thresholds were tuned on other data (SHA-256 {provenance.data_sha256[:12]}..., not "
+            f"{data_hash[:12]}...): tune again, or force them"
+        )
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.6g}")

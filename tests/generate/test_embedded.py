@@ -1,0 +1,227 @@
+"""The embedded default on a tiny edition: what leaks, what survives, what it answers."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
+
+from lmkbc import Edition, EntityType, MatchingScorer, Metric, Relation
+from lmkbc.errors import InputError
+from lmkbc.generate.embedded import EmbeddedGenerator
+from lmkbc.generate.embedded.trees import Trees
+from lmkbc.types import CandidateSet, Example, GoldObject, Query
+
+PLACE = EntityType("place", "Q1")
+EDITION = Edition(
+    name="tiny",
+    folder="tiny",
+    relations=("speaks", "measures", "borders"),
+    splits={"train": None, "val": None, "test": None},
+    column="ObjectEntities",
+    target="string",
+    metric=Metric(MatchingScorer(frozenset({"measures"})), average="relation"),
+)
+RELATIONS = {
+    name: Relation(
+        name=name,
+        names=(name,),
+        property="P1",
+        subject_type=PLACE,
+        object_type=PLACE,
+        kind="number" if name == "measures" else "entity",
+        may_be_empty=True,
+        definition="A fact.",
+        clozes=("{subject} is to {mask}.",),
+        question="What of {subject}?",
+        triple="is to",
+        statement="{subject} is to {object}.",
+        symmetric=name == "borders",
+    )
+    for name in EDITION.relations
+}
+LANGUAGES = {"ton": "English", "ville": "French", "berg": "German"}
+
+
+def example(subject: str, relation: str, *objects: str) -> Example:
+    return Example(Query(subject, relation), tuple(GoldObject((name,)) for name in objects))
+
+
+def rows(count: int = 40) -> list[Example]:
+    """Towns whose ending gives the language (none for -burg), whose size is about 100, in a ring of neighbours."""
+    draw = random.Random(0)
+    stems = ["".join(draw.choices("bdfgklmnprstaeiou", k=5)).title() for _ in range(count)]
+    towns = [stem + [*LANGUAGES, "burg"][index % 4] for index, stem in enumerate(stems)]
+    train = []
+    for index, town in enumerate(towns):
+        language = LANGUAGES.get(next((end for end in LANGUAGES if town.endswith(end)), ""))
+        train.append(example(town, "speaks", *([language] if language else [])))
+        train.append(example(town, "measures", str(100 + index % 3)))
+        train.append(example(town, "borders", towns[index - 1], towns[(index + 1) % count]))
+    return train
+
+
+TRAIN = rows()
+
+
+class Letters:
+    """Stands in for the sentence encoder: letter counts, scaled to length 1."""
+
+    digest = "letters"
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        self.texts += texts
+        counts = np.array([[text.lower().count(c) for c in "abdeginortuvl"] for text in texts], dtype=np.float32) + 0.01
+        return counts / np.linalg.norm(counts, axis=1, keepdims=True)
+
+
+def generator(cache: Path, train: Sequence[Example] = TRAIN, encoder: Letters | None = None, seed: int = 0):
+    return EmbeddedGenerator(EDITION, RELATIONS, train, encoder, cache, seed)  # type: ignore[arg-type]
+
+
+def best(found: CandidateSet) -> str:
+    return found.candidates[0].text
+
+
+def by_query(sets) -> dict[Query, CandidateSet]:
+    return {found.query: found for found in sets}
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("embedded")
+
+
+@pytest.mark.parametrize("encoder", [None, Letters()], ids=["strings", "vectors"])
+def test_it_learns_endings_and_the_empty_answer(cache: Path, encoder: Letters | None) -> None:
+    asked = {"Xanton": "English", "Pelville": "French", "Oberberg": "German", "Nilburg": ""}
+    found = by_query(generator(cache, encoder=encoder).generate([Query(subject, "speaks") for subject in asked]))
+    assert {query.subject: best(each) for query, each in found.items()} == asked
+
+
+@pytest.mark.parametrize("encoder", [None, Letters()], ids=["strings", "vectors"])
+def test_scores_are_probabilities_best_first_and_nothing_is_proposed(cache: Path, encoder: Letters | None) -> None:
+    queries = [Query("Xanton", name) for name in EDITION.relations]
+    for found in generator(cache, encoder=encoder).generate(queries):
+        scores = [candidate.score for candidate in found.candidates]
+        assert scores == sorted(scores, reverse=True)
+        assert all(0 < score < 1 for score in scores)
+        assert [candidate.text for candidate in found.candidates].count("") == 1
+        assert all(candidate.sources == ("embedded",) for candidate in found.candidates)
+
+
+def test_a_number_is_one_that_the_tolerance_makes_right(cache: Path) -> None:
+    (found,) = generator(cache).generate([Query("Xanton", "measures")])
+    assert best(found) in {"100", "101", "102"}
+    assert found.candidates[0].score > 0.5
+
+
+def test_facts_about_a_candidate_answer_a_symmetric_relation(cache: Path) -> None:
+    train = [row for row in TRAIN if row.query != Query(TRAIN[0].query.subject, "borders")]
+    (found,) = generator(cache, train).generate([Query(TRAIN[0].query.subject, "borders")])
+    neighbours = {TRAIN[-1].query.subject, TRAIN[3].query.subject}
+    assert {candidate.text for candidate in found.candidates[:2]} == neighbours
+
+
+def test_an_object_that_only_the_own_row_names_is_never_proposed(cache: Path) -> None:
+    train = [*TRAIN, example("Onlyton", "speaks", "Klingon"), example("Loneville", "borders", "Nowhere")]
+    found = by_query(generator(cache, train).out_of_fold())
+    assert found.keys() == {row.query for row in train}
+    assert "Klingon" not in {candidate.text for candidate in found[Query("Onlyton", "speaks")].candidates}
+    assert "Nowhere" not in {candidate.text for candidate in found[Query("Loneville", "borders")].candidates}
+
+
+def test_out_of_fold_scores_do_not_depend_on_the_own_answer(tmp_path: Path) -> None:
+    query = TRAIN[0].query
+    changed = [example(query.subject, query.relation, "Elvish"), *TRAIN[1:]]
+    before = by_query(generator(tmp_path).generate([query]))[query]
+    after = by_query(generator(tmp_path, changed).generate([query]))[query]
+    assert before == after
+
+
+def test_objects_known_from_one_row_alone_are_not_learned_as_right(cache: Path) -> None:
+    train = [*TRAIN, *(example(f"Odd{index}ton", "speaks", f"Tongue {index}") for index in range(20))]
+    (found,) = generator(cache, train).generate([Query("Xanton", "speaks")])
+    assert best(found) == "English"
+    assert all(candidate.score < 0.3 for candidate in found.candidates if candidate.text.startswith("Tongue"))
+
+
+def test_same_inputs_same_candidates_cold_and_warm(tmp_path: Path) -> None:
+    queries = [Query("Xanton", "speaks"), Query("Pelville", "borders")]
+    runs = [list(generator(tmp_path / name, encoder=Letters()).generate(queries)) for name in ("a", "b", "a")]
+    assert runs[0] == runs[1] == runs[2]
+
+
+def test_a_warm_run_encodes_nothing(tmp_path: Path) -> None:
+    list(generator(tmp_path, encoder=Letters()).generate([Query("Xanton", "speaks")]))
+    encoder = Letters()
+    list(generator(tmp_path, encoder=encoder).generate([Query("Xanton", "speaks")]))
+    assert encoder.texts == []
+
+
+@pytest.mark.parametrize("damage", [lambda raw: b"", lambda raw: raw[:-9], lambda raw: raw[:200] + b"!" + raw[201:]])
+def test_a_damaged_cache_is_made_again(tmp_path: Path, damage, caplog: pytest.LogCaptureFixture) -> None:
+    queries = [Query("Xanton", "speaks")]
+    first = list(generator(tmp_path, encoder=Letters()).generate(queries))
+    files = sorted(tmp_path.iterdir())
+    sound = [file.read_bytes() for file in files]
+    for file in files:
+        file.write_bytes(damage(file.read_bytes()))
+    with caplog.at_level(logging.WARNING, logger="lmkbc"):
+        assert list(generator(tmp_path, encoder=Letters()).generate(queries)) == first
+    assert "is damaged" in caplog.text
+    assert [file.read_bytes() for file in files] == sound
+
+
+def test_other_train_rows_or_another_encoder_are_another_fit(tmp_path: Path) -> None:
+    for train, encoder in ((TRAIN, None), (TRAIN[:-3], None), (TRAIN, Letters())):
+        before = len(list(tmp_path.glob("trees-*")))
+        list(generator(tmp_path, train, encoder).generate([Query("Xanton", "speaks")]))
+        assert len(list(tmp_path.glob("trees-*"))) == before + 1
+
+
+@pytest.mark.parametrize("train", [TRAIN[:1], TRAIN[:3], [example("Xton", "speaks")]])
+def test_hardly_any_train_rows(tmp_path: Path, train: list[Example]) -> None:
+    queries = [Query("Xanton", name) for name in EDITION.relations]
+    found = by_query(generator(tmp_path, train).generate(queries))
+    assert found.keys() == set(queries)
+    assert len(list(generator(tmp_path, train).out_of_fold())) == len(train)
+
+
+def test_no_train_rows_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no train rows"):
+        generator(tmp_path, [])
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_trees_read_from_scikit_learn_say_what_it_says(seed: int) -> None:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    from lmkbc.generate.embedded import trees
+
+    draw = np.random.default_rng(seed)
+    features = draw.normal(size=(300, 4)).astype(np.float32).round(1)
+    right = features[:, 0] + features[:, 1] * features[:, 2] + draw.normal(size=300) > 0.5
+    with threadpool_limits(1):
+        model = HistGradientBoostingClassifier(
+            max_iter=trees.ITERATIONS,
+            learning_rate=trees.RATE,
+            max_leaf_nodes=trees.LEAVES,
+            min_samples_leaf=trees.LEAST_ROWS,
+            l2_regularization=trees.L2,
+            early_stopping=False,
+            random_state=0,
+        ).fit(features, right)
+        ours = Trees.of(Trees.fit(features, right, seed=0).arrays())
+    np.testing.assert_allclose(ours.probabilities(features), model.predict_proba(features)[:, 1], rtol=1e-9)

@@ -1,0 +1,108 @@
+"""The sentence encoder: found without a network, checked, and free of the padded tokenizer's trap."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lmkbc.errors import LmkbcError
+from lmkbc.generate.embedded import encoder
+from lmkbc.generate.embedded.encoder import Encoder, find_encoder
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random BERT of the real one's shape in miniature, with a tokenizer that pads everything to 128 tokens."""
+    import torch
+    from safetensors.torch import save_file
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordPiece
+    from tokenizers.pre_tokenizers import Whitespace
+    from transformers import BertConfig, BertModel
+
+    directory = tmp_path_factory.mktemp("small")
+    torch.manual_seed(0)
+    config = BertConfig(vocab_size=30, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)
+    (directory / "config.json").write_text(json.dumps(config.to_dict()))
+    save_file(BertModel(config).state_dict(), directory / "model.safetensors")
+    vocabulary = {"[PAD]": 0, "[UNK]": 1} | {letter: index for index, letter in enumerate("abcdefghijklmnopqrst", 2)}
+    tokenizer = Tokenizer(WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.enable_padding(length=128)
+    tokenizer.enable_truncation(128)
+    tokenizer.save(str(directory / "tokenizer.json"))
+    return directory
+
+
+def digest(directory: Path) -> str:
+    with pytest.raises(LmkbcError) as caught:
+        Encoder(directory, sha256="0" * 64)
+    return str(caught.value).split("SHA-256 ")[1].split(",")[0]
+
+
+def test_wrong_weights_are_refused_by_name(small: Path) -> None:
+    with pytest.raises(LmkbcError, match=r"model\.safetensors has SHA-256"):
+        Encoder(small)
+
+
+def test_a_text_alone_has_the_vector_it_has_in_a_batch(small: Path) -> None:
+    found = Encoder(small, digest(small))
+    texts = ["a", "b c d e f g h", "a b", "t s r q p o n m l k j i h g f e d c b a " * 8]
+    together = found.encode(texts)
+    assert together.shape == (4, 16)
+    np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, rtol=1e-5)
+    for text, vector in zip(texts, together, strict=True):
+        np.testing.assert_allclose(found.encode([text])[0], vector, atol=1e-5)
+
+
+def test_the_batch_is_as_wide_as_its_longest_text(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Encoder(small, digest(small))
+    widths = []
+    forward = found._model.forward
+    monkeypatch.setattr(
+        found._model, "forward", lambda **given: widths.append(given["input_ids"].shape) or forward(**given)
+    )
+    found.encode(["a b c", "a"])
+    assert [tuple(width) for width in widths] == [(2, 3)]
+
+
+def test_no_encoder_is_said_and_is_no_error(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(encoder, "PACKAGE", "no_such_package")
+    monkeypatch.setattr(encoder, "MODEL", "nobody/no-such-model")
+    with caplog.at_level(logging.INFO, logger="lmkbc"):
+        assert find_encoder() is None
+    assert "no sentence encoder" in caplog.text
+
+
+def test_the_package_is_read_without_running_its_code(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "gt_fake"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise SystemExit('this code must not run')")
+    (package / "model").symlink_to(small)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(encoder, "PACKAGE", "gt_fake")
+    monkeypatch.setattr(encoder, "MODEL", "nobody/no-such-model")
+    with pytest.raises(LmkbcError, match="gt_fake"):
+        find_encoder()
+    assert "gt_fake" not in sys.modules
+
+
+def test_importing_the_package_loads_no_torch() -> None:
+    code = "import sys, lmkbc.generate.embedded; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_the_real_encoder_knows_what_is_alike() -> None:
+    found = find_encoder()
+    if found is None:
+        pytest.skip("the sentence encoder is absent: install lmkbc[encoder]")
+    river, stream, violin = found.encode(["the river Rhine", "a stream in Germany", "a violin"])
+    assert river @ stream > river @ violin + 0.1

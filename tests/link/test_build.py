@@ -1,0 +1,192 @@
+import bz2
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stand_in import item
+
+from lmkbc.errors import InputError
+from lmkbc.link.build import build_index
+from lmkbc.link.index import AliasIndex
+
+
+def write_dump(path: Path, entities: list[dict[str, Any]], broken: str = "") -> Path:
+    lines = [json.dumps(entity) for entity in entities]
+    if broken:
+        lines.insert(1, broken)
+    path.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+    return path
+
+
+def entity(qid: str, label: str, alias: str = "", **more: Any) -> dict[str, Any]:
+    aliases = {"en": [{"language": "en", "value": alias}]} if alias else []
+    return {**item(qid, label, links=3), "aliases": aliases, **more}
+
+
+def test_dump_entities_with_all_that_is_known(tmp_path: Path) -> None:
+    river = {**entity("Q1", "Inn", "En"), "claims": item("Q1", "", ["Q4022"])["claims"]}
+    german = {
+        **entity("Q2", "x"),
+        "labels": {"de": {"language": "de", "value": "Donau"}},
+        "claims": [],
+        "sitelinks": [],
+    }
+    any_language = {**entity("Q3", "x"), "labels": {"mul": {"language": "mul", "value": "Isar"}}, "descriptions": []}
+    prop = {**entity("P31", "instance of"), "type": "property"}
+    dump = write_dump(tmp_path / "d.json", [river, german, any_language, prop], broken='{"id": "Q9", "labels"')
+    built = build_index(tmp_path / "i", dump=dump)
+    index = AliasIndex(tmp_path / "i")
+    assert (built.entities, built.names) == (2, 3)
+    assert [(line, "JSON" in reason or "truncated" in reason) for _, line, reason in built.broken] == [(3, True)]
+    (hit,) = index.exact("EN")
+    assert (hit.label, hit.description, hit.classes, hit.popularity) == ("Inn", "about Inn", ("Q4022",), 3)
+    assert index.exact("isar")[0].id == "Q3"
+    build_index(tmp_path / "i", dump=dump, languages=("de",))
+    assert [hit.id for hit in AliasIndex(tmp_path / "i").exact("donau")] == ["Q2"]
+
+
+def test_only_entities_of_chosen_classes_and_what_lies_below(tmp_path: Path) -> None:
+    kinds = {"Q1": "Q4022", "Q2": "Q47521", "Q3": "Q5"}
+    entities = [
+        {**entity(qid, qid + " name"), "claims": item(qid, "", [kind])["claims"]} for qid, kind in kinds.items()
+    ]
+    build_index(tmp_path / "i", dump=write_dump(tmp_path / "d.json", entities), classes=("Q4022",))
+    assert set(AliasIndex(tmp_path / "i").labels(kinds)) == {"Q1", "Q2"}
+
+
+def test_unknown_values_and_deprecated_classes_do_not_count(tmp_path: Path) -> None:
+    claims = item("Q1", "", ["Q5", "Q6"])["claims"]
+    claims["P31"][0]["rank"] = "deprecated"
+    claims["P31"].append({"mainsnak": {"snaktype": "somevalue", "property": "P31"}, "rank": "normal"})
+    build_index(tmp_path / "i", dump=write_dump(tmp_path / "d.json", [entity("Q1", "a", claims=claims)]))
+    assert AliasIndex(tmp_path / "i").exact("a")[0].classes == ("Q6",)
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".zst", None)])
+def test_compressed_dumps_give_the_same_index(
+    tmp_path: Path, suffix: str, pack: Callable[[bytes], bytes] | None
+) -> None:
+    pack = pack or pytest.importorskip("zstandard").compress
+    dump = write_dump(tmp_path / "d.json", [entity(f"Q{i}", f"name {i}") for i in range(1, 50)])
+    packed = tmp_path / f"d.json{suffix}"
+    packed.write_bytes(pack(dump.read_bytes()))
+    build_index(tmp_path / "plain", dump=dump)
+    build_index(tmp_path / "packed", dump=packed)
+    assert (
+        AliasIndex(tmp_path / "packed").counts()
+        == AliasIndex(tmp_path / "plain").counts()
+        == {"entities": 49, "names": 49}
+    )
+
+
+BUILD = """
+import sys, time
+from pathlib import Path
+from lmkbc.link import dump
+from lmkbc.link.build import build_index
+dump.LINES_PER_SAVE = 50
+def slowly(lines):
+    print(lines, flush=True)
+    time.sleep(0.05)
+build_index(Path(sys.argv[1]), dump=Path(sys.argv[2]), report=slowly)
+"""
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_killed_build_goes_on_and_ends_with_the_same_bytes(tmp_path: Path, packed: bool) -> None:
+    dump = write_dump(
+        tmp_path / "d.json", [entity(f"Q{i}", f"name {i}", f"alias {i}") for i in range(1, 1500)], broken="{"
+    )
+    if packed:
+        (tmp_path / "d.json.gz").write_bytes(gzip.compress(dump.read_bytes()))
+        dump = tmp_path / "d.json.gz"
+    command = [sys.executable, "-c", BUILD, str(tmp_path / "killed"), str(dump)]
+    for _ in range(2):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        for _ in range(3):
+            process.stdout.readline()
+        os.kill(process.pid, signal.SIGKILL)
+        process.stdout.close()
+        assert process.wait() == -signal.SIGKILL
+    resumed = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(resumed.stdout.split()[0]) > 50, "the build started over"
+    built = build_index(tmp_path / "whole", dump=dump)
+    assert built.broken[0][1] == 3
+    assert (tmp_path / "killed").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_a_build_of_other_inputs_starts_over(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text,id\nInn,Q1\n")
+    (tmp_path / "b.csv").write_text("text,id\nIsar,nonsense\n")
+    with pytest.raises(InputError):
+        build_index(tmp_path / "i", tables=[tmp_path / "a.csv", tmp_path / "b.csv"])
+    (tmp_path / "b.csv").write_text("text,id\nIsar,Q2\n")
+    build_index(tmp_path / "i", tables=[tmp_path / "b.csv"])
+    assert AliasIndex(tmp_path / "i").exact("Inn") == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.csv", 'text,id,popularity\n"Inn, river",Q1,4\nEn,Q1,\n'),
+        ("t.tsv", "text\tid\tpopularity\nInn, river\tQ1\t4\nEn\tQ1\t\n"),
+        ("t.json", '[{"text": "Inn, river", "id": "Q1", "popularity": 4}, {"text": "En", "id": "Q1"}]'),
+        ("t.jsonl", '{"text": "Inn, river", "id": "Q1", "popularity": 4}\n{"text": "En", "id": "Q1"}\n'),
+    ],
+)
+def test_tables_of_every_format(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content)
+    built = build_index(tmp_path / "i", tables=[tmp_path / name])
+    assert (built.entities, built.names) == (1, 2)
+    (hit,) = AliasIndex(tmp_path / "i").exact("en")
+    assert (hit.label, hit.popularity) == ("Inn, river", 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", "text,qid\nInn,Q1\n", "column qid: unknown; did you mean 'id'"),
+        ("t.csv", "text\nInn\n", "lacks the column 'id'"),
+        ("t.csv", "text,id\nInn,Q1\nEn,river\n", "row 2, column id: 'river' (for 'En') is no QID"),
+        ("t.json", "nonsense", "cannot be read as a table"),
+        ("t.xlsx", "", "no table"),
+    ],
+)
+def test_wrong_tables_say_where(tmp_path: Path, name: str, content: str, message: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError) as error:
+        build_index(tmp_path / "i", tables=[tmp_path / name])
+    assert message in str(error.value)
+
+
+def test_labelled_rows_make_an_index(tmp_path: Path, examples, relations) -> None:
+    build_index(tmp_path / "i", splits={"2023": examples}, relations=relations)
+    index = AliasIndex(tmp_path / "i")
+    assert [hit.id for hit in index.exact("inn")] == ["Q14369"]
+    assert index.exact("Passau")[0].classes == ("Q515",)
+    assert index.exact("5") == ()
+
+
+def test_nothing_to_build_from(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nothing to build an index from"):
+        build_index(tmp_path / "i")
+    with pytest.raises(InputError, match="does not exist"):
+        build_index(tmp_path / "i", dump=tmp_path / "absent.json")
+    with pytest.raises(InputError, match="class 'river' is no QID"):
+        build_index(tmp_path / "i", dump=write_dump(tmp_path / "d.json", []), classes=["river"])
+
+
+def test_zstandard_is_asked_for_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    (tmp_path / "d.json.zst").write_bytes(b"")
+    with pytest.raises(Exception, match="needs the zstandard package"):
+        build_index(tmp_path / "i", dump=tmp_path / "d.json.zst")

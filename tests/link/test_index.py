@@ -1,0 +1,118 @@
+import sqlite3
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rapidfuzz.distance import OSA
+
+from lmkbc.errors import InputError
+from lmkbc.link import fuzzy
+from lmkbc.link.builder import Builder, Entity
+from lmkbc.link.index import AliasIndex
+from lmkbc.link.names import key
+
+WORDS = st.text(st.sampled_from("abc d"), min_size=1, max_size=10).map(str.strip).filter(bool)
+
+
+def build(path: Path, *entities: Entity) -> AliasIndex:
+    builder = Builder(path)
+    builder.add(entities, "test")
+    builder.finish("--table t.csv")
+    return AliasIndex(path)
+
+
+@given(WORDS, WORDS)
+@settings(max_examples=500)
+def test_keys_one_edit_apart_meet_in_the_thirds(name: str, other: str) -> None:
+    if OSA.distance(name, other) <= 1:
+        assert not fuzzy.looked_up(name).isdisjoint(fuzzy.filed_under(other))
+
+
+@given(st.data())
+@settings(max_examples=500)
+def test_every_single_typing_error_is_found(data: st.DataObject) -> None:
+    name = data.draw(st.text("abcdefgh ", min_size=2, max_size=20))
+    at = data.draw(st.integers(0, len(name) - 1))
+    letter = data.draw(st.sampled_from("xyz"))
+    swapped = name[:at] + name[at + 1 : at + 2] + name[at] + name[at + 2 :]
+    for mistyped in (
+        name[:at] + letter + name[at + 1 :],
+        name[:at] + letter + name[at:],
+        name[:at] + name[at + 1 :],
+        swapped,
+    ):
+        assert not fuzzy.looked_up(mistyped).isdisjoint(fuzzy.filed_under(name)), mistyped
+
+
+def test_exact_prefers_spelling_then_label_then_popularity(tmp_path: Path) -> None:
+    index = build(
+        tmp_path / "i",
+        Entity("Q1", "Paris", ("City of Light",), popularity=300),
+        Entity("Q2", "Paris", ("PARIS",), popularity=5),
+        Entity("Q3", "Paris Hilton", ("Páris",), popularity=900),
+    )
+    assert [hit.id for hit in index.exact("Paris")] == ["Q1", "Q2", "Q3"]
+    assert index.exact("PARIS")[0].id == "Q2"
+    assert [hit.id for hit in index.exact("páris!")] == ["Q1", "Q2", "Q3"]
+    assert index.exact("city of light")[0].name == "City of Light"
+    assert index.exact("") == index.exact("Rome") == ()
+
+
+def test_fuzzy_ranks_and_limits(tmp_path: Path) -> None:
+    index = build(
+        tmp_path / "i", *(Entity(f"Q{i}", name) for i, name in enumerate(["saxophone", "saxophon", "harp"], 1))
+    )
+    assert [hit.id for hit in index.fuzzy("saxaphone")] == ["Q1"]
+    assert {hit.id for hit in index.fuzzy("saxophone")} == {"Q1", "Q2"}
+    assert len(index.fuzzy("saxophone", limit=1)) == 1
+    assert index.fuzzy("") == ()
+
+
+def test_ids_and_labels(tmp_path: Path) -> None:
+    index = build(tmp_path / "i", Entity("Q5", "human", description="a person", classes=("Q1", "Q2"), popularity=7))
+    found = index.entities(["Q5", "Q6"])["Q5"]
+    assert found is not None
+    assert (found.description, found.classes, found.popularity) == ("a person", ("Q1", "Q2"), 7)
+    assert index.labels(["Q5", "Q6"]) == {"Q5": "human"}
+    assert index.counts() == {"entities": 1, "names": 1}
+
+
+@given(st.dictionaries(st.integers(1, 50), st.lists(st.text(max_size=12), min_size=1, max_size=3), max_size=8))
+@settings(max_examples=40, deadline=None)
+def test_every_name_finds_its_entity(tmp_path_factory: pytest.TempPathFactory, named: dict[int, list[str]]) -> None:
+    entities = [Entity(f"Q{number}", names[0], tuple(names)) for number, names in named.items()]
+    index = build(tmp_path_factory.mktemp("index") / "i", *entities)
+    for entity in entities:
+        for name in entity.names:
+            assert not key(name) or entity.id in [hit.id for hit in index.exact(name)]
+
+
+def test_what_several_sources_say_is_merged(tmp_path: Path) -> None:
+    builder = Builder(tmp_path / "i")
+    builder.add([Entity("Q1", "Inn", popularity=3)], "one")
+    builder.add([Entity("Q1", "Inn River", description="river", classes=("Q4022",), popularity=2)], "two")
+    builder.finish()
+    (hit,) = AliasIndex(tmp_path / "i").exact("inn river")
+    assert (hit.label, hit.description, hit.classes, hit.popularity) == ("Inn", "river", ("Q4022",), 3)
+
+
+def test_an_index_of_another_version_is_refused_with_the_command_that_rebuilds_it(tmp_path: Path) -> None:
+    path = tmp_path / "i"
+    build(path, Entity("Q1", "Inn")).close()
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE meta SET value = '0' WHERE name = 'version'")
+    db.close()
+    with pytest.raises(
+        InputError,
+        match=r"version 0, this program reads version 1: rebuild it with 'lmkbc link build .*i --table t\.csv'",
+    ):
+        AliasIndex(path)
+
+
+def test_files_that_are_no_index(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist: build it with"):
+        AliasIndex(tmp_path / "i")
+    (tmp_path / "text").write_text("no database at all, but long enough to be read as one" * 40)
+    with pytest.raises(InputError, match="index of version none"):
+        AliasIndex(tmp_path / "text")

@@ -1,0 +1,123 @@
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmkbc.errors import InputError
+from lmkbc.link import Hit, Link, Linker, SearchTable, TrainObjects
+from lmkbc.types import Candidate, CandidateSet, Query, Relation
+
+
+class Described:
+    """A search whose hits have classes, and which counts what it is asked."""
+
+    def __init__(self, hits: dict[str, list[Hit]]) -> None:
+        self.hits, self.asked = hits, []
+
+    def search(self, texts: Sequence[str]) -> dict[str, tuple[Hit, ...]]:
+        self.asked += texts
+        return {text: tuple(self.hits.get(text, ())) for text in texts}
+
+    def entities(self, ids: Sequence[str], /) -> dict[str, Hit | None]:
+        return {"Q1": Hit("Q2"), "Q404": None}
+
+
+def one(linker: Linker, text: str, relation: str, subject: str = "s") -> Link:
+    ((_, (link,)),) = linker.links([CandidateSet(Query(subject, relation), (Candidate(text),))])
+    return link
+
+
+def test_order_of_evidence(relations, examples) -> None:
+    linker = Linker(relations, TrainObjects(examples, relations), search=SearchTable({"inn": "Q9", "Isar": "Q7"}))
+    assert (one(linker, "Inn", "Rivers").id, one(linker, "Inn", "rivers").evidence) == ("Q14369", "relation")
+    assert one(linker, "Danuube", "rivers").evidence == "fuzzy"
+    assert (one(linker, "isar", "rivers").id, one(linker, "isar", "rivers").evidence) == ("Q7", "search")
+    assert one(linker, "Voice", "instruments").evidence == "known"
+    assert one(linker, "Brian May", "spouses").evidence == "type"
+    assert one(linker, "Lech", "rivers") == Link(None, "unlinked", "no hit", "Lech")
+
+
+def test_numbers_stay_and_never_pass_for_entities(relations) -> None:
+    linker = Linker(relations, search=SearchTable({"5": "Q203", "many": "Q1"}))
+    assert one(linker, "5", "children") == Link("5", "literal", "number")
+    assert one(linker, "many", "children").strategy == "not a number"
+    assert one(linker, "5", "rivers").strategy == "a number where an entity is due"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x" * 500, "🎸" * 3, "שלום", "مرحبا بالعالم", "\u202eabc", "a\x00b", "\ud83d", "Lech\ud83d", "'; DROP TABLE"],
+)
+def test_odd_texts_stay_unlinked(relations, examples, text: str) -> None:
+    assert one(Linker(relations, TrainObjects(examples, relations), search=SearchTable({})), text, "rivers").id is None
+
+
+def test_proposals_to_answer_nothing_and_given_ids_are_left_alone(relations) -> None:
+    linker = Linker(relations, search=SearchTable({"Inn": "Q1"}))
+    group = CandidateSet(Query("s", "rivers"), (Candidate("", 0.3), Candidate("  "), Candidate("Inn", id="Q5")))
+    assert list(linker.link([group])) == [group]
+
+
+def test_bare_ids_are_checked_where_a_source_can(relations) -> None:
+    assert one(Linker(relations), "q42", "rivers") == Link("Q42", "given", "unchecked", "q42")
+    linker = Linker(relations, search=Described({}))
+    assert one(linker, "https://www.wikidata.org/wiki/Q1", "rivers").id == "Q2"
+    assert one(linker, "Q404", "rivers").strategy == "no such entity"
+
+
+def test_a_hit_of_another_class_is_searched_again_with_a_type_word(relations) -> None:
+    city, river = Hit("Q1", classes=("Q515",)), Hit("Q2", classes=("Q4022",))
+    search = Described({"Ufa": [city], "Ufa River": [river]})
+    link = one(Linker(relations, search=search), "Ufa", "rivers")
+    assert (link.id, link.evidence, link.asked) == ("Q2", "re-search", "Ufa River")
+
+
+def test_misfits_are_refused_by_strict_types_and_a_last_resort_for_others(relations) -> None:
+    band = Hit("Q1", classes=("Q215380",))
+    search = Described({"Queen": [band], "fall": [band]})
+    assert one(Linker(relations, search=search), "Queen", "spouses").id is None
+    last = one(Linker(relations, search=search), "fall", "causes")
+    assert (last.id, last.strategy) == ("Q1", "first of another class")
+
+
+def test_fitting_hits_win_over_earlier_ones(relations) -> None:
+    hits = [Hit("Q1", classes=("Q215380",)), Hit("Q2", classes=("Q5",)), Hit("Q3", classes=("Q5",))]
+    link = one(Linker(relations, search=Described({"Queen": hits})), "Queen", "spouses")
+    assert (link.id, link.strategy, link.ambiguous) == ("Q2", "class+first", True)
+
+
+def test_nothing_is_asked_twice_and_each_round_is_one_call(relations) -> None:
+    search = Described({})
+    sets = [CandidateSet(Query(str(i), "rivers"), (Candidate("Isar"), Candidate("ISAR"))) for i in range(5)]
+    list(Linker(relations, search=search).links(sets))
+    assert search.asked == ["Isar", "ISAR", "Isar River", "ISAR River"]
+
+
+def test_strategies_can_be_given_per_relation_and_are_checked(relations) -> None:
+    hits = {"Voice": [Hit("Q1", popularity=3), Hit("Q2", popularity=9)]}
+    popular = Linker(relations, search=Described(hits), strategies={"Instruments": ["popularity", "first"]})
+    assert one(popular, "Voice", "instruments").id == "Q2"
+    with pytest.raises(InputError, match="strategies of instruments: unknown linking strategy 'popular'; did you mean"):
+        Linker(relations, strategies={"instruments": ["popular"]})
+
+
+def test_a_language_model_chooses_among_described_hits(relations) -> None:
+    hits = {"Inn": [Hit("Q1", description="hotel"), Hit("Q2", description="river")]}
+
+    def ask(query: Query, text: str, offered: Sequence[Hit]) -> int | None:
+        return next((at for at, hit in enumerate(offered) if hit.description == "river"), None)
+
+    linker = Linker(relations, search=Described(hits), strategies={"rivers": ["model", "first"]}, ask=ask)
+    assert (one(linker, "Inn", "rivers").id, one(linker, "Inn", "rivers").strategy) == ("Q2", "model")
+
+
+@given(st.lists(st.lists(st.text(max_size=8), max_size=4), max_size=6))
+def test_sets_come_back_whole_and_in_order(relations: dict[str, Relation], texts: list[list[str]]) -> None:
+    sets = [
+        CandidateSet(Query(str(at), "rivers"), tuple(Candidate(text, score=at) for text in row))
+        for at, row in enumerate(texts)
+    ]
+    linked = list(Linker(relations, search=SearchTable({"a": "Q1"})).link(iter(sets)))
+    assert [group.query for group in linked] == [group.query for group in sets]
+    assert [[c.text for c in group.candidates] for group in linked] == texts

@@ -1,0 +1,42 @@
+import re
+
+from lmkbc.link import choose
+from lmkbc.link.evidence import Hit
+from lmkbc.link.object_types import ObjectType, ObjectTypes, bundled
+from lmkbc.types import Query
+from lmkbc.workspace import Workspace
+
+
+def test_the_bundled_table_is_sound() -> None:
+    for qid, kind in bundled().types.items():
+        choose.check(kind.strategies, f"object_types.toml, {qid}")
+        for named in (qid, *kind.subclasses, *kind.known.values()):
+            assert re.fullmatch(r"Q[1-9]\d*", named)
+        assert qid not in kind.subclasses
+        assert choose.KNOWN in kind.strategies or not kind.known
+        assert "keyword" in kind.strategies or not kind.keywords
+
+
+def test_every_entity_type_of_a_relation_has_an_entry_or_the_defaults() -> None:
+    for relation in Workspace().relations.values():
+        assert bundled().get(relation.object_type.qid).strategies
+
+
+def test_classes_reach_through_several_levels() -> None:
+    types = ObjectTypes(
+        {"Q1": ObjectType(qid="Q1", subclasses=("Q2",)), "Q2": ObjectType(qid="Q2", subclasses=("Q3", "Q1"))}
+    )
+    assert types.fits(["Q9", "Q3"], "Q1")
+    assert not types.fits(["Q9"], "Q1")
+    assert types.kin("Q1", "Q3")
+    assert types.kin("Q3", "Q1")
+    assert not types.kin("Q9", "Q1")
+
+
+def test_keywords_prefer_but_never_empty() -> None:
+    kind = ObjectType(qid="Q1", keywords=("book",), strategies=("keyword", "first"))
+    choice = choose.Choice("x", Query("s", "r"), kind, ObjectTypes({}))
+    film, book = Hit("Q2", description="film"), Hit("Q3", description="Book by x")
+    assert choose.choose([film, book], kind.strategies, choice) == (book, "keyword")
+    assert choose.choose([film], kind.strategies, choice) == (film, "first")
+    assert choose.choose([], kind.strategies, choice) == (None, "no hit")

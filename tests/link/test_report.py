@@ -1,0 +1,60 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from lmkbc.errors import InputError
+from lmkbc.link import Linker, SearchTable, TrainObjects, explain, link_file
+from lmkbc.types import Example, Relation
+
+
+@pytest.fixture
+def linker(relations: dict[str, Relation], examples: list[Example]) -> Linker:
+    return Linker(relations, TrainObjects(examples, relations), search=SearchTable({"Isar": "Q7", "Inn": "Q9"}))
+
+
+def rows(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_predictions_file_is_linked_and_counted(tmp_path: Path, linker: Linker, relations) -> None:
+    source, target = tmp_path / "p.jsonl", tmp_path / "linked.jsonl"
+    lines = [
+        {"SubjectEntity": "Ulm", "Relation": "Rivers", "ObjectEntities": ["inn", "Isar", "ISAR", "Lech", ""]},
+        {"SubjectEntity": "Ada", "Relation": "children", "ObjectEntitiesID": ["3"]},
+        {"SubjectEntity": "Bob", "SubjectEntityID": "Q1", "Relation": "spouses", "ObjectEntitiesID": []},
+    ]
+    source.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    report = link_file(source, target, linker, relations)
+    assert [row["ObjectEntitiesID"] for row in rows(target)] == [["Q14369", "Q7"], ["3"], []]
+    assert rows(target)[0]["ObjectEntities"] == lines[0]["ObjectEntities"]
+    assert rows(target)[2]["SubjectEntityID"] == "Q1"
+    assert report.per_relation() == {"Rivers": (3, 1, 0), "children": (1, 0, 0)}
+    assert [(query.subject, link.asked, link.strategy) for query, link in report.unlinked] == [
+        ("Ulm", "Lech", "no hit")
+    ]
+    assert {(tally.evidence, tally.linked) for tally in report.tallies() if tally.linked} == {
+        ("relation", 1),
+        ("search", 2),
+        ("literal", 1),
+    }
+
+
+def test_an_unknown_relation_is_named(tmp_path: Path, linker: Linker, relations) -> None:
+    (tmp_path / "p.jsonl").write_text('{"SubjectEntity": "Ulm", "Relation": "River", "ObjectEntities": []}')
+    with pytest.raises(InputError, match="unknown 'River'; did you mean 'rivers'"):
+        link_file(tmp_path / "p.jsonl", tmp_path / "out", linker, relations)
+    assert not (tmp_path / "out").exists()
+
+
+def test_explain_shows_every_candidate_with_its_evidence(linker: Linker) -> None:
+    link, offers = explain(linker, "Inn", "rivers", "Rosenheim")
+    assert (link.id, link.evidence) == ("Q14369", "relation")
+    assert [(offer.evidence, offer.hit.id, offer.fits, offer.chosen) for offer in offers] == [
+        ("relation", "Q14369", True, True),
+        ("search", "Q9", None, False),
+    ]
+    link, offers = explain(linker, "Isar (upper)", "rivers")
+    assert (link.evidence, link.asked) == ("re-search", "Isar")
+    assert offers[-1].evidence == "search 'Isar'"
+    assert explain(linker, "Lech", "rivers")[1] == []

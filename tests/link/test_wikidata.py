@@ -1,0 +1,199 @@
+import asyncio
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stand_in import FAULTS, StandIn, item
+
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.link import Linker, Wikidata
+from lmkbc.link.wikidata import Client, retry_after, user_agent
+from lmkbc.types import Candidate, CandidateSet, Query
+
+CONTACT = "Jane Doe, jane@example.org"
+NAMES = [f"Name {i}" for i in range(60)]
+WORLD = {name: [f"Q{i + 1000}", f"Q{i + 2000}"] for i, name in enumerate(NAMES)}
+ITEMS = {qid: item(qid, name, ["Q4022"], links=3) for name, ids in WORLD.items() for qid in ids}
+ITEMS["Q4022"] = item("Q4022", "river", above=["Q47521"])
+ITEMS["Q47521"] = item("Q47521", "stream", above=["Q355304"])
+ITEMS["Q355304"] = item("Q355304", "watercourse")
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+def client(stand_in: StandIn, **settings: Any) -> Client:
+    return Client(CONTACT, stand_in.url, **{"rate": 1000, "backoff": 0.01, "timeout": 0.3, **settings})
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "deep" / "cache.sqlite"
+
+
+def test_a_good_citizen(cache: Path) -> None:
+    with StandIn(WORLD, ITEMS, delay=0.01) as stand_in:
+        found = Wikidata(client(stand_in), cache).search([*NAMES, *map(str.upper, NAMES), *NAMES])
+    assert all([hit.id for hit in found[name]] == WORLD[name] == [h.id for h in found[name.upper()]] for name in NAMES)
+    assert stand_in.most_in_flight == 3
+    assert max(stand_in.searched.values()) == 1
+    assert len(stand_in.searched) == len(NAMES)
+    assert max(map(len, stand_in.groups)) == 50
+    assert max(Counter(qid for group in stand_in.groups for qid in group).values()) == 1
+    assert all(CONTACT in agent and agent.startswith("lmkbc/") for agent in stand_in.agents)
+    assert all("gzip" in encoding for encoding in stand_in.encodings)
+
+
+def test_hits_carry_what_choosing_needs(cache: Path) -> None:
+    with StandIn(WORLD, ITEMS) as stand_in:
+        (hit, _) = Wikidata(client(stand_in), cache).search(["Name 3"])["Name 3"]
+    assert (hit.label, hit.name, hit.popularity) == ("Name 3", "Name 3", 3)
+    assert hit.classes == ("Q4022", "Q47521", "Q355304")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_fault_passes_without_losing_a_string(cache: Path, fault: str) -> None:
+    names = NAMES[:12]
+    with StandIn(WORLD, ITEMS, fault=lambda number, _: fault if number % 3 == 1 else None) as stand_in:
+        started = time.monotonic()
+        found = Wikidata(client(stand_in), cache).search(names)
+        assert time.monotonic() - started < 15
+    assert {name: [hit.id for hit in hits] for name, hits in found.items()} == {name: WORLD[name] for name in names}
+    assert stand_in.faults[fault] > 3
+    assert max(stand_in.searched.values()) == 1, "an answered string was asked again"
+
+
+def test_what_never_answers_is_given_up_in_bounded_time_and_the_rest_is_kept(cache: Path) -> None:
+    def fault(number: int, params: Any) -> str | None:
+        return "503" if params.get("search") == "Name 5" else None
+
+    with StandIn(WORLD, ITEMS, fault=fault) as stand_in:
+        with pytest.raises(LmkbcError, match=r"did not answer for 'Name 5' \(HTTP 503\)"):
+            Wikidata(client(stand_in, attempts=3), cache, describe=False).search(NAMES[:10])
+        assert stand_in.faults["503"] == 3
+        stand_in.fault = lambda number, params: None
+        kept = sum(stand_in.searched.values())
+        assert kept >= 5
+        Wikidata(client(stand_in), cache, describe=False).search(NAMES[:10])
+    assert sum(stand_in.searched.values()) == 10
+
+
+def test_a_long_retry_after_is_not_waited_for_beyond_patience(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with StandIn(WORLD, fault=lambda *_: "maxlag") as stand_in:
+        started = time.monotonic()
+        with pytest.raises(LmkbcError, match="the database lags"):
+            Wikidata(client(stand_in, attempts=1000, patience=0.5), cache).search(["Name 1"])
+        assert time.monotonic() - started < 3
+
+
+def test_lag_holds_back_every_request(cache: Path) -> None:
+    with StandIn(WORLD, fault=lambda number, _: "maxlag" if number == 1 else None) as stand_in:
+        started = time.monotonic()
+        Wikidata(client(stand_in), cache, describe=False).search(NAMES[:9])
+        assert time.monotonic() - started > 0.05
+
+
+def test_the_rate_is_bounded(cache: Path) -> None:
+    with StandIn(WORLD) as stand_in:
+        started = time.monotonic()
+        Wikidata(client(stand_in, rate=50), cache, describe=False).search(NAMES[:20])
+        assert time.monotonic() - started > 19 / 50
+
+
+def test_a_refusal_is_final(cache: Path) -> None:
+    with StandIn(WORLD, fault=lambda *_: "403") as stand_in:
+        with pytest.raises(LmkbcError, match="HTTP 403: check the API URL and your contact"):
+            Wikidata(client(stand_in), cache).search(["Name 1"])
+        assert stand_in.requests <= 3
+
+
+def test_answers_and_no_hits_are_cached_for_good_and_refreshed_on_demand(cache: Path) -> None:
+    with StandIn(WORLD, ITEMS) as stand_in:
+        first = Wikidata(client(stand_in), cache).search(["Name 1", "Nobody"])
+        cold = stand_in.requests
+        assert Wikidata(client(stand_in), cache).search(["name 1", "NOBODY"])["name 1"] == first["Name 1"]
+        assert stand_in.requests == cold
+        stand_in.world["nobody"] = ["Q1001"]
+        fresh = Wikidata(client(stand_in), cache, refresh=True)
+        assert [hit.id for hit in fresh.search(["Nobody"])["Nobody"]] == ["Q1001"]
+        fresh.search(["nobody"])
+        assert stand_in.searched["nobody"] == 2
+        other = Wikidata(client(stand_in), cache, api_url=stand_in.url, language="de")
+        other.search(["Nobody"])
+        assert stand_in.searched["nobody"] == 3, "another language must not share answers"
+
+
+def test_offline_answers_from_the_cache_or_names_what_is_missing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with StandIn(WORLD, ITEMS) as stand_in:
+        online = Wikidata(client(stand_in), cache).search(["Name 1", "Nobody"])
+
+    def no_sockets(*_: object, **__: object) -> None:
+        raise AssertionError("a socket was opened")
+
+    monkeypatch.setattr("socket.socket.connect", no_sockets)
+    monkeypatch.setattr(asyncio, "run", no_sockets)
+    offline = Wikidata(None, cache)
+    assert offline.search(["Name 1", "Nobody"]) == online
+    started = time.monotonic()
+    with pytest.raises(
+        LmkbcError, match=r"offline, and the cache lacks search answers for 2 names or ids, first 'name 2'"
+    ):
+        offline.search(["Name 1", "Name 2", "Name 3"])
+    assert time.monotonic() - started < 2
+
+
+def test_merged_missing_and_impossible_entities(cache: Path) -> None:
+    items = {"Q2": item("Q2", "Inn", ["Q4022"]), **ITEMS}
+    with StandIn({"Inn": ["Q1", "Q2", "Q404"]}, items, merged={"Q1": "Q2"}) as stand_in:
+        wikidata = Wikidata(client(stand_in), cache)
+        found = wikidata.entities(["Q1", "Q2", "Q404", "Q99999999999"])
+        assert [hit and hit.id for hit in found.values()] == ["Q2", "Q2", None, None]
+        assert [hit.id for hit in wikidata.search(["Inn"])["Inn"]] == ["Q2"]
+        assert wikidata.labels(["Q1", "Q404", "Q2"]) == {"Q1": "Inn", "Q2": "Inn"}
+
+
+def test_a_linker_asks_cold_and_not_warm(cache: Path, relations) -> None:
+    sets = [CandidateSet(Query(str(i), "rivers"), (Candidate(NAMES[i % 20]), Candidate("Nobody"))) for i in range(40)]
+    with StandIn(WORLD, ITEMS) as stand_in:
+        cold = list(Linker(relations, search=Wikidata(client(stand_in), cache)).link(sets))
+        asked = stand_in.requests
+        warm = list(Linker(relations, search=Wikidata(client(stand_in), cache)).link(sets))
+        assert stand_in.requests == asked
+    assert sorted(stand_in.searched) == sorted([*map(str.casefold, NAMES[:20]), "nobody", "nobody river"])
+    assert cold == warm
+    assert [group.candidates[0].id for group in cold[:2]] == ["Q1000", "Q1001"]
+
+
+@pytest.mark.parametrize("contact", [None, "", "Jane Doe", "  "])
+def test_no_contact_no_client(contact: str | None) -> None:
+    with pytest.raises(InputError, match="set LMKBC_CONTACT"):
+        Client(contact)
+
+
+def test_the_contact_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LMKBC_CONTACT", "Lab, https://lab.example.org\nX-Evil: 1")
+    assert "Lab, https://lab.example.org X-Evil: 1" in user_agent(None)
+    with pytest.raises(InputError, match="write it in ASCII"):
+        user_agent("Zoë, zoe@example.org")
+    with pytest.raises(InputError, match="no web address"):
+        Client(CONTACT, "ftp://example.org")
+
+
+def test_retry_after_as_seconds_or_date() -> None:
+    assert retry_after("7") == 7
+    assert retry_after("-1") == 0
+    assert retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+    assert retry_after("Wed, 21 Oct 2065 07:28:00 GMT") > 10**8  # type: ignore[operator]
+    assert retry_after("soon") is retry_after(None) is None
+
+
+def test_a_cache_that_is_no_cache(tmp_path: Path) -> None:
+    (tmp_path / "c").write_text("this is not a database " * 100)
+    with pytest.raises(InputError, match="cannot serve as the linker's cache"):
+        Wikidata(None, tmp_path / "c")

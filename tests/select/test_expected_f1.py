@@ -1,0 +1,54 @@
+"""Expected F1 against enumeration of every possible truth and every possible answer."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lmkbc.score import f1
+from lmkbc.select.expected_f1 import ExpectedF1, expected_f1
+from lmkbc.types import Candidate, CandidateSet, Query
+
+PROBABILITIES = st.lists(st.floats(0, 1), min_size=1, max_size=5).map(lambda p: sorted(p, reverse=True))
+
+
+def enumerated(p: list[float], answer: frozenset[int]) -> float:
+    total = 0.0
+    for truth in itertools.product((0, 1), repeat=len(p)):
+        chance = np.prod([q if true else 1 - q for q, true in zip(p, truth, strict=True)])
+        total += float(chance) * f1(sum(truth[i] for i in answer), len(answer), sum(truth))
+    return total
+
+
+@given(PROBABILITIES)
+@settings(max_examples=50, deadline=None)
+def test_prefix_values_are_exact(p: list[float]) -> None:
+    values = expected_f1(np.array([p]))[0]
+    for k, value in enumerate(values):
+        assert value == pytest.approx(enumerated(p, frozenset(range(k))), abs=1e-9)
+
+
+@given(PROBABILITIES)
+@settings(max_examples=30, deadline=None)
+def test_no_subset_is_better(p: list[float]) -> None:
+    subsets = [frozenset(s) for k in range(len(p) + 1) for s in itertools.combinations(range(len(p)), k)]
+    best = max(enumerated(p, subset) for subset in subsets)
+    assert expected_f1(np.array([p]))[0].max() == pytest.approx(best, abs=1e-9)
+
+
+def test_missing_objects_make_longer_answers_worthwhile() -> None:
+    found = CandidateSet(
+        Query("s", "r"), tuple(Candidate(name, p) for name, p in zip("abcd", (0.9, 0.2, 0.2, 0.2), strict=True))
+    )
+    few, many = (len(ExpectedF1(missing=m, least=1).select(found).objects) for m in (0.0, 20.0))
+    assert (few, many) == (1, 4)
+
+
+def test_the_proposal_of_nothing_replaces_the_chance_that_all_are_wrong() -> None:
+    found = (Candidate("a", 0.5),)
+    assert ExpectedF1().select(CandidateSet(Query("s", "r"), (*found, Candidate("", 0.6)))).objects == ()
+    assert ExpectedF1().select(CandidateSet(Query("s", "r"), (*found, Candidate("", 0.4)))).objects == found

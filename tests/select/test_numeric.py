@@ -1,0 +1,71 @@
+"""Numeric aggregation: the number that most draws support, never a mean."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmkbc.select.numeric import Ball, LogCluster, NumericRule, StabMid, WeightedMedian
+from lmkbc.types import Candidate, CandidateSet, Query
+
+RULES = [StabMid(), Ball(), LogCluster(), WeightedMedian()]
+
+
+def votes(**scores: float) -> CandidateSet:
+    return CandidateSet(Query("s", "r"), tuple(Candidate(text.strip("_"), score) for text, score in scores.items()))
+
+
+def answer(rule: NumericRule, found: CandidateSet) -> str:
+    (candidate,) = rule.select(found).objects
+    return candidate.text
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_a_wild_draw_does_not_move_the_answer(rule: NumericRule) -> None:
+    found = votes(**{"1000": 0.4, "1010": 0.4, "9000000": 0.2})
+    assert 990 <= float(answer(rule, found)) <= 1020
+
+
+def test_stab_mid_is_the_geometric_middle_of_the_deepest_region() -> None:
+    low, high = 110 * 0.95, 100 * 1.05
+    assert float(answer(StabMid(), votes(**{"100.5": 0.1, "100": 0.45, "110": 0.45}))) == pytest.approx(
+        (low * high) ** 0.5, rel=1e-3
+    )
+
+
+def test_ball_is_a_vote_weighted_by_score() -> None:
+    assert answer(Ball(), votes(**{"100": 0.3, "103": 0.3, "200": 0.5})) in ("100", "103")
+    assert answer(Ball(), votes(**{"100": 0.2, "103": 0.2, "200": 0.5})) == "200"
+
+
+def test_log_cluster_takes_the_median_of_the_heaviest() -> None:
+    assert answer(LogCluster(), votes(**{"100": 0.1, "105": 0.3, "110": 0.1, "900": 0.4})) == "105"
+
+
+def test_median_quantile() -> None:
+    found = votes(**{"1": 0.25, "2": 0.25, "3": 0.25, "4": 0.25})
+    assert answer(WeightedMedian(), found) == "2"
+    assert answer(WeightedMedian(quantile=0.55), found) == "3"
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_odd_votes(rule: NumericRule) -> None:
+    assert answer(rule, votes(**{"none": 0.9, "12": 0.1})) == "12"
+    assert answer(rule, votes(**{"0": 0.9, "3": 0.1})) == "0"
+    assert answer(rule, votes(**{"1,200": 0.9, "1200": 0.1})) in ("1,200", "1200")
+    assert rule.select(votes(none=0.9, inf=0.1, nan=0.1)).objects == ()
+    assert answer(rule, votes(**{"7": 0.0})) == "7"
+
+
+def test_whole_votes_give_a_whole_number_that_is_its_own_id() -> None:
+    (candidate,) = StabMid().select(votes(**{"100": 0.5, "104": 0.5})).objects
+    assert candidate.text == candidate.id == "102"
+
+
+@given(st.lists(st.tuples(st.floats(0.01, 1e9), st.floats(0, 1)), min_size=1, max_size=12))
+def test_the_answer_lies_among_the_votes(drawn: list[tuple[float, float]]) -> None:
+    found = CandidateSet(Query("s", "r"), tuple(Candidate(repr(value), weight) for value, weight in drawn))
+    values = [value for value, _ in drawn]
+    for rule in RULES:
+        assert min(values) * 0.94 <= float(answer(rule, found)) <= max(values) * 1.06

@@ -1,0 +1,177 @@
+"""Selection rules: what each keeps, and what it does with odd input."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmkbc.errors import InputError
+from lmkbc.select.calibrated import Calibrated
+from lmkbc.select.cutoffs import Cutoff, Relative, Sticky, TopK
+from lmkbc.select.expected_f1 import ExpectedF1
+from lmkbc.select.gate import NoneGate
+from lmkbc.select.numeric import Ball, LogCluster, StabMid, WeightedMedian
+from lmkbc.select.quorum import Quorum
+from lmkbc.select.registry import RULES, build
+from lmkbc.select.rule import Rule
+from lmkbc.types import Candidate, CandidateSet, Query, State
+
+QUERY = Query("France", "borders")
+RULE_EXAMPLES = [
+    Cutoff(threshold=0.2),
+    Cutoff(threshold=0.2, least=1, most=3),
+    Relative(ratio=0.5, floor=0.1),
+    Sticky(threshold=0.4, ratio=0.8),
+    Sticky(threshold=0.4, ratio=0.8, reference="threshold"),
+    TopK(k=2),
+    Quorum(models=2, floor=0.1),
+    NoneGate(inner=TopK(k=1), threshold=0.5, evidence="draws"),
+    ExpectedF1(missing=1.0),
+    Calibrated(inner=ExpectedF1(least=1), slope=0.5, habit=0.3, habits={"a": 0.5}),
+    StabMid(tolerance=0.1),
+    Ball(),
+    LogCluster(width=0.1),
+    WeightedMedian(quantile=0.55),
+]
+
+
+def candidates(
+    *scores: float, nothing: float | None = None, draws: tuple[State, ...] = (State.ANSWERED,)
+) -> CandidateSet:
+    """Candidates a, b, c, ... with the given scores."""
+    found = [Candidate("abcdefghij"[i], score) for i, score in enumerate(scores)]
+    return CandidateSet(QUERY, (*found, *([] if nothing is None else [Candidate("", nothing)])), draws)
+
+
+def kept(rule: Rule, found: CandidateSet) -> str:
+    return "".join(candidate.text for candidate in rule.select(found).objects)
+
+
+@pytest.mark.parametrize(
+    ("rule", "scores", "expected"),
+    [
+        (Cutoff(threshold=0.5), (0.9, 0.5, 0.4), "ab"),
+        (Cutoff(threshold=0.95), (0.9, 0.5), ""),
+        (Cutoff(threshold=0.95, least=1), (0.9, 0.5), "a"),
+        (Cutoff(threshold=0.1, most=1), (0.9, 0.5), "a"),
+        (Cutoff(threshold=0.0), (0.9, 0.0), "ab"),
+        (Relative(ratio=0.5), (0.4, 0.2, 0.1), "ab"),
+        (Relative(ratio=0.5, floor=0.3), (0.4, 0.2, 0.1), "a"),
+        (Sticky(threshold=0.5, ratio=0.8), (0.6, 0.49, 0.4, 0.1), "abc"),
+        (Sticky(threshold=0.5, ratio=0.8), (0.45, 0.44), ""),
+        (Sticky(threshold=0.5, ratio=0.8, reference="threshold"), (0.6, 0.41, 0.39), "ab"),
+        (Sticky(threshold=0.5, ratio=0.8, reference="threshold"), (0.45, 0.44), ""),
+        (TopK(k=2), (0.6, 0.2, 0.1), "ab"),
+        (TopK(k=0), (0.6,), ""),
+    ],
+)
+def test_cut_offs(rule: Rule, scores: tuple[float, ...], expected: str) -> None:
+    assert kept(rule, candidates(*scores)) == expected
+
+
+def test_order_comes_from_scores_and_ties_keep_the_given_order() -> None:
+    assert kept(TopK(k=3), candidates(0.1, 0.9, 0.1)) == "bac"
+
+
+def test_quorum_counts_models_not_draws() -> None:
+    found = CandidateSet(
+        QUERY,
+        (
+            Candidate("one", 0.9, ("gpt-4#1", "gpt-4#2", "gpt-4#3")),
+            Candidate("two", 0.5, ("gpt-4#1", "llama")),
+        ),
+    )
+    assert [c.text for c in Quorum(models=2).select(found).objects] == ["two"]
+    assert Quorum(models=2, floor=0.6).select(found).objects == ()
+
+
+@pytest.mark.parametrize(
+    ("evidence", "found", "silent"),
+    [
+        ("nothing", candidates(0.3, nothing=0.6), True),
+        ("nothing", candidates(0.3, nothing=0.4), False),
+        ("lead", candidates(0.3, nothing=0.4), True),
+        ("lead", candidates(0.5, nothing=0.4), False),
+        ("lead", candidates(), False),
+        ("draws", candidates(0.3, draws=(State.ABSTAINED, State.ANSWERED)), True),
+        ("draws", candidates(0.3, draws=(State.ABSTAINED, State.ANSWERED, State.ANSWERED, State.MISSING)), False),
+    ],
+)
+def test_gate(evidence: str, found: CandidateSet, silent: bool) -> None:
+    rule = build({"rule": "none-gate", "threshold": 0.5, "evidence": evidence, "inner": {"rule": "top-k", "k": 1}})
+    assert (rule.select(found).objects == ()) == (silent or not found.candidates)
+
+
+def test_calibration_reorders_by_habit() -> None:
+    found = candidates(0.3, 0.25)
+    rule = Calibrated(inner=TopK(k=1), habit=-1.0, habits={"a": 0.5})
+    assert kept(rule, found) == "b"
+    assert kept(Calibrated(inner=TopK(k=1)), found) == "a"
+
+
+def test_calibrated_nothing_competes_with_the_best() -> None:
+    rule = Calibrated(inner=ExpectedF1(), nothing_slope=1.0)
+    assert kept(rule, candidates(0.3, nothing=0.6)) == ""
+    assert kept(rule, candidates(0.7, nothing=0.2)) == "a"
+
+
+@pytest.mark.parametrize("rule", RULE_EXAMPLES, ids=lambda rule: rule.name)
+def test_every_rule_survives_every_input(rule: Rule) -> None:
+    failed = CandidateSet(QUERY, (), (State.TRUNCATED, State.MISSING))
+    assert rule.select(failed).failed
+    assert rule.select(CandidateSet(QUERY, ())).objects == ()
+    assert not rule.select(candidates(nothing=0.5)).objects
+    long = CandidateSet(QUERY, tuple(Candidate(str(i + 1), 1 / (i + 1)) for i in range(10_000)))
+    assert len(rule.select(long).objects) <= 10_000
+    out_of_range = candidates(7.0, 1.0, -3.0)
+    clipped = candidates(1.0, 1.0, 0.0)
+    assert kept(rule, out_of_range) == kept(rule, clipped)
+
+
+@pytest.mark.parametrize("rule", RULE_EXAMPLES, ids=lambda rule: rule.name)
+def test_tables_round_trip(rule: Rule) -> None:
+    assert build(rule.to_table()) == rule
+
+
+def test_every_rule_is_tested() -> None:
+    assert {rule.name for rule in RULE_EXAMPLES} == set(RULES)
+
+
+def test_nan_is_refused() -> None:
+    with pytest.raises(InputError, match="not a number"):
+        Cutoff(threshold=0.5).select(candidates(0.5, math.nan))
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"rule": "cutof", "threshold": 1.0}, "did you mean 'cutoff'"),
+        ({"rule": "cutoff", "treshold": 1.0}, "did you mean 'threshold'"),
+        ({"rule": "cutoff"}, "needs parameter 'threshold'"),
+        ({"threshold": 1.0}, "needs rule = NAME"),
+        ({"rule": "cutoff", "threshold": "high"}, "give a number"),
+        ({"rule": "cutoff", "threshold": True}, "give a number"),
+        ({"rule": "cutoff", "threshold": math.nan}, "give a number"),
+        ({"rule": "top-k", "k": 1.5}, "give a whole number"),
+        ({"rule": "sticky", "threshold": 0.1, "ratio": 0.5, "reference": "best"}, "'previous' or 'threshold'"),
+        ({"rule": "none-gate", "threshold": 0.1, "evidence": "mood", "inner": {"rule": "top-k", "k": 1}}, "use one of"),
+        ({"rule": "none-gate", "threshold": 0.1, "inner": "top-k"}, "a table with its own rule"),
+        ({"rule": "calibrated", "inner": {"rule": "ball"}}, "a rule that keeps candidates"),
+        ({"rule": "calibrated", "inner": {"rule": "expected-f1"}, "habits": {"a": "b"}}, "a table of numbers"),
+    ],
+)
+def test_wrong_tables(table: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        build(table)
+
+
+@given(st.lists(st.floats(0, 1), max_size=8), st.floats(0, 1), st.floats(0, 1))
+def test_cut_offs_keep_a_prefix_that_shrinks_with_the_threshold(scores: list[float], low: float, high: float) -> None:
+    low, high = sorted((low, high))
+    found = candidates(*scores)
+    loose, tight = (kept(Cutoff(threshold=threshold), found) for threshold in (low, high))
+    assert loose.startswith(tight)
+    assert kept(Sticky(threshold=high, ratio=1.0), found).startswith(tight)

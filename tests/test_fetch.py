@@ -1,0 +1,108 @@
+"""Fetching against a server on loopback: resumes, checks, replaces only when complete."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from lmkbc.errors import LmkbcError
+from lmkbc.fetch import fetch
+from lmkbc.types import Download, Edition
+from lmkbc.workspace import Workspace
+
+CONTENT = b'{"SubjectEntity": "Rhine"}\n' * 2000
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Serves CONTENT; /cut breaks off half-way the first time, /busy answers 503 once, /wrong serves other bytes."""
+
+    seen: list[tuple[str, str | None]]
+
+    def do_GET(self) -> None:
+        wanted = self.headers.get("Range")
+        first = self.path not in [path for path, _ in self.seen]
+        self.seen.append((self.path, wanted))
+        if self.path == "/absent" or (self.path == "/busy" and first):
+            self.send_error(404 if self.path == "/absent" else 503)
+            return
+        body = CONTENT if self.path != "/wrong" else b"other"
+        start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
+        self.send_response(206 if wanted else 200)
+        self.send_header("Content-Length", str(len(body) - start))
+        self.end_headers()
+        self.wfile.write(body[start : len(body) // 2] if self.path == "/cut" and first else body[start:])
+
+    def log_message(self, *_: object) -> None:
+        """Stay quiet."""
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
+    seen: list[tuple[str, str | None]] = []
+    handler = type("Counting", (Handler,), {"seen": seen})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as http:
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{http.server_port}", seen
+        http.shutdown()
+        thread.join()
+
+
+def edition(url: str) -> Edition:
+    source = Download(url, hashlib.sha256(CONTENT).hexdigest())
+    return replace(Workspace().edition("2024"), splits={"train": source, "val": source, "test": source})
+
+
+def test_all_splits_arrive_and_right_files_are_not_fetched_again(
+    server: tuple[str, list[tuple[str, str | None]]], tmp_path: Path
+) -> None:
+    url, seen = server
+    steps: list[int] = []
+    paths = fetch(edition(url + "/good"), tmp_path, lambda split, done, total: steps.append(done))
+    assert [path.read_bytes() for path in paths] == [CONTENT] * 3
+    assert steps[-1] == len(CONTENT)
+    fetch(edition(url + "/good"), tmp_path)
+    assert len(seen) == 3
+    assert sorted(path.name for path in (tmp_path / "lmkbc2024").iterdir()) == [
+        "test.jsonl",
+        "train.jsonl",
+        "val.jsonl",
+    ]
+
+
+def test_a_broken_line_resumes_where_it_stopped(
+    server: tuple[str, list[tuple[str, str | None]]], tmp_path: Path
+) -> None:
+    url, seen = server
+    assert fetch(edition(url + "/cut"), tmp_path)[0].read_bytes() == CONTENT
+    assert seen[0] == ("/cut", None)
+    assert seen[1] == ("/cut", f"bytes={len(CONTENT) // 2}-")
+
+
+def test_a_busy_server_is_asked_again_an_absent_file_is_not(
+    server: tuple[str, list[tuple[str, str | None]]], tmp_path: Path
+) -> None:
+    url, seen = server
+    assert fetch(edition(url + "/busy"), tmp_path)[0].read_bytes() == CONTENT
+    with pytest.raises(LmkbcError, match="cannot be fetched"):
+        fetch(edition(url + "/absent"), tmp_path / "other")
+    assert [path for path, _ in seen].count("/absent") == 1
+
+
+def test_wrong_bytes_are_discarded_and_what_was_there_stays(
+    server: tuple[str, list[tuple[str, str | None]]], tmp_path: Path
+) -> None:
+    url, _ = server
+    old = tmp_path / "lmkbc2024" / "train.jsonl"
+    old.parent.mkdir()
+    old.write_bytes(b"old")
+    with pytest.raises(LmkbcError, match=r"has SHA-256 .* it was discarded"):
+        fetch(edition(url + "/wrong"), tmp_path)
+    assert old.read_bytes() == b"old"
+    assert [path.name for path in old.parent.iterdir()] == ["train.jsonl"]

@@ -1,0 +1,89 @@
+"""Thresholds files: lossless, refused where they do not belong, and wrong ones named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lmkbc import thresholds
+from lmkbc.errors import InputError
+from lmkbc.select.calibrated import Calibrated
+from lmkbc.select.cutoffs import Cutoff, TopK
+from lmkbc.select.expected_f1 import ExpectedF1
+from lmkbc.tune import Tuned, TunedRelation
+from lmkbc.types import Candidate, CandidateSet, Query
+
+RULES = {
+    "b": Cutoff(threshold=0.0123, least=1),
+    "a": Calibrated(inner=ExpectedF1(missing=0.5), slope=0.5, habits={'Ōé "x".y': 0.25}),
+}
+
+
+def tuned() -> Tuned:
+    relations = {name: TunedRelation(rule, 1 / 3, 0.5, 100) for name, rule in RULES.items()}
+    return Tuned(relations, 1 / 3, 0.5, (), 0, 5, 200, 0)
+
+
+def provenance(**changes: str) -> thresholds.Provenance:
+    given = {"edition": "2023", "system": "bert", "data_sha256": "d" * 64, "candidates_sha256": "c" * 64} | changes
+    return thresholds.Provenance.of(tuned(), **given)
+
+
+def test_round_trip_is_lossless_and_stable(tmp_path: Path) -> None:
+    path = thresholds.path_of(tmp_path, "2023", "bert")
+    thresholds.write(path, tuned(), provenance())
+    selector, read = thresholds.read(path)
+    assert selector.rules == RULES
+    assert read == provenance()
+    assert (read.cv_f1, read.trials) == (0.333333, 200)
+    content = path.read_bytes()
+    thresholds.write(path, tuned(), provenance())
+    assert path.read_bytes() == content
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_selection_by_relation_with_a_fallback() -> None:
+    selector = thresholds.TunedSelector({"b": Cutoff(threshold=0.5)}, TopK(k=2))
+    found = (Candidate("x", 0.6), Candidate("y", 0.4))
+    assert len(selector.select(CandidateSet(Query("s", "b"), found)).objects) == 1
+    assert len(selector.select(CandidateSet(Query("s", "unknown"), found)).objects) == 2
+
+
+def test_thresholds_of_another_system_or_data_are_refused() -> None:
+    thresholds.check(provenance(), "bert", "d" * 64)
+    with pytest.raises(InputError, match="tuned for system bert, not gpt"):
+        thresholds.check(provenance(), "gpt", "d" * 64)
+    with pytest.raises(InputError, match="tuned on other data"):
+        thresholds.check(provenance(), "bert", "e" * 64)
+    thresholds.check(provenance(), "gpt", "e" * 64, force=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[provenance]", "[provenanc", "not valid TOML"),
+        ("[provenance]", "[source]", r"lacks \[provenance\]"),
+        ("folds = 5", "fold = 5", "field fold: unknown; did you mean 'folds'"),
+        ("folds = 5", "", "field folds: missing"),
+        ("seed = 0", 'seed = "0"', "field seed: missing or of the wrong type"),
+        ("relations.", "relation.", r"lacks \[relations.NAME\]"),
+        ("[relations.b.select]", "[relations.b.selec]", r"\[relations.b\]: lacks select"),
+        ('rule = "cutoff"', 'rule = "cutof"', r"\[relations.b.select\]: unknown selection rule 'cutof'"),
+        ("threshold = 0.0123", "threshold = nan", "give a number"),
+    ],
+)
+def test_a_wrong_file_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = tmp_path / "bert.toml"
+    thresholds.write(path, tuned(), provenance())
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(InputError, match=message) as caught:
+        thresholds.read(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_missing_file_says_how_to_make_it(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="run lmkbc tune"):
+        thresholds.read(tmp_path / "none.toml")

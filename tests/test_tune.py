@@ -1,0 +1,177 @@
+"""Tuning end to end: honest folds, defined outcomes for poor data, and the recorded BERT candidates."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import optuna
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.tune import Tuned, official, tune
+from lmkbc.tune.folds import by_subject
+from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query, State
+from lmkbc.workspace import Workspace
+
+RELATION = "PersonHasPlaceOfDeath"
+OTHER = "CountryBordersCountry"
+EPISODES = "SeriesHasNumberOfEpisodes"
+WORKSPACE = Workspace()
+EDITION = WORKSPACE.edition("2023")
+RELATIONS = WORKSPACE.relations
+
+
+def example(subject: str, *gold: str, relation: str = RELATION) -> Example:
+    return Example(Query(subject, relation), tuple(GoldObject((name,), name) for name in gold))
+
+
+def scored(made: Example, nothing: float | None = None, **scores: float) -> CandidateSet:
+    found = [Candidate(name, score, id=name) for name, score in scores.items()]
+    return CandidateSet(made.query, (*found, *([] if nothing is None else [Candidate("", nothing)])))
+
+
+def toy(rows: int, relation: str = RELATION, seed: int = 0) -> tuple[list[CandidateSet], list[Example]]:
+    """Queries whose true objects score higher than the false ones, mostly."""
+    rng = random.Random(seed)
+    sets, examples = [], []
+    for i in range(rows):
+        made = example(f"s{i}", *(["Q1"] if i % 3 else []), relation=relation)
+        right = rng.betavariate(5, 2) if made.objects else rng.betavariate(1, 6)
+        sets.append(scored(made, nothing=1 - right, Q1=right, Q2=rng.betavariate(1, 6)))
+        examples.append(made)
+    return sets, examples
+
+
+def run(sets: list[CandidateSet], examples: list[Example], **options: object) -> Tuned:
+    options.setdefault("trials", 0)
+    return tune(sets, examples, EDITION, relations=RELATIONS, **options)  # type: ignore[arg-type]
+
+
+def test_tuning_learns_and_repeats_itself() -> None:
+    sets, examples = toy(60)
+    tuned = run(sets, examples, trials=5)
+    again = run(sets, examples, trials=5)
+    assert tuned == again
+    assert tuned.cv_macro_f1 > 0.8
+    assert [made.query for made in tuned.predictions] == [found.query for found in sets]
+    table = official({made.query: made for made in tuned.predictions}, examples, EDITION)
+    assert tuned.cv_macro_f1 == table.overall.f1
+    assert tuned.relations[RELATION].cv_f1 == table.relations[RELATION].f1
+
+
+def test_the_gold_of_a_held_out_subject_does_not_move_its_prediction() -> None:
+    sets, examples = toy(40)
+    tuned = run(sets, examples)
+    other = [replace(examples[0], objects=(GoldObject(("Q9",), "Q9"),) if not examples[0].objects else ())]
+    folds = by_subject(examples, 5, 0)
+    assert folds.keys() == by_subject([*other, *examples[1:]], 5, 0).keys()
+    flipped = [replace(examples[1], objects=(GoldObject(("Q2",), "Q2"),))]
+    changed = run(sets, [examples[0], *flipped, *examples[2:]])
+    assert changed.predictions[1] == tuned.predictions[1]
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.booleans()), min_size=1), st.integers(2, 6))
+@settings(max_examples=50, deadline=None)
+def test_a_subject_is_in_one_fold_over_all_relations(rows: list[tuple[int, bool, bool]], folds: int) -> None:
+    examples = [example(f"s{i}", *(["Q1"] if full else []), relation=OTHER if o else RELATION) for i, full, o in rows]
+    dealt = by_subject(examples, folds, 0)
+    assert set(dealt) == {x.query.subject for x in examples}
+    sizes = [list(dealt.values()).count(fold) for fold in range(folds)]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_one_training_row() -> None:
+    made = example("s", "Q1")
+    tuned = run([scored(made, Q1=0.4, Q2=0.2)], [made], trials=2)
+    assert tuned.cv_macro_f1 == tuned.insample_macro_f1 == 1.0
+
+
+def test_only_empty_gold() -> None:
+    examples = [example(f"s{i}") for i in range(10)]
+    tuned = run([scored(made, nothing=0.3, Q1=0.4 + i / 50, Q2=0.2) for i, made in enumerate(examples)], examples)
+    assert tuned.cv_macro_f1 == tuned.insample_macro_f1 == 1.0
+
+
+def test_no_candidates_at_all() -> None:
+    examples = [example(f"s{i}", *(["Q1"] if i % 2 else [])) for i in range(10)]
+    tuned = run([CandidateSet(made.query) for made in examples], examples, trials=2)
+    assert tuned.cv_macro_f1 == 0.5
+
+
+def test_failed_queries_are_left_out_and_counted() -> None:
+    sets, examples = toy(20)
+    sets[3] = CandidateSet(sets[3].query, (), (State.MISSING,))
+    tuned = run(sets, examples)
+    assert tuned.failed == 1
+    assert tuned.relations[RELATION].rows == len(tuned.predictions) == 19
+
+
+def test_numbers_may_be_aggregated() -> None:
+    examples = [example(f"s{i}", "100", relation=EPISODES) for i in range(30)]
+    sets = [
+        scored(made, **{"90": 0.2, "99": 0.25, "100": 0.26 + i / 1000, "7": 0.29}) for i, made in enumerate(examples)
+    ]
+    tuned = run(sets, examples, rules=["top-k", "weighted-median"])
+    assert tuned.relations[EPISODES].rule.name == "weighted-median"
+
+
+def test_wrong_settings() -> None:
+    sets, examples = toy(10)
+    with pytest.raises(InputError, match="did you mean 'cutoff'"):
+        run(sets, examples, rules=["cutof"])
+    with pytest.raises(InputError, match="at least 2 folds"):
+        run(sets, examples, folds=1)
+    with pytest.raises(InputError, match="no gold"):
+        run(sets, examples[1:])
+    with pytest.raises(InputError, match="no answered query"):
+        run([], [])
+    with pytest.raises(InputError, match="not a number"):
+        run([replace(sets[0], candidates=(Candidate("Q1", float("nan")),)), *sets[1:]], examples)
+    for url in ("journal.log", "journal:///tmp/x", "redis://localhost"):
+        with pytest.raises(InputError, match="not supported"):
+            run(sets, examples, storage=url)
+    with pytest.raises(LmkbcError, match="does not answer") as caught:
+        run(sets, examples, storage="sqlite:////nowhere/at/all.db")
+    assert "nowhere" not in str(caught.value)
+
+
+def test_sqlite_studies_resume(tmp_path: Path) -> None:
+    sets, examples = toy(12)
+    url = f"sqlite:///{tmp_path / 'studies.db'}"
+    first = run(sets, examples, trials=2, folds=2, storage=url)
+    names = [study.study_name for study in optuna.get_all_study_summaries(url)]
+    assert len(names) == 3  # two folds, and all
+    second = run(sets, examples, trials=2, folds=2, storage=url)
+    assert second == first
+    assert [study.n_trials for study in optuna.get_all_study_summaries(url)] == [2, 2, 2]
+    run(sets, examples, trials=2, folds=2, seed=1, storage=url)
+    assert len(optuna.get_all_study_summaries(url)) == 6
+
+
+def recorded(path: Path) -> list[CandidateSet]:
+    """Recorded candidates as they are, but for what a number is: its own id; and no subject as its own object."""
+    sets = []
+    for line in gzip.open(path):
+        row = json.loads(line)
+        query = Query(row["SubjectEntity"], row["Relation"], row["SubjectEntityID"])
+        number = RELATIONS[query.relation].kind == "number"
+        found = [
+            Candidate(c["object"], c["score"], id=c["object"] if number else c["id"])
+            for c in row["candidates"]
+            if c["id"] != query.subject_id
+        ]
+        sets.append(CandidateSet(query, tuple(found)))
+    return sets
+
+
+@pytest.mark.parametrize(("model", "target"), [("bert-base-cased", 0.3), ("bert-base-cased+pretrain+recode", 0.33)])
+def test_recorded_candidates_reach_their_score(data_dir: Path, model: str, target: float) -> None:
+    examples = Workspace(data=data_dir).examples(EDITION, "val")
+    tuned = run(recorded(data_dir / f"recorded/2023-val/{model}.candidates.jsonl.gz"), examples)
+    assert target <= tuned.cv_macro_f1 < tuned.insample_macro_f1
