@@ -13,8 +13,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from lmkbc.generate.numbers import read_numbers
+from lmkbc.generate.wording import is_placeholder
 from lmkbc.scorers import folded_key
 from lmkbc.types import Relation, Shape
+
+SETTLEMENTS = frozenset(("Q486972", "Q515", "Q3957", "Q532", "Q15284"))
+"""Wikidata's human settlement, city, town, village and municipality: named "Riga, Latvia", but known as "Riga"."""
 
 LONGEST = 300
 """Characters of an object; anything longer is prose, not a name."""
@@ -47,7 +51,8 @@ class Vocabulary:
 
     def canonical(self, name: str) -> str | None:
         """The canonical form of a name, None where the shape lists none."""
-        return self.names.get(folded_key(name))
+        found = self.names.get(folded_key(name))
+        return None if found is None else self.names.get(folded_key(found), found)
 
 
 _vocabularies: dict[int, tuple[Shape, Vocabulary]] = {}
@@ -56,7 +61,8 @@ _vocabularies: dict[int, tuple[Shape, Vocabulary]] = {}
 def vocabulary(shape: Shape) -> Vocabulary:
     """A shape's vocabulary, built once; the shape is kept with it, so that its identity stays a valid key."""
     if id(shape) not in _vocabularies:
-        names = {folded_key(variant): name for variant, name in shape.variants.items()}
+        names = {folded_key(name): name for name in shape.variants.values()}
+        names |= {folded_key(variant): name for variant, name in shape.variants.items()}
         for name, variants in shape.closed.items():
             names |= {folded_key(variant): name for variant in variants}
         names |= {folded_key(name): name for name in shape.closed}
@@ -68,7 +74,7 @@ def clean(objects: Iterable[str], relation: Relation, subject: str) -> tuple[str
     """The objects in the relation's shape, in order, each once (case aside). Idempotent."""
     kept: dict[str, str] = {}
     for text in objects:
-        found = _numbers(text, relation) if relation.kind == "number" else _name(text, relation.shape, subject)
+        found = _numbers(text, relation) if relation.kind == "number" else _name(text, relation, subject)
         for name in found:
             kept.setdefault(name.casefold(), name)
     return tuple(kept.values())
@@ -106,21 +112,27 @@ def _is_abbreviation(text: str) -> bool:
     return text[-1] == "." and (len(word) == 1 or "." in word.strip(".") or word.lower() in _ABBREVIATIONS)
 
 
-def _name(text: str, shape: Shape, subject: str) -> Iterator[str]:
+def _name(text: str, relation: Relation, subject: str) -> Iterator[str]:
     """The object that a text names, if it names one."""
-    name = trim(text)
-    if len(name) > LONGEST or name.startswith("##") or not any(char.isalnum() for char in name):
+    name = trim(text[: 4 * LONGEST])
+    shape, known, short = relation.shape, vocabulary(relation.shape), _plain(name)
+    forms = [name, short, *(_loose_forms(name) if shape.closed else ())]
+    if relation.object_type.qid in SETTLEMENTS:
+        short = _plain(short.partition(",")[0]) or short
+        forms.append(short)
+    canonical = next((found for form in forms if (found := known.canonical(form))), None)
+    if canonical is None and (shape.closed or not _is_name(name) or not _is_name(short)):
         return
-    known = vocabulary(shape)
-    short = _plain(name)
-    canonical = next((found for form in (name, short) if (found := known.canonical(form))), None)
-    if canonical is None and shape.closed:
-        canonical = next((found for form in _loose_forms(name) if (found := known.canonical(form))), None)
-        if canonical is None:
-            return
     name = canonical or short
-    if folded_key(name) not in known.stop and (shape.may_be_subject or not same_name(name, subject)):
+    if folded_key(name) in known.stop or is_placeholder(name, relation):
+        return
+    if shape.may_be_subject or not same_name(name, subject):
         yield name
+
+
+def _is_name(text: str) -> bool:
+    """Whether a text is neither prose, nor a word piece, nor mere punctuation."""
+    return len(text) <= LONGEST and not text.startswith("##") and any(char.isalnum() for char in text)
 
 
 def _plain(name: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tomli_w
 
@@ -19,8 +19,10 @@ from lmkbc.errors import InputError, did_you_mean
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.registry import build
 from lmkbc.select.rule import Rule
-from lmkbc.tune import Tuned
 from lmkbc.types import CandidateSet, Prediction
+
+if TYPE_CHECKING:  # selecting must not wait for Optuna to load
+    from lmkbc.tune import Tuned
 
 
 def package_version() -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from lmkbc import data
+from lmkbc.data import data_dirs, read_examples, read_queries
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.types import Edition, Example, Query, Relation, System
 
@@ -26,14 +26,14 @@ class Workspace:
     """The relations, editions, systems and thresholds that a command works with.
 
     root: a workspace directory, or None for the checkout's or the bundled one. data: where splits lie (see
-    `data.data_dirs`).
+    `lmkbc.data.data_dirs`).
     """
 
     def __init__(self, root: Path | None = None, data: Path | None = None) -> None:
         if root is not None and not root.is_dir():
             raise InputError(f"{root} is not a directory: a workspace holds relations/, eval/ and thresholds/")
         self._root = root
-        self._data = data
+        self._data_dirs = data_dirs(data)
 
     def folder(self, name: str) -> Path:
         """The directory of one kind of content: the given workspace's, else the checkout's, else the bundled."""
@@ -100,7 +100,7 @@ class Workspace:
         split = edition.held_out if split in ("val", "dev") else split
         if split not in edition.splits:
             raise InputError(f"edition {edition.name} has no split {split!r}: {did_you_mean(split, edition.splits)}")
-        places = [place / edition.folder for place in data.data_dirs(self._data)]
+        places = [place / edition.folder for place in self._data_dirs]
         if edition.splits[split] is None:  # published nowhere: it travels with the edition's module
             places.append(self.folder("eval") / edition.folder)
         for place in places:
@@ -126,11 +126,11 @@ class Workspace:
 
     def queries(self, edition: Edition, split: str) -> list[Query]:
         """The queries of a split."""
-        return data.read_queries(self.split_path(edition, split), edition)
+        return read_queries(self.split_path(edition, split), edition)
 
     def examples(self, edition: Edition, split: str) -> list[Example]:
         """The queries and objects of a labelled split."""
-        return data.read_examples(self.gold_path(edition, split), edition)
+        return read_examples(self.gold_path(edition, split), edition)
 
 
 def _load_all(folder: Path, attribute: str, kind: type[Plugin]) -> list[tuple[Path, Plugin]]:

@@ -4,14 +4,14 @@ from lmkbc import EntityType, Relation, Shape
 
 # fmt: off
 NAMES = {
-    "United States of America": ("USA", "US", "U.S.", "United States"), "People's Republic of China": ("China", "PRC"),
-    "United Kingdom": ("UK", "Great Britain"), "United Arab Emirates": ("UAE",), "Republic of Ireland": ("Ireland",),
-    "Ivory Coast": ("Côte d'Ivoire", "Cote d'Ivoire"), "Czech Republic": ("Czechia",), "Myanmar": ("Burma",),
-    "Democratic Republic of the Congo": ("DRC", "DR Congo"), "Turkey": ("Türkiye",), "Russia": ("Russian Federation",),
-    "Republic of the Congo": ("Congo-Brazzaville",), "Eswatini": ("Swaziland",), "North Macedonia": ("Macedonia",),
-    "East Timor": ("Timor-Leste",), "State of Palestine": ("Palestine",), "Vietnam": ("Viet Nam",),
-    "The Gambia": ("Gambia",), "Federated States of Micronesia": ("Micronesia",), "Cape Verde": ("Cabo Verde",),
-    "Brunei": ("Brunei Darussalam",), "Vatican City": ("Holy See", "Vatican"), "South Korea": ("Republic of Korea",),
+    "United States of America": ("USA", "US", "U.S.", "United States"), "Republic of the Congo": ("Congo-Brazzaville",),
+    "Democratic Republic of the Congo": ("DRC", "DR Congo"), "People's Republic of China": ("China", "PRC"),
+    "United Kingdom": ("UK", "Great Britain"), "Vatican City": ("Holy See", "Vatican"), "Czech Republic": ("Czechia",),
+    "South Korea": ("Republic of Korea",), "State of Palestine": ("Palestine",), "Myanmar": ("Burma",),
+    "Bosnia and Herzegovina": ("Bosnia",), "Republic of Ireland": ("Ireland",), "Ivory Coast": ("Côte d'Ivoire",),
+    "Russia": ("Russian Federation",), "North Macedonia": ("Macedonia",), "United Arab Emirates": ("UAE",),
+    "Brunei": ("Brunei Darussalam",), "East Timor": ("Timor-Leste",), "Cape Verde": ("Cabo Verde",),
+    "Eswatini": ("Swaziland",), "The Gambia": ("Gambia",), "Vietnam": ("Viet Nam",), "Turkey": ("Türkiye",),
 }
 # fmt: on
 VARIANTS = {spelling: name for name, spellings in NAMES.items() for spelling in spellings}
@@ -35,5 +35,5 @@ RELATION = Relation(
     statement="{subject} shares a land border with {object}.",
     symmetric=True,
     cardinality={"2022": (0, 17), "2023": (1, 17), "2024": (0, 9), "2025": (0, 9), "2026": (0, 9)},
-    shape=Shape(conjunction=False, variants=VARIANTS, stop=frozenset({"country", "europe", "asia", "africa"})),
+    shape=Shape(variants=VARIANTS, stop=frozenset({"country", "europe", "asia", "africa"})),
 )

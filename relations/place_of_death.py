@@ -4,7 +4,7 @@ from lmkbc import EntityType, Relation, Shape
 
 # fmt: off
 NAMES = {
-    "New York City": ("New York", "NYC"), "Washington D.C.": ("Washington, D.C.", "Washington DC"), "Kyiv": ("Kiev",),
+    "New York City": ("New York", "NYC"), "Washington, D.C.": ("Washington DC",), "Kyiv": ("Kiev",),
     "Saint Petersburg": ("St. Petersburg",), "Kolkata": ("Calcutta",), "Mumbai": ("Bombay",), "Beijing": ("Peking",),
     "Kozhikode": ("Calicut",), "Ho Chi Minh City": ("Saigon",),
 }

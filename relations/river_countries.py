@@ -9,7 +9,7 @@ NAMES = {
     "Ivory Coast": ("Côte d'Ivoire",), "Czech Republic": ("Czechia",), "Myanmar": ("Burma",), "Vietnam": ("Viet Nam",),
     "Eswatini": ("Swaziland",), "Democratic Republic of the Congo": ("DRC", "DR Congo"),
     "Republic of the Congo": ("Congo-Brazzaville",), "Russia": ("Russian Federation",),
-    "North Macedonia": ("Macedonia",),
+    "North Macedonia": ("Macedonia",), "Bosnia and Herzegovina": ("Bosnia",),
 }
 # fmt: on
 VARIANTS = {spelling: name for name, spellings in NAMES.items() for spelling in spellings}
@@ -32,5 +32,5 @@ RELATION = Relation(
     triple="has the basin country",
     statement="The basin of the river {subject} reaches into {object}.",
     cardinality={"2022": (1, 6), "2023": (1, 9)},
-    shape=Shape(conjunction=False, variants=VARIANTS, stop=frozenset({"country", "river", "europe", "asia", "africa"})),
+    shape=Shape(variants=VARIANTS, stop=frozenset({"country", "river", "europe", "asia", "africa"})),
 )

@@ -80,9 +80,9 @@ def test_f1_is_the_official_one(name: str, problem: tuple[list[CandidateSet], li
     sets, examples = problem
     made = edition(SCORERS[name])
     outcomes = Outcomes(sets, examples, made)
-    gold = {("s%d" % i, "knows"): gold_column(example, made) for i, example in enumerate(examples)}
+    gold = {(f"s{i}", "knows"): gold_column(example, made) for i, example in enumerate(examples)}
     for rule in RULES:
-        predicted = {("s%d" % i, "knows"): answers(made, rule.select(found)) for i, found in enumerate(sets)}
+        predicted = {(f"s{i}", "knows"): answers(made, rule.select(found)) for i, found in enumerate(sets)}
         table = made.metric.evaluate(predicted, gold, rows=True)
         official = {pair[0]: score.f1 for pair, score in table.rows}
         assert outcomes.f1(rule) == pytest.approx([official[f"s{i}"] for i in range(len(sets))]), rule

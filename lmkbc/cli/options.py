@@ -34,7 +34,7 @@ def chosen_edition(workspace: Workspace, name: str | None) -> Edition:
     if name is not None:
         return workspace.edition(name)
     ranked = sorted(workspace.editions.values(), key=lambda edition: -edition.rank)
-    chosen = next(edition for edition in ranked if workspace.has_data(edition))
+    chosen = next((edition for edition in ranked if workspace.has_data(edition)), ranked[0])
     if chosen is not ranked[0]:
         best = ranked[0].name
         note(

@@ -70,8 +70,8 @@ def parse(text: str, relation: Relation, subject: str) -> Parsed:
     UNPARSED: nothing sensible (also an empty text). TRUNCATED: broke off before a whole object came.
     """
     answer, marked = _answer(text)
-    if answer is None or (marked and not answer):
-        return Parsed(State.TRUNCATED)
+    if not answer:
+        return Parsed(State.TRUNCATED if answer is None or marked else State.UNPARSED)
     answer = answer[:LONGEST_ANSWER]
     if parsed := _from_literals(answer, relation, subject):
         return parsed

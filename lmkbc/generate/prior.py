@@ -21,9 +21,9 @@ Mask = npt.NDArray[np.bool_]
 class ClosedSet:
     """The c objects that n train rows of one relation name, merged over aliases, and which rows each is right for.
 
-    candidates[0] proposes no object, the others follow by how often they are gold; labels are the preferred names.
-    hits: (n, c + 1), whether the edition's scorer finds a gold object by the candidate. sources: (n, c + 1), whether
-    the row is where the candidate comes from: one without a source is unknown.
+    candidates[0] proposes no object, the others follow by their normal form: an order that tells nothing about any
+    row. labels: their preferred names. hits: (n, c + 1), whether the edition's scorer finds a gold object by the
+    candidate. sources: (n, c + 1), whether the row is where the candidate comes from: without one it is unknown.
     """
 
     candidates: tuple[Candidate, ...]
@@ -48,7 +48,7 @@ class ClosedSet:
                     found.setdefault(key, candidate)
                     labels.setdefault(key, label)
                     origins.setdefault(key, set()).add(index)
-        keys = sorted(found, key=lambda key: (key != "", -len(answered.get(key, ()))))
+        keys = sorted(found)
         hits = np.zeros((len(rows), len(keys)), dtype=bool)
         sources = np.zeros_like(hits)
         for column, key in enumerate(keys):

@@ -19,11 +19,9 @@ from lmkbc.clean import clean
 from lmkbc.errors import InputError
 from lmkbc.generate.parse import parse
 from lmkbc.generate.recorded_rows import RecordedRow, read_rows
+from lmkbc.pool import EXISTENCE
 from lmkbc.scorers import number
 from lmkbc.types import Candidate, CandidateSet, Edition, Query, Relation, State
-
-EXISTENCE = "?existence"
-"""What ends the name of a voice that only says whether there is an object at all."""
 
 log = logging.getLogger(__name__)
 
@@ -39,9 +37,12 @@ class Recorded:
         self.missing: dict[Path, int] = {}
         self.states: dict[Path, Counter[State]] = {}
         self._relations = relations
-        self._files = {Path(path): _Rows(read_rows(Path(path), edition)) for path in paths}
-        if not self._files:
+        given = Counter(map(Path, paths))
+        if not given:
             raise InputError("no recorded file was given: name a completions or a candidates file")
+        if repeated := [path for path, count in given.items() if count > 1]:
+            raise InputError(f"{repeated[0]} is given twice: its answers would count twice; name it once")
+        self._files = {path: _Rows(read_rows(path, edition)) for path in given}
         self._names = _voice_names({path: rows.model for path, rows in self._files.items()})
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
@@ -69,9 +70,9 @@ class Recorded:
         draws: list[State] = []
         for row in self._files[path].of(query):
             if row.completions is None:
-                state, scored = _scored(row, name, relation)
+                states, scored = _scored(row, name, relation)
                 candidates += scored
-                draws.append(state)
+                draws += states
             for completion in row.completions or ():
                 state, said = _said(completion, f"{name}#{len(draws)}", relation, query.subject)
                 candidates += said
@@ -108,34 +109,33 @@ def _said(completion: str | None, voice: str, relation: Relation, subject: str) 
     return parsed.state, [Candidate(text, 1.0, (voice,)) for text in clean(parsed.objects, relation, subject)]
 
 
-def _scored(row: RecordedRow, voice: str, relation: Relation) -> tuple[State, list[Candidate]]:
-    """The scored objects of a row, each once with its best score. What has an id is no spelling left to clean."""
-    best: dict[tuple[str, str | None], Candidate] = {}
-    for candidate in row.candidates or ():
-        known = candidate.id if relation.kind != "number" or number(candidate.id) is not None else None
-        texts = [candidate.object] if known or not candidate.object else _cleaned(candidate.object, row, relation)
+def _scored(row: RecordedRow, voice: str, relation: Relation) -> tuple[list[State], list[Candidate]]:
+    """The scored objects of a row, each once per source with its best score; and a state for each source.
+
+    An object that has an id is no spelling left to clean, except that a number is its own id.
+    """
+    best: dict[tuple[str, str], Candidate] = {}
+    for given in row.candidates or ():
+        source = f"{voice}#{given.source}" if given.source else voice
+        known = given.id if given.id and (relation.kind != "number" or number(given.id) is not None) else None
+        texts = (given.object,) if known or not given.object else clean((given.object,), relation, row.SubjectEntity)
         for text in texts:
-            key = text.casefold(), known or None
-            if key not in best or best[key].score < candidate.score:
-                best[key] = Candidate(text, candidate.score, (candidate.source or voice,), known or None)
-    if not row.candidates or not any(candidate.object for candidate in row.candidates):
-        return State.ABSTAINED, list(best.values()) or [Candidate("", 1.0, (voice,))]
-    return State.ANSWERED, list(best.values())
-
-
-def _cleaned(text: str, row: RecordedRow, relation: Relation) -> tuple[str, ...]:
-    return clean((text,), relation, row.SubjectEntity)
+            key = known or text.casefold(), source
+            if key not in best or best[key].score < given.score:
+                best[key] = Candidate(text, given.score, (source,), known)
+    if any(candidate.object for candidate in row.candidates or ()):
+        return [State.ANSWERED] * max(len({source for _, source in best}), 1), list(best.values())
+    return [State.ABSTAINED], list(best.values()) or [Candidate("", 1.0, (voice,))]
 
 
 def _voice_names(models: Mapping[Path, str | None]) -> dict[Path, str]:
     """The name each file speaks under: its model, or the file's own name where it has none or shares its model."""
     shared = Counter(models.values())
     names = {path: model if model and shared[model] == 1 else _stem(path) for path, model in models.items()}
-    for path, name in names.items():
-        if list(names.values()).count(name) > 1:
-            names[path] = f"{path.parent.name}/{name}"
     if len(set(names.values())) < len(names):
-        raise InputError(f"two recorded files are both called {next(iter(names.values()))!r}: rename one")
+        names = {path: f"{path.parent.name}/{path.name}" for path in models}
+    if repeated := [name for name, count in Counter(names.values()).items() if count > 1]:
+        raise InputError(f"two recorded files are both called {repeated[0]!r}: rename one")
     return names
 
 

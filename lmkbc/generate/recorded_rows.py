@@ -87,7 +87,7 @@ def _rescale(path: Path, rows: list[RecordedRow]) -> None:
     if low < 0 < high:
         bad = next(i for i, row in enumerate(rows) if any(c.score < 0 for c in row.candidates or ()))
         reason = f"a score is negative while another is {high}; give probabilities, or log-probabilities throughout"
-        _refuse(path, bad, "candidates[...].score", reason)
+        _refuse(path, bad, "candidates", reason)
     log.warning(
         "%s: scores lie in [%g, %g]; %s", path, low, high, "exponentiated" if low < 0 else "divided by the largest"
     )

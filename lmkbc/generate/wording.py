@@ -129,5 +129,16 @@ def _own_words(relation: Relation) -> frozenset[str]:
 
 def relation_words(relation: Relation) -> frozenset[str]:
     """The words that a relation's phrase is made of, in any edition's spelling."""
-    spellings = (re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name) for name in relation.names)
-    return _words(relation.name, relation.triple, relation.question, *spellings) | frozenset(("has", "is", "at", "of"))
+    return _words(relation.name, relation.triple, relation.question, *_spelt_out(relation)) | {"has", "is", "at", "of"}
+
+
+def is_placeholder(name: str, relation: Relation) -> bool:
+    """Whether a name only says what kind of thing is asked for: "Parent Organisation", "State A", "Member 2"."""
+    words = folded_key(name).split()
+    if len(words) > 1 and (len(words[-1]) == 1 or words[-1].isdigit()):
+        words = words[:-1]
+    return bool(words) and _words(relation.object_type.noun, *_spelt_out(relation)).issuperset(words)
+
+
+def _spelt_out(relation: Relation) -> list[str]:
+    return [re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name) for name in relation.names]

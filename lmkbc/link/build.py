@@ -10,7 +10,6 @@ from pathlib import Path
 from lmkbc.errors import InputError
 from lmkbc.link.builder import Builder
 from lmkbc.link.dump import LANGUAGES, add_dump
-from lmkbc.link.index import AliasIndex
 from lmkbc.link.names import as_qid
 from lmkbc.link.tables import example_entities, read_table
 from lmkbc.types import Example, Relation
@@ -52,11 +51,8 @@ def build_index(
     if dump:
         add_dump(builder, dump, languages, classes, report)
     broken = tuple(builder.broken())
-    builder.finish(_options(splits, tables, dump, languages, classes))
-    index = AliasIndex(path)
-    counts = index.counts()
-    index.close()
-    return Built(counts["entities"], counts["names"], broken)
+    entities, names = builder.finish(_options(splits, tables, dump, languages, classes))
+    return Built(entities, names, broken)
 
 
 def _check(path: Path, files: Sequence[Path], classes: Sequence[str], has_splits: bool) -> None:

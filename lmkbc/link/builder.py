@@ -122,22 +122,29 @@ class Builder:
         """Source, line and reason of every line that was skipped."""
         return self._db.execute("SELECT source, line, reason FROM broken ORDER BY source, line").fetchall()
 
-    def finish(self, sources: str = "") -> None:
-        """Write the index and remove the staging file. sources: what to name in the command that rebuilds it."""
+    def finish(self, sources: str = "") -> tuple[int, int]:
+        """Write the index, remove the staging file, and count entities and names.
+
+        sources: what to name in the command that rebuilds the index.
+        """
         self._db.close()
         fresh = self._path.with_name(self._path.name + ".fresh")
         fresh.unlink(missing_ok=True)
         with closing(sqlite3.connect(fresh)) as db:
             db.create_function("third", 2, _third, deterministic=True)
             db.executescript(
-                "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF; PRAGMA cache_size = -65536;" + SCHEMA
+                "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF; PRAGMA cache_size = -16384;" + SCHEMA
             )
             db.execute("ATTACH ? AS staged", (str(self._partial),))
             db.executescript(f"BEGIN; {_WRITE_OUT} COMMIT;")
             with db:
                 db.executemany("INSERT INTO meta VALUES (?, ?)", [("version", str(VERSION)), ("sources", sources)])
+            (entities, names) = db.execute(
+                "SELECT (SELECT count(*) FROM entities), (SELECT count(*) FROM names)"
+            ).fetchone()
         os.replace(fresh, self._path)
         self._partial.unlink()
+        return entities, names
 
 
 def _third(name: str, third: int) -> int:

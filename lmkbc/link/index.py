@@ -6,7 +6,7 @@ Read-only once built (see builder.py), so that any number of processes may share
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rapidfuzz.distance import OSA, JaroWinkler
@@ -93,11 +93,6 @@ class AliasIndex:
     def labels(self, ids: Iterable[str]) -> dict[str, str]:
         """Label of each id that the index holds."""
         return {qid: hit.label for qid, hit in self.entities(list(ids)).items() if hit}
-
-    def counts(self) -> Mapping[str, int]:
-        """How many entities and names the index holds."""
-        tables = ("entities", "names")
-        return {table: self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}  # noqa: S608
 
 
 def _hits(rows: list[Row], text: str) -> tuple[Hit, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from lmkbc.errors import InputError, did_you_mean
 from lmkbc.link import choose
 from lmkbc.link.evidence import Hit, Index, Link, Search
 from lmkbc.link.names import LONGEST_NAME, as_qid, key, plausible_typo, sendable, variants
@@ -37,8 +38,8 @@ class _Open:
 class Linker:
     """Links candidates with whatever evidence is at hand; with no search, only offline evidence counts.
 
-    relations: by every spelling that queries use. strategies: relation name -> how to choose among hits, overriding
-    the object type's own. fuzzy: whether one typing error is forgiven against train objects and the index.
+    relations: by every spelling that queries use. strategies, keywords: relation name -> how to choose among hits, and
+    the words that a fitting description holds, overriding those of the object type. fuzzy: whether one typing error is forgiven against train objects and the index.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Linker:
         *,
         types: ObjectTypes | None = None,
         strategies: Mapping[str, Sequence[str]] | None = None,
+        keywords: Mapping[str, Sequence[str]] | None = None,
         fuzzy: bool = True,
         ask: choose.Ask | None = None,
     ) -> None:
@@ -60,9 +62,20 @@ class Linker:
         self._types = types or bundled()
         self._fuzzy = fuzzy
         self._ask = ask
-        self._strategies = {relations[name].name: tuple(names) for name, names in (strategies or {}).items()}
-        for name, names in self._strategies.items():
+        self._kinds = {one.name: self._types.get(one.object_type.qid) for one in relations.values()}
+        for name, names in (strategies or {}).items():
             choose.check(names, f"strategies of {name}")
+            self._override(name, strategies=tuple(names))
+        for name, words in (keywords or {}).items():
+            self._override(name, keywords=tuple(word.casefold() for word in words))
+
+    def _override(self, relation: str, **changes: tuple[str, ...]) -> None:
+        if relation not in self._relations:
+            raise InputError(
+                f"linking settings name the unknown relation {relation!r}; {did_you_mean(relation, self._relations)}"
+            )
+        name = self._relations[relation].name
+        self._kinds[name] = replace(self._kinds[name], **changes)
 
     def link(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
         """Yield each set, in order, with `id` filled where a link was found."""
@@ -126,7 +139,7 @@ class Linker:
         evidence, hits = self._train.exact(text, query) if self._train else ("", ())
         if evidence == "relation":
             return Link(hits[0].id, evidence, "most rows", text, hits)
-        if choose.KNOWN in self._names(query) and (known := self._type(query).known.get(key(text))):
+        if choose.KNOWN in self._type(query).strategies and (known := self._type(query).known.get(key(text))):
             return Link(known, "known", choose.KNOWN, text, (Hit(known, text),))
         if evidence:
             return Link(hits[0].id, evidence, "most rows", text, hits)
@@ -151,15 +164,11 @@ class Linker:
         return Link(qid, "given", "unchecked", text)
 
     def _type(self, query: Query) -> ObjectType:
-        return self._types.get(self._relations[query.relation].object_type.qid)
-
-    def _names(self, query: Query) -> tuple[str, ...]:
-        """The strategies that choose among the hits of a query."""
-        return self._strategies.get(self._relations[query.relation].name) or self._type(query).strategies
+        return self._kinds[self._relations[query.relation].name]
 
     def _chosen(self, query: Query, asked: str, evidence: str, hits: tuple[Hit, ...]) -> Link:
         choice = choose.Choice(asked, query, self._type(query), self._types, self._ask)
-        hit, how = choose.choose(hits, self._names(query), choice)
+        hit, how = choose.choose(hits, self._type(query).strategies, choice)
         return Link(hit.id if hit else None, evidence, how, asked, hits)
 
     def _last_resort(self, query: Query, link: Link) -> Link:

@@ -28,7 +28,10 @@ class Cutoff(PrefixRule):
 
 @dataclass(frozen=True, kw_only=True)
 class Relative(PrefixRule):
-    """Keep every candidate that scores at least `ratio` of the query's best, and at least `floor`."""
+    """Keep every candidate that scores at least `ratio` of the query's best, and at least `floor`.
+
+    Where the best scores 0 there is nothing to compare with, and no candidate passes.
+    """
 
     name: ClassVar[str] = "relative"
     search: ClassVar[Mapping[str, Range]] = {"ratio": Real(1e-3, 1.0, log=True), "floor": Real(1e-6, 1.0, log=True)}
@@ -37,7 +40,7 @@ class Relative(PrefixRule):
 
     def wanted(self, ranking: Ranking) -> Ints:
         """Candidates at or above both bounds."""
-        return _count(ranking.scores >= np.maximum(self.ratio * ranking.best, self.floor)[:, None])
+        return _count(ranking.scores >= np.maximum(self.ratio * ranking.reference, self.floor)[:, None])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,7 +62,10 @@ def _written(value: float, whole: bool) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class StabMid(NumericRule):
-    """Where most intervals of +-tolerance around the votes overlap: the geometric middle of that region (CS2 2026)."""
+    """Where most intervals of +-tolerance around the votes overlap: the geometric middle of that region (CS2 2026).
+
+    The intervals are the same ratio to both sides, so that a lone vote is its own middle.
+    """
 
     name: ClassVar[str] = "stab-mid"
     search: ClassVar[Mapping[str, Range]] = {"tolerance": Real(0.005, 0.3, log=True)}
@@ -70,7 +73,7 @@ class StabMid(NumericRule):
 
     def point(self, values: Floats, weights: Floats) -> float:
         """Sweep the interval ends; on a tie the region that is widest as a ratio."""
-        ends = np.concatenate([values * (1 - self.tolerance), values * (1 + self.tolerance)])
+        ends = np.concatenate([values / (1 + self.tolerance), values * (1 + self.tolerance)])
         cover = np.concatenate([weights, -weights])
         order = np.lexsort((-cover, ends))  # at the same place intervals open before others close: they do touch
         ends, depth = ends[order], np.cumsum(cover[order])

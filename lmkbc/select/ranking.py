@@ -58,6 +58,11 @@ class Ranking:
         return np.clip(self.scores[:, 0], 0.0, 1.0) if self.scores.shape[1] else np.zeros(len(self.ranked))
 
     @cached_property
+    def reference(self) -> Floats:
+        """What ratios refer to: the best object's score, 1 where that is 0, (n,)."""
+        return np.where(self.best > 0, self.best, 1.0)
+
+    @cached_property
     def models(self) -> Ints:
         """How many distinct models stand behind each candidate, (n, m): a voice "gpt-4#3" is of model "gpt-4"."""
         counts = np.zeros(self.scores.shape, dtype=np.int64)

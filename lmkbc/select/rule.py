@@ -94,7 +94,7 @@ class PrefixRule(MaskRule):
 
     def length(self, ranking: Ranking) -> Ints:
         """How many candidates of each query to keep, (n,)."""
-        return np.minimum(np.clip(self.wanted(ranking), self.least, self.most), ranking.sizes)
+        return np.minimum(np.minimum(np.maximum(self.wanted(ranking), self.least), self.most), ranking.sizes)
 
     def keep(self, ranking: Ranking) -> Mask:
         """Which candidates of each query to keep, (n, m)."""

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from optuna.exceptions import StorageInternalError
 
-from lmkbc.errors import InputError, did_you_mean
+from lmkbc.errors import InputError, LmkbcError, did_you_mean
 from lmkbc.score import Table
 from lmkbc.select.rule import Rule
 from lmkbc.submit import answers
@@ -79,6 +80,8 @@ def tune(
         study = f"lmkbc-{fingerprint(pairs, edition, rules, folds, trials, seed)}"
         how = Settings(rules, trials, seed, database, study)
         return _tune(pairs, edition, relations, how, folds)
+    except StorageInternalError as error:
+        raise LmkbcError("the storage stopped answering; run the same command again to resume") from error
     finally:
         close_storage(database)
 

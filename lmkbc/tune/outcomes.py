@@ -78,7 +78,7 @@ class Outcomes:
     def f1(self, rule: Rule) -> Floats:
         """Official F1 of each query under a rule, (n,)."""
         if isinstance(rule, PrefixRule):
-            return self.prefix_f1[np.arange(len(self)), rule.length(self.ranking)]
+            return self.prefix_f1.ravel()[self._row_starts + rule.length(self.ranking)]
         if isinstance(rule, MaskRule):
             return self._mask_f1(rule.keep(self.ranking))
         if isinstance(rule, NoneGate):
@@ -101,6 +101,17 @@ class Outcomes:
             row[: len(hits)] = official_f1(hits, predicted, np.full(len(hits), found.gold))
             row[len(hits) :] = row[len(hits) - 1]
         return table
+
+    @cached_property
+    def changes(self) -> tuple[Floats, Floats, Ints, Ints]:
+        """Where one candidate more changes a query's F1: the candidate's score, the gain, its row and its place."""
+        gain = np.diff(self.prefix_f1, axis=1)
+        row, column = np.nonzero(gain)
+        return self.ranking.scores[row, column], gain[row, column], row, column
+
+    @cached_property
+    def _row_starts(self) -> Ints:
+        return np.arange(len(self)) * self.prefix_f1.shape[1]
 
     def _prefix_counts(self, found: Found) -> tuple[Ints, Ints]:
         """Hits and distinct answers of each prefix; the count changes only where a candidate finds something."""

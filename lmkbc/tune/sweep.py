@@ -31,15 +31,15 @@ class Steps:
 
 def cutoff_steps(outcomes: Outcomes, least: int = 0, *, relative: bool = False) -> Steps:
     """Steps of an absolute cut-off, or of one relative to each query's best score; the best `least` are always kept."""
-    scores, prefix = outcomes.ranking.scores[:, least:], outcomes.prefix_f1[:, least:]
-    gain = prefix[:, 1:] - prefix[:, :-1]
-    changed = np.flatnonzero(gain)
-    at, row = scores.ravel()[changed], changed // max(scores.shape[1], 1)
+    least = min(least, outcomes.ranking.scores.shape[1])
+    at, gain, row, column = outcomes.changes
+    if least:
+        beyond = column >= least
+        at, gain, row = at[beyond], gain[beyond], row[beyond]
     if relative:
-        best = outcomes.ranking.best[row]
-        at = np.divide(at, best, out=np.ones_like(at), where=best > 0)
+        at = at / outcomes.ranking.reference[row]
     order = np.argsort(-at)
-    return Steps(at[order], gain.ravel()[changed][order], row[order], prefix[:, 0])
+    return Steps(at[order], gain[order], row[order], outcomes.prefix_f1[:, least])
 
 
 def gate_steps(strength: Floats, answered: Floats, silent: Floats) -> Steps:

@@ -16,6 +16,9 @@ from threadpoolctl import threadpool_limits
 from lmkbc import Edition, EntityType, MatchingScorer, Metric, Relation
 from lmkbc.errors import InputError
 from lmkbc.generate.embedded import EmbeddedGenerator
+from lmkbc.generate.embedded.links import Links
+from lmkbc.generate.embedded.stack import Stack
+from lmkbc.generate.embedded.table import Pairs
 from lmkbc.generate.embedded.trees import Trees
 from lmkbc.types import CandidateSet, Example, GoldObject, Query
 
@@ -149,11 +152,29 @@ def test_out_of_fold_scores_do_not_depend_on_the_own_answer(tmp_path: Path) -> N
     assert before == after
 
 
-def test_objects_known_from_one_row_alone_are_not_learned_as_right(cache: Path) -> None:
-    train = [*TRAIN, *(example(f"Odd{index}ton", "speaks", f"Tongue {index}") for index in range(20))]
-    (found,) = generator(cache, train).generate([Query("Xanton", "speaks")])
-    assert best(found) == "English"
-    assert all(candidate.score < 0.3 for candidate in found.candidates if candidate.text.startswith("Tongue"))
+def held_out_pairs(train: Sequence[Example], held_out: int) -> tuple[list[str], Pairs]:
+    """Pairs of the first rows of "speaks", learned from its other rows, and the proposed texts."""
+    table = Stack(EDITION, RELATIONS, train, Letters().encode)._tables["speaks"]
+    asked, rest = np.arange(held_out), np.arange(held_out, len(table.queries))
+    pairs = table.pairs(
+        Links(EDITION, train), rest, table.positions[rest], table.queries[:held_out], table.texts[asked]
+    )
+    return [table.closed.candidates[column].text for column in pairs.candidates], pairs
+
+
+def test_a_candidate_without_a_source_in_the_other_folds_is_masked() -> None:
+    train = [example(f"Odd{index}ton", "speaks", f"Tongue {index}") for index in range(10)]
+    texts, _ = held_out_pairs(train, held_out=2)
+    assert set(texts) == {f"Tongue {index}" for index in range(2, 10)}
+
+
+def test_features_tell_nothing_about_the_held_out_answers() -> None:
+    known = [example(f"Odd{index}ton", "speaks", f"Tongue {index}") for index in range(10)]
+    for answers in (["Tongue 7", "Tongue 3"], ["Tongue 0"], []):
+        texts, pairs = held_out_pairs([example("Newton", "speaks", *answers), *known], held_out=1)
+        before = held_out_pairs([example("Newton", "speaks", "Tongue 5"), *known], held_out=1)
+        assert texts == before[0]
+        np.testing.assert_array_equal(pairs.features, before[1].features)
 
 
 def test_same_inputs_same_candidates_cold_and_warm(tmp_path: Path) -> None:

@@ -75,7 +75,6 @@ def test_ids_and_labels(tmp_path: Path) -> None:
     assert found is not None
     assert (found.description, found.classes, found.popularity) == ("a person", ("Q1", "Q2"), 7)
     assert index.labels(["Q5", "Q6"]) == {"Q5": "human"}
-    assert index.counts() == {"entities": 1, "names": 1}
 
 
 @given(st.dictionaries(st.integers(1, 50), st.lists(st.text(max_size=12), min_size=1, max_size=3), max_size=8))

@@ -102,6 +102,19 @@ def test_strategies_can_be_given_per_relation_and_are_checked(relations) -> None
         Linker(relations, strategies={"instruments": ["popular"]})
 
 
+def test_keywords_can_be_given_per_relation(relations) -> None:
+    hits = {"Burton": [Hit("Q1", description="English town"), Hit("Q2", description="American bassist")]}
+    linker = Linker(
+        relations,
+        search=Described(hits),
+        strategies={"Spouses": ["keyword", "first"]},
+        keywords={"spouses": ["Bassist"]},
+    )
+    assert one(linker, "Burton", "spouses").id == "Q2"
+    with pytest.raises(InputError, match="unknown relation 'spouse'; did you mean 'spouses'"):
+        Linker(relations, keywords={"spouse": []})
+
+
 def test_a_language_model_chooses_among_described_hits(relations) -> None:
     hits = {"Inn": [Hit("Q1", description="hotel"), Hit("Q2", description="river")]}
 

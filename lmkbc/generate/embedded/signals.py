@@ -53,11 +53,12 @@ def prior(fit: Fit, asked: Texts) -> Floats:
 
 def naive_bayes(fit: Fit, asked: Texts) -> Floats:
     """Binary words of the subject, smoothed towards the background, as a distribution over candidates."""
-    background = (np.asarray(fit.train.words.mean(axis=0)) + 1e-4)[None, :]
-    holding = fit.hits.T @ fit.train.words.toarray()
-    rows = fit.hits.sum(axis=0)[:, None]
-    ratio = np.log((holding + PSEUDO * background) / (rows + PSEUDO)) - np.log(background)
-    logits = TRUST * (asked.words @ ratio.T) + np.log(rows.T / len(fit.hits) + 1e-9)
+    used = np.unique(asked.words.indices)
+    words = fit.train.words[:, used]
+    background = (np.asarray(words.mean(axis=0)) + 1e-4)[:, None]
+    rows = fit.hits.sum(axis=0)
+    ratio = np.log((words.T @ fit.hits + PSEUDO * background) / (rows + PSEUDO)) - np.log(background)
+    logits = TRUST * (asked.words[:, used] @ ratio) + np.log(rows / len(fit.hits) + 1e-9)
     return _softmax(logits)
 
 

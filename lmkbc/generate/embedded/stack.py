@@ -118,5 +118,7 @@ def _sets(closed: ClosedSet, queries: Sequence[Query], pairs: Pairs, probabiliti
     scores = np.zeros((len(queries), len(closed.candidates)))
     scores[:, 0] = RARE
     scores[pairs.queries, pairs.candidates] = np.round(probabilities, 6)
+    frequent = np.argsort(-closed.hits.sum(axis=0), kind="stable")  # the more frequent first on a tie
+    candidates = [closed.candidates[column] for column in frequent]
     for query, row in zip(queries, scores, strict=True):
-        yield CandidateSet(query, tuple(ranked(closed.candidates, row, "embedded")))
+        yield CandidateSet(query, tuple(ranked(candidates, row[frequent], "embedded")))

@@ -45,8 +45,9 @@ class Table:
         within: the train rows of all relations that links may use. A candidate whose every source lies outside
         `rows` is unknown there: it is no pair, else the trees would learn that what no signal knows is right.
         """
-        known = np.flatnonzero(self.closed.sources[rows][:, 1:].any(axis=0))
-        columns = np.concatenate([[0], known + 1])
+        known = np.flatnonzero(self.closed.sources[rows][:, 1:].any(axis=0)) + 1
+        frequent = known[np.argsort(-self.closed.hits[np.ix_(rows, known)].sum(axis=0), kind="stable")]
+        columns = np.concatenate([[0], frequent])
         hits = self.closed.hits[np.ix_(rows, columns)].astype(np.float64)
         fitted = scores(Fit(self.texts[rows], hits, self.labels[columns[1:]]), texts)
         asked = links.of_queries(queries)

@@ -1,0 +1,133 @@
+"""Tuning on the recorded BERT candidates of 2023: how fast its core is, and what tuned rules reach on unseen subjects.
+
+    python eval/bench/tuning.py [--data DIR] [--trials 0] [--folds 5] [--seed 0]
+
+Speed: the exact sweep of all relations' cut-offs, and one parameter set (a cut-off per relation), each against one
+official evaluation of the same rows in memory. Quality: official macro-F1, out of fold and in sample, beside one
+global cut-off chosen in sample.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from lmkbc.generate.recorded import Recorded
+from lmkbc.pool import Pool
+from lmkbc.select.cutoffs import Cutoff
+from lmkbc.submit import answers
+from lmkbc.tune import tune
+from lmkbc.tune.outcomes import Outcomes, gold_column
+from lmkbc.tune.sweep import Curve, cutoff_steps
+from lmkbc.types import CandidateSet, Edition, Example
+from lmkbc.workspace import Workspace
+
+MODELS = {"bert-base-cased": 0.296, "bert-base-cased+pretrain+recode": 0.318}
+"""Model -> what its authors reach with a cut-off per relation, 5-fold."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
+    parser.add_argument("--trials", type=int, default=0)
+    parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args(argv)
+    workspace = Workspace(data=given.data)
+    edition = workspace.edition("2023")
+    examples = workspace.examples(edition, "val")
+    folder = workspace.split_path(edition, "val").parent.parent / "recorded" / "2023-val"
+    print("model                            cv F1  in sample  global  authors  seconds")
+    for model, authors in MODELS.items():
+        sets = recorded(folder / f"{model}.candidates.jsonl.gz", examples, edition, workspace)
+        start = time.perf_counter()
+        tuned = tune(
+            sets,
+            examples,
+            edition,
+            relations=workspace.relations,
+            folds=given.folds,
+            trials=given.trials,
+            seed=given.seed,
+        )
+        seconds = time.perf_counter() - start
+        row = f"{tuned.cv_macro_f1:.4f}  {tuned.insample_macro_f1:9.4f}  {global_cutoff(sets, examples, edition):6.4f}"
+        print(f"{model:31}  {row}  {authors:7.3f}  {seconds:7.1f}")
+    speed(sets, examples, edition)
+
+
+def recorded(path: Path, examples: Sequence[Example], edition: Edition, workspace: Workspace) -> list[CandidateSet]:
+    """Pooled candidates of the examples' queries; a number is its own id, a subject is never its own object."""
+    files = Recorded([path], edition, workspace.relations)
+    pooled = Pool.of(edition, {}).merge(list(files.voices([example.query for example in examples]).values()))
+    sets = []
+    for found in pooled:
+        relation = workspace.relation(found.query.relation)
+        literal = relation.kind == "number"
+        own = None if relation.shape.may_be_subject else found.query.subject_id
+        kept = [replace(c, id=c.text) if literal else c for c in found.candidates if not c.text or c.id != own]
+        sets.append(replace(found, candidates=tuple(kept)))
+    return sets
+
+
+def by_relation(sets: Sequence[CandidateSet], examples: Sequence[Example], edition: Edition) -> list[Outcomes]:
+    grouped: dict[str, list[int]] = {}
+    for row, found in enumerate(sets):
+        grouped.setdefault(found.query.relation, []).append(row)
+    return [Outcomes([sets[i] for i in rows], [examples[i] for i in rows], edition) for rows in grouped.values()]
+
+
+def global_cutoff(sets: Sequence[CandidateSet], examples: Sequence[Example], edition: Edition) -> float:
+    outcomes = by_relation(sets, examples, edition)
+    curves = [(Curve.of(cutoff_steps(one), np.ones(len(one), dtype=np.bool_)), len(one)) for one in outcomes]
+    thresholds = np.unique([candidate.score for found in sets for candidate in found.candidates])
+    means = [curve.totals[np.searchsorted(curve.falling, -thresholds, side="right")] / n for curve, n in curves]
+    return float(np.mean(means, axis=0).max())
+
+
+def speed(sets: Sequence[CandidateSet], examples: Sequence[Example], edition: Edition) -> None:
+    outcomes = by_relation(sets, examples, edition)
+    pairs = {(x.query.subject, x.query.relation): gold_column(x, edition) for x in examples}
+    rule = Cutoff(threshold=0.05)
+    predicted = {(s.query.subject, s.query.relation): answers(edition, rule.select(s)) for s in sets}
+    start = time.perf_counter()
+    for one in outcomes:
+        one.changes  # noqa: B018  # fills the tables that everything below looks up
+    print(f"prefix scores and their changes, once: {1e3 * (time.perf_counter() - start):.1f} ms")
+    everything = [np.ones(len(one), dtype=np.bool_) for one in outcomes]
+
+    def sweep() -> list[Curve]:
+        return [Curve.of(cutoff_steps(one), rows) for one, rows in zip(outcomes, everything, strict=True)]
+
+    curves = sweep()
+    official = typical(lambda: edition.metric.evaluate(predicted, pairs))
+    swept = typical(lambda: [curve.best() for curve in sweep()])
+    looked_up = typical(lambda: sum(curve.total(0.05) for curve in curves))
+    any_rule = typical(lambda: [one.f1(rule).mean() for one in outcomes])
+    count = sum(len(found.candidates) for found in sets)
+    print(f"one official evaluation of {len(sets)} rows: {1e3 * official:.3f} ms")
+    print(
+        f"exact sweep, {len(outcomes)} relations, {count} candidates: {1e3 * swept:.3f} ms ({swept / official:.2f} x)"
+    )
+    print(f"one parameter set, cut-off per relation: {1e6 * looked_up:.0f} us ({official / looked_up:.0f} x faster)")
+    print(f"one parameter set, any prefix rule: {1e6 * any_rule:.0f} us ({official / any_rule:.0f} x faster)")
+
+
+def typical(run: Callable[[], object], times: int = 31) -> float:
+    """Median seconds of a call."""
+    seconds = []
+    for _ in range(times):
+        start = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+"""`python -m lmkbc`."""
+
+from lmkbc.cli import main
+
+main()

@@ -1,0 +1,49 @@
+"""Where linking looks, from what a person said: a recorded table, the cache alone, or the network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol
+
+from lmkbc.link.evidence import Search
+from lmkbc.link.live import Wikidata
+from lmkbc.link.search_table import SearchTable
+from lmkbc.link.wikidata import API_URL, Client
+
+
+class Labels(Protocol):
+    """Anything that knows labels of ids."""
+
+    def labels(self, ids: Iterable[str]) -> dict[str, str]:
+        """Label of each id that it knows."""
+        ...
+
+
+def open_search(
+    search_table: Path | None = None,
+    *,
+    offline: bool = False,
+    contact: str | None = None,
+    api_url: str = API_URL,
+    cache: Path | None = None,
+    refresh: bool = False,
+) -> Search:
+    """The search that a command asks for. A table stands in for the network; offline, the cache does.
+
+    contact: see `Client`; needed only when the network may be asked.
+    """
+    if search_table is not None:
+        return SearchTable.read(search_table)
+    client = None if offline else Client(contact, api_url)
+    return Wikidata(client, cache, api_url=api_url, refresh=refresh)
+
+
+def labels(ids: Iterable[str], *sources: Labels) -> dict[str, str]:
+    """Labels of ids, from the first source that knows each: an index before the network."""
+    missing = list(dict.fromkeys(ids))
+    found: dict[str, str] = {}
+    for source in sources:
+        found |= source.labels(missing)
+        missing = [qid for qid in missing if qid not in found]
+    return found

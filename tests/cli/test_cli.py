@@ -1,0 +1,194 @@
+"""The command as a user runs it: a separate process, real files, screens and exit statuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from lmkbc.cli import COMMANDS, build
+from lmkbc.cli.screen import printable
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def lmkbc(*arguments: object, cwd: Path, code: int = 0, **environment: str) -> tuple[str, str]:
+    """Run the command without data, without network tools; returns stdout and stderr."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("LMKBC_", "HF_"))}
+    # Warnings are errors in the tests' own process; here a user's own settings hold.
+    result = subprocess.run(
+        [sys.executable, "-m", "lmkbc", *map(str, arguments)],
+        cwd=cwd,
+        env=clean | {"XDG_CACHE_HOME": str(cwd / "cache"), "PYTHONPATH": str(ROOT), "COLUMNS": "200"} | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert result.returncode == code, result.stderr
+    return result.stdout, result.stderr
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory in which the default system has predicted mini's val split."""
+    path = tmp_path_factory.mktemp("run")
+    _, told = lmkbc("predict", "--split", "val", cwd=path)
+    assert "No data of edition 2023 here: using the small bundled edition 'mini'" in told
+    assert "lmkbc data fetch 2023" in told
+    return path
+
+
+def test_predict_ends_with_a_checked_submission(run: Path) -> None:
+    folder = run / "submissions" / "mini-val-embedded"
+    names = ["candidates.jsonl.gz", "manifest.json", "predictions.jsonl", "predictions.zip", "timing.json"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    queries = [json.loads(line) for line in (ROOT / "eval" / "mini" / "val.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
+    assert [(row["SubjectEntity"], row["Relation"]) for row in rows] == [
+        (query["SubjectEntity"], query["Relation"]) for query in queries
+    ]
+    with zipfile.ZipFile(folder / "predictions.zip") as opened:
+        assert opened.namelist() == ["predictions.jsonl"]
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert (manifest["edition"], manifest["split"], manifest["system"]) == ("mini", "val", "embedded")
+    assert str(run) not in (folder / "manifest.json").read_text()
+
+
+def test_the_same_inputs_give_the_same_bytes(run: Path) -> None:
+    lmkbc("predict", "--split", "val", "--edition", "mini", "--out", "again", cwd=run)
+    folder = run / "submissions" / "mini-val-embedded"
+    for name in ("candidates.jsonl.gz", "manifest.json", "predictions.jsonl", "predictions.zip"):
+        assert (run / "again" / name).read_bytes() == (folder / name).read_bytes(), name
+
+
+def test_the_default_beats_its_own_prior_and_the_empty_file(run: Path) -> None:
+    scores = {}
+    for system in ("prior", "bl22-empty"):
+        lmkbc("predict", "-s", "val", "-e", "mini", "--system", system, "--out", system, cwd=run)
+    for folder in ("submissions/mini-val-embedded", "prior", "bl22-empty"):
+        out, _ = lmkbc("evaluate", f"{folder}/predictions.jsonl", "--edition", "mini", "--json", cwd=run)
+        scores[folder] = json.loads(out)["macro_f1"]
+    assert scores["submissions/mini-val-embedded"] > max(scores["prior"], scores["bl22-empty"])
+
+
+def test_evaluate_prints_the_official_table(run: Path) -> None:
+    path = "submissions/mini-val-embedded/predictions.jsonl"
+    out, _ = lmkbc("evaluate", path, "--edition", "mini", "--split", "dev", cwd=run)
+    assert re.search(r"CountryBordersCountry +0\.\d{3} +0\.\d{3} +0\.\d{3}", out)
+    assert "*** Average ***" in out
+    out, _ = lmkbc("evaluate", path, "--edition", "mini", "--json", "--rows", cwd=run)
+    shown = json.loads(out)
+    assert set(shown) >= {"edition", "macro_f1", "macro_p", "macro_r", "relations", "rows"}
+    assert len(shown["rows"]) == 160
+
+
+def test_candidates_of_a_run_are_read_back_and_submitted(run: Path) -> None:
+    candidates = "submissions/mini-val-embedded/candidates.jsonl.gz"
+    lmkbc("predict", "-s", "val", "-e", "mini", "--from", candidates, "--out", "replayed", cwd=run)
+    _, told = lmkbc("submit", "replayed/predictions.jsonl", "-e", "mini", "-s", "val", "--out", "it.zip", cwd=run)
+    assert "it.zip: 160 queries of mini val, each once and in order" in told
+
+
+def test_tuning_writes_thresholds_that_predict_uses(run: Path) -> None:
+    space = run / "space"
+    for name in ("relations", "eval", "thresholds"):
+        shutil.copytree(ROOT / name, space / name)
+    common = ("-e", "mini", "--workspace", "space", "--from", "submissions/mini-val-embedded/candidates.jsonl.gz")
+    out, _ = lmkbc("tune", "-s", "val", "--trials", "5", "--json", *common, cwd=run)
+    shown = json.loads(out)
+    assert 0 < shown["cv_macro_f1"] <= shown["insample_macro_f1"] + 0.05
+    assert (space / "thresholds" / "mini" / "recorded.toml").is_file()
+    _, told = lmkbc("predict", "-s", "val", "--out", "tuned", *common, cwd=run)
+    assert "selected by thresholds/mini/recorded.toml" in told
+    val = space / "eval" / "mini" / "val.jsonl"
+    val.write_text("\n".join(val.read_text().splitlines()[:-1]))
+    _, told = lmkbc("predict", "-s", "val", "--out", "tuned", *common, cwd=run, code=2)
+    assert "tuned on other data" in told
+
+
+def test_queries_that_a_file_lacks_fail_the_run_and_are_no_empty_answers(run: Path) -> None:
+    rows = (ROOT / "eval" / "mini" / "val.jsonl").read_text().splitlines()
+    first = json.loads(rows[0])
+    answer = {"SubjectEntity": first["SubjectEntity"], "Relation": first["Relation"], "completions": ["['X']"]}
+    (run / "some.jsonl").write_text(json.dumps(answer))
+    arguments = ("predict", "-s", "val", "-e", "mini", "--from", "some.jsonl", "--out", "some")
+    _, told = lmkbc(*arguments, cwd=run, code=1)
+    assert "159 of 160 queries failed" in told
+    assert not (run / "some").exists()
+    _, told = lmkbc(*arguments, "--failed-as-empty", cwd=run)
+    assert json.loads((run / "some" / "manifest.json").read_text())["counts"]["failed"] == 159
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("predict", "--edition", "2032"), "unknown edition '2032'"),
+        (("predict", "--edition", "2023"), "run 'lmkbc data fetch 2023'"),
+        (("predict", "--system", "embeded"), "did you mean 'embedded'"),
+        (("predict", "--system", "recorded"), "name at least one file with --from"),
+        (("predict", "--from", "absent.jsonl"), "absent.jsonl does not exist"),
+        (("predict", "--split", "trial"), "has no split 'trial'"),
+        (("predict", "--data", "absent"), "absent is not a directory"),
+        (("evaluate", "absent.jsonl", "--edition", "mini"), "absent.jsonl does not exist"),
+        (("evaluate", ".", "--edition", "mini"), "is a directory"),
+        (("evaluate", "absent.jsonl", "--edition", "mini", "--split", "test"), "has no gold"),
+        (("relations", "show", "spouze"), "did you mean 'spouse'"),
+        (("systems", "show", "nothing"), "unknown system 'nothing'"),
+        (("data", "fetch", "mini"), "there is nothing to fetch"),
+        (("predict", "--limit", "0"), "Invalid value for '--limit'"),
+    ],
+)
+def test_wrong_input_is_one_sentence_and_exit_status_two(tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
+    out, error = lmkbc(*arguments, cwd=tmp_path, code=2)
+    assert told in " ".join(error.split())
+    assert "Traceback" not in error
+    assert out == ""
+    assert not (tmp_path / "submissions").exists()
+
+
+def test_relations_systems_and_data_are_listed_and_shown(tmp_path: Path) -> None:
+    out, _ = lmkbc("relations", "list", cwd=tmp_path)
+    assert len(out.splitlines()) == 26
+    out, _ = lmkbc("relations", "show", "CompoundHasParts", "--json", cwd=tmp_path)
+    assert json.loads(out)["property"] == "P527"
+    _, told = lmkbc("relations", "check", cwd=tmp_path)
+    assert "25 relations and 6 editions are sound" in told
+    out, _ = lmkbc("systems", "list", "--json", cwd=tmp_path)
+    assert "embedded" in {system["name"] for system in json.loads(out)}
+    out, _ = lmkbc("data", "check", "mini", "--json", cwd=tmp_path)
+    assert [(row["state"], row["rows"]) for row in json.loads(out)] == [("ok", 320), ("ok", 160), ("ok", 160)]
+
+
+def test_data_check_names_a_split_that_differs(tmp_path: Path) -> None:
+    folder = tmp_path / "lmkbc2024"
+    folder.mkdir()
+    row = {"SubjectEntity": "x", "Relation": "awardWonBy", "ObjectEntitiesID": []}
+    (folder / "val.jsonl").write_text(json.dumps(row))
+    out, error = lmkbc("data", "check", "2024", "--data", tmp_path, cwd=tmp_path, code=1)
+    assert "differs" in out
+    assert "lmkbc data fetch EDITION" in error
+
+
+@pytest.mark.parametrize(
+    "command", [*COMMANDS, "data list", "data check", "data fetch", "relations list", "systems show"]
+)
+def test_every_help_shows_a_real_example(command: str, tmp_path: Path) -> None:
+    out, _ = lmkbc(*command.split(), "--help", cwd=tmp_path)
+    if command not in ("data", "relations", "systems", "link"):
+        assert f"Example: lmkbc {command}" in " ".join(out.split())
+
+
+def test_a_name_cannot_drive_the_terminal() -> None:
+    assert printable("\x1b[31m[bold]x\n") == "\N{REPLACEMENT CHARACTER}[31m\\[bold]x\N{REPLACEMENT CHARACTER}"
+
+
+def test_the_command_tree_builds() -> None:
+    assert build().info.name == "lmkbc"

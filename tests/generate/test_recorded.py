@@ -1,0 +1,224 @@
+"""Recorded answers: both formats, matching, failures that stay failures, scores of any scale, errors with fields."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmkbc.errors import InputError
+from lmkbc.generate.recorded import Recorded
+from lmkbc.types import Candidate, CandidateSet, Query, State
+from lmkbc.workspace import Workspace
+
+SPACE = Workspace()
+EDITION = SPACE.edition("2023")
+BAND, COUNT = "BandHasMember", "PersonHasNumberOfChildren"
+QUERY = Query("The Clash", BAND)
+
+
+def write(path: Path, *rows: dict[str, Any] | str) -> Path:
+    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def row(subject: str = "The Clash", relation: str = BAND, **fields: Any) -> dict[str, Any]:
+    return {"SubjectEntity": subject, "Relation": relation, **fields}
+
+
+def replay(path: Path, *queries: Query) -> list[CandidateSet]:
+    return list(Recorded([path], EDITION, SPACE.relations).generate(queries or (QUERY,)))
+
+
+def test_each_draw_is_a_voice(tmp_path: Path) -> None:
+    texts = ["['Joe Strummer', 'Mick Jones']", "None", "Joe Strummer", "", '["Joe', None]
+    path = write(tmp_path / "a.jsonl", row(model="gpt", completions=texts, usage={"n": 1}, prompt="?"))
+    (found,) = replay(path)
+    assert found.draws == (
+        State.ANSWERED, State.ABSTAINED, State.ANSWERED, State.UNPARSED, State.TRUNCATED, State.MISSING,
+    )  # fmt: skip
+    assert found.candidates == (
+        Candidate("Joe Strummer", 1.0, ("gpt#0",)),
+        Candidate("Mick Jones", 1.0, ("gpt#0",)),
+        Candidate("", 1.0, ("gpt#1",)),
+        Candidate("Joe Strummer", 1.0, ("gpt#2",)),
+    )
+    assert not found.failed
+
+
+def test_an_answer_cleaned_to_nothing_is_still_an_answer(tmp_path: Path) -> None:
+    (found,) = replay(write(tmp_path / "a.jsonl", row(completions=['["The Clash"]'])))
+    assert (found.candidates, found.draws, found.failed) == ((), (State.ANSWERED,), False)
+
+
+def test_existence_probabilities_are_a_voice_of_their_own(tmp_path: Path) -> None:
+    given = {"YES": 0.6, "NO": 0.2, "UNKNOWN": 0.2}
+    rows = row(model="gpt", completions=["Ann Lee"], existence_probabilities=given), row("B", completions=["None"])
+    found = replay(write(tmp_path / "a.jsonl", *rows))[0]
+    assert found.candidates[-1] == Candidate("", pytest.approx(0.25), ("a?existence",))  # type: ignore[arg-type]
+    assert found.draws == (State.ANSWERED,)
+    per_draw = row(completions=["x", "y"], existence_probabilities=[0.5, 1.0])
+    assert replay(write(tmp_path / "b.jsonl", per_draw))[0].candidates[-1].score == pytest.approx(0.25)
+
+
+def test_a_lacking_query_is_failed_and_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = write(tmp_path / "a.jsonl", row(completions=["Ann Lee"]))
+    recorded = Recorded([path], EDITION, SPACE.relations)
+    with caplog.at_level(logging.INFO, logger="lmkbc"):
+        there, lacking = recorded.generate([QUERY, Query("Blur", BAND)])
+    assert lacking == CandidateSet(Query("Blur", BAND), (), (State.MISSING,))
+    assert lacking.failed
+    assert not there.failed
+    assert recorded.missing == {path: 1}
+    assert recorded.states == {path: Counter({State.ANSWERED: 1, State.MISSING: 1})}
+    assert "lacks 1 of 2 queries" in caplog.text
+
+
+def test_identifiers_tell_namesakes_apart(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.jsonl",
+        row(SubjectEntityID="Q1", completions=["Ann Lee"]),
+        row(SubjectEntityID="Q2", completions=["Bo Day"]),
+    )
+    queries = [Query("The Clash", BAND, qid) for qid in ("Q2", "Q1", "Q3", None)]
+    found = [[candidate.text for candidate in one.candidates] for one in replay(path, *queries)]
+    assert found == [["Bo Day"], ["Ann Lee"], [], ["Ann Lee", "Bo Day"]]
+
+
+def test_repeated_rows_are_further_draws(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", row(completions=["Ann Lee"]), row(completions=["Bo Day"]))
+    namesakes = replay(path, Query("The Clash", BAND, "Q1"), Query("The Clash", BAND, "Q2"))
+    for found in namesakes:
+        assert [candidate.sources for candidate in found.candidates] == [("a#0",), ("a#1",)]
+
+
+def test_candidates_keep_scores_and_ids(tmp_path: Path) -> None:
+    given = [
+        {"object": "Joe Strummer", "score": 0.7, "id": "Q1"},
+        {"object": "", "score": 0.2, "id": ""},
+        {"object": "##ing", "score": 0.05},
+        {"object": "Mick Jones.", "score": 0.04},
+        {"object": "mick jones", "score": 0.1},
+    ]
+    (found,) = replay(write(tmp_path / "bert.candidates.jsonl", row(candidates=given)))
+    assert found.candidates == (
+        Candidate("Joe Strummer", 0.7, ("bert",), "Q1"),
+        Candidate("", 0.2, ("bert",)),
+        Candidate("mick jones", 0.1, ("bert",)),
+    )
+    assert found.draws == (State.ANSWERED,)
+
+
+def test_a_number_is_its_own_id(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", row("Ann", COUNT, candidates=[{"object": "4", "score": 0.5, "id": "Q202"}]))
+    assert replay(path, Query("Ann", COUNT))[0].candidates == (Candidate("4", 0.5, ("a",)),)
+
+
+def test_sources_are_voices(tmp_path: Path) -> None:
+    given = [{"object": "Ann Lee", "score": 0.5, "source": "p1"}, {"object": "Ann Lee", "score": 0.3, "source": "p2"}]
+    (found,) = replay(write(tmp_path / "a.jsonl", row(candidates=given)))
+    assert [candidate.sources for candidate in found.candidates] == [("a#p1",), ("a#p2",)]
+    assert len(found.draws) == 2
+
+
+def test_no_candidates_is_an_empty_answer(tmp_path: Path) -> None:
+    (found,) = replay(write(tmp_path / "a.jsonl", row(candidates=[])))
+    assert (found.candidates, found.draws) == ((Candidate("", 1.0, ("a",)),), (State.ABSTAINED,))
+
+
+@pytest.mark.parametrize(
+    ("scores", "read"),
+    [([0.0, 0.5, 1.0], [0.0, 0.5, 1.0]), ([-0.6931472, 0.0], [0.5, 1.0]), ([40, 10], [1.0, 0.25]), ([0, 0], [0, 0])],
+)
+def test_scores_of_other_scales(tmp_path: Path, scores: list[float], read: list[float]) -> None:
+    given = [{"object": f"Name{index}x", "score": score} for index, score in enumerate(scores)]
+    (found,) = replay(write(tmp_path / "a.jsonl", row(candidates=given)))
+    assert [candidate.score for candidate in found.candidates] == pytest.approx(read)
+
+
+def test_ten_thousand_candidates(tmp_path: Path) -> None:
+    given = [{"object": f"Name {index}x", "score": index / 10_000} for index in range(10_000)]
+    assert len(replay(write(tmp_path / "a.jsonl", row(candidates=given)))[0].candidates) == 10_000
+
+
+def test_files_speak_apart_and_together(tmp_path: Path) -> None:
+    first = write(tmp_path / "one.jsonl", row(model="gpt", completions=["Ann Lee"]))
+    second = write(tmp_path / "two.candidates.jsonl", row(model="gpt", candidates=[{"object": "Bo Day", "score": 0.5}]))
+    packed = tmp_path / "three.jsonl.gz"
+    packed.write_bytes(gzip.compress(json.dumps(row(model="llama", completions=["None"])).encode()))
+    recorded = Recorded([first, second, packed], EDITION, SPACE.relations)
+    voices = recorded.voices([QUERY])
+    assert {name: sets[0].draws for name, sets in voices.items()} == {
+        "one": (State.ANSWERED,), "two": (State.ANSWERED,), "llama": (State.ABSTAINED,),
+    }  # fmt: skip
+    (together,) = recorded.generate([QUERY])
+    assert [candidate.sources[0] for candidate in together.candidates] == ["one#0", "two", "llama#0"]
+    assert len(together.draws) == 3
+
+
+def test_one_file_twice_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", row(completions=["x"]))
+    with pytest.raises(InputError, match="given twice"):
+        Recorded([path, path], EDITION, SPACE.relations)
+    other = write(tmp_path / "a.candidates.jsonl", row(completions=["x"]))
+    names = Recorded([path, other], EDITION, SPACE.relations).voices([QUERY])
+    assert list(names) == [f"{tmp_path.name}/a.jsonl", f"{tmp_path.name}/a.candidates.jsonl"]
+    with pytest.raises(InputError, match="no recorded file"):
+        Recorded([], EDITION, SPACE.relations)
+
+
+GOOD = row(completions=["Ann Lee"])
+BAD: list[tuple[dict[str, Any] | str, str]] = [
+    (row(relation="BandHasMembers", completions=[]), "line 2, field Relation: .*did you mean 'BandHasMember'"),
+    (row(), "line 2, field completions: .*either"),
+    (row(completions=["x"], candidates=[]), "line 2, field completions: .*either"),
+    (row(completions="x"), "line 2, field completions"),
+    (row(completions=[1]), r"line 2, field completions\[0\]"),
+    (row(candidates=[{"object": "x", "score": "high"}]), r"line 2, field candidates\[0\]\.score"),
+    (row(candidates=[{"score": 1.0}]), r"line 2, field candidates\[0\].*object"),
+    (json.dumps(row(candidates=[{"object": "x", "score": float("nan")}])), "line 2, field score: not a finite number"),
+    (json.dumps(row(candidates=[{"object": "x", "score": float("-inf")}])), "line 2, field score: not a finite number"),
+    (
+        row(candidates=[{"object": "x", "score": -0.1}, {"object": "y", "score": 0.4}]),
+        "line 2, field candidates: .*negative",
+    ),
+    (row(completions=["x"], existence_probabilities={"YES": 1.5}), "line 2, field existence_probabilities: 1.5"),
+    ("{", "line 2: not valid JSON"),
+]
+
+
+@pytest.mark.parametrize(("bad", "message"), BAD)
+def test_errors_name_file_line_and_field(tmp_path: Path, bad: dict[str, Any] | str, message: str) -> None:
+    with pytest.raises(InputError, match=f"a.jsonl, {message}"):
+        replay(write(tmp_path / "a.jsonl", GOOD, bad))
+
+
+def test_a_text_that_mentions_nan_is_no_score(tmp_path: Path) -> None:
+    assert replay(write(tmp_path / "a.jsonl", row(completions=['{"score": NaN, "answer": "Ann Lee"}'])))[0].candidates
+
+
+RECORDED = [
+    ("2023", "val", "2023-val/gpt4_n_0_m_0_c_0.jsonl.gz", 0.99),
+    ("2023", "val", "2023-val/gpt3.5-turbo_n_0_m_0_c_0.jsonl.gz", 0.98),
+    ("2026", "val", "2026-val/qwen__self_consistency.jsonl.gz", 0.97),
+]
+
+
+@pytest.mark.parametrize(("edition", "split", "file", "share"), RECORDED)
+def test_real_answers_are_nearly_all_read(data_dir: Path, edition: str, split: str, file: str, share: float) -> None:
+    path = data_dir / "recorded" / file
+    if not path.exists():
+        pytest.skip(f"recorded answers absent: {file} is not in the data directory")
+    space = Workspace(data=data_dir)
+    recorded = Recorded([path], space.edition(edition), space.relations)
+    sets = list(recorded.generate(space.queries(space.edition(edition), split)))
+    states = recorded.states[path]
+    assert (states[State.ANSWERED] + states[State.ABSTAINED]) / states.total() >= share
+    assert recorded.missing == {path: 0}
+    assert not any(one.failed and State.MISSING in one.draws for one in sets)

@@ -1,0 +1,173 @@
+"""Pooling: what each method computes, what merges, and that neither order nor failures matter."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmkbc.errors import InputError
+from lmkbc.pool import EXISTENCE, Pool, existence
+from lmkbc.types import Candidate, CandidateSet, Edition, Query, State
+from lmkbc.workspace import Workspace
+
+EDITIONS = Workspace().editions
+STRINGS, IDS = EDITIONS["2026"], EDITIONS["2023"]
+QUERY = Query("Some Subject", "awardWonBy")
+METHODS = ("mean", "vote", "union", "max", "count-max", "background")
+
+
+def draws(model: str, *answers: list[str] | State, query: Query = QUERY) -> CandidateSet:
+    """Sampled answers: a list of names, [] for an abstention, a state for a failure."""
+    candidates, states = [], []
+    for index, answer in enumerate(answers):
+        voice = (f"{model}#{index}",)
+        if isinstance(answer, State):
+            states.append(answer)
+            continue
+        states.append(State.ANSWERED if answer else State.ABSTAINED)
+        candidates += [Candidate(name, 1.0, voice) for name in answer] or [Candidate("", 1.0, voice)]
+    return CandidateSet(query, tuple(candidates), tuple(states))
+
+
+def scored(model: str, query: Query = QUERY, **scores: float) -> CandidateSet:
+    return CandidateSet(query, tuple(Candidate(name, score, (model,)) for name, score in scores.items()))
+
+
+def pooled(*sets: CandidateSet, edition: Edition = STRINGS, **settings: object) -> dict[str, float]:
+    (merged,) = Pool.of(edition, settings).merge([[one] for one in sets])
+    return {candidate.text: round(candidate.score, 6) for candidate in merged.candidates}
+
+
+def test_votes_are_shares_of_the_draws_that_spoke() -> None:
+    one = draws("m", ["Ann", "Bo"], ["Ann"], [], State.UNPARSED, State.TRUNCATED)
+    for method in ("mean", "vote"):
+        assert pooled(one, method=method) == {"Ann": 0.666667, "Bo": 0.333333, "": 0.333333}
+
+
+def test_an_answer_that_was_cleaned_away_still_counts_as_a_voice() -> None:
+    one = replace(draws("m", ["Ann"], ["Ann"]), draws=(State.ANSWERED,) * 4)
+    assert pooled(one) == {"Ann": 0.5}
+
+
+def test_per_model_and_per_draw() -> None:
+    many, one = draws("m", ["Ann"], ["Ann"], ["Ann"]), draws("n", ["Bo"])
+    assert pooled(many, one) == {"Ann": 0.5, "Bo": 0.5}
+    assert pooled(many, one, per="draw") == {"Ann": 0.75, "Bo": 0.25}
+    assert pooled(many, one, weights={"n": 3}) == {"Bo": 0.75, "Ann": 0.25}
+
+
+def test_a_model_that_failed_is_left_out() -> None:
+    assert pooled(draws("m", ["Ann"]), draws("n", State.UNPARSED)) == {"Ann": 1.0}
+    (merged,) = Pool(edition=STRINGS).merge([[draws("m", State.MISSING)], [draws("n", State.UNPARSED)]])
+    assert merged.failed
+    assert merged.candidates == ()
+
+
+def test_methods_on_scores() -> None:
+    sets = scored("m", Ann=0.8, Bo=0.1), scored("n", Ann=0.4, Cy=0.5)
+    assert pooled(*sets, method="mean") == {"Ann": 0.6, "Cy": 0.25, "Bo": 0.05}
+    assert pooled(*sets, method="max") == {"Ann": 0.8, "Cy": 0.5, "Bo": 0.1}
+    assert pooled(*sets, method="vote") == {"Ann": 1.0, "Bo": 0.5, "Cy": 0.5}
+    assert pooled(*sets, method="union") == {"Ann": 0.8, "Cy": 0.5, "Bo": 0.1}
+    assert pooled(*sets, method="count-max") == {"Ann": 0.9, "Cy": 0.25, "Bo": 0.05}
+
+
+def test_count_comes_before_probability() -> None:
+    found = pooled(scored("m", Ann=0.1, Bo=0.9), scored("n", Ann=0.1), method="count-max")
+    assert list(found) == ["Ann", "Bo"]
+
+
+def test_union_is_the_surest_model() -> None:
+    found = pooled(draws("m", ["Ann"], ["Ann"], [], []), draws("n", ["Bo"]), method="union")
+    assert found == {"Bo": 1.0, "Ann": 0.5, "": 0.5}
+
+
+def test_what_is_said_everywhere_sinks() -> None:
+    queries = [Query(f"S{index}", "awardWonBy") for index in range(4)]
+    sets = [scored("m", query, Usual=0.6) for query in queries[:3]] + [scored("m", queries[3], Usual=0.6, Rare=0.5)]
+    merged = Pool.of(STRINGS, {"method": "background"}).merge([sets])
+    assert [candidate.text for candidate in merged[3].candidates] == ["Rare", "Usual"]
+    assert merged[3].candidates[0].score == pytest.approx(0.6)
+    assert merged[0].candidates[0].score == pytest.approx(0.6)
+
+
+def test_equal_objects_merge_under_the_editions_normalisation() -> None:
+    one = draws("m", ["Émile Zola"], ["emile zola"], ["Émile Zola"])
+    assert pooled(one) == {"Émile Zola": 1.0}
+    assert len(pooled(one, edition=EDITIONS["2025"])) == 2
+
+
+def test_linked_objects_merge_by_id() -> None:
+    candidates = (
+        Candidate("USA", 1.0, ("m#0",), "Q30"),
+        Candidate("United States", 1.0, ("m#1",), "Q30"),
+        Candidate("Georgia", 1.0, ("m#0",), "Q230"),
+        Candidate("Georgia", 1.0, ("m#1",), "Q1428"),
+    )
+    one = CandidateSet(QUERY, candidates, (State.ANSWERED, State.ANSWERED))
+    (merged,) = Pool(edition=IDS).merge([[one]])
+    assert [(c.id, c.score) for c in merged.candidates] == [("Q30", 1.0), ("Q1428", 0.5), ("Q230", 0.5)]
+    assert merged.candidates[0].sources == ("m#0", "m#1")
+
+
+def test_numbers_merge_by_value() -> None:
+    assert pooled(draws("m", ["1250"], ["1,250"], ["1250.0"], ["1250"])) == {"1250": 1.0}
+
+
+def test_existence_stays_apart() -> None:
+    gate = Candidate("", 0.9, (f"m{EXISTENCE}",))
+    one = draws("m", ["Ann"], [])
+    (merged,) = Pool(edition=STRINGS).merge([[replace(one, candidates=(*one.candidates, gate))]])
+    assert [(c.text, c.score) for c in merged.candidates] == [("", 0.5), ("Ann", 0.5), ("", 0.9)]
+    assert existence(merged) == pytest.approx(0.1)
+    assert existence(one) is None
+
+
+def test_wrong_settings_are_named() -> None:
+    for settings, hint in (
+        ({"methd": "mean"}, "did you mean 'method'"),
+        ({"method": "median"}, "method 'median'"),
+        ({"per": "vote"}, "per 'vote'"),
+        ({"weights": {"m": -1}}, "weight of 'm'"),
+    ):
+        with pytest.raises(InputError, match=hint):
+            Pool.of(STRINGS, settings)
+    with pytest.raises(InputError, match="did you mean 'gpt-4'"):
+        Pool.of(STRINGS, {"weights": {"gpt4": 1.0}}).merge([[draws("gpt-4", ["Ann"])]])
+
+
+ANSWER = st.one_of(st.lists(st.sampled_from(["Ann", "ann", "Bo", "12", "12.0"]), max_size=3), st.just(State.UNPARSED))
+MODELS = st.lists(st.lists(ANSWER, min_size=1, max_size=5), min_size=1, max_size=3)
+
+
+@given(MODELS, st.sampled_from(METHODS), st.sampled_from(["draw", "model"]), st.randoms(use_true_random=False))
+def test_order_is_irrelevant_and_scores_are_shares(models: list, method: str, per: str, random: random.Random) -> None:
+    sets = [draws(f"m{index}", *answers) for index, answers in enumerate(models)]
+    pool = Pool.of(STRINGS, {"method": method, "per": per})
+    (merged,) = pool.merge([[one] for one in sets])
+    shuffled = [replace(one, candidates=tuple(random.sample(one.candidates, len(one.candidates)))) for one in sets]
+    random.shuffle(shuffled)
+    (again,) = pool.merge([[one] for one in shuffled])
+    assert again.candidates == merged.candidates
+    scores = [candidate.score for candidate in merged.candidates]
+    assert all(0 <= score <= 1 for score in scores)
+    assert scores == sorted(scores, reverse=True)
+
+
+@given(MODELS)
+def test_votes_for_single_answers_sum_to_one(models: list) -> None:
+    singles = [[answer[:1] if isinstance(answer, list) else answer for answer in answers] for answers in models]
+    sets = [draws(f"m{index}", *answers) for index, answers in enumerate(singles)]
+    found = pooled(*sets)
+    assert sum(found.values()) == pytest.approx(1.0 if found else 0.0, abs=1e-4)
+
+
+def test_ten_thousand_candidates() -> None:
+    names = {f"Name {index}": index / 10_000 for index in range(10_000)}
+    found = pooled(scored("m", **names), scored("n", **names))
+    assert len(found) == 10_000
+    assert next(iter(found)) == "Name 9999"

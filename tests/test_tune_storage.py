@@ -1,0 +1,152 @@
+"""Studies in PostgreSQL: two processes finish one together, and a killed one loses no finished trial."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import optuna
+import pytest
+from optuna.trial import TrialState
+
+from lmkbc.tune.search import close_storage, open_storage
+
+WORKER = """
+import random, sys, time
+import numpy as np
+from lmkbc import Download, Edition, IdScorer, Metric
+from lmkbc.tune.families import Task
+from lmkbc.tune.outcomes import Outcomes
+from lmkbc.tune.search import close_storage, open_storage, search
+from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
+
+url, trials, pause, seed = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
+splits = dict.fromkeys(("train", "val", "test"), Download("https://example.org", "0" * 64))
+edition = Edition(name="t", folder="t", relations=("r",), splits=splits, column="ObjectEntitiesID", target="id",
+                  metric=Metric(IdScorer(distinct=True), average="relation"))
+rng = random.Random(0)
+queries = [Query(f"s{i}", "r") for i in range(20)]
+sets = [CandidateSet(q, tuple(Candidate(f"Q{j}", rng.random(), id=f"Q{j}") for j in range(5))) for q in queries]
+examples = [Example(q, (GoldObject(("Q1",), "Q1"),)) for q in queries]
+
+class Slow(Outcomes):
+    def f1(self, rule):
+        time.sleep(pause)
+        return super().f1(rule)
+
+task = Task("r", Slow(sets, examples, edition), nullable=True, numeric=False)
+storage = open_storage(url)
+print("ready", flush=True)
+search(task, np.ones(20, dtype=bool), ["cutoff", "sticky"], trials=trials, seed=seed, name="shared", storage=storage)
+close_storage(storage)
+"""
+
+
+def programs() -> Path:
+    """Where initdb and pg_ctl are, or a skip."""
+    if importlib.util.find_spec("psycopg") is None:
+        pytest.skip("psycopg is not installed: install lmkbc[postgres]")
+    places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    for place in [*places, *(Path(found).parent for found in [shutil.which("initdb")] if found)]:
+        if (place / "initdb").exists() and (place / "pg_ctl").exists():
+            return place
+    return pytest.skip("no PostgreSQL server here: install postgresql")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The URL of a fresh cluster on loopback; postgres does not run as root, so that its own user runs it there."""
+    place, port = programs(), free_port()
+    user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.getuid() == 0 else []
+    with tempfile.TemporaryDirectory(prefix="lmkbc-pg-") as folder:
+        if user:
+            shutil.chown(folder, "postgres", "postgres")
+        data, log = f"{folder}/data", f"{folder}/log"
+
+        def call(*command: str) -> None:
+            subprocess.run([*user, *command], check=True, cwd=folder, stdout=subprocess.DEVNULL, timeout=120)
+
+        call(str(place / "initdb"), "-D", data, "-U", "lmkbc", "--auth=trust", "--no-sync", "-E", "UTF8")
+        options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={folder} -c fsync=off"
+        call(str(place / "pg_ctl"), "-D", data, "-l", log, "-w", "-o", options, "start")
+        try:
+            yield f"postgresql://lmkbc@127.0.0.1:{port}/postgres"
+        finally:
+            call(str(place / "pg_ctl"), "-D", data, "-m", "immediate", "-w", "stop")
+
+
+@pytest.fixture
+def url(server: str) -> str:
+    """The cluster with its tables made and no study in it."""
+    storage = open_storage(server)
+    for study in optuna.get_all_study_summaries(storage):
+        optuna.delete_study(study_name=study.study_name, storage=storage)
+    close_storage(storage)
+    return server
+
+
+def worker(url: str, trials: int, pause: float = 0.0, seed: int = 0) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", WORKER, url, str(trials), str(pause), str(seed)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.getcwd()})
+
+
+def states(url: str) -> list[TrialState]:
+    storage = open_storage(url)
+    try:
+        if not optuna.get_all_study_summaries(storage):
+            return []
+        return [trial.state for trial in optuna.load_study(study_name="shared", storage=storage).get_trials()]
+    finally:
+        close_storage(storage)
+
+
+def finish(process: subprocess.Popen[bytes]) -> None:
+    with process:
+        process.communicate(timeout=120)
+    assert process.returncode == 0
+
+
+def test_two_processes_finish_one_study_together(url: str) -> None:
+    both = [worker(url, 24, 0.02, seed) for seed in (0, 1)]
+    for process in both:
+        finish(process)
+    done = states(url).count(TrialState.COMPLETE)
+    assert 24 <= done <= 25  # the one in flight when the other reaches the goal
+
+
+def test_a_killed_process_loses_no_finished_trial(url: str) -> None:
+    with worker(url, 1000, 0.05) as killed:
+        deadline = time.monotonic() + 60
+        while (before := states(url).count(TrialState.COMPLETE)) < 4 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        killed.send_signal(signal.SIGKILL)
+    kept = states(url).count(TrialState.COMPLETE)
+    assert kept >= before >= 4
+    finish(worker(url, kept + 5, seed=7))
+    assert states(url).count(TrialState.COMPLETE) == kept + 5
+    finish(worker(url, kept + 5, seed=7))
+    assert states(url).count(TrialState.COMPLETE) == kept + 5
+
+
+def test_a_dead_server_is_an_error_without_its_password() -> None:
+    from lmkbc.errors import LmkbcError
+
+    programs()
+    with pytest.raises(LmkbcError, match="does not answer") as caught:
+        open_storage(f"postgresql://someone:secret@127.0.0.1:{free_port()}/none")
+    assert "secret" not in str(caught.value)
