@@ -116,6 +116,14 @@ def test_numbers_may_be_aggregated() -> None:
     assert tuned.relations[EPISODES].rule.name == "weighted-median"
 
 
+@pytest.mark.parametrize("rules", [["quorum"], ["none-gate"], ["ball"], ["sticky", "expected-f1"]])
+def test_rules_that_do_not_apply_leave_the_cut_off(rules: list[str]) -> None:
+    sets, examples = toy(20)
+    borders = toy(20, OTHER)
+    tuned = run([*sets, *borders[0]], [*examples, *borders[1]], rules=rules, trials=1)
+    assert tuned.cv_macro_f1 > 0.7
+
+
 def test_wrong_settings() -> None:
     sets, examples = toy(10)
     with pytest.raises(InputError, match="did you mean 'cutoff'"):

@@ -39,7 +39,8 @@ class Linker:
     """Links candidates with whatever evidence is at hand; with no search, only offline evidence counts.
 
     relations: by every spelling that queries use. strategies, keywords: relation name -> how to choose among hits, and
-    the words that a fitting description holds, overriding those of the object type. fuzzy: whether one typing error is forgiven against train objects and the index.
+    the words that a fitting description holds, overriding those of the object type. fuzzy: whether one typing error
+    is forgiven against train objects and the index. ask: puts the strategy "model" to a language model.
     """
 
     def __init__(
@@ -65,17 +66,17 @@ class Linker:
         self._kinds = {one.name: self._types.get(one.object_type.qid) for one in relations.values()}
         for name, names in (strategies or {}).items():
             choose.check(names, f"strategies of {name}")
-            self._override(name, strategies=tuple(names))
+            own = self._own_name(name)
+            self._kinds[own] = replace(self._kinds[own], strategies=tuple(names))
         for name, words in (keywords or {}).items():
-            self._override(name, keywords=tuple(word.casefold() for word in words))
+            own = self._own_name(name)
+            self._kinds[own] = replace(self._kinds[own], keywords=tuple(word.casefold() for word in words))
 
-    def _override(self, relation: str, **changes: tuple[str, ...]) -> None:
+    def _own_name(self, relation: str) -> str:
         if relation not in self._relations:
-            raise InputError(
-                f"linking settings name the unknown relation {relation!r}; {did_you_mean(relation, self._relations)}"
-            )
-        name = self._relations[relation].name
-        self._kinds[name] = replace(self._kinds[name], **changes)
+            hint = did_you_mean(relation, self._relations)
+            raise InputError(f"linking settings name the unknown relation {relation!r}; {hint}")
+        return self._relations[relation].name
 
     def link(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
         """Yield each set, in order, with `id` filled where a link was found."""

@@ -131,12 +131,15 @@ NUMERIC = frozenset({WeightedMedian.name, Ball.name, StabMid.name, LogCluster.na
 
 
 def applicable(task: Task, rules: Sequence[str] | None) -> Iterator[str]:
-    """The families that make sense for a relation, in order of complexity. InputError for an unknown one."""
+    """The families that make sense for a relation, in order of complexity. InputError for an unknown one.
+
+    The cut-off is always among them: it serves every relation, and is what the others must beat.
+    """
     for name in rules or ():
         if name not in FAMILIES:
             raise InputError(f"rule {name!r} cannot be tuned: {did_you_mean(name, FAMILIES)}")
     several = task.outcomes.ranking.models.max(initial=0) > 1
     for name in FAMILIES:
         fits = {Quorum.name: several, NoneGate.name: task.nullable}.get(name, task.numeric or name not in NUMERIC)
-        if fits and (rules is None or name in rules):
+        if fits and (rules is None or name in rules or name == Cutoff.name):
             yield name

@@ -78,7 +78,8 @@ class Outcomes:
     def f1(self, rule: Rule) -> Floats:
         """Official F1 of each query under a rule, (n,)."""
         if isinstance(rule, PrefixRule):
-            return self.prefix_f1.ravel()[self._row_starts + rule.length(self.ranking)]
+            found: Floats = self.prefix_f1.ravel()[self._row_starts + rule.length(self.ranking)]
+            return found
         if isinstance(rule, MaskRule):
             return self._mask_f1(rule.keep(self.ranking))
         if isinstance(rule, NoneGate):
@@ -111,7 +112,8 @@ class Outcomes:
 
     @cached_property
     def _row_starts(self) -> Ints:
-        return np.arange(len(self)) * self.prefix_f1.shape[1]
+        starts: Ints = np.arange(len(self)) * self.prefix_f1.shape[1]
+        return starts
 
     def _prefix_counts(self, found: Found) -> tuple[Ints, Ints]:
         """Hits and distinct answers of each prefix; the count changes only where a candidate finds something."""
