@@ -22,6 +22,7 @@ class Context:
 
     workspace: Workspace
     edition: Edition
+    model: str | None = None
     files: tuple[Path, ...] = ()
     search_table: Path | None = None
     offline: bool = False

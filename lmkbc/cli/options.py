@@ -28,6 +28,8 @@ SystemName = Annotated[
     str | None, typer.Option("--system", help="Recipe: a name from 'lmkbc systems list', or a TOML file.")
 ]
 
+Model = Annotated[str | None, typer.Option("--model", help="Model id or directory, in place of the recipe's.")]
+
 
 def chosen_edition(workspace: Workspace, name: str | None) -> Edition:
     """The edition named, else the one of highest rank whose data is here; then one line says so."""

@@ -15,6 +15,7 @@ from lmkbc.cli.options import (
     Data,
     EditionName,
     Files,
+    Model,
     Offline,
     Root,
     SearchTable,
@@ -39,6 +40,7 @@ def predict(
     split: Split = "test",
     edition: EditionName = None,
     system: SystemName = None,
+    model: Model = None,
     files: Files = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many queries.")] = None,
     out: Annotated[Path | None, typer.Option(help="Run directory; default submissions/EDITION-SPLIT-SYSTEM.")] = None,
@@ -59,7 +61,12 @@ def predict(
     chosen = chosen_edition(space, edition)
     recipe = space.system(system or ("recorded" if files else "embedded"))
     context = Context(
-        workspace=space, edition=chosen, files=tuple(files or ()), search_table=search_table, offline=offline
+        workspace=space,
+        edition=chosen,
+        model=model,
+        files=tuple(files or ()),
+        search_table=search_table,
+        offline=offline,
     )
     queries = space.queries(chosen, split)[:limit]
     selector, provenance = selector_for(context, recipe, any_data=any_thresholds)

@@ -13,6 +13,7 @@ from lmkbc.cli.options import (
     Data,
     EditionName,
     Files,
+    Model,
     Offline,
     Root,
     SearchTable,
@@ -39,6 +40,7 @@ def tune(
     split: Split = "val",
     edition: EditionName = None,
     system: SystemName = None,
+    model: Model = None,
     files: Files = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds by subject.")] = 5,
     trials: Annotated[int, typer.Option(min=0, help="Optuna trials per relation; 0: exact sweeps only.")] = 200,
@@ -57,7 +59,12 @@ def tune(
     chosen = chosen_edition(space, edition)
     recipe = space.system(system or ("recorded" if files else "embedded"))
     context = Context(
-        workspace=space, edition=chosen, files=tuple(files or ()), search_table=search_table, offline=offline
+        workspace=space,
+        edition=chosen,
+        model=model,
+        files=tuple(files or ()),
+        search_table=search_table,
+        offline=offline,
     )
     examples = space.examples(chosen, split)
     with progress() as report:
