@@ -28,5 +28,5 @@ $(VENV)/encoder: $(BIN)/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/dev: $(VENV)/encoder
-	$(INSTALL) --editable '.[dev,postgres]'
+	$(INSTALL) --editable '.[dev,dumps,postgres]'
 	touch $@

@@ -7,6 +7,7 @@ cheap, so tuning and prediction share the first and differ in the rest.
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,7 +18,9 @@ from typing import Any
 from lmkbc import data, submit, thresholds
 from lmkbc.components import Context, generators
 from lmkbc.errors import LmkbcError
-from lmkbc.link import Linker, SearchTable, TrainObjects
+from lmkbc.link import Linker, TrainObjects
+from lmkbc.link.sources import open_search
+from lmkbc.link.wikidata import CONTACT
 from lmkbc.pool import Pool
 from lmkbc.select.registry import build
 from lmkbc.types import CandidateSet, Edition, Prediction, Query, Selector, System
@@ -43,7 +46,8 @@ class Proposals:
 
 def propose(context: Context, system: System, queries: Sequence[Query], report: Report = silent) -> Proposals:
     """Generate, link and pool the candidates of all queries."""
-    groups, remarks = [], []
+    groups: list[list[CandidateSet]] = []
+    remarks: list[str] = []
     links = linker(context) if context.edition.target == "id" else None
     for name, generator in generators(context, system):
         found = _in_order(generator.generate(queries), queries, name, report)
@@ -63,8 +67,10 @@ def _in_order(found: Iterable[CandidateSet], queries: Sequence[Query], name: str
 
 
 def linker(context: Context) -> Linker:
-    """Links by train objects, then by the recorded search where one is given."""
-    search = SearchTable.read(context.search_table) if context.search_table else None
+    """Links by train objects, then by search: the recorded table, the cache alone, or Wikidata where a contact is set."""
+    search = None
+    if context.search_table or context.offline or os.environ.get(CONTACT):
+        search = open_search(context.search_table, offline=context.offline)
     return Linker(context.relations, TrainObjects(context.train, context.relations), search=search)
 
 
@@ -87,7 +93,9 @@ def selector_for(context: Context, system: System, *, any_data: bool = False) ->
     if not path.is_file():
         return rule, {"how": f"selected by the recipe's rule {rule.name!r}, untuned"}
     selector, provenance = thresholds.read(path, rule)
-    thresholds.check(provenance, system.name, split_sha256(context, edition.held_out), force=any_data)
+    labelled = {split_sha256(context, split) for split in ("train", edition.held_out)}
+    expected = provenance.data_sha256 if provenance.data_sha256 in labelled else min(labelled)
+    thresholds.check(provenance, system.name, expected, force=any_data)
     return selector, {"how": f"selected by thresholds/{edition.name}/{system.name}.toml", **asdict(provenance)}
 
 

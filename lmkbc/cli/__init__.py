@@ -10,7 +10,7 @@ import typer
 from lmkbc.cli.screen import show_error
 from lmkbc.errors import LmkbcError
 
-COMMANDS = ("predict", "tune", "evaluate", "submit", "data", "relations", "systems")
+COMMANDS = ("predict", "tune", "evaluate", "link", "submit", "data", "relations", "systems")
 
 
 def build() -> typer.Typer:

@@ -69,7 +69,7 @@ def fetch(
 
 
 def _found(space: Workspace, edition: Edition) -> list[dict[str, Any]]:
-    rows = []
+    rows: list[dict[str, Any]] = []
     for split in edition.splits:
         try:
             path = space.split_path(edition, split)

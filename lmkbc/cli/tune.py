@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -99,9 +100,17 @@ def _as_json(tuned: Tuned) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def describe(table: Mapping[str, Any]) -> str:
+    """A rule on one line; long tables are named, not shown."""
+    parameters = {name: value for name, value in table.items() if name != "rule" and not isinstance(value, Mapping)}
+    rules = [value for value in table.values() if isinstance(value, Mapping) and "rule" in value]
+    inner = "".join(f" over {describe(rule)}" for rule in rules)
+    return " ".join([str(table["rule"]), *(f"{name}={value}" for name, value in parameters.items())]) + inner
+
+
 def _print(tuned: Tuned) -> None:
     rows: list[list[Any]] = [
-        [name, relation.rows, relation.cv_f1, relation.insample_f1, relation.rule.describe()]
+        [name, relation.rows, relation.cv_f1, relation.insample_f1, describe(relation.rule.to_table())]
         for name, relation in sorted(tuned.relations.items())
     ]
     rows.append(["*** Average ***", None, tuned.cv_macro_f1, tuned.insample_macro_f1, ""])

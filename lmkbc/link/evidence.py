@@ -43,7 +43,13 @@ class Link:
 
 
 class Search(Protocol):
-    """Anything that answers as Wikidata's entity search would, batch first."""
+    """Anything that answers as Wikidata's entity search would, batch first.
+
+    knows_classes: whether its hits carry classes. Where they do not, and asking is free, a name is also asked for with
+    its type words, since nothing else tells a river from its namesakes.
+    """
+
+    knows_classes: bool
 
     def search(self, texts: Sequence[str]) -> Mapping[str, tuple[Hit, ...]]:
         """Hits per text, best first; a text without hits maps to (). Case is not significant."""

@@ -13,7 +13,7 @@ from itertools import islice
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.link import choose
 from lmkbc.link.evidence import Hit, Index, Link, Search
-from lmkbc.link.names import LONGEST_NAME, as_qid, key, plausible_typo, sendable, variants
+from lmkbc.link.names import LONGEST_NAME, as_qid, key, plausible_typo, sendable, typed, variants
 from lmkbc.link.object_types import ObjectType, ObjectTypes, bundled
 from lmkbc.link.train_objects import TrainObjects
 from lmkbc.scorers import number
@@ -25,7 +25,10 @@ BATCH = 2048
 
 @dataclass(slots=True)
 class _Open:
-    """A candidate that only a search can settle: what to ask next, the ways to ask that are left, the first misfit."""
+    """A candidate that only a search can settle: what to ask next, the ways to ask that are left, the first misfit.
+
+    plain: what the bare name found, of unknown class, while names with a type word are still to be asked.
+    """
 
     query: Query
     text: str
@@ -33,6 +36,7 @@ class _Open:
     others: Iterator[str]
     misfit: Link
     asked: set[str] = field(default_factory=set)
+    plain: Link | None = None
 
 
 class Linker:
@@ -192,15 +196,18 @@ class Linker:
         """The link, or None after setting the next way to ask."""
         link = self._chosen(step.query, step.asking, "re-search" if step.asked else "search", hits)
         if link.id is not None:
-            return link
-        if not step.misfit.hits:
+            words = typed(step.text, self._relations[step.query.relation].shape.link_suffixes)
+            if step.plain or not words or (self._search and self._search.knows_classes):
+                return link
+            step.plain, step.others = link, iter(words)
+        elif not step.misfit.hits:
             step.misfit = replace(link, asked=step.text) if not hits else link
         step.asked.add(step.asking.casefold())
         for other in step.others:
             if other.casefold() not in step.asked:
                 step.asking = other
                 return None
-        return self._last_resort(step.query, step.misfit)
+        return step.plain or self._last_resort(step.query, step.misfit)
 
 
 def _unlinked(reason: str, asked: str, hits: Sequence[Hit] = ()) -> Link:

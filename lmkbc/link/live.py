@@ -26,6 +26,8 @@ class Wikidata:
     choosing by class or popularity needs.
     """
 
+    knows_classes = True
+
     def __init__(
         self,
         client: Client | None,

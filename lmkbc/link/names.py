@@ -60,14 +60,18 @@ def variants(text: str, suffixes: Sequence[str] = ()) -> Iterator[str]:
         bare = _PARENTHESES.sub("", bare).strip()
     head = bare.partition(":")[0].strip()
     found = [bare, head]
-    if not any(bare.casefold().endswith(suffix.casefold()) for suffix in suffixes):
-        found += [f"{bare} {suffix}" for suffix in suffixes]
-    found += [_singular(bare), bare.title()]
+    found += [*typed(bare, suffixes), _singular(bare), bare.title()]
     seen = {text}
     for variant in found:
         if variant and variant not in seen:
             seen.add(variant)
             yield variant
+
+
+def typed(text: str, suffixes: Sequence[str]) -> list[str]:
+    """A bare name with each type word; nothing for a name that has one already."""
+    bare = not any(text.casefold().endswith(suffix.casefold()) for suffix in suffixes)
+    return [f"{text} {suffix}" for suffix in suffixes] if bare else []
 
 
 def _singular(text: str) -> str:

@@ -20,6 +20,8 @@ class SearchTable:
     `asked` keeps the distinct case-folded strings that a network would have been sent.
     """
 
+    knows_classes = False
+
     def __init__(self, answers: Mapping[str, str]) -> None:
         self._exact = dict(answers)
         self._folded: dict[str, str] = {}

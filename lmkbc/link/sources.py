@@ -35,8 +35,19 @@ def open_search(
     """
     if search_table is not None:
         return SearchTable.read(search_table)
-    client = None if offline else Client(contact, api_url)
-    return Wikidata(client, cache, api_url=api_url, refresh=refresh)
+    return wikidata(offline=offline, contact=contact, api_url=api_url, cache=cache, refresh=refresh)
+
+
+def wikidata(
+    *,
+    offline: bool = False,
+    contact: str | None = None,
+    api_url: str = API_URL,
+    cache: Path | None = None,
+    refresh: bool = False,
+) -> Wikidata:
+    """Wikidata through its cache; offline, the cache alone."""
+    return Wikidata(None if offline else Client(contact, api_url), cache, api_url=api_url, refresh=refresh)
 
 
 def labels(ids: Iterable[str], *sources: Labels) -> dict[str, str]:

@@ -12,6 +12,8 @@ from lmkbc.types import Candidate, CandidateSet, Query, Relation
 class Described:
     """A search whose hits have classes, and which counts what it is asked."""
 
+    knows_classes = True
+
     def __init__(self, hits: dict[str, list[Hit]]) -> None:
         self.hits, self.asked = hits, []
 
@@ -71,6 +73,15 @@ def test_a_hit_of_another_class_is_searched_again_with_a_type_word(relations) ->
     search = Described({"Ufa": [city], "Ufa River": [river]})
     link = one(Linker(relations, search=search), "Ufa", "rivers")
     assert (link.id, link.evidence, link.asked) == ("Q2", "re-search", "Ufa River")
+
+
+def test_where_classes_are_unknown_the_name_with_its_type_word_wins(relations) -> None:
+    table = SearchTable({"Ufa": "Q1", "Ufa River": "Q2", "Ob": "Q3", "Don River": "Q4"})
+    linker = Linker(relations, search=table)
+    assert one(linker, "Ufa", "rivers").id == "Q2"
+    assert one(linker, "Ob", "rivers").id == "Q3"
+    assert one(linker, "Don River", "rivers").id == "Q4"
+    assert "don river river" not in table.asked
 
 
 def test_misfits_are_refused_by_strict_types_and_a_last_resort_for_others(relations) -> None:

@@ -13,7 +13,7 @@ from lmkbc import data
 from lmkbc.errors import InputError
 from lmkbc.generate.embedded.encoder import Encoder
 from lmkbc.generate.embedded.signals import Floats
-from lmkbc.generate.embedded.stack import FOLDS, Stack, folds
+from lmkbc.generate.embedded.stack import FOLDS, ROUNDS, Stack, folds
 from lmkbc.generate.embedded.store import Store, key
 from lmkbc.generate.embedded.trees import Trees
 from lmkbc.types import CandidateSet, Edition, Example, Query, Relation
@@ -74,8 +74,9 @@ class EmbeddedGenerator:
     def _fit(self, held_out: int | None) -> tuple[Stack, Trees]:
         train = [row for row, fold in zip(self._train, self._fold, strict=True) if fold != held_out]
         stack = Stack(self._edition, self._relations, train, self._embed)
-        name = key(*self._fingerprint(), train)
-        return stack, Trees.of(self._store.get("trees", name, lambda: stack.learn(self._seed).arrays()))
+        rounds = ROUNDS if held_out is None else 1  # for the few, or for tuning: half the time, the same score
+        name = key(*self._fingerprint(), rounds, train)
+        return stack, Trees.of(self._store.get("trees", name, lambda: stack.learn(self._seed, rounds).arrays()))
 
     def _fingerprint(self) -> list[Any]:
         import sklearn

@@ -73,10 +73,10 @@ class Stack:
         words, grams = (sparse.csr_array(vectorizer.transform(texts)) for vectorizer in (_WORDS, _GRAMS))
         return Texts(words, grams, self._embed(texts))
 
-    def learn(self, seed: int) -> Trees:
-        """Fit the trees on pairs of several rounds of folds."""
+    def learn(self, seed: int, rounds: int = ROUNDS) -> Trees:
+        """Fit the trees on pairs of some rounds of folds."""
         features, right = [], []
-        for repeat in range(ROUNDS):
+        for repeat in range(rounds):
             fold = folds(self._train, FOLDS, seed * ROUNDS + repeat)
             for held_out in range(FOLDS):
                 for pairs, hits in self._fold_pairs(fold == held_out):

@@ -1,0 +1,141 @@
+"""`lmkbc link`: strings to Wikidata QIDs, with the evidence for each; and the offline index behind it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from lmkbc.cli.options import AsJson, Data, EditionName, Offline, Root, SearchTable, chosen_edition
+from lmkbc.cli.screen import note, progress, show_json, show_table
+from lmkbc.errors import InputError
+from lmkbc.link import Linker, TrainObjects
+from lmkbc.link.build import build_index
+from lmkbc.link.dump import LANGUAGES
+from lmkbc.link.index import AliasIndex
+from lmkbc.link.report import Report, explain, link_file
+from lmkbc.link.sources import Labels, open_search, wikidata
+from lmkbc.link.sources import labels as labels_of
+from lmkbc.link.wikidata import API_URL
+from lmkbc.workspace import Workspace
+
+
+class DefaultGroup(TyperGroup):
+    """A group whose first word may also be the file to link: `lmkbc link FILE` means `lmkbc link file FILE`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the default command in front where none is named."""
+        named = not args or args[0] in self.commands or args[0] == "--help"
+        return super().parse_args(ctx, args if named else ["file", *args])
+
+
+app = typer.Typer(
+    cls=DefaultGroup, no_args_is_help=True, help="Link strings to Wikidata, and say why.", rich_markup_mode=None
+)
+IndexPath = Annotated[Path | None, typer.Option("--index", help="Alias index made by 'lmkbc link build'.")]
+Contact = Annotated[str | None, typer.Option(help="Your name and address for Wikidata; else $LMKBC_CONTACT.")]
+ApiUrl = Annotated[str, typer.Option("--api-url", help="MediaWiki API, such as a mirror's.")]
+Refresh = Annotated[bool, typer.Option("--refresh", help="Ask again for what is cached.")]
+
+
+def register(parent: typer.Typer) -> None:
+    """Add the command group."""
+    parent.add_typer(app, name="link")
+
+
+@app.command("file", epilog="Example: lmkbc link predictions.jsonl --edition 2023 --search-table search.json")
+def file(
+    predictions: Annotated[Path | None, typer.Argument(help="Predictions whose objects are strings.")] = None,
+    out: Annotated[Path, typer.Option(help="Where the linked predictions go.")] = Path("linked.jsonl"),
+    why: Annotated[str | None, typer.Option("--explain", help="Explain the link of this text instead.")] = None,
+    relation: Annotated[str | None, typer.Option(help="With --explain: the relation whose object it is.")] = None,
+    subject: Annotated[str, typer.Option(help="With --explain: the subject whose object it is.")] = "",
+    edition: EditionName = None,
+    index: IndexPath = None,
+    search_table: SearchTable = None,
+    offline: Offline = False,
+    contact: Contact = None,
+    api_url: ApiUrl = API_URL,
+    refresh: Refresh = False,
+    json: AsJson = False,
+    data: Data = None,
+    workspace: Root = None,
+) -> None:
+    """Link a predictions file (the default), or explain one link; every link carries its evidence."""
+    space = Workspace(workspace, data)
+    if (predictions is None) == (why is None):
+        raise InputError("give either a predictions file to link or --explain TEXT --relation NAME")
+    chosen = chosen_edition(space, edition)
+    search = open_search(search_table, offline=offline, contact=contact, api_url=api_url, refresh=refresh)
+    train = TrainObjects(space.examples(chosen, "train"), space.relations)
+    linker = Linker(space.relations, train, AliasIndex(index) if index else None, search)
+    if predictions is None:
+        _explain(linker, str(why), space.relation(relation or "").names[0], subject)
+        return
+    report = link_file(predictions, out, linker, space.relations)
+    if json:
+        show_json([tally._asdict() for tally in report.tallies()])
+    else:
+        _print(report)
+    note(f"{out}: written; {len(report.unlinked)} texts stay unlinked")
+
+
+def _explain(linker: Linker, text: str, relation: str, subject: str) -> None:
+    link, offers = explain(linker, text, relation, subject)
+    fits = {True: "yes", False: "no", None: "unknown"}
+    rows = [
+        ["*" if chosen else "", evidence, hit.id, hit.label, hit.description, fits[fit]]
+        for evidence, hit, fit, chosen in offers
+    ]
+    show_table(["", "evidence", "id", "label", "description", "of the type"], rows)
+    note(f"{text!r} -> {link.id or 'unlinked'} ({link.evidence}: {link.strategy})")
+
+
+@app.command("build", epilog="Example: lmkbc link build aliases.sqlite --edition 2023 --dump latest-all.json.bz2")
+def build(
+    path: Annotated[Path, typer.Argument(help="The index to write.")],
+    edition: Annotated[
+        list[str] | None, typer.Option("--edition", "-e", help="Train objects of it; repeatable.")
+    ] = None,
+    table: Annotated[list[Path] | None, typer.Option(help="JSON or CSV of text and id; repeatable.")] = None,
+    dump: Annotated[Path | None, typer.Option(help="Wikidata JSON dump (.json, .gz, .bz2, .zst).")] = None,
+    language: Annotated[list[str] | None, typer.Option(help="Languages to keep of the dump; repeatable.")] = None,
+    class_: Annotated[list[str] | None, typer.Option("--class", help="Classes to keep; repeatable.")] = None,
+    data: Data = None,
+    workspace: Root = None,
+) -> None:
+    """Build an alias index from train splits, tables and a dump; a killed build goes on where it stopped."""
+    space = Workspace(workspace, data)
+    splits = {name: space.examples(space.edition(name), "train") for name in edition or ()}
+    with progress() as report:
+        built = build_index(
+            path, splits=splits, relations=space.relations, tables=table or (), dump=dump,
+            languages=language or LANGUAGES, classes=class_ or (), report=lambda done: report("lines", done, None),
+        )  # fmt: skip
+    for source, line, reason in built.broken:
+        note(f"{source}, line {line}: skipped, {reason}")
+    note(f"{path}: {built.entities} entities, {built.names} names, {len(built.broken)} broken lines")
+
+
+@app.command("labels", epilog="Example: lmkbc link labels Q584 Q183 --index aliases.sqlite")
+def labels(
+    ids: Annotated[list[str], typer.Argument(help="QIDs.")],
+    index: IndexPath = None,
+    offline: Offline = False,
+    contact: Contact = None,
+    api_url: ApiUrl = API_URL,
+) -> None:
+    """Show the label of each QID."""
+    sources: list[Labels] = [AliasIndex(index)] if index else []
+    if not index or contact:
+        sources.append(wikidata(offline=offline, contact=contact, api_url=api_url))
+    found = labels_of(ids, *sources)
+    show_table(["id", "label"], [[qid, found.get(qid)] for qid in ids])
+
+
+def _print(report: Report) -> None:
+    columns = ["relation", "evidence", "strategy", "linked", "unlinked", "ambiguous"]
+    show_table(columns, [list(tally) for tally in report.tallies()])
+    show_table(["relation", "linked", "unlinked", "ambiguous"], [[n, *c] for n, c in report.per_relation().items()])
