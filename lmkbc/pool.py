@@ -18,6 +18,7 @@ from lmkbc.types import Candidate, CandidateSet, Edition, State
 
 Method = Literal["mean", "vote", "union", "max", "count-max", "background"]
 Per = Literal["draw", "model"]
+ByModel = tuple[tuple[str, float], ...]
 EXISTENCE = "?existence"
 """What ends the name of a voice that only says whether there is an object at all."""
 
@@ -60,15 +61,15 @@ class Pool:
 
     def merge(self, groups: Sequence[Sequence[CandidateSet]]) -> list[CandidateSet]:
         """One set per query. Each group is one generator's sets, all groups in the same order of queries."""
-        models = [_model(group) for group in groups]
+        models = _distinct([_model(group) for group in groups])
         for name in self.weights:
             if name not in models:
                 raise InputError(f"pool weighs {name!r}, which no generator is called: {did_you_mean(name, models)}")
         weights = [self.weights.get(model, 1.0) for model in models]
-        merged = [self._one(sets, weights) for sets in zip(*groups, strict=True)]
+        merged = [self._one(sets, weights, models) for sets in zip(*groups, strict=True)]
         return list(_against_background(merged, self._key)) if self.method == "background" else merged
 
-    def _one(self, sets: Sequence[CandidateSet], weights: Sequence[float]) -> CandidateSet:
+    def _one(self, sets: Sequence[CandidateSet], weights: Sequence[float], models: Sequence[str]) -> CandidateSet:
         ballots: defaultdict[Hashable, list[_Ballot]] = defaultdict(list)
         for group, one in enumerate(sets):
             for candidate in one.candidates:
@@ -77,18 +78,21 @@ class Pool:
         voices = [sum(state in (State.ANSWERED, State.ABSTAINED) for state in one.draws) for one in sets]
         most = max([sum(voices), *map(_count, ballots.values())])
         shares = self._shares(voices, weights)
-        pooled = [_merged(cast, self._score(cast, voices, shares, most)) for cast in ballots.values()]
+        pooled = [
+            _merged(cast, self._score(cast, voices, shares, most), _by_model(cast, voices, models))
+            for cast in ballots.values()
+        ]
         pooled.sort(key=lambda one: (-one.score, -len(one.sources), one.text, one.id or ""))
         if gates:
             total = math.fsum(weights[gate.group] for gate in gates)
             given = math.fsum(weights[gate.group] * gate.candidate.score for gate in gates)
-            pooled.append(_merged(gates, given / total if total else 0.0))
+            pooled.append(_merged(gates, given / total if total else 0.0, _by_model(gates, [1] * len(sets), models)))
         return CandidateSet(sets[0].query, tuple(pooled), tuple(state for one in sets for state in one.draws))
 
     def _key(self, candidate: Candidate) -> Hashable:
         """Under what a candidate is the same as another."""
         if not candidate.text and not candidate.id:
-            return EXISTENCE if _is_gate(candidate) else ("nothing",)
+            return EXISTENCE if is_gate(candidate) else ("nothing",)
         if (value := number(candidate.id or candidate.text)) is not None:
             return "number", value
         if self.edition.target == "id":
@@ -105,18 +109,13 @@ class Pool:
         return [share / total if total else 0.0 for share in each]
 
     def _score(self, ballots: Sequence[_Ballot], voices: Sequence[int], shares: Sequence[float], most: int) -> float:
-        best: dict[tuple[int, tuple[str, ...]], float] = {}
-        for group, candidate in ballots:
-            voice = group, candidate.sources
-            best[voice] = max(candidate.score, best.get(voice, 0.0))
+        best = _best(ballots)
         if self.method == "max":
             score = max(best.values())
         elif self.method == "count-max":
             score = (_count(ballots) - 1 + min(max(best.values()), 1.0)) / most
         elif self.method == "union":
-            groups = {group for group, _ in best}
-            said = {group: math.fsum(given for (one, _), given in best.items() if one == group) for group in groups}
-            score = max(total / max(voices[group], 1) for group, total in said.items())
+            score = max(mean for _, mean in _means(ballots, voices))
         else:
             score = math.fsum(shares[group] * (1.0 if self.method == "vote" else best[group, v]) for group, v in best)
         return min(max(score, 0.0), 1.0)
@@ -131,11 +130,12 @@ class _Ballot(NamedTuple):
 
 def existence(candidates: CandidateSet) -> float | None:
     """The probability that there is an object at all, as the existence voices have it; None where there are none."""
-    gates = [candidate.score for candidate in candidates.candidates if _is_gate(candidate)]
+    gates = [candidate.score for candidate in candidates.candidates if is_gate(candidate)]
     return 1 - math.fsum(gates) / len(gates) if gates else None
 
 
-def _is_gate(candidate: Candidate) -> bool:
+def is_gate(candidate: Candidate) -> bool:
+    """Whether a candidate without text only says how likely there is no object at all."""
     return bool(candidate.sources) and all(voice.endswith(EXISTENCE) for voice in candidate.sources)
 
 
@@ -145,17 +145,48 @@ def _model(group: Sequence[CandidateSet]) -> str:
     return next(voices, "").removesuffix(EXISTENCE).split("#")[0]
 
 
+def _distinct(models: Sequence[str]) -> list[str]:
+    """Names that tell groups apart: the second group of a model is "model+2"."""
+    seen: Counter[str] = Counter()
+    names = []
+    for model in models:
+        seen[model] += 1
+        names.append(model if seen[model] == 1 else f"{model}+{seen[model]}")
+    return names
+
+
 def _count(ballots: Sequence[_Ballot]) -> int:
     return len({(group, voice) for group, candidate in ballots for voice in candidate.sources or ("",)})
 
 
-def _merged(ballots: Sequence[_Ballot], score: float) -> Candidate:
+def _best(ballots: Sequence[_Ballot]) -> dict[tuple[int, tuple[str, ...]], float]:
+    """What each voice makes of a candidate, which it may propose under several spellings: its highest score."""
+    best: dict[tuple[int, tuple[str, ...]], float] = {}
+    for group, candidate in ballots:
+        voice = group, candidate.sources
+        best[voice] = max(candidate.score, best.get(voice, 0.0))
+    return best
+
+
+def _means(ballots: Sequence[_Ballot], voices: Sequence[int]) -> list[tuple[int, float]]:
+    """The mean score over a group's voices, silence counting 0, of each group that proposes a candidate."""
+    said: dict[int, float] = {}
+    for (group, _), score in _best(ballots).items():
+        said[group] = said.get(group, 0.0) + score
+    return [(group, total / max(voices[group], 1)) for group, total in sorted(said.items())]
+
+
+def _by_model(ballots: Sequence[_Ballot], voices: Sequence[int], models: Sequence[str]) -> ByModel:
+    return tuple(sorted((models[group], min(max(mean, 0.0), 1.0)) for group, mean in _means(ballots, voices)))
+
+
+def _merged(ballots: Sequence[_Ballot], score: float, by_model: ByModel) -> Candidate:
     """One candidate for many: all voices, the commonest spelling (ties: the first in the alphabet), the id."""
     spellings = Counter(candidate.text for _, candidate in ballots)
     text = min(spellings, key=lambda spelling: (-spellings[spelling], spelling))
     voices = {voice for _, candidate in ballots for voice in candidate.sources}
     ids = sorted({candidate.id for _, candidate in ballots if candidate.id})
-    return Candidate(text, score, tuple(sorted(voices)), ids[0] if ids else None)
+    return Candidate(text, score, tuple(sorted(voices)), ids[0] if ids else None, by_model)
 
 
 def _against_background(sets: Sequence[CandidateSet], key: Callable[[Candidate], Hashable]) -> Iterator[CandidateSet]:
@@ -171,5 +202,5 @@ def _against_background(sets: Sequence[CandidateSet], key: Callable[[Candidate],
         scale = max((candidate.score for candidate in objects), default=0.0) / max(lifted, default=1.0)
         scores = {id(candidate): min(lift * scale, 1.0) for candidate, lift in zip(objects, lifted, strict=True)}
         rescored = [replace(c, score=scores.get(id(c), c.score)) for c in one.candidates]
-        rescored.sort(key=lambda candidate: (_is_gate(candidate), -candidate.score))
+        rescored.sort(key=lambda candidate: (is_gate(candidate), -candidate.score))
         yield replace(one, candidates=tuple(rescored))

@@ -67,7 +67,7 @@ def _in_order(found: Iterable[CandidateSet], queries: Sequence[Query], name: str
 
 
 def linker(context: Context) -> Linker:
-    """Links by train objects, then by search: the recorded table, the cache alone, or Wikidata where a contact is set."""
+    """Links by train objects, then by search: the recorded table, the cache, or Wikidata where a contact is set."""
     search = None
     if context.search_table or context.offline or os.environ.get(CONTACT):
         search = open_search(context.search_table, offline=context.offline)

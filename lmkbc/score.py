@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -76,13 +78,12 @@ class Metric:
         """Score all gold pairs. KeyError names a pair that is missing where the edition refuses that."""
         if self.missing == "refuse" and not predicted.keys() >= gold.keys():
             raise KeyError(next(pair for pair in gold if pair not in predicted))
-        score, answer = self.scorer.score, predicted.get
-        by_relation: dict[str, array[int]] = {relation: array("q") for relation in sorted({pair[1] for pair in gold})}
-        extend = {relation: counts.extend for relation, counts in by_relation.items()}
-        for pair, objects in gold.items():
-            relation = pair[1]
-            extend[relation](score(answer(pair, ()), objects, relation))
-        scored = {relation: _Rows(np.array(counts)) for relation, counts in by_relation.items()}
+        score = self.scorer.score
+        by_relation: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
+        answers = map(predicted.get, gold, repeat(()))
+        for (_, relation), objects, answer in zip(gold, gold.values(), answers, strict=True):
+            by_relation[relation].extend(score(answer, objects, relation))
+        scored = {relation: _Rows(np.array(counts)) for relation, counts in sorted(by_relation.items())}
         relations = {relation: part.summary() for relation, part in scored.items()}
         overall = _Rows(
             np.concatenate([np.array(counts) for counts in by_relation.values()] or [np.empty(0)])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import string
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
@@ -247,24 +247,22 @@ class MatchingScorer:
         """Score one row: predicted is a list of strings (or lists), gold a list of alias lists (or strings)."""
         if gold and isinstance(gold[0], str):
             gold = [[name] for name in gold]
-        answers: dict[str, str] = {}
-        for value in predicted:
-            text = value[0] if isinstance(value, list) and value else value
-            if isinstance(text, str):
-                answers.setdefault(_FOLDED[text], text)
         if relation in self.numeric:
+            answers = _distinct_texts(predicted)
             hits = self._numeric_hits(answers.values(), [number(names[0]) if names else None for names in gold])
-        else:
-            hits = self._string_hits(answers, gold)
-        return hits, len(answers), len(gold)
+            return hits, len(answers), len(gold)
+        try:
+            keys = frozenset(map(_FOLDED.__getitem__, predicted))
+        except (TypeError, AttributeError):  # a nested list, or no string at all
+            keys = frozenset(_distinct_texts(predicted))
+        return self._string_hits(keys, gold), len(keys), len(gold)
 
-    def _string_hits(self, answers: Mapping[str, str], gold: Sequence[Sequence[str]]) -> int:
-        keys = answers.keys()
-        finders = [keys & set(map(_FOLDED.__getitem__, names)) for names in gold]
-        found = [finder for finder in finders if finder]
-        if sum(map(len, found)) == len(set().union(*found)) == len(found):
+    def _string_hits(self, keys: frozenset[str], gold: Sequence[Sequence[str]]) -> int:
+        finders = (keys.intersection(map(_FOLDED.__getitem__, names)) for names in gold)
+        found = list(filter(None, finders))
+        if len(found) < 2 or sum(map(len, found)) == len(frozenset().union(*found)) == len(found):
             return len(found)
-        return self.count([tuple(i for i, finder in enumerate(finders) if key in finder) for key in answers])
+        return self.count([tuple(i for i, finding in enumerate(found) if key in finding) for key in keys])
 
     def _numeric_hits(self, answers: Iterable[str], gold: Sequence[float | None]) -> int:
         free = set(range(len(gold)))
@@ -272,3 +270,13 @@ class MatchingScorer:
             near = next((i for i in sorted(free) if self._near(value, gold[i])), None)
             free.discard(-1 if near is None else near)
         return len(gold) - len(free)
+
+
+def _distinct_texts(predicted: Iterable[Any]) -> dict[str, str]:
+    """Normal form -> first text, of a list whose entries may be nested once; what is no string is dropped."""
+    texts: dict[str, str] = {}
+    for value in predicted:
+        text = value[0] if isinstance(value, list) and value else value
+        if isinstance(text, str):
+            texts.setdefault(_FOLDED[text], text)
+    return texts

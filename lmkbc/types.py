@@ -40,12 +40,16 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A proposed object. Empty `text` is the proposal to answer nothing; `sources` name the voices behind it."""
+    """A proposed object. Empty `text` is the proposal to answer nothing; `sources` name the voices behind it.
+
+    by_model: once pooled, what each model that proposes it makes of it, as (model, score), in [0, 1].
+    """
 
     text: str
     score: float = 1.0
     sources: tuple[str, ...] = ()
     id: str | None = None
+    by_model: tuple[tuple[str, float], ...] = ()
 
 
 class State(StrEnum):

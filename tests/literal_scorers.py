@@ -42,30 +42,27 @@ def row_2022(predicted: list[str], gold: list[list[str]], relation: str) -> tupl
     return precision, (found / len(names) if names else 1.0)
 
 
-def row_2023(predicted: list[str], gold: list[str], relation: str) -> tuple[float, float]:
+def hits_2023(predicted: list[str], gold: list[str]) -> int:
     found = 0
     for answer in predicted:
         if answer in gold:
             found += 1
-    precision = min(found / len(predicted), 1.0) if len(predicted) > 0 else 1.0
+    return found
+
+
+def row_2023(predicted: list[str], gold: list[str], relation: str) -> tuple[float, float]:
+    """The published script counts the hits anew for precision and for recall."""
+    precision = min(hits_2023(predicted, gold) / len(predicted), 1.0) if len(predicted) > 0 else 1.0
     if len(gold) == 0 or gold == [""]:
         return precision, 1.0
-    return precision, found / len(gold)
-
-
-def hits_2024(answers: list[str], truth: list[str]) -> int:
-    found = 0
-    for answer in answers:
-        if answer in truth:
-            found += 1
-    return found
+    return precision, hits_2023(predicted, gold) / len(gold)
 
 
 def row_2024(predicted: list[str], gold: list[str], relation: str) -> tuple[float, float]:
     """The published script counts the hits anew for precision and for recall."""
     answers, truth = list(set(predicted)), list(set(gold))
-    precision = min(hits_2024(answers, truth) / len(answers), 1.0) if answers else 1.0
-    recall = min(hits_2024(answers, truth) / len(truth), 1.0) if truth else 1.0
+    precision = min(hits_2023(answers, truth) / len(answers), 1.0) if answers else 1.0
+    recall = min(hits_2023(answers, truth) / len(truth), 1.0) if truth else 1.0
     return precision, recall
 
 
@@ -164,6 +161,26 @@ def harmonic(precision: float, recall: float) -> float:
         return 0.0
 
 
+def statistics(results: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """The passes that the scripts from 2024 on make for micro averages and for counts of predictions."""
+    micro: dict[str, dict[str, float]] = {}
+    for row in results:
+        if row["r"] not in micro:
+            micro[row["r"]] = {"tp": 0, "predicted": 0, "gold": 0}
+        micro[row["r"]]["tp"] += row["tp"]
+        micro[row["r"]]["predicted"] += row["predicted"]
+        micro[row["r"]]["gold"] += row["gold"]
+    counts: dict[str, dict[str, float]] = {}
+    for row in results:
+        if row["r"] not in counts:
+            counts[row["r"]] = {"rows": 0, "predicted": 0, "empty": 0}
+        counts[row["r"]]["rows"] += 1
+        counts[row["r"]]["predicted"] += row["predicted"]
+        if row["predicted"] == 0:
+            counts[row["r"]]["empty"] += 1
+    return micro | counts
+
+
 def macro_f1(edition: str, predictions: Path, gold: Path) -> float:
     """The figure that the edition ranks by, from two files."""
     column = COLUMNS.get(edition, "ObjectEntities")
@@ -177,13 +194,18 @@ def macro_f1(edition: str, predictions: Path, gold: Path) -> float:
         precision, recall = ROWS[edition](
             tables[0].get((subject, relation), []), tables[1][subject, relation], relation
         )
+        predicted, gold_objects = tables[0].get((subject, relation), []), tables[1][subject, relation]
         results.append(
-            {"s": subject, "r": relation, "p": precision, "recall": recall, "f1": harmonic(precision, recall)}
-        )
+            {
+                "s": subject, "r": relation, "p": precision, "recall": recall, "f1": harmonic(precision, recall),
+                "tp": round(recall * len(gold_objects)), "predicted": len(predicted), "gold": len(gold_objects),
+            }
+        )  # fmt: skip
     results.sort(key=lambda row: (row["r"], row["s"]))
     by_relation: dict[str, list[dict[str, float]]] = {}
     for row in results:
         by_relation.setdefault(row["r"], []).append({"p": row["p"], "recall": row["recall"], "f1": row["f1"]})
     if edition not in BY_RELATION:
+        statistics(results)
         return sum(row["f1"] for row in results) / len(results)
     return sum(sum(row["f1"] for row in rows) / len(rows) for rows in by_relation.values()) / len(by_relation)

@@ -48,7 +48,8 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: 
         table.add_row(*(_cell(value) for value in row))
     console = Console(highlight=False)
     if not console.is_terminal:
-        console = Console(highlight=False, width=max(console.measure(table).maximum, 80))
+        wide = Console(highlight=False, width=10_000)
+        console = Console(highlight=False, width=wide.measure(table).maximum)
     console.print(table)
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from lmkbc.select.ranking import Floats, Ints, Ranking
-from lmkbc.select.rule import PrefixRule, Range, Real
+from lmkbc.select.evidence import values_of
+from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
+from lmkbc.select.rule import MaskRule, PrefixRule, Range, Real, Whole
 
 
 def expected_f1(p: Floats, missing: float = 0.0) -> Floats:
@@ -63,3 +65,32 @@ class ExpectedF1(PrefixRule):
         values[:, 0] = np.where(ranking.nothing > 0, ranking.nothing, values[:, 0])
         best: Ints = np.argmax(values > values.max(axis=1, keepdims=True) - 1e-12, axis=1)
         return best
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectedHit(MaskRule):
+    """Keep the numbers with the highest expected F1 where at most one number is true (MAVE 2026's expected score).
+
+    Scores are probabilities of exclusive answers: k numbers promise 2 / (k + 1) times their sum. Of numbers within
+    +-tolerance of each other only the best counts; `most` bounds k.
+    """
+
+    name: ClassVar[str] = "expected-hit"
+    search: ClassVar[Mapping[str, Range]] = {"most": Whole(1, 10)}
+    tolerance: float = 0.0
+    most: int = 10
+
+    def keep(self, ranking: Ranking) -> Mask:
+        """The chosen numbers, (n, m)."""
+        mask = np.zeros(ranking.scores.shape, dtype=np.bool_)
+        for kept, values, p in zip(mask, values_of(ranking), ranking.scores, strict=True):
+            chosen: list[int] = []
+            for place in np.flatnonzero(np.isfinite(values) & (p >= 0)).tolist():
+                if len(chosen) == self.most:
+                    break
+                if not any(math.isclose(values[place], values[i], rel_tol=self.tolerance + 1e-9) for i in chosen):
+                    chosen.append(place)
+            gains = np.cumsum(p[chosen]) * 2 / np.arange(2, len(chosen) + 2)
+            best = int(np.argmax(gains >= gains.max() - 1e-12)) + 1 if chosen else 0
+            kept[chosen[:best]] = True
+        return mask

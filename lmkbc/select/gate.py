@@ -13,16 +13,15 @@ from lmkbc.select.ranking import Floats, Mask, Ranking
 from lmkbc.select.rule import CUT, Range, Rule
 from lmkbc.types import CandidateSet, Prediction
 
-Evidence = Literal["nothing", "lead", "draws"]
+Evidence = Literal["nothing", "lead", "draws", "existence"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoneGate(Rule):
     """Answer nothing where the evidence for it is at least `threshold`, else as `inner` does.
 
-    evidence: "nothing" is the score of the proposal to answer nothing (a model's probability of it, or one minus an
-    existence probability), "lead" its share of the sum with the best candidate's score, "draws" the share of draws
-    that abstained.
+    evidence: "nothing" is the score of the proposal to answer nothing, "lead" its share of the sum with the best
+    candidate's score, "draws" the share of draws that abstained, "existence" one minus the existence probability.
     """
 
     name: ClassVar[str] = "none-gate"
@@ -41,6 +40,8 @@ class NoneGate(Rule):
         """The evidence for answering nothing, in [0, 1], (n,)."""
         if self.evidence == "draws":
             return ranking.abstained
+        if self.evidence == "existence":
+            return ranking.doubt
         if self.evidence == "nothing":
             return ranking.nothing
         total = ranking.nothing + ranking.best

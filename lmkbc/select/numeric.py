@@ -1,14 +1,14 @@
-"""One number from many: the votes of all draws for a quantity, brought to the point that most of them support.
+"""Numbers from many votes: the point, or the few points, that most draws for a quantity support.
 
-A mean is never used: one wild draw would move it out of the official tolerance. The four aggregations are those of
-the LM-KBC 2026 systems; votes weigh what their candidates score.
+A mean is never used: one wild draw would move it out of the official tolerance. The aggregations are those of the
+LM-KBC 2026 systems; votes weigh what their candidates score.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,20 +16,20 @@ import numpy as np
 
 from lmkbc.scorers import number
 from lmkbc.select.ranking import Floats, Ranking
-from lmkbc.select.rule import Range, Real, Rule
+from lmkbc.select.rule import Range, Real, Rule, Whole
 from lmkbc.types import Candidate, CandidateSet, Prediction
 
 
 @dataclass(frozen=True, kw_only=True)
 class NumericRule(Rule):
-    """Answers with one number: `point` of the positive votes, or the best candidate where none is positive."""
+    """Answers with `points` of the positive votes, or with the best candidate where none is positive."""
 
     @abstractmethod
-    def point(self, values: Floats, weights: Floats) -> float:
-        """The supported number of sorted positive values."""
+    def points(self, values: Floats, weights: Floats) -> Sequence[float]:
+        """The supported numbers of sorted positive values, best first."""
 
     def select(self, candidates: CandidateSet) -> Prediction:
-        """The chosen number, nothing where no candidate is a number."""
+        """The chosen numbers, nothing where no candidate is a number."""
         if candidates.failed:
             return Prediction(candidates.query, failed=True)
         return Prediction(candidates.query, self._answer(Ranking.of([candidates]).ranked[0]))
@@ -40,12 +40,28 @@ class NumericRule(Rule):
         if not any(weight for _, weight in positive) or votes[0][0] <= 0:
             return tuple(candidate for _, candidate in votes[:1])
         values, weights = np.array(positive).T
-        chosen = self.point(values, weights)
-        for value, candidate in votes:
-            if math.isclose(value, chosen, rel_tol=1e-9):
-                return (candidate,)
-        text = _written(chosen, whole=all(value.is_integer() for value, _ in votes))
-        return (Candidate(text, min(float(weights.sum()), 1.0), id=text),)
+        return tuple(_vote_or_new(point, votes) for point in self.points(values, weights))
+
+
+class PointRule(NumericRule):
+    """A rule that answers with one number."""
+
+    @abstractmethod
+    def point(self, values: Floats, weights: Floats) -> float:
+        """The supported number of sorted positive values."""
+
+    def points(self, values: Floats, weights: Floats) -> Sequence[float]:
+        """That one."""
+        return (self.point(values, weights),)
+
+
+def _vote_or_new(point: float, votes: Sequence[tuple[float, Candidate]]) -> Candidate:
+    """The vote for a number, or a candidate for one that lies between votes."""
+    for value, candidate in votes:
+        if math.isclose(value, point, rel_tol=1e-9):
+            return candidate
+    text = _written(point, whole=all(value.is_integer() for value, _ in votes))
+    return Candidate(text, min(math.fsum(max(candidate.score, 0.0) for _, candidate in votes), 1.0), id=text)
 
 
 def _finite(text: str) -> float | None:
@@ -61,7 +77,7 @@ def _written(value: float, whole: bool) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StabMid(NumericRule):
+class StabMid(PointRule):
     """Where most intervals of +-tolerance around the votes overlap: the geometric middle of that region (CS2 2026).
 
     The intervals are the same ratio to both sides, so that a lone vote is its own middle.
@@ -84,7 +100,7 @@ class StabMid(NumericRule):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ball(NumericRule):
+class Ball(PointRule):
     """The vote with the most weight within +-tolerance of it (thylinao1 2026); the median one on a tie."""
 
     name: ClassVar[str] = "ball"
@@ -102,7 +118,7 @@ class Ball(NumericRule):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogCluster(NumericRule):
+class LogCluster(PointRule):
     """Median of the heaviest cluster, single linkage in log10 (thylinao1 2026: width .05, a window of 12 %)."""
 
     name: ClassVar[str] = "log-cluster"
@@ -117,7 +133,7 @@ class LogCluster(NumericRule):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WeightedMedian(NumericRule):
+class WeightedMedian(PointRule):
     """The vote at a quantile of the weight; 0.5 is the median (Chironk 2026 also used an upper one, 0.55)."""
 
     name: ClassVar[str] = "weighted-median"
@@ -127,6 +143,35 @@ class WeightedMedian(NumericRule):
     def point(self, values: Floats, weights: Floats) -> float:
         """The weighted quantile."""
         return weighted_quantile(values, weights, self.quantile)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectedScore(NumericRule):
+    """One to `most` numbers: as many as promise the highest F1, 2 hits / (k + 1), where one is true (MAVE 2026).
+
+    A number covers the votes within +-tolerance of it, and is right with the share of the weight that it covers. Each
+    is the middle of what supports it best among the votes that no earlier one covers. Tolerance 0 takes the commonest.
+    """
+
+    name: ClassVar[str] = "expected-score"
+    search: ClassVar[Mapping[str, Range]] = {"tolerance": Real(0.005, 0.3, log=True), "most": Whole(1, 3)}
+    tolerance: float = 0.05
+    most: int = 3
+
+    def points(self, values: Floats, weights: Floats) -> Sequence[float]:
+        """The best number of points, the fewer on a tie."""
+        middle, left = StabMid(tolerance=self.tolerance), weights > 0
+        chosen: list[float] = []
+        covered: list[float] = []
+        while left.any() and len(chosen) < self.most:
+            point = middle.point(values[left], weights[left])
+            near = left & (np.abs(values / point - 1) <= self.tolerance + 1e-9)
+            chosen.append(point)
+            covered.append(math.fsum(weights[near]))
+            left = left & ~near
+        gains = [math.fsum(covered[:k]) * 2 / (k + 1) for k in range(1, len(chosen) + 1)]
+        best = next(k for k, gain in enumerate(gains, start=1) if gain >= max(gains) - 1e-12)
+        return chosen[:best]
 
 
 def weighted_quantile(values: Floats, weights: Floats, quantile: float) -> float:

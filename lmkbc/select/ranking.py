@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lmkbc.errors import InputError
+from lmkbc.pool import existence, is_gate
 from lmkbc.types import Candidate, CandidateSet, State
 
 Floats = npt.NDArray[np.float64]
@@ -23,13 +24,15 @@ class Ranking:
 
     ranked: the objects proposed, without the proposal to answer nothing. scores: (n, m), clipped to [0, 1], -1 where
     padded. nothing: (n,), score of answering nothing, 0 where none was proposed. abstained: (n,), share of the
-    answers that were abstentions. InputError for a score that is no number.
+    answers that were abstentions. doubt: (n,), one minus the existence probability, 0.5 where none was given.
+    InputError for a score that is no number.
     """
 
     ranked: tuple[tuple[Candidate, ...], ...]
     scores: Floats
     nothing: Floats
     abstained: Floats
+    doubt: Floats
 
     @classmethod
     def of(cls, sets: Sequence[CandidateSet]) -> Ranking:
@@ -38,14 +41,16 @@ class Ranking:
         scores = np.full((len(ranked), max(map(len, ranked), default=0)), -1.0)
         for row, candidates in zip(scores, ranked, strict=True):
             row[: len(candidates)] = [min(max(candidate.score, 0.0), 1.0) for candidate in candidates]
-        nothing = [max((c.score for c in s.candidates if not c.text), default=0.0) for s in sets]
+        nothing = [max((c.score for c in s.candidates if not c.text and not is_gate(c)), default=0.0) for s in sets]
         abstained = [_abstained(s.draws) for s in sets]
-        return cls(ranked, scores, np.clip(np.array(nothing, dtype=float), 0.0, 1.0), np.array(abstained, dtype=float))
+        doubt = [0.5 if (p := existence(candidates)) is None else 1 - p for candidates in sets]
+        unit = (np.clip(np.array(column, dtype=float), 0.0, 1.0) for column in (nothing, abstained, doubt))
+        return cls(ranked, scores, *unit)
 
     def take(self, rows: Ints) -> Ranking:
         """The ranking of some of the queries."""
         ranked = tuple(self.ranked[row] for row in rows)
-        return Ranking(ranked, self.scores[rows], self.nothing[rows], self.abstained[rows])
+        return Ranking(ranked, self.scores[rows], self.nothing[rows], self.abstained[rows], self.doubt[rows])
 
     @cached_property
     def sizes(self) -> Ints:
@@ -69,6 +74,17 @@ class Ranking:
         for row, candidates in zip(counts, self.ranked, strict=True):
             row[: len(candidates)] = [len({voice.split("#")[0] for voice in c.sources}) for c in candidates]
         return counts
+
+    @cached_property
+    def by_model(self) -> dict[str, Floats]:
+        """What each model makes of each candidate, (n, m), -1 where it does not propose it; models in order."""
+        names = sorted({model for candidates in self.ranked for one in candidates for model, _ in one.by_model})
+        tables = {name: np.full(self.scores.shape, -1.0) for name in names}
+        for row, candidates in enumerate(self.ranked):
+            for place, candidate in enumerate(candidates):
+                for model, score in candidate.by_model:
+                    tables[model][row, place] = score
+        return tables
 
 
 def _objects(candidates: CandidateSet) -> tuple[Candidate, ...]:

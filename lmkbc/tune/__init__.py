@@ -158,9 +158,10 @@ def _tasks(
     for name in sorted(grouped):
         if name not in relations:
             raise InputError(f"unknown relation {name!r}: {did_you_mean(name, relations)}")
-        outcomes = Outcomes([found for found, _ in grouped[name]], [example for _, example in grouped[name]], edition)
+        sets, examples = [found for found, _ in grouped[name]], [example for _, example in grouped[name]]
+        outcomes = Outcomes(sets, examples, edition, numeric=relations[name].kind == "number")
         nullable = relations[name].nullable(edition.name) or bool(outcomes.empty.any())
-        tasks[name] = Task(name, outcomes, nullable, relations[name].kind == "number")
+        tasks[name] = Task(name, outcomes, nullable)
     return tasks
 
 

@@ -1,78 +1,129 @@
-"""Fitting the calibration of one relation: ridge logistic regressions by Newton's method, no F1 looked at."""
+"""Fitting calibrations: ridge logistic regressions by Newton's method, no F1 looked at.
+
+One regression over all relations says what evidence is worth in general; each relation's own is shrunk towards it, so
+that a relation with few rows, or with none right, keeps the general weights (partial pooling).
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from lmkbc.select.calibrated import EDGE, Calibrated, log_habit, log_odds, logistic, nothing_evidence
-from lmkbc.select.expected_f1 import ExpectedF1
+from lmkbc.select.calibrated import Calibrated, log_habit
+from lmkbc.select.evidence import BIAS, EDGE, HABIT, logistic, of_candidates, of_nothing
+from lmkbc.select.expected_f1 import ExpectedF1, ExpectedHit
 from lmkbc.select.ranking import Floats, Mask
+from lmkbc.select.rule import MaskRule
 from lmkbc.tune.outcomes import Outcomes
 
 USUAL = 30
 """How many names a calibration keeps the habit of: more change little and make a thresholds file long."""
-PRIOR = np.array([0.5, 0.0, 0.0])
-"""What slope, habit and intercept shrink to: model scores are over-confident, so half their log-odds."""
-RIDGE = np.array([1.0, 1.0, 0.01])
-NOTHING_RIDGE = np.array([0.3, 0.3, 0.01])
+PRIOR = {"score": 0.5}
+"""What a weight shrinks to where no relation teaches more: model scores are over-confident, so half their log-odds."""
+RIDGE, FREE = 1.0, 0.01
+"""How hard weights are shrunk, as the inverse variance of a Gaussian; a bias is all but free."""
+
+Weights = Mapping[str, float]
 
 
-def logistic_fit(features: Floats, label: Floats, prior: Floats, ridge: Floats) -> Floats:
-    """Weights of a logistic regression, (n, d) features, shrunk to `prior`; damped Newton, which always converges."""
+@dataclass(frozen=True)
+class General:
+    """What evidence is worth over all relations: what a relation's own weights are shrunk to."""
+
+    weights: Weights = field(default_factory=lambda: dict(PRIOR))
+    nothing: Weights = field(default_factory=dict)
+
+
+def logistic_fit(columns: Mapping[str, Floats], label: Floats, prior: Weights) -> dict[str, float]:
+    """Weights of a logistic regression, columns of length n, shrunk to `prior`; damped Newton, which always converges."""
+    features = np.column_stack(list(columns.values()))
+    start = np.array([prior.get(name, 0.0) for name in columns])
+    ridge = np.array([FREE if name == BIAS else RIDGE for name in columns])
 
     def loss(w: Floats) -> float:
         z = features @ w
-        return float(np.logaddexp(0.0, z).sum() - label @ z + 0.5 * ridge @ (w - prior) ** 2)
+        return float(np.logaddexp(0.0, z).sum() - label @ z + 0.5 * ridge @ (w - start) ** 2)
 
-    w, current = prior, loss(prior)
+    w, current = start, loss(start)
     for _ in range(50):
         p = logistic(features @ w)
-        gradient = features.T @ (p - label) + ridge * (w - prior)
+        gradient = features.T @ (p - label) + ridge * (w - start)
         step = np.linalg.solve((features.T * (p * (1 - p))) @ features + np.diag(ridge), gradient)
         size = 1.0
         while (value := loss(w - size * step)) > current and size > 1e-6:
             size /= 2
         w = w - size * step
-        if current - value < 1e-9:
+        if current - value < 1e-6:
             break
         current = value
-    return w
+    return dict(zip(columns, w.tolist(), strict=True))
 
 
-def fit_expected_f1(outcomes: Outcomes, rows: Mask, *, nullable: bool) -> Calibrated:
-    """Calibrated expected F1, fitted on some queries: which candidates are right, and which queries have no object.
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """What some queries of a relation teach: evidence of their candidates, and which of them are right."""
 
-    rows: at least one. A candidate's own score is taken out of its name's habit, so that no row explains itself.
-    """
-    ranking, n = outcomes.ranking, int(rows.sum())
-    scores, names = ranking.scores, outcomes.names
-    real = scores >= 0
-    chosen = real & rows[:, None]
-    totals = np.bincount(names[chosen], scores[chosen], minlength=len(outcomes.vocabulary))
-    usual = np.argsort(-totals, kind="stable")[:USUAL]
-    kept = np.zeros_like(totals)
-    kept[usual] = totals[usual]
-    own = np.where(kept[names[chosen]] > 0, scores[chosen], 0.0)
-    habit = log_habit(np.maximum(kept[names[chosen]] - own, 0.0) / n)
-    features = np.column_stack([log_odds(scores[chosen]), habit, np.ones(habit.size)])
-    right = np.minimum(outcomes.gains[chosen], 1).astype(float)
-    slope, weight, intercept = _short(logistic_fit(features, right, PRIOR, RIDGE))
+    columns: dict[str, Floats]
+    right: Floats
+    habits: dict[str, float]
+
+    @classmethod
+    def of(cls, outcomes: Outcomes, rows: Mask) -> Lesson:
+        """rows: at least one. A candidate's own score is taken out of its name's habit: no row explains itself."""
+        scores, names, n = outcomes.ranking.scores, outcomes.names, int(rows.sum())
+        chosen = (scores >= 0) & rows[:, None]
+        totals = np.bincount(names[chosen], scores[chosen], minlength=len(outcomes.vocabulary))
+        usual = np.argsort(-totals, kind="stable")[:USUAL]
+        kept = np.zeros_like(totals)
+        kept[usual] = totals[usual]
+        own = np.where(kept[names[chosen]] > 0, scores[chosen], 0.0)
+        columns = {name: column[chosen] for name, column in outcomes.cached(candidate_evidence).items()}
+        columns[HABIT] = log_habit(np.maximum(kept[names[chosen]] - own, 0.0) / n)
+        habits = {outcomes.vocabulary[i]: _short(kept[i] / n) for i in usual if kept[i] / n > EDGE}
+        return cls(columns, np.minimum(outcomes.gains[chosen], 1).astype(float), habits)
+
+
+def candidate_evidence(outcomes: Outcomes) -> dict[str, Floats]:
+    """The evidence of all candidates."""
+    return of_candidates(outcomes.ranking, outcomes.tolerance)
+
+
+def general(lessons: Sequence[Lesson]) -> General:
+    """The weights over all relations, each relation counting as much as the average one."""
+    lessons = [lesson for lesson in lessons if lesson.right.size]
+    if not lessons:
+        return General()
+    names = list(dict.fromkeys(name for lesson in lessons for name in lesson.columns))
+    columns = {
+        name: np.concatenate([lesson.columns.get(name, np.zeros(lesson.right.size)) for lesson in lessons])
+        for name in names
+    }
+    return General(logistic_fit(columns, np.concatenate([lesson.right for lesson in lessons]), PRIOR))
+
+
+def fit_expected_f1(outcomes: Outcomes, rows: Mask, prior: General, *, nullable: bool) -> Calibrated:
+    """Calibrated expected F1, fitted on some queries: which candidates are right, and which queries have no object."""
+    lesson = Lesson.of(outcomes, rows)
+    weights = logistic_fit(lesson.columns, lesson.right, prior.weights)
     missing = (outcomes.gold - np.minimum(outcomes.gains, 1).sum(axis=1))[rows]
-    inner = ExpectedF1(least=0 if nullable else 1, missing=_short([max(float(missing.mean()), 0.0)])[0])
-    habits = {outcomes.vocabulary[i]: _short([kept[i] / n])[0] for i in usual if kept[i] / n > EDGE}
-    rule = Calibrated(inner=inner, slope=slope, intercept=intercept, habit=weight, habits=habits)
-    return _with_nothing(rule, outcomes, rows) if nullable else rule
+    inner: MaskRule = ExpectedF1(least=0 if nullable else 1, missing=_short(max(float(missing.mean()), 0.0)))
+    if outcomes.tolerance is not None:
+        inner = ExpectedHit(tolerance=outcomes.tolerance)
+    rule = Calibrated(inner=inner, weights=_rounded(weights), habits=lesson.habits, tolerance=outcomes.tolerance)
+    return _with_nothing(rule, outcomes, rows, prior) if nullable else rule
 
 
-def _with_nothing(rule: Calibrated, outcomes: Outcomes, rows: Mask) -> Calibrated:
+def _with_nothing(rule: Calibrated, outcomes: Outcomes, rows: Mask, prior: General) -> Calibrated:
     best = rule.probabilities(outcomes.ranking).max(axis=1, initial=0.0)
-    features = np.column_stack([nothing_evidence(outcomes.ranking), log_odds(best), np.ones(best.size)])[rows]
-    weights = logistic_fit(features, outcomes.empty[rows].astype(float), np.zeros(3), NOTHING_RIDGE)
-    slope, best_slope, intercept = _short(weights)
-    return replace(rule, nothing_slope=slope, best_slope=best_slope, nothing_intercept=intercept)
+    columns = {name: column[rows] for name, column in of_nothing(outcomes.ranking, best).items()}
+    return replace(rule, nothing=_rounded(logistic_fit(columns, outcomes.empty[rows].astype(float), prior.nothing)))
 
 
-def _short(values: Floats | list[float]) -> list[float]:
-    return [float(f"{value:.4g}") for value in values]
+def _rounded(weights: Weights) -> dict[str, float]:
+    return {name: _short(weight) for name, weight in weights.items()}
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.4g}")

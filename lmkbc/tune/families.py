@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import get_args
 
 import numpy as np
@@ -15,7 +15,7 @@ from lmkbc.select.numeric import Ball, LogCluster, StabMid, WeightedMedian
 from lmkbc.select.quorum import Quorum
 from lmkbc.select.ranking import Mask
 from lmkbc.select.rule import Rule
-from lmkbc.tune.calibrate import fit_expected_f1
+from lmkbc.tune.calibrate import General, fit_expected_f1
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.sweep import Curve, cutoff_steps, gate_steps
 
@@ -30,7 +30,12 @@ class Task:
     relation: str
     outcomes: Outcomes
     nullable: bool
-    numeric: bool
+    prior: General = field(default_factory=General)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether objects are numbers."""
+        return self.outcomes.tolerance is not None
 
     @property
     def least(self) -> int:
@@ -83,7 +88,7 @@ def fit_quorum(task: Task, rows: Mask) -> Rule:
 def fit_gate(task: Task, rows: Mask) -> Rule:
     """The exact best gate of each evidence, before the cut-off that is best where there is something to find."""
     full = rows & ~task.outcomes.empty
-    inner = fit_cutoff(Task(task.relation, task.outcomes, False, task.numeric), full if full.any() else rows)
+    inner = fit_cutoff(replace(task, nullable=False), full if full.any() else rows)
     answered, silent = task.outcomes.f1(inner), task.outcomes.empty.astype(float)
     gates: list[NoneGate] = []
     for evidence in get_args(Evidence):
@@ -97,7 +102,7 @@ def fit_gate(task: Task, rows: Mask) -> Rule:
 
 def fit_expectation(task: Task, rows: Mask) -> Rule:
     """Expected F1 under probabilities calibrated on the queries."""
-    return fit_expected_f1(task.outcomes, rows, nullable=task.nullable)
+    return fit_expected_f1(task.outcomes, rows, task.prior, nullable=task.nullable)
 
 
 def _grid(options: Sequence[Rule]) -> Fit:

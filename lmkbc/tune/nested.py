@@ -11,6 +11,7 @@ import numpy as np
 from lmkbc.select.cutoffs import TopK
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import Rule
+from lmkbc.tune.calibrate import General, Lesson, general
 from lmkbc.tune.families import FAMILIES, Task, applicable
 from lmkbc.tune.search import search, searched_rules
 
@@ -57,7 +58,11 @@ def choose(
     All relations share the family that is best over all of them; a relation leaves it for the simplest family whose
     held-out F1 there is clearly better (`MARGIN` standard errors of the difference).
     """
-    compared = {name: _compare(task, rows[name], inner[name], how) for name, task in tasks.items()}
+    folds = sorted({int(fold) for name in tasks for fold in np.unique(inner[name][rows[name]])})
+    priors = {fold: _general(tasks, {name: rows[name] & (inner[name] != fold) for name in tasks}) for fold in folds}
+    overall = _general(tasks, rows)
+    tasks = {name: replace(task, prior=overall) for name, task in tasks.items()}
+    compared = {name: _compare(task, rows[name], inner[name], priors, how) for name, task in tasks.items()}
     default = shared_family(list(compared.values()))
     chosen = {}
     for name, task in tasks.items():
@@ -67,14 +72,18 @@ def choose(
     return chosen
 
 
-def _compare(task: Task, rows: Mask, inner: Ints, how: Settings) -> Compared:
+def _general(tasks: Mapping[str, Task], rows: Mapping[str, Mask]) -> General:
+    return general([Lesson.of(task.outcomes, rows[name]) for name, task in tasks.items() if rows[name].any()])
+
+
+def _compare(task: Task, rows: Mask, inner: Ints, priors: Mapping[int, General], how: Settings) -> Compared:
     result = Compared()
     folds = np.unique(inner[rows])
     for family in applicable(task, how.rules):
         f1 = np.zeros(len(rows))
         for fold in folds:
             held = rows & (inner == fold)
-            rule = fit(task, family, rows & (inner != fold))
+            rule = fit(replace(task, prior=priors[int(fold)]), family, rows & (inner != fold))
             f1[held] = task.outcomes.f1(rule)[held]
         result.held_out[family] = f1[rows]
     names = searched_rules(task, how.rules)

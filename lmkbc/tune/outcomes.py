@@ -36,8 +36,11 @@ class Outcomes:
     where candidates find distinct objects, and the scorer's own count where they compete.
     """
 
-    def __init__(self, sets: Sequence[CandidateSet], examples: Sequence[Example], edition: Edition) -> None:
+    def __init__(
+        self, sets: Sequence[CandidateSet], examples: Sequence[Example], edition: Edition, *, numeric: bool = False
+    ) -> None:
         self.sets, self.examples, self.edition = sets, examples, edition
+        self.tolerance: float | None = getattr(edition.metric.scorer, "tolerance", 0.0) if numeric else None
         self.ranking = Ranking.of(sets)
         self.empty = np.array([not example.objects for example in examples], dtype=np.bool_)
         self._made: dict[Any, Any] = {}

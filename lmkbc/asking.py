@@ -1,0 +1,105 @@
+"""What is asked of a model about each relation: style, examples and sampling, as a recipe's tables say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.examples import ExampleSelector, Shots, TextEncoder
+from lmkbc.prompts import Prompt, PromptStyle, compose
+from lmkbc.settings import checked
+from lmkbc.types import Edition, Example, Query, Relation
+
+TABLES = ("prompt", "shots", "sampling")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How answers are drawn. None leaves a parameter to the server.
+
+    max_tokens: of one answer. draws: answers per query. seed: of the first draw, the next ones count up; None draws
+    unseeded. stop: None for what ends an answer in the prompt's style. logprobs: ask for them, and score candidates by
+    them. extra: further fields of the request, as the server knows them.
+    """
+
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    draws: int = 1
+    seed: int | None = None
+    stop: tuple[str, ...] | None = None
+    logprobs: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Sampling:
+        """Sampling from a recipe's table. InputError for a setting or value that makes no sense."""
+        sampling = checked(cls, settings, "sampling")
+        if sampling.draws < 1:
+            raise InputError(f"sampling: draws is {sampling.draws}: give at least 1")
+        return sampling
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How one relation is asked."""
+
+    style: PromptStyle
+    selector: ExampleSelector
+    sampling: Sampling
+
+
+class Asking:
+    """Prompts and sampling for queries of an edition.
+
+    tables: the recipe's tables `prompt`, `shots` and `sampling`. overrides: relation (any edition's spelling) -> the
+    same tables with what differs for that relation. known: all relations by all spellings; those that the edition
+    does not ask are ignored.
+    """
+
+    def __init__(
+        self, edition: Edition, relations: Mapping[str, Relation], train: Sequence[Example],
+        tables: Mapping[str, Mapping[str, Any]], overrides: Mapping[str, Mapping[str, Any]] | None = None,
+        known: Mapping[str, Relation] | None = None, encoder: TextEncoder | None = None,
+    ) -> None:  # fmt: skip
+        self._edition = edition
+        self._relations = relations
+        own = _by_relation(overrides or {}, known or relations)
+        selectors: dict[str, ExampleSelector] = {}
+        self._plans: dict[str, Plan] = {}
+        for name, relation in relations.items():
+            merged = {table: {**tables.get(table, {}), **own.get(relation.name, {}).get(table, {})} for table in TABLES}
+            shots = Shots.of(merged["shots"])
+            selector = selectors.setdefault(repr(shots), ExampleSelector(shots, train, encoder))
+            self._plans[name] = Plan(PromptStyle.of(merged["prompt"]), selector, Sampling.of(merged["sampling"]))
+
+    def plan(self, query: Query) -> Plan:
+        """How a query's relation is asked."""
+        return self._plans[query.relation]
+
+    def prompt(self, query: Query, context: str = "") -> Prompt:
+        """The prompt of a query; context: text that was found about it."""
+        plan = self._plans[query.relation]
+        shots = plan.selector.select(query)
+        return compose(plan.style, self._relations, query, shots, edition=self._edition.name, context=context)
+
+
+def needs_encoder(tables: Mapping[str, Any], overrides: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether any relation's examples are selected by embedding."""
+    return any(one.get("shots", {}).get("method") == "nearest" for one in (tables, *overrides.values()))
+
+
+def _by_relation(
+    overrides: Mapping[str, Mapping[str, Any]], known: Mapping[str, Relation]
+) -> dict[str, Mapping[str, Any]]:
+    own: dict[str, Mapping[str, Any]] = {}
+    for name, tables in overrides.items():
+        if name not in known:
+            raise InputError(f"relations names {name!r}, which is no relation: {did_you_mean(name, known)}")
+        for table in tables:
+            if table not in TABLES:
+                raise InputError(f"relations.{name} has no table {table!r}: {did_you_mean(table, TABLES)}")
+        own[known[name].name] = tables
+    return own

@@ -1,0 +1,77 @@
+"""`lmkbc store`: the answers that were paid for, what they are, and how to keep or drop them."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lmkbc.atomic import write_bytes
+from lmkbc.cli.options import AsJson
+from lmkbc.cli.screen import note, show_json, show_table
+from lmkbc.errors import InputError
+from lmkbc.store import Store, default_store
+
+app = typer.Typer(no_args_is_help=True, help="Show, export and prune stored answers of models.", rich_markup_mode=None)
+StorePath = Annotated[Path | None, typer.Option("--store", help="The store's file; default: in the user's cache.")]
+OfModel = Annotated[str | None, typer.Option("--model", help="Only this model's answers.")]
+
+
+def register(parent: typer.Typer) -> None:
+    """Add the command group."""
+    parent.add_typer(app, name="store")
+
+
+@app.command("stats", epilog="Example: lmkbc store stats")
+def stats(store: StorePath = None, json: AsJson = False) -> None:
+    """Count answers, prompts and tokens per model."""
+    rows = _open(store).stats()
+    if json:
+        show_json(rows)
+    elif rows:
+        show_table([*rows[0]], [[*row.values()] for row in rows])
+    else:
+        note("the store is empty")
+
+
+@app.command("export", epilog="Example: lmkbc store export --out answers.jsonl")
+def export(
+    store: StorePath = None,
+    model: OfModel = None,
+    out: Annotated[Path | None, typer.Option(help="The file to write; default: standard output.")] = None,
+) -> None:
+    """Write every answer with its call and prompt, one JSON line each."""
+    lines = _open(store).export(model)
+    if out is not None:
+        write_bytes(out, b"".join(line + b"\n" for line in lines))
+        return
+    for line in lines:
+        sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.flush()
+
+
+@app.command("prune", epilog="Example: lmkbc store prune --before 2026-01-01")
+def prune(
+    store: StorePath = None,
+    model: OfModel = None,
+    before: Annotated[str | None, typer.Option(help="Only answers given before this date (YYYY-MM-DD, UTC).")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Drop every answer.")] = False,
+) -> None:
+    """Drop answers: of a model, from before a date, or all."""
+    if not (everything or model or before):
+        raise InputError("prune needs to know what to drop: --model, --before or --all")
+    if before and not re.fullmatch(r"\d{4}-\d\d-\d\d", before):
+        raise InputError(f"--before is {before!r}: give a date as YYYY-MM-DD")
+    opened = _open(store)
+    count = opened.prune(model=model, before=before)
+    note(f"{opened.path}: {count} answers dropped")
+
+
+def _open(path: Path | None) -> Store:
+    chosen = path if path is not None else default_store()
+    if not chosen.is_file():
+        raise InputError(f"there is no store at {chosen}: name one with --store, or run a system that asks a model")
+    return Store(chosen)

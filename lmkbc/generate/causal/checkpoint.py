@@ -1,0 +1,107 @@
+"""Loading a causal language model from the hub or a directory: weights as safetensors only, no code that travels along.
+
+A directory that holds a LoRA adapter loads its base model and merges the adapter into it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from lmkbc.errors import InputError
+
+ADAPTER = "adapter_config.json"
+
+
+def load(
+    name: str, *, revision: str | None = None, dtype: str = "auto", device: str | None = None, offline: bool = False,
+    remote_code: bool = False,
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:  # fmt: skip
+    """The model, ready to answer, and its tokenizer.
+
+    dtype: "auto" (float32 on a CPU, else as saved), or a torch type's name. InputError where the name leads to no
+    causal model, to pickled weights only, or to a model that needs its own code while `remote_code` is not allowed.
+    """
+    directory = Path(name)
+    if (directory / ADAPTER).is_file():
+        base = json.loads((directory / ADAPTER).read_text(encoding="utf-8")).get("base_model_name_or_path")
+        if not base:
+            raise InputError(f"{directory / ADAPTER}, field base_model_name_or_path: missing; name the base model")
+        plain, tokens = load(
+            base, revision=revision, dtype=dtype, device=device, offline=offline, remote_code=remote_code
+        )
+        return adapted(plain, directory), tokens
+    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    how: dict[str, Any] = {
+        "revision": revision, "local_files_only": offline or directory.is_dir(), "trust_remote_code": remote_code,
+    }  # fmt: skip
+    _check_files(directory)
+    try:
+        config = AutoConfig.from_pretrained(name, **how)
+        _check_kind(name, config)
+        model: Any = AutoModelForCausalLM.from_pretrained(
+            name, config=config, use_safetensors=True, dtype=_dtype(dtype, place), **how
+        )
+        model.to(place).eval()
+        tokenizer = AutoTokenizer.from_pretrained(name, **how)
+    except (OSError, ValueError, ImportError) as error:  # what transformers raises for an unusable name
+        reason = " ".join(str(error).split())[:300].rstrip(".")
+        raise InputError(f"the model {name!r} cannot be loaded: {reason}; {_advice(reason)}") from None
+    return cast(PreTrainedModel, model), tokenizer
+
+
+def adapted(model: PreTrainedModel, adapter: Path) -> PreTrainedModel:
+    """The model with a LoRA adapter merged into its weights. InputError unless the adapter is saved as safetensors."""
+    try:
+        from peft import PeftModel
+    except ModuleNotFoundError:
+        raise InputError(f"{adapter} is a LoRA adapter, which needs peft: install lmkbc[lora]") from None
+    if not (adapter / "adapter_model.safetensors").is_file():
+        raise InputError(f"{adapter} holds no adapter_model.safetensors: save the adapter as safetensors")
+    merged: Any = PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
+    return cast(PreTrainedModel, merged.eval())
+
+
+def _check_files(directory: Path) -> None:
+    if not directory.is_dir():
+        if directory.is_absolute() or directory.exists():
+            raise InputError(f"{directory} is no model directory: name a directory or a model of the hub")
+        return
+    if not (directory / "config.json").is_file():
+        raise InputError(f"{directory} holds no config.json, so it is no model: save one with save_pretrained")
+    if not any(directory.glob("*.safetensors")):
+        pickled = [path.name for pattern in ("*.bin", "*.pt", "*.pth") for path in sorted(directory.glob(pattern))]
+        found = f"only {pickled[0]}, which is pickled and can run code" if pickled else "no weights"
+        raise InputError(f"{directory} holds {found}: save the model as safetensors")
+
+
+def _check_kind(name: str, config: Any) -> None:
+    """Refuse what is no left-to-right model. BERT and its like load as one, and then answer nonsense."""
+    masked = [kind for kind in config.architectures or () if "MaskedLM" in kind or "PreTraining" in kind]
+    if config.is_encoder_decoder or (masked and not getattr(config, "is_decoder", False)):
+        kind = masked[0] if masked else "encoder-decoder"
+        raise InputError(
+            f"the model {name!r} is a {kind}, which does not continue a text: name a causal language model, or use "
+            "a component for masked models"
+        )
+
+
+def _dtype(name: str, place: str) -> Any:
+    if name == "auto":
+        return torch.float32 if place == "cpu" else "auto"
+    found = getattr(torch, name, None)
+    if not isinstance(found, torch.dtype):
+        raise InputError(f"dtype is {name!r}: use 'auto', 'float32', 'bfloat16' or 'float16'")
+    return found
+
+
+def _advice(reason: str) -> str:
+    if "trust_remote_code" in reason:
+        return "it needs code of its own, which runs only where the recipe says remote_code = true"
+    if "safetensors" in reason:
+        return "only weights saved as safetensors are loaded"
+    return "check the name, or give the directory of a causal model that save_pretrained wrote"

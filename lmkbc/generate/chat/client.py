@@ -1,0 +1,246 @@
+"""The client: one request to an OpenAI-compatible server, and what came of it, whatever the server sent.
+
+The SDK sends and authenticates; it neither retries nor decodes, since servers differ in what they leave out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import math
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+import msgspec
+import openai
+
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.generate.chat.limits import Limits
+
+OPENAI = "https://api.openai.com/v1"
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+KEY = "OPENAI_API_KEY"
+BASE_URL = "OPENAI_BASE_URL"
+SHOWN = 200
+"""Characters of a server's own message that are passed on."""
+
+
+class Reply(msgspec.Struct, omit_defaults=True):
+    """One draw, as it is stored. finish: "stop", "length", "content_filter", "refusal" or the server's own word.
+
+    The tokens are this draw's share of the request's. logprobs: (token, log-probability) of the answer, where offered.
+    """
+
+    text: str
+    finish: str = "stop"
+    served: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    logprobs: list[tuple[str, float]] | None = None
+
+
+class CallError(LmkbcError):
+    """A request without an answer. transient: asking again may help; wait: seconds that the server asks for."""
+
+    def __init__(self, reason: str, *, transient: bool, wait: float | None = None) -> None:
+        super().__init__(reason)
+        self.transient = transient
+        self.wait = wait
+
+
+class Rejected(CallError):
+    """The server will not have this request (400 and the like), now or later."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, transient=False)
+
+
+class ServerError(LmkbcError):
+    """The server will have no request at all: the key, the model or the account is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where a model is asked. any_model: take answers of a server that calls the model by another name."""
+
+    base_url: str
+    model: str
+    revision: str = ""
+    any_model: bool = False
+    key: str = field(default="", repr=False)
+
+    @classmethod
+    def of(cls, base_url: str | None, model: str | None, *, revision: str = "", any_model: bool = False) -> Server:
+        """A server by URL and model, the URL else from $OPENAI_BASE_URL, the key only from $OPENAI_API_KEY."""
+        url = (base_url or os.environ.get(BASE_URL) or OPENAI).rstrip("/")
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InputError(f"the base URL {url!r} is no http or https address: give one like {OPENAI}")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise InputError(f"the base URL of {parts.hostname} carries more than an address: give the key in {KEY}")
+        if not model:
+            raise InputError("no model is named: give one with --model")
+        key = os.environ.get(KEY, "")
+        if not key and parts.hostname not in LOOPBACK:
+            raise InputError(f"{parts.hostname} needs a key: set the environment variable {KEY}")
+        return cls(url, model, revision, any_model, key)
+
+    def without_key(self, text: str) -> str:
+        """A text of the server without our key, should it echo it."""
+        return text.replace(self.key, "[key]") if len(self.key) > 3 else text
+
+
+class ChatClient:
+    """Sends single requests. `async with` it, on one event loop."""
+
+    def __init__(self, server: Server, limits: Limits) -> None:
+        self.server = server
+        self._timeout = limits.timeout
+        pool = httpx2.Limits(max_connections=limits.concurrency, max_keepalive_connections=limits.concurrency)
+        self.sdk = openai.AsyncOpenAI(
+            base_url=server.base_url,
+            api_key=server.key or "none",
+            max_retries=0,
+            http_client=openai.DefaultAsyncHttpxClient(limits=pool, timeout=limits.timeout),
+        )
+
+    async def __aenter__(self) -> ChatClient:
+        """Nothing is opened before the first request."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close all connections."""
+        await self.sdk.close()
+
+    async def ask(self, body: Mapping[str, Any]) -> list[Reply]:
+        """The draws of one request: CallError for none, ServerError when all further requests are in vain."""
+        path = "/chat/completions" if "messages" in body else "/completions"
+        try:
+            async with asyncio.timeout(self._timeout):  # of the whole answer: a dripping one never stays silent
+                response = await self.sdk.post(path, cast_to=httpx2.Response, body=dict(body))
+        except (TimeoutError, openai.APITimeoutError):
+            raise CallError(f"no whole answer within {self._timeout:g} s", transient=True) from None
+        except openai.APIStatusError as error:
+            raise self._refusal(error) from None
+        except openai.APIConnectionError as error:
+            reason = type(error.__cause__).__name__ if error.__cause__ else "no connection"
+            raise CallError(f"{self.server.base_url} broke off or cannot be reached ({reason})", transient=True) from None
+        return self.read(response.content)
+
+    def read(self, raw: bytes) -> list[Reply]:
+        """The draws in a response's body. CallError for a body that holds none."""
+        try:
+            answer = msgspec.json.decode(raw, type=_Answer)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise CallError(f"the answer is not what the API promises ({error})", transient=True) from None
+        if not answer.choices or any(choice.message is None and choice.text is None for choice in answer.choices):
+            raise CallError("the answer holds no choices", transient=True)
+        if not (self.server.any_model or _same_model(self.server.model, answer.model or "")):
+            raise CallError(
+                f"model {answer.model!r} answered in place of {self.server.model!r}; if they are one model, set "
+                "any_model in the recipe",
+                transient=True,
+            )
+        return [self._reply(answer, choice) for choice in answer.choices]
+
+    def _reply(self, answer: _Answer, choice: _Choice) -> Reply:
+        message = choice.message or _Message(content=choice.text)
+        usage, share = answer.usage or _Usage(), len(answer.choices)
+        text = message.content or message.refusal or ""
+        return Reply(
+            text=self.server.without_key(text),
+            finish="refusal" if message.refusal else choice.finish_reason or "stop",
+            served=answer.model or "",
+            prompt_tokens=(usage.prompt_tokens or 0) // share,
+            completion_tokens=(usage.completion_tokens or 0) // share,
+            logprobs=choice.logprobs.pairs() if choice.logprobs else None,
+        )
+
+    def _refusal(self, error: openai.APIStatusError) -> LmkbcError:
+        status, said = error.status_code, self.server.without_key(_message(error))
+        if status in (401, 403):
+            return ServerError(f"{self.server.base_url} refuses the key in {KEY} ({status}: {said}): set the right one")
+        if status == 404:
+            hint = "check --model and --base-url"
+            return ServerError(f"{self.server.base_url} has no model {self.server.model!r} ({said}): {hint}")
+        if status == 402 or error.code == "insufficient_quota":
+            return ServerError(f"the account at {self.server.base_url} has no quota left ({said}): the run can resume")
+        if status in (408, 409, 425, 429) or status >= 500:
+            return CallError(f"{status}: {said}", transient=True, wait=retry_after(error.response.headers))
+        return Rejected(f"{status}: {said}")
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that a Retry-After header asks to wait, given in seconds or as a date; None where it does not."""
+    given = headers.get("retry-after")
+    if given is None:
+        return None
+    try:
+        seconds = float(given)
+    except ValueError:
+        date = email.utils.parsedate_tz(given)
+        if date is None:
+            return None
+        seconds = email.utils.mktime_tz(date) - time.time()
+    return max(seconds, 0.0) if not math.isnan(seconds) else None
+
+
+def _same_model(asked: str, served: str) -> bool:
+    """Whether a served name is the asked one, a dated or revised form of it, or the same without its owner."""
+    asked, served = asked.casefold(), served.casefold()
+    ours, theirs = asked.rpartition("/")[2], served.rpartition("/")[2]
+    return not served or theirs == ours or theirs.startswith((f"{ours}-20", f"{ours}@", f"{ours}:"))
+
+
+def _message(error: openai.APIStatusError) -> str:
+    body = error.body
+    said = body.get("message") if isinstance(body, dict) else body
+    return " ".join(str(said or error.message).split())[:SHOWN]
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class _Token(msgspec.Struct):
+    token: str
+    logprob: float
+
+
+class _Logprobs(msgspec.Struct):
+    """As chat tells them (content), or as completion does (tokens, token_logprobs)."""
+
+    content: list[_Token] | None = None
+    tokens: list[str] | None = None
+    token_logprobs: list[float | None] | None = None
+
+    def pairs(self) -> list[tuple[str, float]] | None:
+        if self.content is not None:
+            return [(one.token, one.logprob) for one in self.content]
+        if self.tokens is None or self.token_logprobs is None:
+            return None
+        return [(token, p) for token, p in zip(self.tokens, self.token_logprobs, strict=False) if p is not None]
+
+
+class _Choice(msgspec.Struct):
+    message: _Message | None = None
+    text: str | None = None
+    finish_reason: str | None = None
+    logprobs: _Logprobs | None = None
+
+
+class _Answer(msgspec.Struct):
+    choices: list[_Choice]
+    model: str | None = None
+    usage: _Usage | None = None

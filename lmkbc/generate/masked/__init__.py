@@ -1,0 +1,1 @@
+"""Candidates from masked language models: clozes, their ensembles, and objects of several tokens."""

@@ -1,0 +1,77 @@
+"""Checkpoints that survive a kill: one safetensors file, with the counters as JSON in its header, replaced at once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as to_bytes
+from torch import Tensor
+
+from lmkbc.atomic import write_bytes
+from lmkbc.errors import InputError
+
+COUNTERS = ("step", "losses", "held_out", "running")
+
+
+@dataclass(slots=True)
+class Checkpoint:
+    """A run between two steps. step: how many were taken. losses: of whole epochs; running: of this one's steps.
+
+    held_out: loss before training and after each epoch; best: the parameters where it was lowest so far.
+    values: parameters by name; moments: of AdamW, by parameter and kind.
+    """
+
+    step: int = 0
+    losses: list[float] = field(default_factory=list)
+    held_out: list[float] = field(default_factory=list)
+    running: list[float] = field(default_factory=list)
+    best: dict[str, Tensor] = field(default_factory=dict)
+    values: dict[str, Tensor] = field(default_factory=dict)
+    moments: dict[str, Tensor] = field(default_factory=dict)
+
+    def note(self, loss: float, parameters: Mapping[str, Tensor]) -> None:
+        """Keep the parameters when the held-out loss is the lowest so far."""
+        if loss < min(self.held_out, default=math.inf):
+            self.best = {name: value.detach().clone() for name, value in parameters.items()}
+        self.held_out.append(loss)
+
+
+def save(path: Path, state: Checkpoint, run: str) -> None:
+    """Replace the file. run: what the training is, so that another one does not resume from it."""
+    tensors = {
+        f"{part}/{name}": tensor.detach().cpu().contiguous()
+        for part in ("best", "values", "moments")
+        for name, tensor in getattr(state, part).items()
+    }
+    header: dict[str, Any] = {name: getattr(state, name) for name in COUNTERS} | {"run": _digest(run)}
+    write_bytes(path, to_bytes(tensors, metadata={"state": json.dumps(header)}))
+
+
+def load(path: Path, run: str) -> Checkpoint | None:
+    """The state that a killed run left, or None. InputError when it is broken, or another training's."""
+    if not path.exists():
+        return None
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = json.loads((file.metadata() or {})["state"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, KeyError, ValueError, OSError) as error:
+        raise InputError(f"{path} is no checkpoint ({error}); remove it to start anew") from error
+    if header["run"] != _digest(run):
+        raise InputError(f"{path} is of a training with other settings: remove it to start anew, or restore them")
+    state = Checkpoint(**{name: header[name] for name in COUNTERS})
+    for name, tensor in tensors.items():
+        part, _, key = name.partition("/")
+        getattr(state, part)[key] = tensor
+    return state
+
+
+def _digest(run: str) -> str:
+    return hashlib.sha256(run.encode()).hexdigest()

@@ -1,0 +1,126 @@
+"""The objects that a trained model can answer with, each by one output vector of the model.
+
+An object of one token keeps that token's vector; with expansion every object gets a row of its own behind the
+vocabulary, composed as the mean of its pieces (Yang et al. 2023, "token recode"; LM-KBC 2023). Row 0 is no object.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from lmkbc.data import read_bytes
+from lmkbc.errors import InputError
+from lmkbc.scorers import folded_key
+from lmkbc.train.facts import Fact
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+FILE = "entities.json"
+NOTHING = "none"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entities:
+    """n objects: names, QIDs ("" where unknown) and vocabulary rows; and, by relation, which of them answer it.
+
+    The first is no object, spelled "". pieces: the token ids that each is made of.
+    """
+
+    names: tuple[str, ...]
+    ids: tuple[str, ...]
+    rows: tuple[int, ...]
+    pieces: tuple[tuple[int, ...], ...]
+    relations: Mapping[str, tuple[int, ...]]
+
+    @classmethod
+    def of(
+        cls, facts: Iterable[Fact], tokenizer: PreTrainedTokenizerBase, size: int, *, expand: bool,
+        always: Sequence[str] = (), least: int = 1,
+    ) -> Entities:  # fmt: skip
+        """The objects of some facts. size: the model's vocabulary. always: relations whose every object is taken.
+
+        least: how many facts name an object of the other relations. Without expansion, only objects of one token.
+        """
+        counts, spellings, ids, answers = _gather(facts)
+        chosen = {key for key, count in counts.items() if count >= least}
+        chosen |= {key for name in always for key in answers.get(name, ())}
+        names, rows, pieces, number = [""], [size if expand else _none(tokenizer)], [(_none(tokenizer),)], {"": 0}
+        ordered = sorted(chosen)
+        encoded = tokenizer([spellings[key] for key in ordered], add_special_tokens=False)
+        for key, tokens in zip(ordered, encoded["input_ids"], strict=True):
+            if not tokens or (not expand and len(tokens) > 1):
+                continue
+            number[key] = len(names)
+            rows.append(size + len(names) if expand else tokens[0])
+            names.append(spellings[key])
+            pieces.append(tuple(tokens))
+        if len(names) == 1:
+            raise InputError("no object is left to train on: give more facts, or expand the vocabulary")
+        relations = {
+            name: (0, *sorted({number[key] for key in keys if key in number})) for name, keys in answers.items()
+        }
+        found = tuple(ids.get(folded_key(name), "") for name in names)
+        return cls(tuple(names), found, tuple(rows), tuple(pieces), relations)
+
+    @property
+    def expanded(self) -> bool:
+        """Whether objects have rows of their own behind the vocabulary."""
+        return self.rows[0] > max((piece for pieces in self.pieces for piece in pieces), default=0)
+
+    def numbers(self, facts: Iterable[Fact]) -> list[list[int]]:
+        """Which of the n the objects of each fact are; [0] where there is none; [] where none of them is known."""
+        index = {folded_key(name): number for number, name in enumerate(self.names)}
+        return [
+            sorted({index[key] for key in map(folded_key, fact.objects) if key in index}) if fact.objects else [0]
+            for fact in facts
+        ]
+
+    def to_json(self) -> bytes:
+        """As the file that lies beside the weights."""
+        return json.dumps(
+            {"names": self.names, "ids": self.ids, "rows": self.rows, "pieces": self.pieces, "relations": self.relations},
+            ensure_ascii=False,
+        ).encode()
+
+    @classmethod
+    def read(cls, directory: Path) -> Entities:
+        """From a trained directory. InputError when it holds no list of objects, or a broken one."""
+        path = directory / FILE
+        try:
+            table: dict[str, Any] = msgspec.json.decode(read_bytes(path))
+            return cls(
+                tuple(table["names"]), tuple(table["ids"]), tuple(table["rows"]), tuple(map(tuple, table["pieces"])),
+                {name: tuple(numbers) for name, numbers in table["relations"].items()},
+            )  # fmt: skip
+        except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
+            raise InputError(f"{path} is no list of objects ({error}); train the model again") from error
+
+
+def _none(tokenizer: PreTrainedTokenizerBase) -> int:
+    return int(tokenizer(NOTHING, add_special_tokens=False)["input_ids"][0])
+
+
+def _gather(
+    facts: Iterable[Fact],
+) -> tuple[Counter[str], dict[str, str], dict[str, str], dict[str, set[str]]]:
+    """By an object's normal form: in how many facts it is, its first spelling and QID; and the objects by relation."""
+    counts, spellings, ids = Counter[str](), dict[str, str](), dict[str, str]()
+    answers = defaultdict[str, set[str]](set)
+    for fact in facts:
+        for name, identifier in zip(fact.objects, fact.ids, strict=True):
+            if not (key := folded_key(name)):
+                continue
+            counts[key] += 1
+            spellings.setdefault(key, name)
+            if identifier:
+                ids.setdefault(key, identifier)
+            answers[fact.relation].add(key)
+    return counts, spellings, ids, dict(answers)

@@ -1,0 +1,110 @@
+"""Facts to train on: challenge train splits, KAMEL's train and silver triples, without any held-out subject.
+
+A subject of any edition's val or test split is removed under all its names, and `check` proves that none is left.
+"""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import tarfile
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from lmkbc.data import read_jsonl
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.scorers import folded_key
+from lmkbc.types import Example, Relation
+from lmkbc.workspace import Workspace
+
+KAMEL, SILVER = Path("kamel/KAMEL.tar.xz"), Path("silver2023")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A subject, what is said of it, and all objects of that: none is the fact that there is none.
+
+    relation: what an edition calls it, or the Wikidata property. clozes use {subject} and {mask}.
+    objects: preferred names; ids: their QIDs or "", as long as objects. subjects: further names of the subject.
+    """
+
+    subject: str
+    relation: str
+    clozes: tuple[str, ...]
+    objects: tuple[str, ...]
+    ids: tuple[str, ...] = ()
+    property: str = ""
+
+
+class _Answer(msgspec.Struct):
+    sub_label: str
+    obj_label: list[str]
+
+
+class _Row(msgspec.Struct):
+    SubjectEntity: str
+    ObjectEntities: list[str]
+
+
+@cache
+def phrases() -> dict[str, str]:
+    """Wikidata property -> the verb phrase between subject and object."""
+    return tomllib.loads(Path(__file__).with_name("phrases.toml").read_text(encoding="utf-8"))
+
+
+def of_examples(examples: Iterable[Example], relations: Mapping[str, Relation]) -> Iterator[Fact]:
+    """The facts of a labelled split, worded as the relation's module words them."""
+    for example in examples:
+        relation = relations[example.query.relation]
+        objects = tuple((gold.names and gold.names[0]) or gold.id or "" for gold in example.objects)
+        ids = tuple(gold.id or "" for gold in example.objects)
+        name = example.query.relation
+        yield Fact(example.query.subject, name, relation.clozes, objects, ids, relation.property)
+
+
+def of_kamel(path: Path, split: str = "train") -> Iterator[Fact]:
+    """KAMEL's facts (Kalo and Fichtel 2022), from its archive. Its one line that is no JSON is passed over."""
+    for name, raw in members(path, f"/{split}.jsonl"):
+        if name not in phrases():
+            continue
+        cloze = f"{{subject}} {phrases()[name]} {{mask}}."
+        for line in raw.splitlines():
+            try:
+                row = msgspec.json.decode(line, type=_Answer)
+            except msgspec.DecodeError:
+                continue
+            yield Fact(row.sub_label, name, (cloze,), tuple(row.obj_label), ("",) * len(row.obj_label), name)
+
+
+def members(path: Path, ending: str) -> Iterator[tuple[str, bytes]]:
+    """Property and content of the archive's files of one split, in their order."""
+    try:
+        with lzma.open(path) as packed, tarfile.open(fileobj=packed) as archive:
+            for member in archive:
+                if member.name.endswith(ending) and (file := archive.extractfile(member)) is not None:
+                    yield Path(member.name).parent.name, file.read()
+    except (OSError, lzma.LZMAError, tarfile.TarError) as error:
+        raise InputError(f"{path} cannot be read as KAMEL's archive: {error}; fetch KAMEL.tar.xz again") from error
+
+
+def of_silver(folder: Path, relations: Mapping[str, Relation]) -> Iterator[Fact]:
+    """Distant triples, one JSONL file per relation, named as an edition names it."""
+    for path in sorted(folder.glob("*.jsonl.gz")):
+        name = path.name.removesuffix(".jsonl.gz")
+        if name not in relations:
+            raise InputError(f"{path} is named after no relation: rename it to one that 'lmkbc relations list' shows")
+        relation = relations[name]
+        for row in read_jsonl(path, _Row):
+            objects = tuple(dict.fromkeys(text for text in row.ObjectEntities if text and not _is_id(text)))
+            if objects:
+                yield Fact(row.SubjectEntity, name, relation.clozes, objects, ("",) * len(objects), relation.property)
+
+
+def _is_id(text: str) -> bool:
+    return text[:1] == "Q" and text[1:].isdigit()

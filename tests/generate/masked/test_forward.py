@@ -1,0 +1,99 @@
+"""The reduced forward pass gives what the model itself gives, for every family, bucket and precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmkbc.errors import InputError
+from lmkbc.generate.masked.backbone import Backbone, load
+from lmkbc.generate.masked.forward import Forward, buckets
+
+FAMILIES = ["bert", "roberta", "electra", "albert", "distilbert"]
+
+
+def inputs(backbone: Backbone, masks: int = 1) -> list[list[int]]:
+    generator = torch.Generator().manual_seed(1)
+    made = []
+    for length in (5, 9, 5, 12, 7, 9, 9):
+        ids = torch.randint(5, len(backbone.tokenizer), (length,), generator=generator).tolist()
+        for place in range(masks):
+            ids[1 + 2 * place] = backbone.mask_id
+        made.append(ids)
+    return made
+
+
+def plain(backbone: Backbone, ids: Sequence[int]) -> torch.Tensor:
+    """The model itself, one input at a time: (m, v)."""
+    with torch.inference_mode():
+        logits = backbone.model(input_ids=torch.tensor([ids])).logits[0]
+    return logits[[token == backbone.mask_id for token in ids]]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("masks", [1, 2])
+def test_fp32_equals_the_model(save_model: Callable[..., Path], family: str, masks: int) -> None:
+    backbone = load(save_model(family), offline=True)
+    given_inputs = inputs(backbone, masks)
+    seen = []
+    for indices, logits in Forward(backbone).logits(given_inputs):
+        for index, found in zip(indices, logits, strict=True):
+            wanted = plain(backbone, given_inputs[index])
+            torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+            assert found.topk(5).indices.tolist() == wanted.topk(5).indices.tolist()
+            seen.append(index)
+    assert sorted(seen) == list(range(len(given_inputs)))
+
+
+def test_the_backbone_stays_as_it_was(backbone: Backbone) -> None:
+    before = {name: weights.clone() for name, weights in backbone.model.state_dict().items()}
+    names = [name for name, _ in backbone.model.named_modules()]
+    for precision in ("fp32", "bf16", "int8"):
+        list(Forward(backbone, precision).logits(inputs(backbone)))
+    assert [name for name, _ in backbone.model.named_modules()] == names
+    for name, weights in backbone.model.state_dict().items():
+        assert torch.equal(weights, before[name])
+        assert weights.dtype == before[name].dtype
+
+
+def test_columns_are_those_asked_for(backbone: Backbone) -> None:
+    columns = torch.tensor([7, 30, 9])
+    whole = dict(_rows(Forward(backbone).logits(inputs(backbone))))
+    for index, row in _rows(Forward(backbone).logits(inputs(backbone), columns)):
+        torch.testing.assert_close(row, whole[index][:, columns])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("precision", "tolerance"), [("bf16", 0.15), ("int8", 0.4)])
+def test_lower_precision_stays_near(
+    save_model: Callable[..., Path], family: str, precision: str, tolerance: float
+) -> None:
+    backbone = load(save_model(family), offline=True)
+    exact = dict(_rows(Forward(backbone).logits(inputs(backbone))))
+    for index, row in _rows(Forward(backbone, precision).logits(inputs(backbone))):
+        assert row.dtype == torch.float32
+        assert (row - exact[index]).abs().max() < tolerance * exact[index].std() + tolerance
+
+
+def test_unknown_precision_is_refused(backbone: Backbone) -> None:
+    with pytest.raises(InputError, match="did you mean 'fp32'"):
+        Forward(backbone, "fp23")
+
+
+@given(st.lists(st.tuples(st.integers(2, 9), st.integers(1, 2)), max_size=40), st.integers(1, 50))
+def test_buckets_hold_each_input_once_among_its_like(shapes: list[tuple[int, int]], tokens: int) -> None:
+    made = [[0] * masks + [1] * (length - masks) for length, masks in shapes]
+    found = list(buckets(made, 0, tokens))
+    assert sorted(index for bucket in found for index in bucket) == list(range(len(made)))
+    for bucket in found:
+        assert len({(len(made[index]), made[index].count(0)) for index in bucket}) == 1
+        assert len(bucket) == 1 or len(bucket) * len(made[bucket[0]]) <= tokens
+
+
+def _rows(batches: object) -> list[tuple[int, torch.Tensor]]:
+    return [(index, row) for indices, logits in batches for index, row in zip(indices, logits, strict=True)]

@@ -1,0 +1,183 @@
+"""The local back end says what a model says when every prompt is asked alone and in full."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import pytest
+import tiny_causal
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import BloomConfig, MistralConfig, Qwen3NextConfig
+
+from lmkbc.errors import InputError
+from lmkbc.generate.causal import CausalModel, Sampling
+from lmkbc.generate.causal import model as model_module
+from lmkbc.generate.causal.branches import Batched, Packed
+from lmkbc.generate.causal.prefixes import common, groups
+
+TOKENIZER = tiny_causal.tokenizer()
+PREFIX = "Rome, borders: Vatican City\nLesotho, borders: South Africa\nMalta, borders: none\n"
+SUBJECTS = ("Peru", "Fiji", "São Tomé", "Chad", "a {name}", "Côte d'Ivoire", "Iran", "Peru")
+PROMPTS = [f"{PREFIX}{subject}, borders:" for subject in SUBJECTS]
+WIDE = {"vocab_size": tiny_causal.SIZE, "hidden_size": 32, "initializer_range": 0.3}
+LINEAR = {
+    "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
+    "linear_key_head_dim": 8, "linear_value_head_dim": 8, "linear_num_key_heads": 2, "linear_num_value_heads": 4,
+    "num_experts": 0, "layer_types": ["linear_attention", "full_attention"], "mlp_only_layers": [0, 1],
+}  # fmt: skip
+SLIDING = {"intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+
+
+def made(kind: str) -> Any:
+    if kind == "bloom":
+        return tiny_causal.model("", config=BloomConfig(n_layer=2, n_head=4, **WIDE))
+    if kind == "mistral":
+        return tiny_causal.model("", config=MistralConfig(sliding_window=20, **SLIDING, **WIDE))
+    if kind == "qwen3-next":
+        return tiny_causal.model("", config=Qwen3NextConfig(**LINEAR, **WIDE))
+    return tiny_causal.model(kind)
+
+
+MODELS = {kind: made(kind) for kind in ("gpt2", "llama", "bloom", "mistral", "qwen3-next")}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def asked(request: pytest.FixtureRequest) -> CausalModel:
+    return CausalModel(MODELS[request.param], TOKENIZER)
+
+
+def plainly(model: Any, prompt: str, tokens: int, **how: Any) -> str:
+    """One full prompt, `generate`."""
+    read = TOKENIZER(prompt, return_tensors="pt")
+    answer = model.generate(**read, max_new_tokens=tokens, do_sample=False, **how)[0, read["input_ids"].shape[1] :]
+    return str(TOKENIZER.decode(answer, skip_special_tokens=True))
+
+
+def answers(model: CausalModel, prompts: list[str], stops: tuple[str, ...] = (), **how: Any) -> list[list[str | None]]:
+    found = dict(model.complete(prompts, Sampling(**how), stops))
+    assert sorted(found) == list(range(len(prompts)))
+    return [[draw.text for draw in found[place]] for place in range(len(prompts))]
+
+
+def test_how_each_kind_of_model_is_served() -> None:
+    packs = {kind: CausalModel(model, TOKENIZER)._packs for kind, model in MODELS.items()}
+    assert packs == {"gpt2": True, "llama": True, "bloom": False, "mistral": True, "qwen3-next": False}
+
+
+@pytest.mark.parametrize("penalty", [1.0, 1.15])
+def test_greedy_answers_are_those_of_one_full_prompt_at_a_time(asked: CausalModel, penalty: float) -> None:
+    expected = [[plainly(asked.model, prompt, 24, repetition_penalty=penalty)] for prompt in PROMPTS]
+    assert answers(asked, PROMPTS, max_tokens=24, repetition_penalty=penalty) == expected
+    assert len(set(map(tuple, expected))) > 3  # the comparison means something
+
+
+def test_a_stop_string_ends_each_answer_and_the_others_go_on(asked: CausalModel) -> None:
+    full = [plainly(asked.model, prompt, 24) for prompt in PROMPTS]
+    stop = full[0][5:7]
+    found = dict(asked.complete(PROMPTS, Sampling(max_tokens=24), (stop, "\n")))
+    for place, text in enumerate(full):
+        (draw,) = found[place]
+        cut = min((at for end in (stop, "\n") if (at := text.find(end)) >= 0), default=None)
+        assert draw.text == text[:cut]
+        assert draw.finished == (cut is not None or len(TOKENIZER(text)["input_ids"]) < 24)
+
+
+def test_draws_are_the_same_whatever_the_batch(asked: CausalModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    how = {"max_tokens": 10, "draws": 3, "temperature": 0.9, "top_p": 0.95, "top_k": 50, "seed": 4}
+    together = answers(asked, PROMPTS, **how)
+    alone = [answers(asked, [prompt], **how)[0] for prompt in PROMPTS]
+    assert together == alone
+    assert together[0] == together[-1]  # the same prompt, the same draws
+    monkeypatch.setattr(model_module, "COLUMNS", 100)
+    assert answers(asked, PROMPTS[::-1], **how)[::-1] == together
+    assert answers(asked, PROMPTS, **{**how, "seed": 5}) != together
+    assert all(len(set(draws)) > 1 for draws in together)
+
+
+def test_draws_follow_the_distribution() -> None:
+    model = CausalModel(MODELS["llama"], TOKENIZER)
+    first = Counter(text for text in answers(model, ["Peru"], max_tokens=1, draws=4000, temperature=1.5, top_k=4)[0])
+    with torch.inference_mode():
+        scores = model.model(**TOKENIZER("Peru", return_tensors="pt")).logits[0, -1] / 1.5
+    expected: Counter[str] = Counter()
+    for share, token in zip(scores.topk(4).values.softmax(-1).tolist(), scores.topk(4).indices.tolist(), strict=True):
+        expected[TOKENIZER.decode([token])] += share
+    assert {text: count / 4000 for text, count in first.items()} == pytest.approx(expected, abs=0.03)
+
+
+def test_a_prompt_without_room_is_not_asked_and_a_tight_one_gets_what_fits() -> None:
+    model = CausalModel(MODELS["gpt2"], TOKENIZER)
+    prompts = ["x" * 505, "x" * 5000, "y" * 512, "", "abc"]
+    found = dict(model.complete(prompts, Sampling(max_tokens=20)))
+    assert [found[place][0].text for place in (1, 2, 3)] == [None, None, None]
+    assert not any(found[place][0].finished for place in (1, 2, 3))
+    assert found[0][0].text == plainly(model.model, prompts[0], 7)
+    assert found[4][0].text == plainly(model.model, "abc", 20)
+
+
+def test_log_probabilities_of_continuations(asked: CausalModel) -> None:
+    options = [" True", " False", "", " Trudy"]
+    prompts = [*PROMPTS[:4], "Is it?", "Is it not?"]
+    for prompt, scores in zip(prompts, asked.log_probabilities(prompts, options), strict=True):
+        for option, score in zip(options, scores, strict=True):
+            tokens = TOKENIZER(prompt + option, return_tensors="pt")["input_ids"]
+            with torch.inference_mode():
+                logs = asked.model(tokens).logits[0].float().log_softmax(-1)
+            first = len(TOKENIZER(prompt)["input_ids"])
+            expected = sum(float(logs[place - 1, tokens[0, place]]) for place in range(first, tokens.shape[1]))
+            assert score == pytest.approx(expected, abs=1e-3)
+    assert asked.log_probabilities([], options) == []
+
+
+def test_a_statement_too_long_to_score_has_no_probability() -> None:
+    model = CausalModel(MODELS["gpt2"], TOKENIZER)
+    assert model.log_probabilities(["x" * 600, "x"], [" a", " b"])[0] == [-math.inf, -math.inf]
+
+
+@given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=12).map(tuple), max_size=12), st.integers(1, 3))
+@settings(deadline=None)
+def test_groups_share_what_their_members_begin_with(prompts: list[tuple[int, ...]], spare: int) -> None:
+    found = groups(prompts, spare)
+    assert sorted(member for group in found for member in group.members) == list(range(len(prompts)))
+    for group in found:
+        first = prompts[group.members[0]]
+        for member in group.members:
+            assert common(first, prompts[member]) >= group.shared
+            assert group.shared <= max(len(prompts[member]) - spare, 0)
+    encoded = sum(group.shared + sum(len(prompts[m]) - group.shared for m in group.members) for group in found)
+    assert encoded <= sum(map(len, prompts))
+
+
+def test_different_examples_part_prompts_into_groups() -> None:
+    shots, others = tuple(range(100)), tuple(range(50, 150))
+    prompts = [*((*shots, n, n) for n in range(5)), *((*others, n) for n in range(5))]
+    assert sorted((group.shared, len(group.members)) for group in groups(prompts)) == [(100, 5), (100, 5)]
+
+
+@pytest.mark.parametrize("kind", [Packed, Batched])
+def test_branches_can_be_left_and_started_anew(kind: Any) -> None:
+    model = MODELS["llama"]
+    with torch.inference_mode():
+        branches = kind(model, (1, 2, 3))
+        for _ in range(2):
+            branches.read([(4, 5), (6, 7), (8, 9)], [1, 1, 1])
+            branches.fork(2)
+            branches.step(range(6), range(10, 16))
+            branches.step([1, 5], [20, 21])
+            last = branches.step([1], [30])
+        whole = model(torch.tensor([[1, 2, 3, 8, 9, 15, 21, 30]])).logits[:, -1]
+    assert last.shape == whole.shape
+    assert torch.allclose(last, whole, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [{"max_tokens": 0}, {"draws": 0}, {"temperature": -1.0}, {"top_p": 0.0}, {"repetition_penalty": 0.0}, {"tempo": 1}],
+)
+def test_senseless_sampling_is_refused(table: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=next(iter(table))):
+        Sampling.of(table)
