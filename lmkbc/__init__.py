@@ -2,7 +2,7 @@
 
 from lmkbc.score import Metric
 from lmkbc.scorers import AliasScorer, IdScorer, MatchingScorer, ValueScorer
-from lmkbc.types import Download, Edition, EntityType, Published, Relation, Shape
+from lmkbc.types import Download, Edition, EntityType, Precondition, Published, Relation, Shape
 
 __all__ = [
     "AliasScorer",
@@ -12,6 +12,7 @@ __all__ = [
     "IdScorer",
     "MatchingScorer",
     "Metric",
+    "Precondition",
     "Published",
     "Relation",
     "Shape",

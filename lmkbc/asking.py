@@ -67,13 +67,15 @@ class Asking:
         self._edition = edition
         self._relations = relations
         own = _by_relation(overrides or {}, known or relations)
-        selectors: dict[str, ExampleSelector] = {}
+        selectors: dict[Shots, ExampleSelector] = {}
         self._plans: dict[str, Plan] = {}
         for name, relation in relations.items():
             merged = {table: {**tables.get(table, {}), **own.get(relation.name, {}).get(table, {})} for table in TABLES}
             shots = Shots.of(merged["shots"])
-            selector = selectors.setdefault(repr(shots), ExampleSelector(shots, train, encoder))
-            self._plans[name] = Plan(PromptStyle.of(merged["prompt"]), selector, Sampling.of(merged["sampling"]))
+            if shots not in selectors:
+                selectors[shots] = ExampleSelector(shots, train, encoder)
+            style, sampling = PromptStyle.of(merged["prompt"]), Sampling.of(merged["sampling"])
+            self._plans[name] = Plan(style, selectors[shots], sampling)
 
     def plan(self, query: Query) -> Plan:
         """How a query's relation is asked."""

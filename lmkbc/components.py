@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.types import Candidate, CandidateSet, Edition, Example, Generator, Query, Relation, System
 from lmkbc.workspace import Workspace
 
 Settings = Mapping[str, Any]
+NONE: Settings = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +28,8 @@ class Context:
     search_table: Path | None = None
     offline: bool = False
     cache: Path | None = None
+    options: Settings = field(default_factory=dict)
+    """What the command line says of servers: base_url, concurrency, max_cost, max_tokens, prices, store."""
 
     @cached_property
     def relations(self) -> dict[str, Relation]:
@@ -48,6 +51,22 @@ class Nothing:
             yield CandidateSet(query, (Candidate("", 1.0, ("nothing",)),))
 
 
+def _chat(
+    run: Context, /, name: str = "", model: str | None = None, base_url: str | None = None, revision: str = "",
+    any_model: bool = False, schema: bool = False, executor: Literal["calls", "batch"] = "calls",
+    closed_book: bool = True, prompt: Settings = NONE, shots: Settings = NONE, sampling: Settings = NONE,
+    limits: Settings = NONE, context: Settings = NONE, prices: Sequence[float] = (),
+    relations: Mapping[str, Settings] = NONE,
+) -> Generator:  # fmt: skip
+    from lmkbc.generate.chat.recipe import build
+
+    return build(
+        run, name=name, model=model, base_url=base_url, revision=revision, any_model=any_model, schema=schema,
+        executor=executor, closed_book=closed_book, prompt=prompt, shots=shots, sampling=sampling, limits=limits,
+        context=context, prices=prices, relations=relations,
+    )  # fmt: skip
+
+
 def _embedded(context: Context, encoder: bool = True) -> Generator:
     from lmkbc.generate.embedded import EmbeddedGenerator
     from lmkbc.generate.embedded.encoder import find_encoder
@@ -56,10 +75,25 @@ def _embedded(context: Context, encoder: bool = True) -> Generator:
     return EmbeddedGenerator(context.edition, context.relations, context.train, found, context.cache)
 
 
+def _entity_masked(context: Context, model: str = "", top_k: int = 40) -> Generator:
+    from lmkbc.generate.entity_masked import EntityMasked
+
+    directory = context.model or model
+    if not directory:
+        raise InputError("this system reads a model that 'lmkbc train mlm' made: name its directory with --model")
+    return EntityMasked.read(Path(directory), context.relations, top_k)
+
+
 def _prior(context: Context) -> Generator:
     from lmkbc.generate.prior import ClassPrior
 
     return ClassPrior(context.edition, context.relations, context.train)
+
+
+def _naive_bayes(context: Context) -> Generator:
+    from lmkbc.generate.naive_bayes import NaiveBayes
+
+    return NaiveBayes(context.edition, context.relations, context.train)
 
 
 def _recorded(context: Context) -> Generator:
@@ -70,12 +104,52 @@ def _recorded(context: Context) -> Generator:
     return Recorded(context.files, context.edition, context.relations)
 
 
+def _causal(
+    run: Context, /, model: str | None = None, revision: str | None = None, dtype: str = "auto",
+    device: str | None = None, remote_code: bool = False, closed_book: bool = True, prompt: Settings = NONE,
+    shots: Settings = NONE, sampling: Settings = NONE, context: Settings = NONE, verify: Settings = NONE,
+    relations: Mapping[str, Settings] = NONE,
+) -> Generator:  # fmt: skip
+    from lmkbc.generate.causal.recipe import build
+
+    return build(
+        run, model=model, revision=revision, dtype=dtype, device=device, remote_code=remote_code,
+        closed_book=closed_book, prompt=prompt, shots=shots, sampling=sampling, context=context, verify=verify,
+        relations=relations,
+    )  # fmt: skip
+
+
+def _masked(
+    context: Context, model: str = "", revision: str | None = None, trust_remote_code: bool = False,
+    device: str = "cpu", probe: Settings | None = None,
+) -> Generator:  # fmt: skip
+    from lmkbc.generate.masked import MaskedGenerator, Probe, load
+
+    name = context.model or model
+    if not name:
+        raise InputError("this system asks a masked language model: name one with --model (an id or a directory)")
+    if (probe or {}).get("vectors") == "from":
+        if len(context.files) != 1:
+            raise InputError("this system reads entity vectors: name one file in Wikipedia2Vec's format with --from")
+        probe = {**(probe or {}), "vectors": str(context.files[0])}
+    chosen = Probe.of(probe or {}, context.workspace.relations)
+    backbone = load(
+        name, revision=revision, offline=context.offline, trust_remote_code=trust_remote_code, device=device
+    )
+    return MaskedGenerator(backbone, context.edition, context.relations, context.train, chosen)
+
+
 def _nothing(_: Context) -> Generator:
     return Nothing()
 
 
 GENERATORS: dict[str, Callable[..., Generator]] = {
+    "chat": _chat,
+    "causal": _causal,
     "embedded": _embedded,
+    "entity-masked": _entity_masked,
+    "masked": _masked,
+    "naive-bayes": _naive_bayes,
     "nothing": _nothing,
     "prior": _prior,
     "recorded": _recorded,

@@ -38,7 +38,7 @@ class Shots:
     them without objects), "nearest" (subjects nearest by embedding, nearest last), "log" (evenly over the logarithm of
     the number). per: drawn once for the run, so that prompts share a prefix, or anew for each query.
     skip: rows of the file that "fixed" leaves out first. empties: whether examples without objects may occur.
-    empty: share of "balanced" that is empty, in [0, 1]; None: as in train.
+    empty: share of "balanced" that is empty, in [0, 1], or "train" for the share that train has.
     relations: from the query's relation, or from "all" of the edition, a different one each where there are enough.
     """
 
@@ -48,7 +48,7 @@ class Shots:
     seed: int = 0
     skip: int = 0
     empties: bool = True
-    empty: float | None = 0.5
+    empty: float | Literal["train"] = 0.5
     relations: Literal["own", "all"] = "own"
 
     @classmethod
@@ -57,7 +57,7 @@ class Shots:
         shots = checked(cls, settings, "shots")
         if shots.k < 0 or shots.skip < 0:
             raise InputError(f"shots: k is {shots.k} and skip is {shots.skip}: neither can be negative")
-        if shots.empty is not None and not 0 <= shots.empty <= 1:
+        if shots.empty != "train" and not 0 <= shots.empty <= 1:
             raise InputError(f"shots: empty is {shots.empty}: give a share in [0, 1]")
         return shots
 
@@ -113,7 +113,7 @@ class ExampleSelector:
         """As many empty ones as wanted, in random order with the rest; more of one kind where the other runs out."""
         empty = [example for example in pool if not example.objects]
         full = [example for example in pool if example.objects]
-        share = self._shots.empty if self._shots.empty is not None else len(empty) / max(len(pool), 1)
+        share = len(empty) / max(len(pool), 1) if self._shots.empty == "train" else self._shots.empty
         k = min(self._shots.k, len(pool))
         wanted = max(min(round(share * k), len(empty)), k - len(full))
         kept = {id(example) for example in (*empty[:wanted], *full[: k - wanted])}
@@ -126,8 +126,10 @@ class ExampleSelector:
         return nearest[: self._shots.k][::-1]
 
     def _log(self, pool: list[Example], _: Query) -> list[Example]:
-        """The middle of each of k equal slices of the examples in order of size, shuffled."""
+        """The middle of each of k equal slices of the examples in order of size, shuffled; where none has, the pool."""
         sized = sorted((size, place) for place, example in enumerate(pool) if (size := _size(example)) is not None)
+        if not sized:
+            return pool
         k = min(self._shots.k, len(sized))
         places = [sized[(2 * slice_ + 1) * len(sized) // (2 * k)][1] for slice_ in range(k)]
         return [pool[place] for place in sorted(places)]
@@ -196,5 +198,4 @@ class _Names:
 
 def _keys(name: str) -> Iterator[str]:
     for form in (name, without_trailer(name)):
-        yield folded_key(form)
-        yield " ".join(_without_legal_form(form))
+        yield from filter(None, (folded_key(form), " ".join(_without_legal_form(form))))

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.scorers import folded_key, number
-from lmkbc.types import Candidate, CandidateSet, Edition, State
+from lmkbc.types import Candidate, CandidateSet, Edition, Relation, State
 
 Method = Literal["mean", "vote", "union", "max", "count-max", "background"]
 Per = Literal["draw", "model"]
@@ -121,6 +121,14 @@ class Pool:
         return min(max(score, 0.0), 1.0)
 
 
+def without_subject(found: CandidateSet, relation: Relation) -> CandidateSet:
+    """The set without candidates that linked to the query's own subject, where no subject is its own object."""
+    own = found.query.subject_id
+    if own is None or relation.shape.may_be_subject:
+        return found
+    return replace(found, candidates=tuple(c for c in found.candidates if not c.text or c.id != own))
+
+
 class _Ballot(NamedTuple):
     """A candidate and the group that proposes it."""
 
@@ -130,7 +138,7 @@ class _Ballot(NamedTuple):
 
 def existence(candidates: CandidateSet) -> float | None:
     """The probability that there is an object at all, as the existence voices have it; None where there are none."""
-    gates = [candidate.score for candidate in candidates.candidates if is_gate(candidate)]
+    gates = [one.score for one in candidates.candidates if not one.text and is_gate(one)]
     return 1 - math.fsum(gates) / len(gates) if gates else None
 
 

@@ -37,24 +37,21 @@ def silent(step: str, done: int, total: int | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
-    """Pooled candidates of all queries, in query order, and what the generators said of themselves."""
+    """Pooled candidates of all queries, in query order."""
 
     queries: tuple[Query, ...]
     sets: tuple[CandidateSet, ...]
-    remarks: tuple[str, ...] = ()
 
 
 def propose(context: Context, system: System, queries: Sequence[Query], report: Report = silent) -> Proposals:
     """Generate, link and pool the candidates of all queries."""
     groups: list[list[CandidateSet]] = []
-    remarks: list[str] = []
     links = linker(context) if context.edition.target == "id" else None
     for name, generator in generators(context, system):
         found = _in_order(generator.generate(queries), queries, name, report)
         groups.append(found if links is None else _linked(links, found, report))
-        remarks += getattr(generator, "remarks", ())
     pool = Pool.of(context.edition, system.pool)
-    return Proposals(tuple(queries), tuple(pool.merge(groups)), tuple(remarks))
+    return Proposals(tuple(queries), tuple(pool.merge(groups)))
 
 
 def _in_order(found: Iterable[CandidateSet], queries: Sequence[Query], name: str, report: Report) -> list[CandidateSet]:
@@ -135,6 +132,7 @@ def run_files(
         "edition": edition.name,
         "split": split,
         "system": system.name,
+        "model": context.model,
         "recipe": {"generate": system.generate, "pool": system.pool, "select": system.select},
         "selection": provenance,
         "counts": _counts(edition, predictions),

@@ -48,7 +48,7 @@ class Call:
     @property
     def key(self) -> str:
         """SHA-256 of the call's canonical JSON, in which 1 and 1.0 are the same."""
-        return _digest({name: getattr(self, name) for name in _CALL})
+        return _digest({name: getattr(self, name) for name in _CALL} | {"sampling": _whole(self.sampling)})
 
 
 _CALL = tuple(one.name for one in fields(Call))
@@ -146,7 +146,7 @@ def _json(value: Any) -> str:
 
 
 def _digest(value: Any) -> str:
-    return hashlib.sha256(_json(_whole(value)).encode()).hexdigest()
+    return hashlib.sha256(_json(value).encode()).hexdigest()
 
 
 def _whole(value: Any) -> Any:

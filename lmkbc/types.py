@@ -120,12 +120,42 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Precondition:
+    """A cloze asked before the relation's own, whose answer rewrites them or says that there is no object.
+
+    cloze uses {subject} and {mask} once each. answers: the words compared at the mask; one that is a word of the
+    subject's name wins where clozes are rewritten. neutral: a subject that stands for none; an answer's probability is
+    divided by the one it has there. clozes: asked in place of the relation's own, with {subject} and {mask} once each
+    and {answer} wherever wanted. vetoes: the answers that mean "no object".
+    """
+
+    cloze: str
+    answers: tuple[str, ...]
+    neutral: str = ""
+    clozes: tuple[str, ...] = ()
+    vetoes: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Refuse a field that makes no sense: ValueError naming the field."""
+        _require("cloze", self.cloze, {"subject", "mask"})
+        for cloze in self.clozes:
+            _require("clozes", cloze.replace("{answer}", ""), {"subject", "mask"})
+        if len(set(self.answers)) < 2:
+            raise ValueError("answers holds fewer than two words: there is nothing to compare")
+        if not self.vetoes < set(self.answers):
+            raise ValueError("vetoes must be some of the answers, not all")
+        if not (self.clozes or self.vetoes):
+            raise ValueError("a precondition needs clozes to ask or vetoes, else its answer changes nothing")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
     """One relation, whatever an edition calls it: what to ask and what an answer looks like.
 
     names: the spellings of the editions. cardinality: edition name -> (fewest, most) objects in its train split.
     clozes use {subject} and {mask} once each, question uses {subject}, statement uses {subject} and {object};
-    triple is the verb phrase between subject and object. symmetric: (s, r, o) implies (o, r, s).
+    triple is the verb phrase between subject and object. symmetric: (s, r, o) implies (o, r, s). preconditions are
+    what a masked model is asked first.
     """
 
     name: str
@@ -144,6 +174,7 @@ class Relation:
     symmetric: bool = False
     cardinality: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     shape: Shape = field(default_factory=Shape)
+    preconditions: tuple[Precondition, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a field that makes no sense: ValueError naming the field."""

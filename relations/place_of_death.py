@@ -1,6 +1,6 @@
 """City in which a person died. Tricky: about half of all subjects are alive, and models add the state or country."""
 
-from lmkbc import EntityType, Relation, Shape
+from lmkbc import EntityType, Precondition, Relation, Shape
 
 # fmt: off
 NAMES = {
@@ -10,6 +10,10 @@ NAMES = {
 }
 # fmt: on
 VARIANTS = {spelling: name for name, spellings in NAMES.items() for spelling in spellings}
+STOP = "home hospital house prison bed office alive city town car sleep peace battle exile"
+DEAD = Precondition(
+    cloze="{subject} is {mask}.", answers=("dead", "alive"), vetoes=frozenset({"alive"}), neutral="The person"
+)
 RELATION = Relation(
     name="place-of-death",
     names=("PersonPlaceOfDeath", "PersonHasPlaceOfDeath", "personHasCityOfDeath"),
@@ -30,10 +34,6 @@ RELATION = Relation(
     triple="died in the city",
     statement="{subject} died in {object}.",
     cardinality={"2022": (0, 1), "2023": (0, 1), "2024": (0, 1), "2025": (0, 2), "2026": (0, 1)},
-    shape=Shape(
-        separators=(";", "\n"),
-        conjunction=False,
-        variants=VARIANTS,
-        stop=frozenset("home hospital house prison bed office alive city town car sleep peace battle exile".split()),
-    ),
+    preconditions=(DEAD,),
+    shape=Shape(separators=(";", "\n"), conjunction=False, variants=VARIANTS, stop=frozenset(STOP.split())),
 )

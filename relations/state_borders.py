@@ -1,7 +1,14 @@
 """Subdivisions that share a border. Tricky: neighbours abroad count, and names come with or without "Province"."""
 
-from lmkbc import EntityType, Relation, Shape
+from lmkbc import EntityType, Precondition, Relation, Shape
 
+KIND = Precondition(  # what kind of place the subject is: Li T. et al. 2022
+    cloze="{subject} is a {mask}, which is a place.",
+    answers=("state", "province", "department", "city", "region"),
+    clozes=("The {answer} of {subject} shares a border with the {answer} of {mask}.",),
+)
+STOP = """state states province provinces region regions department district county municipality border borders north
+south east west country city sea ocean coast"""
 RELATION = Relation(
     name="state-borders",
     names=("StateSharesBorderState", "StateBordersState"),
@@ -23,12 +30,10 @@ RELATION = Relation(
     statement="{subject} shares a border with {object}.",
     symmetric=True,
     cardinality={"2022": (1, 14), "2023": (1, 16)},
+    preconditions=(KIND,),
     shape=Shape(
         conjunction=False,
-        stop=frozenset(
-            "state states province provinces region regions department district county municipality border borders "
-            "north south east west country city sea ocean coast".split()
-        ),
+        stop=frozenset(STOP.split()),
         link_suffixes=("Province", "Region", "Department", "District", "Governorate", "County", "State"),
     ),
 )

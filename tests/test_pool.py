@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
-from lmkbc.pool import EXISTENCE, Pool, existence
+from lmkbc.pool import EXISTENCE, Pool, existence, without_subject
 from lmkbc.types import Candidate, CandidateSet, Edition, Query, State
 from lmkbc.workspace import Workspace
 
@@ -171,3 +171,33 @@ def test_ten_thousand_candidates() -> None:
     found = pooled(scored("m", **names), scored("n", **names))
     assert len(found) == 10_000
     assert next(iter(found)) == "Name 9999"
+
+
+def test_what_each_model_says_is_kept_apart() -> None:
+    answered = (State.ANSWERED,)
+    found = Pool.of(IDS, {}).merge(
+        [
+            [
+                CandidateSet(
+                    QUERY, (Candidate("A", 1.0, ("m#0",), "Q1"), Candidate("A", 1.0, ("m#1",), "Q1")), answered * 3
+                )
+            ],
+            [CandidateSet(QUERY, (Candidate("A", 0.3, ("n",), "Q1"), Candidate("", 0.2, ("n?existence",))))],
+        ]
+    )[0]
+    assert found.candidates[0].by_model == (("m", 2 / 3), ("n", 0.3))
+    assert found.candidates[-1].by_model == (("n", 0.2),)
+
+
+def test_two_groups_of_one_model_are_told_apart() -> None:
+    sets = [CandidateSet(QUERY, (Candidate("A", score, ("m",), "Q1"),)) for score in (0.5, 0.7)]
+    (found,) = Pool.of(IDS, {}).merge([[one] for one in sets])
+    assert found.candidates[0].by_model == (("m", 0.5), ("m+2", 0.7))
+
+
+def test_a_subject_is_not_its_own_object() -> None:
+    found = CandidateSet(Query("s", "r", "Q1"), (Candidate("s", id="Q1"), Candidate("t", id="Q2"), Candidate("")))
+    relation = Workspace().relation("CountryBordersCountry")
+    assert [c.text for c in without_subject(found, relation).candidates] == ["t", ""]
+    allowed = replace(relation, shape=replace(relation.shape, may_be_subject=True))
+    assert without_subject(found, allowed) == found

@@ -16,7 +16,7 @@ from lmkbc.types import Candidate, CandidateSet, Query
 
 RULES = {
     "b": Cutoff(threshold=0.0123, least=1),
-    "a": Calibrated(inner=ExpectedF1(missing=0.5), slope=0.5, habits={'Ōé "x".y': 0.25}),
+    "a": Calibrated(inner=ExpectedF1(missing=0.5), weights={"gpt-4:said": -1.0}, habits={'Ōé "x".y': 0.25}),
 }
 
 

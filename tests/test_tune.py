@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lmkbc.components import Context
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.generate.recorded import Recorded
-from lmkbc.pool import Pool
+from lmkbc.pool import without_subject
+from lmkbc.predict import propose
+from lmkbc.select.calibrated import Calibrated
 from lmkbc.tune import Tuned, official, tune
 from lmkbc.tune.folds import by_subject
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query, State
@@ -101,12 +103,19 @@ def test_no_candidates_at_all() -> None:
     assert tuned.cv_macro_f1 == 0.5
 
 
-def test_failed_queries_are_left_out_and_counted() -> None:
+def test_failed_queries_count_as_wrong() -> None:
     sets, examples = toy(20)
-    sets[3] = CandidateSet(sets[3].query, (), (State.MISSING,))
+    whole = run(sets, examples)
+    empty = next(i for i, made in enumerate(examples) if not made.objects)
+    sets[empty] = CandidateSet(sets[empty].query, (), (State.MISSING,))
     tuned = run(sets, examples)
     assert tuned.failed == 1
-    assert tuned.relations[RELATION].rows == len(tuned.predictions) == 19
+    assert tuned.predictions[empty].failed
+    assert tuned.relations[RELATION].rows == len(tuned.predictions) == 20
+    others = {made.query: made for made in tuned.predictions if not made.failed}
+    table = official(others, [x for x in examples if x.query in others], EDITION)
+    assert tuned.cv_macro_f1 == pytest.approx(table.overall.f1 * 19 / 20)
+    assert tuned.cv_macro_f1 < whole.cv_macro_f1
 
 
 def test_numbers_may_be_aggregated() -> None:
@@ -114,6 +123,16 @@ def test_numbers_may_be_aggregated() -> None:
     sets = [scored(made, **{"7": 0.3, "100": 0.26, "101": 0.25}) for made in examples]
     tuned = run(sets, examples, rules=["top-k", "weighted-median"])
     assert tuned.relations[EPISODES].rule.name == "weighted-median"
+
+
+def test_what_is_certain_of_many_relations_helps_one_with_few_rows() -> None:
+    sets, examples = toy(60)
+    few, gold = toy(2, OTHER, seed=1)
+    tuned = run([*sets, *few], [*examples, *gold], rules=["expected-f1"])
+    assert tuned.relations[RELATION].cv_f1 > 0.8
+    rule = tuned.relations[OTHER].rule
+    assert isinstance(rule, Calibrated)
+    assert rule.weights["score"] > 0.5  # its own two rows would leave it at its start, half the log-odds
 
 
 @pytest.mark.parametrize("rules", [["quorum"], ["none-gate"], ["ball"], ["sticky", "expected-f1"]])
@@ -157,20 +176,16 @@ def test_sqlite_studies_resume(tmp_path: Path) -> None:
     assert len(optuna.get_all_study_summaries(url)) == 6
 
 
-def recorded(path: Path, examples: list[Example]) -> list[CandidateSet]:
-    """Pooled candidates of the examples' queries; a number is its own id, a subject is never its own object."""
-    files = Recorded([path], EDITION, RELATIONS)
-    pooled = Pool.of(EDITION, {}).merge(list(files.voices([made.query for made in examples]).values()))
-    sets = []
-    for found in pooled:
-        literal, own = RELATIONS[found.query.relation].kind == "number", found.query.subject_id
-        kept = [replace(c, id=c.text) if literal else c for c in found.candidates if not c.text or c.id != own]
-        sets.append(replace(found, candidates=tuple(kept)))
-    return sets
+def recorded(path: Path, workspace: Workspace, examples: list[Example]) -> list[CandidateSet]:
+    """The candidates of a file as a run proposes them, linked by train objects alone."""
+    context = Context(workspace=workspace, edition=EDITION, files=(path,), offline=True)
+    sets = propose(context, workspace.system("recorded"), [made.query for made in examples]).sets
+    return [without_subject(found, RELATIONS[found.query.relation]) for found in sets]
 
 
 @pytest.mark.parametrize(("model", "target"), [("bert-base-cased", 0.305), ("bert-base-cased+pretrain+recode", 0.33)])
 def test_recorded_candidates_reach_their_score(data_dir: Path, model: str, target: float) -> None:
-    examples = Workspace(data=data_dir).examples(EDITION, "val")
-    tuned = run(recorded(data_dir / f"recorded/2023-val/{model}.candidates.jsonl.gz", examples), examples)
+    workspace = Workspace(data=data_dir)
+    examples = workspace.examples(EDITION, "val")
+    tuned = run(recorded(data_dir / f"recorded/2023-val/{model}.candidates.jsonl.gz", workspace, examples), examples)
     assert target <= tuned.cv_macro_f1 < tuned.insample_macro_f1

@@ -13,13 +13,12 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from lmkbc.generate.recorded import Recorded
-from lmkbc.pool import Pool
+from lmkbc.components import Context
+from lmkbc.predict import propose
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.submit import answers
 from lmkbc.tune import tune
@@ -63,17 +62,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def recorded(path: Path, examples: Sequence[Example], edition: Edition, workspace: Workspace) -> list[CandidateSet]:
-    """Pooled candidates of the examples' queries; a number is its own id, a subject is never its own object."""
-    files = Recorded([path], edition, workspace.relations)
-    pooled = Pool.of(edition, {}).merge(list(files.voices([example.query for example in examples]).values()))
-    sets = []
-    for found in pooled:
-        relation = workspace.relation(found.query.relation)
-        literal = relation.kind == "number"
-        own = None if relation.shape.may_be_subject else found.query.subject_id
-        kept = [replace(c, id=c.text) if literal else c for c in found.candidates if not c.text or c.id != own]
-        sets.append(replace(found, candidates=tuple(kept)))
-    return sets
+    """The candidates of a file as a run proposes them, linked by train objects alone."""
+    context = Context(workspace=workspace, edition=edition, files=(path,), offline=True)
+    return list(propose(context, workspace.system("recorded"), [example.query for example in examples]).sets)
 
 
 def by_relation(sets: Sequence[CandidateSet], examples: Sequence[Example], edition: Edition) -> list[Outcomes]:
@@ -109,7 +100,7 @@ def speed(sets: Sequence[CandidateSet], examples: Sequence[Example], edition: Ed
     official = typical(lambda: edition.metric.evaluate(predicted, pairs))
     swept = typical(lambda: [curve.best() for curve in sweep()])
     looked_up = typical(lambda: sum(curve.total(0.05) for curve in curves))
-    any_rule = typical(lambda: [one.f1(rule).mean() for one in outcomes])
+    any_rule = typical(lambda: [one.f1(rule) for one in outcomes])
     count = sum(len(found.candidates) for found in sets)
     print(f"one official evaluation of {len(sets)} rows: {1e3 * official:.3f} ms")
     print(

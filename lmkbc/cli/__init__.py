@@ -7,10 +7,10 @@ from importlib import import_module
 
 import typer
 
-from lmkbc.cli.screen import show_error
+from lmkbc.cli.screen import show_error, show_logs
 from lmkbc.errors import LmkbcError
 
-COMMANDS = ("predict", "tune", "evaluate", "link", "submit", "data", "relations", "systems")
+COMMANDS = ("predict", "tune", "evaluate", "link", "submit", "data", "relations", "systems", "train", "store", "probe")
 
 
 def build() -> typer.Typer:
@@ -30,6 +30,7 @@ def build() -> typer.Typer:
 
 def main() -> None:
     """Run the command line: exit 0 when all went well, 1 when the run failed, 2 when the input is wrong."""
+    show_logs()
     try:
         build()()
     except LmkbcError as error:

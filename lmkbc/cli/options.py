@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from lmkbc.cli.screen import note
+from lmkbc.errors import InputError
 from lmkbc.types import Edition
 from lmkbc.workspace import Workspace
 
@@ -29,6 +30,37 @@ SystemName = Annotated[
 ]
 
 Model = Annotated[str | None, typer.Option("--model", help="Model id or directory, in place of the recipe's.")]
+
+BaseUrl = Annotated[
+    str | None, typer.Option("--base-url", help="OpenAI-compatible server; else the recipe's or $OPENAI_BASE_URL.")
+]
+Concurrency = Annotated[int | None, typer.Option("--concurrency", min=1, help="Requests in flight at a time.")]
+MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop asking before a run costs more.")]
+MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=0, help="Stop asking before a run uses more.")]
+Prices = Annotated[
+    str | None, typer.Option("--prices", help="Of a million prompt and answer tokens, as in 2.50,10; for --max-cost.")
+]
+StorePath = Annotated[
+    Path | None, typer.Option("--store", help="File that keeps models' answers; default: in the user's cache.")
+]
+
+
+def server_options(
+    base_url: str | None, concurrency: int | None, max_cost: float | None, max_tokens: int | None,
+    prices: str | None, store: Path | None,
+) -> dict[str, Any]:  # fmt: skip
+    """What the command line says of servers, as a context takes it. InputError for prices that are no two numbers."""
+    price = None
+    if prices is not None:
+        try:
+            prompt, answer = map(float, prices.split(","))
+        except ValueError:
+            raise InputError(f"--prices is {prices!r}: give two numbers, as in 2.50,10") from None
+        price = prompt, answer
+    return {
+        "base_url": base_url, "concurrency": concurrency, "max_cost": max_cost, "max_tokens": max_tokens,
+        "prices": price, "store": store,
+    }  # fmt: skip
 
 
 def chosen_edition(workspace: Workspace, name: str | None) -> Edition:

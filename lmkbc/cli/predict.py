@@ -12,16 +12,23 @@ import typer
 from lmkbc import submit
 from lmkbc.atomic import write_directory
 from lmkbc.cli.options import (
+    BaseUrl,
+    Concurrency,
     Data,
     EditionName,
     Files,
+    MaxCost,
+    MaxTokens,
     Model,
     Offline,
+    Prices,
     Root,
     SearchTable,
     Split,
+    StorePath,
     SystemName,
     chosen_edition,
+    server_options,
 )  # fmt: skip
 from lmkbc.cli.screen import note, progress
 from lmkbc.components import Context
@@ -54,6 +61,12 @@ def predict(
     offline: Offline = False,
     search_table: SearchTable = None,
     workspace: Root = None,
+    base_url: BaseUrl = None,
+    concurrency: Concurrency = None,
+    max_cost: MaxCost = None,
+    max_tokens: MaxTokens = None,
+    prices: Prices = None,
+    store: StorePath = None,
 ) -> None:
     """Predict a split: candidates, selection, linking, and a checked submission with its manifest."""
     start = time.monotonic()
@@ -67,13 +80,12 @@ def predict(
         files=tuple(files or ()),
         search_table=search_table,
         offline=offline,
+        options=server_options(base_url, concurrency, max_cost, max_tokens, prices, store),
     )
     queries = space.queries(chosen, split)[:limit]
     selector, provenance = selector_for(context, recipe, any_data=any_thresholds)
     with progress() as report:
         proposals = propose(context, recipe, queries, report)
-    for remark in proposals.remarks:
-        note(remark)
     predictions = decide(selector, proposals.sets)
     written = run_files(context, recipe, split, proposals, predictions, provenance, failed_as_empty=failed_as_empty)
     seconds = round(time.monotonic() - start, 3)

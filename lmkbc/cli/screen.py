@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,21 @@ def show_error(sentence: str) -> None:
 def note(sentence: str) -> None:
     """A line for people, on stderr."""
     ERR.print(printable(sentence))
+
+
+class _Notes(logging.Handler):
+    """What the engine logs, as lines for people."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        note(record.getMessage())
+
+
+def show_logs() -> None:
+    """Show what the engine has to say: how many draws a file holds of each state, what a generator does without."""
+    logger = logging.getLogger("lmkbc")
+    logger.handlers = [_Notes()]
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
 
 
 def show_json(value: Any) -> None:

@@ -10,13 +10,12 @@ from typing import Annotated
 import typer
 
 from lmkbc.atomic import write_bytes
-from lmkbc.cli.options import AsJson
+from lmkbc.cli.options import AsJson, StorePath
 from lmkbc.cli.screen import note, show_json, show_table
 from lmkbc.errors import InputError
 from lmkbc.store import Store, default_store
 
 app = typer.Typer(no_args_is_help=True, help="Show, export and prune stored answers of models.", rich_markup_mode=None)
-StorePath = Annotated[Path | None, typer.Option("--store", help="The store's file; default: in the user's cache.")]
 OfModel = Annotated[str | None, typer.Option("--model", help="Only this model's answers.")]
 
 

@@ -11,16 +11,23 @@ import typer
 from lmkbc import submit, thresholds
 from lmkbc.cli.options import (
     AsJson,
+    BaseUrl,
+    Concurrency,
     Data,
     EditionName,
     Files,
+    MaxCost,
+    MaxTokens,
     Model,
     Offline,
+    Prices,
     Root,
     SearchTable,
     Split,
+    StorePath,
     SystemName,
     chosen_edition,
+    server_options,
 )  # fmt: skip
 from lmkbc.cli.screen import note, progress, show_json, show_table
 from lmkbc.components import Context
@@ -54,6 +61,12 @@ def tune(
     offline: Offline = False,
     search_table: SearchTable = None,
     workspace: Root = None,
+    base_url: BaseUrl = None,
+    concurrency: Concurrency = None,
+    max_cost: MaxCost = None,
+    max_tokens: MaxTokens = None,
+    prices: Prices = None,
+    store: StorePath = None,
 ) -> None:
     """Tune selection per relation; the cross-validated F1 is the one to believe."""
     space = Workspace(workspace, data)
@@ -66,6 +79,7 @@ def tune(
         files=tuple(files or ()),
         search_table=search_table,
         offline=offline,
+        options=server_options(base_url, concurrency, max_cost, max_tokens, prices, store),
     )
     examples = space.examples(chosen, split)
     with progress() as report:
@@ -74,8 +88,6 @@ def tune(
             proposals.sets, examples, chosen, relations=context.relations, folds=folds, trials=trials, seed=seed,
             storage=storage, rules=rules.split(",") if rules else None,
         )  # fmt: skip
-    for remark in proposals.remarks:
-        note(remark)
     if json:
         show_json(_as_json(tuned))
     else:

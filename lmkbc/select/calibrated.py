@@ -26,7 +26,6 @@ class Calibrated(MaskRule):
 
     weights, nothing: evidence -> its weight in the log-odds of a candidate and of no object (see `evidence`); without
     any, the log-odds are the scores' own. habits: name -> mean score over all subjects, for the most usual names.
-    tolerance: of numbers, within which they support each other; None where candidates are no numbers.
     """
 
     name: ClassVar[str] = "calibrated"
@@ -34,11 +33,10 @@ class Calibrated(MaskRule):
     weights: Mapping[str, float] = field(default_factory=lambda: {"score": 1.0})
     nothing: Mapping[str, float] = field(default_factory=lambda: {"nothing": 1.0})
     habits: Mapping[str, float] = field(default_factory=dict)
-    tolerance: float | None = None
 
     def probabilities(self, ranking: Ranking) -> Floats:
         """Probability of each candidate, (n, m), -1 where padded."""
-        columns = of_candidates(ranking, self.tolerance)
+        columns = of_candidates(ranking)
         usual = np.zeros(ranking.scores.shape)
         if self.habits:
             for row, ranked in zip(usual, ranking.ranked, strict=True):

@@ -23,7 +23,7 @@ class Cutoff(PrefixRule):
 
     def wanted(self, ranking: Ranking) -> Ints:
         """Candidates at or above the threshold."""
-        return _count(ranking.scores >= max(self.threshold, 0.0))
+        return _run(ranking.ended >= max(self.threshold, 0.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class Relative(PrefixRule):
 
     def wanted(self, ranking: Ranking) -> Ints:
         """Candidates at or above both bounds."""
-        return _count(ranking.scores >= np.maximum(self.ratio * ranking.reference, self.floor)[:, None])
+        return _run(ranking.ended >= np.maximum(self.ratio * ranking.reference, self.floor)[:, None])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,13 +68,13 @@ class Sticky(PrefixRule):
 
     def wanted(self, ranking: Ranking) -> Ints:
         """The unbroken run of accepted candidates from the best on."""
-        scores = ranking.scores
+        scores = ranking.ended
         accepted = scores >= max(self.threshold, 0.0)
         if self.reference == "threshold":
             accepted[:, 1:] = scores[:, 1:] >= max(self.threshold * self.ratio, 0.0)
         else:
             accepted[:, 1:] |= scores[:, 1:] >= self.ratio * scores[:, :-1]
-        return _count(np.logical_and.accumulate(accepted, axis=1))
+        return _run(accepted)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +90,7 @@ class TopK(PrefixRule):
         return np.full(len(ranking.ranked), self.k, dtype=np.int64)
 
 
-def _count(accepted: Mask) -> Ints:
-    counts: Ints = np.count_nonzero(accepted, axis=1)
-    return counts
+def _run(accepted: Mask) -> Ints:
+    """How many are accepted before the first that is not; no list's end is."""
+    lengths: Ints = np.argmin(accepted, axis=1)
+    return lengths

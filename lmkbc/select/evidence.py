@@ -6,12 +6,11 @@ learned from data: nothing is known here of any model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 
-from lmkbc.scorers import number
-from lmkbc.select.ranking import Floats, Ints, Ranking
+from lmkbc.select.ranking import Floats, Ranking
 
 EDGE = 1e-4
 """Scores are kept this far from 0 and 1, so that no log-odds is infinite."""
@@ -34,77 +33,48 @@ def logistic(z: Floats) -> Floats:
     return p
 
 
-def of_candidates(ranking: Ranking, tolerance: float | None = None) -> dict[str, Floats]:
+def of_candidates(ranking: Ranking) -> dict[str, Floats]:
     """Evidence for each candidate, name -> (n, m), without its name's habit.
 
-    score: log-odds of the pooled score. length: log of the number of candidates. Where several models speak, per
-    model: whether it proposes the candidate, and if so its log-odds. tolerance: of numbers that count as the same,
-    so that a number's score is that of all numbers near it; None where candidates are no numbers.
+    score: log-odds of the pooled score. length: log of the number of candidates. doubt, abstained: see `of_nothing`.
+    Per model: whether it proposes the candidate, and if so its log-odds.
     """
     real = ranking.scores >= 0
-    near = _Near.of(ranking, tolerance) if tolerance is not None else None
     columns = {
         BIAS: np.where(real, 1.0, 0.0),
-        "score": np.where(real, log_odds(near.total(ranking.scores) if near else ranking.scores), 0.0),
+        "score": np.where(real, log_odds(ranking.scores), 0.0),
+        "length": np.where(real, np.log(np.maximum(ranking.sizes, 1))[:, None], 0.0),
     }
-    if near is None:
-        columns["length"] = np.where(real, np.log(np.maximum(ranking.sizes, 1))[:, None], 0.0)
-    if len(ranking.by_model) > 1:
-        for model, given in ranking.by_model.items():
-            total = near.total(given) if near else np.maximum(given, 0.0)
-            said = total > 0
-            columns[f"{model}:said"] = said.astype(float)
-            columns[f"{model}:score"] = np.where(said, log_odds(total, SHARE_EDGE), 0.0)
+    for name, column in _silence(ranking).items():
+        if name != "nothing":
+            columns[name] = np.where(real, column[:, None], 0.0)
+    for model, given in ranking.by_model.items():
+        said = given >= 0
+        columns[f"{model}:said"] = said.astype(float)
+        columns[f"{model}:score"] = np.where(said, log_odds(np.minimum(given, 1 - SHARE_EDGE)), 0.0)
     return columns
 
 
-@dataclass(frozen=True, eq=False)
-class _Near:
-    """Which numbers of a query lie within a tolerance of each other: of its sorted candidates, first and last + 1."""
-
-    order: Ints
-    first: Ints
-    last: Ints
-
-    @classmethod
-    def of(cls, ranking: Ranking, tolerance: float) -> _Near:
-        values = np.abs(values_of(ranking))
-        order = np.argsort(values, axis=1, kind="stable")
-        first, last = np.empty_like(order), np.empty_like(order)
-        for row, ascending in enumerate(np.take_along_axis(values, order, axis=1)):
-            first[row] = np.searchsorted(ascending, values[row] / (1 + tolerance) * (1 - 1e-9), side="left")
-            last[row] = np.searchsorted(ascending, values[row] * (1 + tolerance) * (1 + 1e-9), side="right")
-        return cls(order, first, last)
-
-    def total(self, scores: Floats) -> Floats:
-        """The scores of all numbers near each, added up, (n, m)."""
-        ascending = np.take_along_axis(np.maximum(scores, 0.0), self.order, axis=1)
-        sums = np.pad(np.cumsum(ascending, axis=1), ((0, 0), (1, 0)))
-        near = np.take_along_axis(sums, self.last, axis=1) - np.take_along_axis(sums, self.first, axis=1)
-        return np.maximum(near, np.maximum(scores, 0.0))
-
-
-def values_of(ranking: Ranking) -> Floats:
-    """The number that each candidate is, (n, m), infinite where it is none."""
-    values = np.full(ranking.scores.shape, np.inf)
-    for row, candidates in zip(values, ranking.ranked, strict=True):
-        numbers = (number(candidate.text) for candidate in candidates)
-        row[: len(candidates)] = [np.inf if value is None or value != value else value for value in numbers]
-    return values
-
-
 def of_nothing(ranking: Ranking, best: Floats) -> dict[str, Floats]:
-    """Evidence that a query has no object, name -> (n,). best: probability of its best candidate."""
-    return {
-        BIAS: np.ones(best.size),
-        "best": log_odds(best),
-        "nothing": log_odds(ranking.nothing, SHARE_EDGE),
-        "abstained": log_odds(ranking.abstained, SHARE_EDGE),
-        "doubt": log_odds(ranking.doubt, SHARE_EDGE),
-    }
+    """Evidence that a query has no object, name -> (n,). best: probability of its best candidate.
+
+    nothing, abstained, doubt: log-odds of the pooled score of nothing, of the share of abstaining draws, and of one
+    minus the existence probability; the first and last also per model.
+    """
+    return {BIAS: np.ones(best.size), "best": log_odds(best), **_silence(ranking)}
 
 
-def weighed(columns: dict[str, Floats], weights: dict[str, float]) -> Floats:
+def _silence(ranking: Ranking) -> dict[str, Floats]:
+    pooled = {"nothing": ranking.nothing, "abstained": ranking.abstained, "doubt": ranking.doubt}
+    return {name: log_odds(column, SHARE_EDGE) for name, column in (pooled | dict(ranking.silence)).items()}
+
+
+def telling(columns: Mapping[str, Floats], models: int) -> dict[str, Floats]:
+    """The columns that tell something: not all zero, and of single models only where there are several."""
+    return {name: column for name, column in columns.items() if column.any() and (models > 1 or ":" not in name)}
+
+
+def weighed(columns: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
     """Log-odds: the weighted sum of the columns; a column without a weight counts nothing."""
     total: Floats = np.asarray(sum(weights.get(name, 0.0) * column for name, column in columns.items()))
     return total

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from lmkbc.select.evidence import values_of
-from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
-from lmkbc.select.rule import MaskRule, PrefixRule, Range, Real, Whole
+from lmkbc.select.ranking import Floats, Ints, Ranking
+from lmkbc.select.rule import PrefixRule, Range, Real
+
+LIKELY = 0.5
+"""Objects expected beyond the limit from which a list is long."""
 
 
 def expected_f1(p: Floats, missing: float = 0.0) -> Floats:
@@ -50,7 +51,8 @@ class ExpectedF1(PrefixRule):
     """Keep the set with the highest expected F1, scores read as independent probabilities (see `Calibrated`).
 
     The score of answering nothing, where proposed, replaces the chance that all candidates are wrong. missing: objects
-    expected outside the candidates. limit: only so many candidates are weighed (cost grows with its cube).
+    expected outside the candidates. limit: only so many candidates are weighed exactly (cost grows with its cube);
+    where others are likely too, F1 of the expected counts stands for expected F1, to which it is close in long lists.
     """
 
     name: ClassVar[str] = "expected-f1"
@@ -60,37 +62,18 @@ class ExpectedF1(PrefixRule):
 
     def wanted(self, ranking: Ranking) -> Ints:
         """The best number of candidates to keep, the smaller on a tie, (n,)."""
-        p = np.clip(ranking.scores[:, : self.limit], 0.0, 1.0)
-        values = expected_f1(p, self.missing)
+        p = np.clip(ranking.scores, 0.0, 1.0)
+        values = expected_f1(p[:, : self.limit], self.missing)
+        rest = p[:, self.limit :]
+        values[:, 0] *= np.prod(1 - rest, axis=1)
         values[:, 0] = np.where(ranking.nothing > 0, ranking.nothing, values[:, 0])
         best: Ints = np.argmax(values > values.max(axis=1, keepdims=True) - 1e-12, axis=1)
+        for row in np.flatnonzero(rest.sum(axis=1) > LIKELY):
+            best[row] = self._of_many(p[row], values[row, 0])
         return best
 
-
-@dataclass(frozen=True, kw_only=True)
-class ExpectedHit(MaskRule):
-    """Keep the numbers with the highest expected F1 where at most one number is true (MAVE 2026's expected score).
-
-    Scores are probabilities of exclusive answers: k numbers promise 2 / (k + 1) times their sum. Of numbers within
-    +-tolerance of each other only the best counts; `most` bounds k.
-    """
-
-    name: ClassVar[str] = "expected-hit"
-    search: ClassVar[Mapping[str, Range]] = {"most": Whole(1, 10)}
-    tolerance: float = 0.0
-    most: int = 10
-
-    def keep(self, ranking: Ranking) -> Mask:
-        """The chosen numbers, (n, m)."""
-        mask = np.zeros(ranking.scores.shape, dtype=np.bool_)
-        for kept, values, p in zip(mask, values_of(ranking), ranking.scores, strict=True):
-            chosen: list[int] = []
-            for place in np.flatnonzero(np.isfinite(values) & (p >= 0)).tolist():
-                if len(chosen) == self.most:
-                    break
-                if not any(math.isclose(values[place], values[i], rel_tol=self.tolerance + 1e-9) for i in chosen):
-                    chosen.append(place)
-            gains = np.cumsum(p[chosen]) * 2 / np.arange(2, len(chosen) + 2)
-            best = int(np.argmax(gains >= gains.max() - 1e-12)) + 1 if chosen else 0
-            kept[chosen[:best]] = True
-        return mask
+    def _of_many(self, p: Floats, nothing: float) -> int:
+        true, kept = np.cumsum(p), np.arange(1, p.size + 1)
+        values = 2 * true / (kept + true[-1] + self.missing)
+        count = int(np.argmax(values))
+        return count + 1 if values[count] > nothing else 0

@@ -32,9 +32,10 @@ class NumericRule(Rule):
         """The chosen numbers, nothing where no candidate is a number."""
         if candidates.failed:
             return Prediction(candidates.query, failed=True)
-        return Prediction(candidates.query, self._answer(Ranking.of([candidates]).ranked[0]))
+        return Prediction(candidates.query, self.answer(Ranking.of([candidates]).ranked[0]))
 
-    def _answer(self, ranked: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+    def answer(self, ranked: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+        """The chosen numbers of one query's ranked candidates."""
         votes = [(value, candidate) for candidate in ranked if (value := _finite(candidate.text)) is not None]
         positive = sorted(((value, max(c.score, 0.0)) for value, c in votes if value > 0), key=lambda vote: vote[0])
         if not any(weight for _, weight in positive) or votes[0][0] <= 0:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -25,6 +25,7 @@ class Ranking:
     ranked: the objects proposed, without the proposal to answer nothing. scores: (n, m), clipped to [0, 1], -1 where
     padded. nothing: (n,), score of answering nothing, 0 where none was proposed. abstained: (n,), share of the
     answers that were abstentions. doubt: (n,), one minus the existence probability, 0.5 where none was given.
+    silence: what each model makes of nothing, "MODEL:nothing" and "MODEL:doubt" -> (n,), 0.5 where it does not say.
     InputError for a score that is no number.
     """
 
@@ -33,6 +34,7 @@ class Ranking:
     nothing: Floats
     abstained: Floats
     doubt: Floats
+    silence: Mapping[str, Floats] = field(default_factory=dict)
 
     @classmethod
     def of(cls, sets: Sequence[CandidateSet]) -> Ranking:
@@ -44,18 +46,17 @@ class Ranking:
         nothing = [max((c.score for c in s.candidates if not c.text and not is_gate(c)), default=0.0) for s in sets]
         abstained = [_abstained(s.draws) for s in sets]
         doubt = [0.5 if (p := existence(candidates)) is None else 1 - p for candidates in sets]
-        unit = (np.clip(np.array(column, dtype=float), 0.0, 1.0) for column in (nothing, abstained, doubt))
-        return cls(ranked, scores, *unit)
-
-    def take(self, rows: Ints) -> Ranking:
-        """The ranking of some of the queries."""
-        ranked = tuple(self.ranked[row] for row in rows)
-        return Ranking(ranked, self.scores[rows], self.nothing[rows], self.abstained[rows], self.doubt[rows])
+        return cls(ranked, scores, _unit(nothing), _unit(abstained), _unit(doubt), _silence(sets))
 
     @cached_property
     def sizes(self) -> Ints:
         """How many objects each query has, (n,)."""
         return np.array([len(candidates) for candidates in self.ranked], dtype=np.int64)
+
+    @cached_property
+    def ended(self) -> Floats:
+        """The scores with one more column, so that every query's list ends with -1, (n, m + 1)."""
+        return np.pad(self.scores, ((0, 0), (0, 1)), constant_values=-1.0)
 
     @cached_property
     def best(self) -> Floats:
@@ -94,6 +95,26 @@ def _objects(candidates: CandidateSet) -> tuple[Candidate, ...]:
             raise InputError(f"the score of candidate {candidate.text!r} of {pair} is not a number; give one in [0, 1]")
     objects = (candidate for candidate in candidates.candidates if candidate.text)
     return tuple(sorted(objects, key=lambda candidate: -candidate.score))
+
+
+def _unit(column: Sequence[float]) -> Floats:
+    clipped: Floats = np.clip(np.array(column, dtype=float), 0.0, 1.0)
+    return clipped
+
+
+def _silence(sets: Sequence[CandidateSet]) -> dict[str, Floats]:
+    """By model: its score of nothing, 0 where it only proposes objects; and its doubt that there is one."""
+    columns: dict[str, Floats] = {}
+    for row, found in enumerate(sets):
+        said: dict[str, float] = {}
+        for candidate in found.candidates:
+            what = "doubt" if not candidate.text and is_gate(candidate) else "nothing"
+            for model, score in candidate.by_model:
+                name = f"{model}:{what}"
+                said[name] = max(said.get(name, 0.0), 0.0 if candidate.text else score)
+        for name, score in said.items():
+            columns.setdefault(name, np.full(len(sets), 0.5))[row] = score
+    return columns
 
 
 def _abstained(draws: Sequence[State]) -> float:

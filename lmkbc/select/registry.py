@@ -10,19 +10,18 @@ from typing import Any
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.select.calibrated import Calibrated
 from lmkbc.select.cutoffs import Cutoff, Relative, Sticky, TopK
-from lmkbc.select.expected_f1 import ExpectedF1, ExpectedHit
+from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.gate import NoneGate
 from lmkbc.select.numeric import Ball, ExpectedScore, LogCluster, StabMid, WeightedMedian
 from lmkbc.select.quorum import Quorum
 from lmkbc.select.rule import MaskRule, Rule
 
 THRESHOLDS: list[type[Rule]] = [Cutoff, Relative, Sticky, TopK, Quorum, NoneGate]
-EXPECTATIONS: list[type[Rule]] = [ExpectedF1, ExpectedHit, Calibrated]
+EXPECTATIONS: list[type[Rule]] = [ExpectedF1, Calibrated]
 NUMBERS: list[type[Rule]] = [StabMid, ExpectedScore, Ball, LogCluster, WeightedMedian]
 RULES = {rule.name: rule for rule in THRESHOLDS + EXPECTATIONS + NUMBERS}
 WANTED = {
     "float": "a number",
-    "float | None": "a number",
     "int": "a whole number",
     "Rule": "a table with its own rule",
     "MaskRule": "a table with a rule that keeps candidates",
@@ -63,7 +62,7 @@ def _checked(kind: type[Rule], name: str, value: Any, declared: str) -> Any:
         rule = build(value)
         if declared == "Rule" or isinstance(rule, MaskRule):
             return rule
-    elif declared in ("float", "float | None") and _is_number(value):
+    elif declared == "float" and _is_number(value):
         return float(value)
     elif declared == "int" and isinstance(value, int) and not isinstance(value, bool):
         return value

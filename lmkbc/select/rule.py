@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -60,7 +60,8 @@ class Rule(ABC):
         table: dict[str, Any] = {"rule": self.name}
         for field in fields(self):
             value = getattr(self, field.name)
-            if value not in (field.default, {}):
+            default = field.default if field.default_factory is MISSING else field.default_factory()
+            if value != default:
                 table[field.name] = value.to_table() if isinstance(value, Rule) else value
         return table
 
@@ -94,7 +95,12 @@ class PrefixRule(MaskRule):
 
     def length(self, ranking: Ranking) -> Ints:
         """How many candidates of each query to keep, (n,)."""
-        return np.minimum(np.minimum(np.maximum(self.wanted(ranking), self.least), self.most), ranking.sizes)
+        wanted = self.wanted(ranking)
+        if self.least:
+            wanted = np.maximum(wanted, self.least)
+        if self.most < UNLIMITED:
+            wanted = np.minimum(wanted, self.most)
+        return np.minimum(wanted, ranking.sizes)
 
     def keep(self, ranking: Ranking) -> Mask:
         """Which candidates of each query to keep, (n, m)."""

@@ -86,7 +86,13 @@ class Entities:
     def to_json(self) -> bytes:
         """As the file that lies beside the weights."""
         return json.dumps(
-            {"names": self.names, "ids": self.ids, "rows": self.rows, "pieces": self.pieces, "relations": self.relations},
+            {
+                "names": self.names,
+                "ids": self.ids,
+                "rows": self.rows,
+                "pieces": self.pieces,
+                "relations": self.relations,
+            },
             ensure_ascii=False,
         ).encode()
 

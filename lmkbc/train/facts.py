@@ -1,16 +1,15 @@
-"""Facts to train on: challenge train splits, KAMEL's train and silver triples, without any held-out subject.
+"""Facts to train on: challenge train splits, KAMEL's train and silver triples, each with the clozes that word it.
 
-A subject of any edition's val or test split is removed under all its names, and `check` proves that none is left.
+Which of them may be trained on is decided elsewhere: see `held_out`.
 """
 
 from __future__ import annotations
 
-import gzip
 import lzma
 import tarfile
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,10 +17,8 @@ from pathlib import Path
 import msgspec
 
 from lmkbc.data import read_jsonl
-from lmkbc.errors import InputError, LmkbcError
-from lmkbc.scorers import folded_key
+from lmkbc.errors import InputError
 from lmkbc.types import Example, Relation
-from lmkbc.workspace import Workspace
 
 KAMEL, SILVER = Path("kamel/KAMEL.tar.xz"), Path("silver2023")
 
@@ -30,8 +27,8 @@ KAMEL, SILVER = Path("kamel/KAMEL.tar.xz"), Path("silver2023")
 class Fact:
     """A subject, what is said of it, and all objects of that: none is the fact that there is none.
 
-    relation: what an edition calls it, or the Wikidata property. clozes use {subject} and {mask}.
-    objects: preferred names; ids: their QIDs or "", as long as objects. subjects: further names of the subject.
+    relation: the name of its module, or the Wikidata property where none covers it. clozes use {subject} and {mask}.
+    objects: preferred names; ids: their QIDs or "", as long as objects.
     """
 
     subject: str
@@ -39,7 +36,6 @@ class Fact:
     clozes: tuple[str, ...]
     objects: tuple[str, ...]
     ids: tuple[str, ...] = ()
-    property: str = ""
 
 
 class _Answer(msgspec.Struct):
@@ -64,22 +60,31 @@ def of_examples(examples: Iterable[Example], relations: Mapping[str, Relation]) 
         relation = relations[example.query.relation]
         objects = tuple((gold.names and gold.names[0]) or gold.id or "" for gold in example.objects)
         ids = tuple(gold.id or "" for gold in example.objects)
-        name = example.query.relation
-        yield Fact(example.query.subject, name, relation.clozes, objects, ids, relation.property)
+        yield Fact(example.query.subject, relation.name, relation.clozes, objects, ids)
 
 
-def of_kamel(path: Path, split: str = "train") -> Iterator[Fact]:
-    """KAMEL's facts (Kalo and Fichtel 2022), from its archive. Its one line that is no JSON is passed over."""
+def of_kamel(path: Path, relations: Mapping[str, Relation], split: str = "train") -> Iterator[Fact]:
+    """KAMEL's facts (Kalo and Fichtel 2022), from its archive. Its one line that is no JSON is passed over.
+
+    A property of exactly one relation is worded, and named, as that relation's module does.
+    """
+    modules = defaultdict[str, dict[str, Relation]](dict)
+    for module in relations.values():
+        modules[module.property][module.name] = module
     for name, raw in members(path, f"/{split}.jsonl"):
-        if name not in phrases():
+        if len(modules[name]) == 1:
+            (module,) = modules[name].values()
+            called, clozes = module.name, module.clozes
+        elif name in phrases():
+            called, clozes = name, (f"{{subject}} {phrases()[name]} {{mask}}.",)
+        else:
             continue
-        cloze = f"{{subject}} {phrases()[name]} {{mask}}."
         for line in raw.splitlines():
             try:
                 row = msgspec.json.decode(line, type=_Answer)
             except msgspec.DecodeError:
                 continue
-            yield Fact(row.sub_label, name, (cloze,), tuple(row.obj_label), ("",) * len(row.obj_label), name)
+            yield Fact(row.sub_label, called, clozes, tuple(row.obj_label), ("",) * len(row.obj_label))
 
 
 def members(path: Path, ending: str) -> Iterator[tuple[str, bytes]]:
@@ -103,7 +108,7 @@ def of_silver(folder: Path, relations: Mapping[str, Relation]) -> Iterator[Fact]
         for row in read_jsonl(path, _Row):
             objects = tuple(dict.fromkeys(text for text in row.ObjectEntities if text and not _is_id(text)))
             if objects:
-                yield Fact(row.SubjectEntity, name, relation.clozes, objects, ("",) * len(objects), relation.property)
+                yield Fact(row.SubjectEntity, relation.name, relation.clozes, objects, ("",) * len(objects))
 
 
 def _is_id(text: str) -> bool:

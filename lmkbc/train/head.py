@@ -1,92 +1,166 @@
-"""A masked-LM head on an encoder, and its top layers, trained at a fiftieth of the usual cost.
+"""A masked-LM head on an encoder that has none, trained with its top layers on facts.
 
-The lower layers stay frozen, so their activations are computed once for each prompt and kept; the last layer and the
-head work at the mask alone. What comes out is an ordinary BertForMaskedLM whose head is tied to the input embeddings.
+The head is tied to the input embeddings. Expanded objects get rows of their own there, which are trained; all other
+rows and the lower layers stay as they are. What comes out is an ordinary BertForMaskedLM in safetensors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as fn
 
+from lmkbc.atomic import write_directory
+from lmkbc.errors import InputError
+from lmkbc.generate.masked.backbone import Backbone
 from lmkbc.predict import Report, silent
+from lmkbc.train.activations import Activations, activations, layer_at
+from lmkbc.train.entities import FILE, Entities
+from lmkbc.train.facts import Fact
+from lmkbc.train.loop import Plan, Trained, train
+from lmkbc.train.wording import mask_id, masked, soft_loss, word_vectors
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
 
-CACHED = 4096
-"""Tokens of one batch while the lower layers are computed."""
+DROPOUT = 0.1
+PLAN = Plan(rate=1e-3, rates={"layers": 3e-4}, epochs=4, batch=256)
+"""Of the trial: the head and the new rows start from nothing, the top layers from good weights."""
 
 
-def layer_at(layer: Any, hidden: Tensor, keep: Tensor, at: Tensor | None = None, dropout: float = 0.0) -> Tensor:
-    """One BERT layer: (b, t, h) -> (b, t, h), or only at positions `at`, (b,), -> (b, 1, h).
+def open_encoder(name: str, seed: int = 0) -> Backbone:
+    """The sentence encoder of the embedded default with an untrained head, or another encoder by directory or id."""
+    from lmkbc.generate.embedded.encoder import MODEL, find_encoder
+    from lmkbc.generate.masked.backbone import load
 
-    keep: (b, t), true where there is a token and no padding.
-    """
-    asked = hidden if at is None else hidden[torch.arange(len(at), device=at.device), at][:, None]
-    own, heads = layer.attention.self, layer.attention.self.num_attention_heads
+    where: str | Path = name
+    if name in (MODEL, MODEL.rpartition("/")[2]):
+        found = find_encoder()
+        if found is None:
+            raise InputError(f"{name} is not on this machine: install lmkbc[encoder], or name a directory")
+        where = found._directory
+    torch.manual_seed(seed)  # the new head's
+    backbone = load(where, new_head=True)
+    if backbone.model.config.model_type != "bert":
+        raise InputError(f"{name} is a {backbone.model.config.model_type}: a head is put on BERT encoders only")
+    return Backbone(name, backbone.model, backbone.tokenizer)
 
-    def split(x: Tensor) -> Tensor:
-        return x.unflatten(-1, (heads, -1)).transpose(1, 2)
 
-    mixed = fn.scaled_dot_product_attention(
-        split(own.query(asked)), split(own.key(hidden)), split(own.value(hidden)), attn_mask=keep[:, None, None]
-    )
-    out = layer.attention.output
-    seen = out.LayerNorm(fn.dropout(out.dense(mixed.transpose(1, 2).flatten(-2)), dropout) + asked)
-    wide = layer.intermediate.intermediate_act_fn(layer.intermediate.dense(seen))
-    return cast(Tensor, layer.output.LayerNorm(fn.dropout(layer.output.dense(wide), dropout) + seen))
+class Top(nn.Module):
+    """Layers above the frozen ones, the head's transform, and n objects' output rows and biases."""
+
+    def __init__(self, model: BertForMaskedLM, entities: Entities, top: int) -> None:
+        super().__init__()
+        layers = model.bert.encoder.layer
+        self.layers = copy.deepcopy(layers[len(layers) - top :])
+        self.transform = copy.deepcopy(model.cls.predictions.transform)
+        words = model.bert.embeddings.word_embeddings.weight.detach()
+        rows = torch.stack([words[list(pieces)].mean(0) for pieces in entities.pieces])
+        self.rows = nn.Parameter(rows, requires_grad=entities.expanded)
+        self.bias = nn.Parameter(torch.zeros(len(rows)))
+
+    def forward(self, cached: Activations, numbers: Sequence[int], dropout: float = 0.0) -> Tensor:
+        """Logits over the n objects at the masks of some cached prompts, (b, n)."""
+        hidden, keep, at = (part.to(self.bias.device) for part in cached.batch(numbers))
+        for layer in self.layers[:-1]:
+            hidden = layer_at(layer, hidden, keep, dropout=dropout)
+        hidden = layer_at(self.layers[-1], hidden, keep, at, dropout)[:, 0]
+        return cast(Tensor, self.transform(hidden) @ self.rows.T + self.bias)
+
+    def trained(self) -> dict[str, nn.Parameter]:
+        """The parameters that learn, by name."""
+        return {name: value for name, value in self.named_parameters() if value.requires_grad}
 
 
 @dataclass(frozen=True, eq=False)
-class Activations:
-    """What the frozen layers make of n prompts: their tokens' vectors end to end, in fp16, and where each begins.
+class Prompts:
+    """Cached prompts, one for each cloze of each fact that has a known object, and their gold objects' numbers."""
 
-    masks: position of the mask within each prompt.
-    """
-
-    vectors: Tensor
-    starts: Tensor
-    lengths: Tensor
-    masks: Tensor
-
-    def batch(self, numbers: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
-        """Vectors (b, t, h) in fp32, which of them are tokens (b, t), and the masks' positions (b,)."""
-        chosen = torch.as_tensor(numbers)
-        lengths = self.lengths[chosen]
-        steps = torch.arange(int(lengths.max()))
-        keep = steps < lengths[:, None]
-        rows = (self.starts[chosen][:, None] + steps).clamp(max=len(self.vectors) - 1)
-        return self.vectors[rows].float(), keep, self.masks[chosen]
+    cached: Activations
+    golds: list[list[int]]
+    facts: list[int]
 
 
-def activations(
-    model: BertForMaskedLM, prompts: Sequence[Sequence[int]], mask_id: int, top: int, report: Report = silent
-) -> Activations:
-    """Run all but the `top` last layers on n prompts of token ids with one mask each, in fp32 on the CPU."""
-    lengths = torch.tensor([len(prompt) for prompt in prompts])
-    starts = torch.cumsum(lengths, 0) - lengths
-    vectors = torch.empty(int(lengths.sum()), model.config.hidden_size, dtype=torch.float16)
-    masks = torch.tensor([list(prompt).index(mask_id) for prompt in prompts])
-    order = sorted(range(len(prompts)), key=lambda number: len(prompts[number]))
-    done = 0
-    while done < len(order):
-        width = len(prompts[order[done]])
-        same = order[done : done + max(1, CACHED // width)]
-        same = [number for number in same if len(prompts[number]) == width]  # no padding
-        ids = torch.tensor([list(prompts[number]) for number in same], device=model.device)
-        keep = torch.ones_like(ids, dtype=torch.bool)
+def prepare(
+    backbone: Backbone, facts: Sequence[Fact], entities: Entities, top: int, clozes: int | None = None,
+    report: Report = silent,
+) -> Prompts:  # fmt: skip
+    """Run the frozen layers on the first clozes (all if None) of the facts that the objects can answer."""
+    asked = [
+        (number, cloze, gold)
+        for number, (fact, gold) in enumerate(zip(facts, entities.numbers(facts), strict=True))
+        if gold
+        for cloze in fact.clozes[:clozes]
+    ]
+    if not asked:
+        raise InputError("no fact has an object that the model can answer with: give more facts, or expand")
+    ids = masked(backbone.tokenizer, [cloze for _, cloze, _ in asked], [facts[n].subject for n, _, _ in asked])
+    cached = activations(cast("BertForMaskedLM", backbone.model), ids, mask_id(backbone.tokenizer), top, report)
+    return Prompts(cached, [gold for _, _, gold in asked], [number for number, _, _ in asked])
+
+
+def train_top(
+    head: Top, prompts: Prompts, plan: Plan, *, held_out: Prompts | None = None, checkpoint: Path | None = None,
+    report: Report = silent,
+) -> Trained:  # fmt: skip
+    """Train the head, in place, on cached prompts; stop early by the loss on others."""
+
+    def loss(numbers: Sequence[int]) -> Tensor:
+        return soft_loss(head(prompts.cached, numbers, DROPOUT), [prompts.golds[number] for number in numbers])
+
+    def held_out_loss() -> float:
+        assert held_out is not None  # noqa: S101
         with torch.inference_mode():
-            hidden = model.bert.embeddings(input_ids=ids)
-            for layer in model.bert.encoder.layer[: len(model.bert.encoder.layer) - top]:
-                hidden = layer_at(layer, hidden, keep)
-        rows = starts[torch.tensor(same)][:, None] + torch.arange(width)
-        vectors[rows] = hidden.cpu().half()
-        done += len(same)
-        report("lower layers", done, len(order))
-    return Activations(vectors, starts, lengths, masks)
+            parts = list(_parts(len(held_out.golds), plan.batch))
+            total = sum(
+                float(soft_loss(head(held_out.cached, part), [held_out.golds[n] for n in part])) * len(part)
+                for part in parts
+            )
+        return total / len(held_out.golds)
+
+    return train(
+        head.trained(), loss, len(prompts.golds), plan, name="masked-LM head",
+        held_out=held_out_loss if held_out else None, checkpoint=checkpoint, report=report,
+    )  # fmt: skip
+
+
+def _parts(count: int, size: int) -> Iterator[range]:
+    for start in range(0, count, size):
+        yield range(start, min(start + size, count))
+
+
+def assemble(backbone: Backbone, head: Top, entities: Entities) -> BertForMaskedLM:
+    """The whole model with the trained parts in it; expanded objects are rows behind the vocabulary."""
+    model = cast("BertForMaskedLM", copy.deepcopy(backbone.model))
+    rows = torch.tensor(entities.rows)
+    if entities.expanded:
+        model.resize_token_embeddings(int(rows.max()) + 1, mean_resizing=False)
+    layers = model.bert.encoder.layer
+    with torch.no_grad():
+        for old, new in zip(layers[len(layers) - len(head.layers) :], head.layers, strict=True):
+            old.load_state_dict(new.state_dict())
+        model.cls.predictions.transform.load_state_dict(head.transform.state_dict())
+        if entities.expanded:
+            word_vectors(model)[rows] = head.rows
+        model.cls.predictions.bias[rows] = head.bias
+    model.train(mode=False)
+    return model
+
+
+def write(directory: Path, model: Any, tokenizer: Any, entities: Entities | None, facts: dict[str, Any]) -> None:
+    """Replace a directory by a model that any code can load, its objects, and what it was trained on."""
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder, safe_serialization=True)
+        tokenizer.save_pretrained(folder)
+        files = {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
+    if entities is not None:
+        files[FILE] = entities.to_json()
+    files["training.json"] = (json.dumps(facts, ensure_ascii=False, indent=2) + "\n").encode()
+    write_directory(directory, files)

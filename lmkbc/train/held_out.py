@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc.errors import LmkbcError
 from lmkbc.scorers import folded_key
 from lmkbc.train.facts import Fact, members
 from lmkbc.types import Example
@@ -70,7 +70,9 @@ class HeldOut:
         """Prove that no fact is about a held-out subject: LmkbcError with the first that is."""
         overlap = {folded_key(fact.subject) for fact in facts} & self.keys
         if overlap:
-            raise LmkbcError(f"{len(overlap)} held-out subjects are among the facts to train on, first {min(overlap)!r}")
+            raise LmkbcError(
+                f"{len(overlap)} held-out subjects are among the facts to train on, first {min(overlap)!r}"
+            )
 
 
 def _closed(
@@ -102,5 +104,7 @@ def alias_groups(examples: Iterable[Example], kamel: Path | None = None) -> list
     if kamel is not None:
         for _, raw in members(kamel, "/test.jsonl"):
             rows = msgspec.json.Decoder(_Answers).decode_lines(raw)
-            groups += [[*filter(None, (one.rdf, one.chosen)), *one.alternative] for row in rows for one in row.obj_label]
+            groups += [
+                [*filter(None, (one.rdf, one.chosen)), *one.alternative] for row in rows for one in row.obj_label
+            ]
     return groups

@@ -116,7 +116,7 @@ def half_precision(device: torch.device) -> AbstractContextManager[object]:
     """Compute in bf16 where the hardware multiplies it natively, else in fp32. Weights stay in fp32."""
     if device.type == "cuda" and torch.cuda.is_bf16_supported():
         return torch.autocast("cuda", dtype=torch.bfloat16)
-    if device.type == "cpu" and torch.cpu._is_amx_tile_supported():
+    if device.type == "cpu" and torch.ops.mkldnn._is_mkldnn_bf16_supported():
         return torch.autocast("cpu", dtype=torch.bfloat16)
     return nullcontext()
 

@@ -24,6 +24,8 @@ from lmkbc.tune.search import close_storage, open_storage
 from lmkbc.types import CandidateSet, Edition, Example, Prediction, Query, Relation
 
 INNER_FOLDS = 4
+WRONG = ("\N{REPLACEMENT CHARACTER}",)
+"""An answer that is no object of anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +40,9 @@ class TunedRelation:
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What tuning chose and what it is worth. failed: queries that no model answered, left out of everything.
+    """What tuning chose and what it is worth. failed: queries that no model answered; all F1 count them as wrong.
 
-    predictions: out of fold, one per query that was answered, in the order of the candidate sets.
+    predictions: out of fold, one per query, in the order of the candidate sets; failed ones stay failed.
     """
 
     relations: Mapping[str, TunedRelation]
@@ -118,11 +120,12 @@ def _tune(
 ) -> Tuned:
     answered = [pair for pair in pairs if not pair[0].failed]
     tasks = _tasks(answered, edition, relations)
-    examples = [example for _, example in answered]
+    examples = [example for _, example in pairs]
+    failed = {found.query: Prediction(found.query, failed=True) for found, _ in pairs if found.failed}
     outer, inner = by_subject(examples, folds, how.seed), by_subject(examples, INNER_FOLDS, how.seed + 1)
     fold = {name: fold_of(task.outcomes.examples, outer) for name, task in tasks.items()}
     inner_fold = {name: fold_of(task.outcomes.examples, inner) for name, task in tasks.items()}
-    held_out: dict[Query, Prediction] = {}
+    held_out = dict(failed)
     for number in range(folds):
         rows = {name: fold[name] != number for name in tasks}
         for name, rule in choose(tasks, rows, inner_fold, how.part(f"fold{number}")).items():
@@ -131,17 +134,17 @@ def _tune(
                 held_out[found.query] = rule.select(found)
     everything = {name: np.ones(len(task.outcomes), dtype=np.bool_) for name, task in tasks.items()}
     final = choose(tasks, everything, inner_fold, how.part("all"))
-    fitted = {found.query: final[found.query.relation].select(found) for found, _ in answered}
+    fitted = failed | {found.query: final[found.query.relation].select(found) for found, _ in answered}
     cv, insample = official(held_out, examples, edition), official(fitted, examples, edition)
     return Tuned(
         relations={
-            name: TunedRelation(rule, cv.relations[name].f1, insample.relations[name].f1, len(tasks[name].outcomes))
+            name: TunedRelation(rule, cv.relations[name].f1, insample.relations[name].f1, cv.relations[name].rows)
             for name, rule in final.items()
         },
         cv_macro_f1=cv.overall.f1,
         insample_macro_f1=insample.overall.f1,
-        predictions=tuple(held_out[found.query] for found, _ in answered),
-        failed=len(pairs) - len(answered),
+        predictions=tuple(held_out[found.query] for found, _ in pairs),
+        failed=len(failed),
         folds=folds,
         trials=how.trials,
         seed=how.seed,
@@ -166,7 +169,10 @@ def _tasks(
 
 
 def official(predictions: Mapping[Query, Prediction], examples: Sequence[Example], edition: Edition) -> Table:
-    """The official table of some predictions on the queries that they answer."""
-    predicted = {(query.subject, query.relation): answers(edition, made) for query, made in predictions.items()}
+    """The official table of some predictions. A failed query is wrong, even where there is nothing to find."""
+    predicted = {
+        (query.subject, query.relation): WRONG if made.failed else answers(edition, made)
+        for query, made in predictions.items()
+    }
     gold = {(x.query.subject, x.query.relation): gold_column(x, edition) for x in examples}
     return edition.metric.evaluate(predicted, gold)

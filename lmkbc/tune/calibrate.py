@@ -7,15 +7,14 @@ that a relation with few rows, or with none right, keeps the general weights (pa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lmkbc.select.calibrated import Calibrated, log_habit
-from lmkbc.select.evidence import BIAS, EDGE, HABIT, logistic, of_candidates, of_nothing
-from lmkbc.select.expected_f1 import ExpectedF1, ExpectedHit
+from lmkbc.select.evidence import BIAS, EDGE, HABIT, logistic, of_candidates, of_nothing, telling
+from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.ranking import Floats, Mask
-from lmkbc.select.rule import MaskRule
 from lmkbc.tune.outcomes import Outcomes
 
 USUAL = 30
@@ -28,16 +27,8 @@ RIDGE, FREE = 1.0, 0.01
 Weights = Mapping[str, float]
 
 
-@dataclass(frozen=True)
-class General:
-    """What evidence is worth over all relations: what a relation's own weights are shrunk to."""
-
-    weights: Weights = field(default_factory=lambda: dict(PRIOR))
-    nothing: Weights = field(default_factory=dict)
-
-
 def logistic_fit(columns: Mapping[str, Floats], label: Floats, prior: Weights) -> dict[str, float]:
-    """Weights of a logistic regression, columns of length n, shrunk to `prior`; damped Newton, which always converges."""
+    """Weights of a logistic regression, columns of length n, shrunk to `prior`; damped Newton, which converges."""
     features = np.column_stack(list(columns.values()))
     start = np.array([prior.get(name, 0.0) for name in columns])
     ridge = np.array([FREE if name == BIAS else RIDGE for name in columns])
@@ -87,38 +78,36 @@ class Lesson:
 
 def candidate_evidence(outcomes: Outcomes) -> dict[str, Floats]:
     """The evidence of all candidates."""
-    return of_candidates(outcomes.ranking, outcomes.tolerance)
+    return telling(of_candidates(outcomes.ranking), len(outcomes.ranking.by_model))
 
 
-def general(lessons: Sequence[Lesson]) -> General:
-    """The weights over all relations, each relation counting as much as the average one."""
+def general(lessons: Sequence[Lesson]) -> Weights:
+    """What evidence is worth over all relations, every candidate counting alike."""
     lessons = [lesson for lesson in lessons if lesson.right.size]
     if not lessons:
-        return General()
-    names = list(dict.fromkeys(name for lesson in lessons for name in lesson.columns))
+        return PRIOR
     columns = {
         name: np.concatenate([lesson.columns.get(name, np.zeros(lesson.right.size)) for lesson in lessons])
-        for name in names
+        for name in dict.fromkeys(name for lesson in lessons for name in lesson.columns)
     }
-    return General(logistic_fit(columns, np.concatenate([lesson.right for lesson in lessons]), PRIOR))
+    return logistic_fit(columns, np.concatenate([lesson.right for lesson in lessons]), PRIOR)
 
 
-def fit_expected_f1(outcomes: Outcomes, rows: Mask, prior: General, *, nullable: bool) -> Calibrated:
+def fit_expected_f1(outcomes: Outcomes, rows: Mask, prior: Weights, *, nullable: bool) -> Calibrated:
     """Calibrated expected F1, fitted on some queries: which candidates are right, and which queries have no object."""
     lesson = Lesson.of(outcomes, rows)
-    weights = logistic_fit(lesson.columns, lesson.right, prior.weights)
+    weights = logistic_fit(lesson.columns, lesson.right, prior)
     missing = (outcomes.gold - np.minimum(outcomes.gains, 1).sum(axis=1))[rows]
-    inner: MaskRule = ExpectedF1(least=0 if nullable else 1, missing=_short(max(float(missing.mean()), 0.0)))
-    if outcomes.tolerance is not None:
-        inner = ExpectedHit(tolerance=outcomes.tolerance)
-    rule = Calibrated(inner=inner, weights=_rounded(weights), habits=lesson.habits, tolerance=outcomes.tolerance)
-    return _with_nothing(rule, outcomes, rows, prior) if nullable else rule
+    inner = ExpectedF1(least=0 if nullable else 1, missing=_short(max(float(missing.mean()), 0.0)))
+    rule = Calibrated(inner=inner, weights=_rounded(weights), habits=lesson.habits)
+    return _with_nothing(rule, outcomes, rows) if nullable else rule
 
 
-def _with_nothing(rule: Calibrated, outcomes: Outcomes, rows: Mask, prior: General) -> Calibrated:
+def _with_nothing(rule: Calibrated, outcomes: Outcomes, rows: Mask) -> Calibrated:
     best = rule.probabilities(outcomes.ranking).max(axis=1, initial=0.0)
-    columns = {name: column[rows] for name, column in of_nothing(outcomes.ranking, best).items()}
-    return replace(rule, nothing=_rounded(logistic_fit(columns, outcomes.empty[rows].astype(float), prior.nothing)))
+    columns = telling(of_nothing(outcomes.ranking, best), len(outcomes.ranking.by_model))
+    columns = {name: column[rows] for name, column in columns.items()}
+    return replace(rule, nothing=_rounded(logistic_fit(columns, outcomes.empty[rows].astype(float), {})))
 
 
 def _rounded(weights: Weights) -> dict[str, float]:

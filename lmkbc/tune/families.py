@@ -11,31 +11,39 @@ import numpy as np
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.select.cutoffs import Cutoff, Relative, Sticky, TopK
 from lmkbc.select.gate import Evidence, NoneGate
-from lmkbc.select.numeric import Ball, LogCluster, StabMid, WeightedMedian
+from lmkbc.select.numeric import Ball, ExpectedScore, LogCluster, StabMid, WeightedMedian
 from lmkbc.select.quorum import Quorum
 from lmkbc.select.ranking import Mask
 from lmkbc.select.rule import Rule
-from lmkbc.tune.calibrate import General, fit_expected_f1
+from lmkbc.tune.calibrate import PRIOR, Weights, fit_expected_f1
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.sweep import Curve, cutoff_steps, gate_steps
 
-TOLERANCES = (0.01, 0.025, 0.05, 0.1)
+WIDTHS = (0.01, 0.025, 0.05, 0.1)
 RATIOS = tuple(step / 100 for step in range(40, 100, 6))  # a thinned grid of Li T. et al. 2022
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What there is to tune for one relation: its queries' outcomes, and what its answers may be."""
+    """What there is to tune for one relation: its queries' outcomes, and what its answers may be.
+
+    prior: what evidence is worth over all relations, on the same training rows.
+    """
 
     relation: str
     outcomes: Outcomes
     nullable: bool
-    prior: General = field(default_factory=General)
+    prior: Weights = field(default_factory=lambda: PRIOR)
 
     @property
     def numeric(self) -> bool:
         """Whether objects are numbers."""
         return self.outcomes.tolerance is not None
+
+    @property
+    def approximate(self) -> bool:
+        """Whether objects are numbers that are right when they are near."""
+        return bool(self.outcomes.tolerance)
 
     @property
     def least(self) -> int:
@@ -117,22 +125,28 @@ def _best(task: Task, rows: Mask, options: Sequence[Rule]) -> Rule:
     return options[int(run[len(run) // 2])]
 
 
+def _given(kind: type[ExpectedScore | StabMid]) -> Fit:
+    """With the scorer's own tolerance: there is nothing to learn."""
+    return lambda task, _: kind(tolerance=task.outcomes.tolerance or 0.0)
+
+
 FAMILIES: Mapping[str, Fit] = {
+    ExpectedScore.name: _given(ExpectedScore),
+    StabMid.name: _given(StabMid),
     TopK.name: fit_top_k,
     Cutoff.name: fit_cutoff,
     Relative.name: fit_relative,
+    WeightedMedian.name: _grid([WeightedMedian(quantile=quantile) for quantile in (0.4, 0.45, 0.5, 0.55, 0.6)]),
+    Ball.name: _grid([Ball(tolerance=width) for width in WIDTHS]),
+    LogCluster.name: _grid([LogCluster(width=width) for width in WIDTHS]),
     Quorum.name: fit_quorum,
     NoneGate.name: fit_gate,
     Sticky.name: fit_sticky,
     "expected-f1": fit_expectation,
-    WeightedMedian.name: _grid([WeightedMedian(quantile=quantile) for quantile in (0.4, 0.45, 0.5, 0.55, 0.6)]),
-    Ball.name: _grid([Ball(tolerance=tolerance) for tolerance in TOLERANCES]),
-    StabMid.name: _grid([StabMid(tolerance=tolerance) for tolerance in TOLERANCES]),
-    LogCluster.name: _grid([LogCluster(width=width) for width in (0.01, 0.025, 0.05, 0.1)]),
 }
-"""Rule name -> fit, in order of complexity: what is compared by cross-validation, simplest first."""
+"""Rule name -> fit, by the number of tuned parameters: what is compared by cross-validation, simplest first."""
 
-NUMERIC = frozenset({WeightedMedian.name, Ball.name, StabMid.name, LogCluster.name})
+NUMERIC = frozenset({ExpectedScore.name, StabMid.name, WeightedMedian.name, Ball.name, LogCluster.name})
 
 
 def applicable(task: Task, rules: Sequence[str] | None) -> Iterator[str]:

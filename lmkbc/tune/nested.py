@@ -11,7 +11,7 @@ import numpy as np
 from lmkbc.select.cutoffs import TopK
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import Rule
-from lmkbc.tune.calibrate import General, Lesson, general
+from lmkbc.tune.calibrate import Lesson, Weights, general
 from lmkbc.tune.families import FAMILIES, Task, applicable
 from lmkbc.tune.search import search, searched_rules
 
@@ -55,28 +55,29 @@ def choose(
 ) -> dict[str, Rule]:
     """A rule per relation, chosen on the given rows only.
 
-    All relations share the family that is best over all of them; a relation leaves it for the simplest family whose
-    held-out F1 there is clearly better (`MARGIN` standard errors of the difference).
+    All relations whose answers must be exact share the family that is best over all of them, and so do those that ask
+    for a number within a tolerance; a relation leaves it for the simplest family whose held-out F1 there is clearly
+    better (`MARGIN` standard errors of the difference).
     """
     folds = sorted({int(fold) for name in tasks for fold in np.unique(inner[name][rows[name]])})
     priors = {fold: _general(tasks, {name: rows[name] & (inner[name] != fold) for name in tasks}) for fold in folds}
     overall = _general(tasks, rows)
     tasks = {name: replace(task, prior=overall) for name, task in tasks.items()}
     compared = {name: _compare(task, rows[name], inner[name], priors, how) for name, task in tasks.items()}
-    default = shared_family(list(compared.values()))
     chosen = {}
     for name, task in tasks.items():
+        default = shared_family([compared[one] for one in tasks if tasks[one].approximate == task.approximate])
         family = _family(compared[name], default)
         searched = compared[name].searched
         chosen[name] = best_of(task, searched, rows[name]) if family == SEARCH else fit(task, family, rows[name])
     return chosen
 
 
-def _general(tasks: Mapping[str, Task], rows: Mapping[str, Mask]) -> General:
+def _general(tasks: Mapping[str, Task], rows: Mapping[str, Mask]) -> Weights:
     return general([Lesson.of(task.outcomes, rows[name]) for name, task in tasks.items() if rows[name].any()])
 
 
-def _compare(task: Task, rows: Mask, inner: Ints, priors: Mapping[int, General], how: Settings) -> Compared:
+def _compare(task: Task, rows: Mask, inner: Ints, priors: Mapping[int, Weights], how: Settings) -> Compared:
     result = Compared()
     folds = np.unique(inner[rows])
     for family in applicable(task, how.rules):

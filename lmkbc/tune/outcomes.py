@@ -12,6 +12,7 @@ import numpy as np
 from lmkbc.score import f1
 from lmkbc.scorers import ValueScorer
 from lmkbc.select.gate import NoneGate
+from lmkbc.select.numeric import NumericRule
 from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
 from lmkbc.select.rule import MaskRule, PrefixRule, Rule
 from lmkbc.submit import answers
@@ -87,7 +88,11 @@ class Outcomes:
             return self._mask_f1(rule.keep(self.ranking))
         if isinstance(rule, NoneGate):
             return np.where(rule.open(self.ranking), self.f1(rule.inner), self.empty)
-        return np.array([self._score(rule.select(found), i) for i, found in enumerate(self.sets)])
+        if isinstance(rule, NumericRule):
+            made = [Prediction(found.query, rule.answer(self.ranking.ranked[i])) for i, found in enumerate(self.sets)]
+        else:
+            made = [rule.select(found) for found in self.sets]
+        return np.array([self._score(prediction, i) for i, prediction in enumerate(made)])
 
     def cached_f1(self, rule: Rule) -> Floats:
         """`f1`, kept for rules that are tried again on other folds."""
@@ -108,9 +113,11 @@ class Outcomes:
 
     @cached_property
     def changes(self) -> tuple[Floats, Floats, Ints, Ints]:
-        """Where one candidate more changes a query's F1: the candidate's score, the gain, its row and its place."""
+        """Where one candidate more changes a query's F1, by falling score: the score, the gain, its row and place."""
         gain = np.diff(self.prefix_f1, axis=1)
         row, column = np.nonzero(gain)
+        order = np.argsort(-self.ranking.scores[row, column], kind="stable")
+        row, column = row[order], column[order]
         return self.ranking.scores[row, column], gain[row, column], row, column
 
     @cached_property

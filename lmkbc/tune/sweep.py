@@ -38,8 +38,9 @@ def cutoff_steps(outcomes: Outcomes, least: int = 0, *, relative: bool = False) 
         at, gain, row = at[beyond], gain[beyond], row[beyond]
     if relative:
         at = at / outcomes.ranking.reference[row]
-    order = np.argsort(-at)
-    return Steps(at[order], gain[order], row[order], outcomes.prefix_f1[:, least])
+        order = np.argsort(-at)
+        at, gain, row = at[order], gain[order], row[order]
+    return Steps(at, gain, row, outcomes.prefix_f1[:, least])
 
 
 def gate_steps(strength: Floats, answered: Floats, silent: Floats) -> Steps:

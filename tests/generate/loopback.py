@@ -162,7 +162,9 @@ class Loopback:
 
     async def _fail(self, fault: str, writer: asyncio.StreamWriter) -> bool:
         if fault == "reset":
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5000\r\n\r\n{\"choices\": [")
+            writer.write(
+                b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5000\r\n\r\n{"choices": ['
+            )
             await writer.drain()
             writer.transport.abort()
             return False

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import BloomConfig, MistralConfig, Qwen3NextConfig
 
+from lmkbc.asking import Sampling
 from lmkbc.errors import InputError
-from lmkbc.generate.causal import CausalModel, Sampling
+from lmkbc.generate.causal import CausalModel, Decoding
 from lmkbc.generate.causal import model as model_module
 from lmkbc.generate.causal.branches import Batched, Packed
 from lmkbc.generate.causal.prefixes import common, groups
@@ -57,8 +58,8 @@ def plainly(model: Any, prompt: str, tokens: int, **how: Any) -> str:
     return str(TOKENIZER.decode(answer, skip_special_tokens=True))
 
 
-def answers(model: CausalModel, prompts: list[str], stops: tuple[str, ...] = (), **how: Any) -> list[list[str | None]]:
-    found = dict(model.complete(prompts, Sampling(**how), stops))
+def answers(model: CausalModel, prompts: list[str], **how: Any) -> list[list[str | None]]:
+    found = dict(model.complete(prompts, Decoding(**how)))
     assert sorted(found) == list(range(len(prompts)))
     return [[draw.text for draw in found[place]] for place in range(len(prompts))]
 
@@ -78,7 +79,7 @@ def test_greedy_answers_are_those_of_one_full_prompt_at_a_time(asked: CausalMode
 def test_a_stop_string_ends_each_answer_and_the_others_go_on(asked: CausalModel) -> None:
     full = [plainly(asked.model, prompt, 24) for prompt in PROMPTS]
     stop = full[0][5:7]
-    found = dict(asked.complete(PROMPTS, Sampling(max_tokens=24), (stop, "\n")))
+    found = dict(asked.complete(PROMPTS, Decoding(max_tokens=24, stops=(stop, "\n"))))
     for place, text in enumerate(full):
         (draw,) = found[place]
         cut = min((at for end in (stop, "\n") if (at := text.find(end)) >= 0), default=None)
@@ -112,7 +113,7 @@ def test_draws_follow_the_distribution() -> None:
 def test_a_prompt_without_room_is_not_asked_and_a_tight_one_gets_what_fits() -> None:
     model = CausalModel(MODELS["gpt2"], TOKENIZER)
     prompts = ["x" * 505, "x" * 5000, "y" * 512, "", "abc"]
-    found = dict(model.complete(prompts, Sampling(max_tokens=20)))
+    found = dict(model.complete(prompts, Decoding(max_tokens=20)))
     assert [found[place][0].text for place in (1, 2, 3)] == [None, None, None]
     assert not any(found[place][0].finished for place in (1, 2, 3))
     assert found[0][0].text == plainly(model.model, prompts[0], 7)
@@ -174,10 +175,39 @@ def test_branches_can_be_left_and_started_anew(kind: Any) -> None:
     assert torch.allclose(last, whole, atol=1e-4)
 
 
+def test_the_log_probabilities_of_what_was_drawn() -> None:
+    model = CausalModel(MODELS["llama"], TOKENIZER)
+    prompt = PROMPTS[0]
+    how = Decoding(max_tokens=12, draws=2, temperature=0.5, logprobs=True)
+    (found,) = dict(model.complete([prompt], how)).values()
+    for draw in found:
+        assert "".join(piece for piece, _ in draw.logprobs) == draw.text
+        assert len(draw.logprobs) <= 12
+    ((greedy,),) = dict(model.complete([prompt], Decoding(max_tokens=1, logprobs=True))).values()
+    with torch.inference_mode():
+        logs = model.model(**TOKENIZER(prompt, return_tensors="pt")).logits[0, -1].log_softmax(-1)
+    assert greedy.logprobs[0][1] == pytest.approx(float(logs.max()), abs=1e-4)
+
+
+def test_a_recipe_says_how_to_decode() -> None:
+    assert Decoding.of(Sampling(), ("\n",)) == Decoding(stops=("\n",))
+    assert Decoding.of(Sampling(draws=3), ()).temperature == 1.0
+    told = Sampling.of({"temperature": 0.5, "stop": [";"], "max_tokens": 9, "extra": {"top_k": 5}, "seed": 3})
+    assert Decoding.of(told, ("\n",)) == Decoding(max_tokens=9, temperature=0.5, top_k=5, seed=3, stops=(";",))
+
+
 @pytest.mark.parametrize(
     "table",
-    [{"max_tokens": 0}, {"draws": 0}, {"temperature": -1.0}, {"top_p": 0.0}, {"repetition_penalty": 0.0}, {"tempo": 1}],
+    [
+        {"max_tokens": 0},
+        {"temperature": -1.0},
+        {"top_p": 0.0},
+        {"extra": {"repetition_penalty": 0.0}},
+        {"extra": {"tempo": 1}},
+        {"extra": {"top_k": -1}},
+    ],
 )
 def test_senseless_sampling_is_refused(table: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=next(iter(table))):
-        Sampling.of(table)
+    name = next(iter(table.get("extra", table)))
+    with pytest.raises(InputError, match=name):
+        Decoding.of(Sampling.of(table), ())

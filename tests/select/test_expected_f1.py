@@ -52,3 +52,19 @@ def test_the_proposal_of_nothing_replaces_the_chance_that_all_are_wrong() -> Non
     found = (Candidate("a", 0.5),)
     assert ExpectedF1().select(CandidateSet(Query("s", "r"), (*found, Candidate("", 0.6)))).objects == ()
     assert ExpectedF1().select(CandidateSet(Query("s", "r"), (*found, Candidate("", 0.4)))).objects == found
+
+
+def test_a_long_list_is_not_cut_at_the_limit() -> None:
+    likely = CandidateSet(Query("s", "r"), tuple(Candidate(f"{i:02}", 0.9) for i in range(50)))
+    assert len(ExpectedF1().select(likely).objects) == 50
+    mixed = tuple(Candidate(f"{i:02}", 0.9 if i < 25 else 0.05) for i in range(50))
+    assert len(ExpectedF1().select(CandidateSet(Query("s", "r"), mixed)).objects) == 25
+    assert not ExpectedF1().select(CandidateSet(Query("s", "r"), (*likely.candidates, Candidate("", 0.99)))).objects
+
+
+@given(st.lists(st.floats(0, 1), min_size=8, max_size=14))
+def test_counting_expectations_comes_close(p: list[float]) -> None:
+    p = sorted((0.2 + 0.8 * x for x in p), reverse=True)
+    found = CandidateSet(Query("s", "r"), tuple(Candidate(f"{i:02}", x) for i, x in enumerate(p)))
+    values = expected_f1(np.array([p]))[0]
+    assert values[len(ExpectedF1(limit=3).select(found).objects)] >= values.max() - 0.03

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.select.numeric import Ball, LogCluster, NumericRule, StabMid, WeightedMedian
+from lmkbc.select.numeric import Ball, ExpectedScore, LogCluster, NumericRule, StabMid, WeightedMedian
 from lmkbc.types import Candidate, CandidateSet, Query
 
-RULES = [StabMid(), Ball(), LogCluster(), WeightedMedian()]
+RULES = [StabMid(), Ball(), LogCluster(), WeightedMedian(), ExpectedScore(most=1)]
 
 
 def votes(**scores: float) -> CandidateSet:
@@ -67,3 +67,13 @@ def test_the_answer_lies_among_the_votes(drawn: list[tuple[float, float]]) -> No
     values = [value for value, _ in drawn]
     for rule in RULES:
         assert min(values) * 0.94 <= float(answer(rule, found)) <= max(values) * 1.06
+
+
+def test_expected_score_gives_more_numbers_where_none_stands_out() -> None:
+    def answers(**scores: float) -> list[str]:
+        return [candidate.text for candidate in ExpectedScore().select(votes(**scores)).objects]
+
+    assert answers(**{"100": 0.7, "200": 0.3}) == ["100"]  # one promises .7, two 2/3
+    assert answers(**{"100": 0.6, "200": 0.4}) == ["100", "200"]  # one promises .6, two 2/3
+    assert answers(**{"100": 0.2, "102": 0.2, "200": 0.3, "300": 0.3})[1:] == ["200", "300"]  # 101, and two more
+    assert answers(**{"1": 0.25, "2": 0.25, "3": 0.25, "4": 0.25}) == ["1", "2", "3"]

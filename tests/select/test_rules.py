@@ -13,8 +13,9 @@ from lmkbc.select.calibrated import Calibrated
 from lmkbc.select.cutoffs import Cutoff, Relative, Sticky, TopK
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.gate import NoneGate
-from lmkbc.select.numeric import Ball, LogCluster, StabMid, WeightedMedian
+from lmkbc.select.numeric import Ball, ExpectedScore, LogCluster, StabMid, WeightedMedian
 from lmkbc.select.quorum import Quorum
+from lmkbc.select.ranking import Ranking
 from lmkbc.select.registry import RULES, build
 from lmkbc.select.rule import Rule
 from lmkbc.types import Candidate, CandidateSet, Query, State
@@ -30,11 +31,13 @@ RULE_EXAMPLES = [
     Quorum(models=2, floor=0.1),
     NoneGate(inner=TopK(k=1), threshold=0.5, evidence="draws"),
     ExpectedF1(missing=1.0),
-    Calibrated(inner=ExpectedF1(least=1), slope=0.5, habit=0.3, habits={"a": 0.5}),
+    Calibrated(inner=TopK(k=1), weights={}, nothing={}),
+    Calibrated(inner=ExpectedF1(least=1), weights={"score": 0.5, "habit": 0.3}, habits={"a": 0.5}),
     StabMid(tolerance=0.1),
     Ball(),
     LogCluster(width=0.1),
     WeightedMedian(quantile=0.55),
+    ExpectedScore(most=2),
 ]
 
 
@@ -96,6 +99,9 @@ def test_quorum_counts_models_not_draws() -> None:
         ("lead", candidates(0.3, nothing=0.4), True),
         ("lead", candidates(0.5, nothing=0.4), False),
         ("lead", candidates(), False),
+        ("existence", CandidateSet(QUERY, (Candidate("a"), Candidate("", 0.6, ("m?existence",)))), True),
+        ("existence", CandidateSet(QUERY, (Candidate("a"), Candidate("", 0.4, ("m?existence",)))), False),
+        ("nothing", CandidateSet(QUERY, (Candidate("a"), Candidate("", 0.6, ("m?existence",)))), False),
         ("draws", candidates(0.3, draws=(State.ABSTAINED, State.ANSWERED)), True),
         ("draws", candidates(0.3, draws=(State.ABSTAINED, State.ANSWERED, State.ANSWERED, State.MISSING)), False),
     ],
@@ -107,13 +113,29 @@ def test_gate(evidence: str, found: CandidateSet, silent: bool) -> None:
 
 def test_calibration_reorders_by_habit() -> None:
     found = candidates(0.3, 0.25)
-    rule = Calibrated(inner=TopK(k=1), habit=-1.0, habits={"a": 0.5})
+    rule = Calibrated(inner=TopK(k=1), weights={"score": 1.0, "habit": -1.0}, habits={"a": 0.5})
     assert kept(rule, found) == "b"
     assert kept(Calibrated(inner=TopK(k=1)), found) == "a"
 
 
+def test_each_model_is_weighed_by_itself() -> None:
+    strong, weak = Candidate("a", 0.4, by_model=(("m", 0.8),)), Candidate("b", 0.5, by_model=(("n", 1.0),))
+    rule = Calibrated(inner=TopK(k=1), weights={"m:said": 1.0, "m:score": 1.0, "n:said": -1.0})
+    alone, silent = CandidateSet(QUERY, (strong, weak)), CandidateSet(QUERY, (weak,))
+    assert kept(rule, alone) == "a"
+    together = rule.probabilities(Ranking.of([alone, silent]))
+    assert together[1, 0] == rule.probabilities(Ranking.of([silent]))[0, 0] == together[0, 0]
+
+
+def test_a_doubt_of_one_model_counts_where_the_mean_does_not() -> None:
+    rule = Calibrated(inner=ExpectedF1(), nothing={"m:doubt": 1.0})
+    for doubt, expected in ((0.9, ""), (0.1, "a")):
+        gate = Candidate("", 0.5, ("m?existence", "n?existence"), by_model=(("m", doubt), ("n", 1 - doubt)))
+        assert kept(rule, CandidateSet(QUERY, (Candidate("a", 0.6), gate))) == expected
+
+
 def test_calibrated_nothing_competes_with_the_best() -> None:
-    rule = Calibrated(inner=ExpectedF1(), nothing_slope=1.0)
+    rule = Calibrated(inner=ExpectedF1())
     assert kept(rule, candidates(0.3, nothing=0.6)) == ""
     assert kept(rule, candidates(0.7, nothing=0.2)) == "a"
 

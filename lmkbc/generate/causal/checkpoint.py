@@ -5,11 +5,14 @@ A directory that holds a LoRA adapter loads its base model and merges the adapte
 
 from __future__ import annotations
 
+import hashlib
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
 import torch
+from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from lmkbc.errors import InputError
@@ -43,27 +46,44 @@ def load(
     try:
         config = AutoConfig.from_pretrained(name, **how)
         _check_kind(name, config)
-        model: Any = AutoModelForCausalLM.from_pretrained(
-            name, config=config, use_safetensors=True, dtype=_dtype(dtype, place), **how
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            name, config=config, use_safetensors=True, dtype=_dtype(dtype, place), output_loading_info=True, **how
         )
+        model, told = loaded
         model.to(place).eval()
         tokenizer = AutoTokenizer.from_pretrained(name, **how)
-    except (OSError, ValueError, ImportError) as error:  # what transformers raises for an unusable name
-        reason = " ".join(str(error).split())[:300].rstrip(".")
-        raise InputError(f"the model {name!r} cannot be loaded: {reason}; {_advice(reason)}") from None
+    except (OSError, ValueError, ImportError, RuntimeError, SafetensorError) as error:  # what an unusable name leads to
+        reason = " ".join(str(error).split())
+        short = reason[:200].rstrip(". ")
+        raise InputError(f"the model {name!r} cannot be loaded: {short}; {_advice(reason)}") from None
+    if told["missing_keys"]:
+        missing = sorted(told["missing_keys"])[0]
+        raise InputError(f"the model {name!r} lacks weights, such as {missing}: name a causal model's full checkpoint")
     return cast(PreTrainedModel, model), tokenizer
 
 
 def adapted(model: PreTrainedModel, adapter: Path) -> PreTrainedModel:
     """The model with a LoRA adapter merged into its weights. InputError unless the adapter is saved as safetensors."""
     try:
-        from peft import PeftModel
+        peft: Any = import_module("peft")
     except ModuleNotFoundError:
         raise InputError(f"{adapter} is a LoRA adapter, which needs peft: install lmkbc[lora]") from None
     if not (adapter / "adapter_model.safetensors").is_file():
         raise InputError(f"{adapter} holds no adapter_model.safetensors: save the adapter as safetensors")
-    merged: Any = PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
+    merged: Any = peft.PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
     return cast(PreTrainedModel, merged.eval())
+
+
+def identity(name: str, model: PreTrainedModel) -> str:
+    """What tells a model from others of its name: the hub's commit, or the SHA-256 of a directory's files."""
+    directory = Path(name)
+    if not directory.is_dir():
+        return str(getattr(model.config, "_commit_hash", None) or "")
+    whole = hashlib.sha256(str(model.dtype).encode())
+    for path in sorted(one for one in directory.iterdir() if one.suffix in (".json", ".safetensors", ".jinja")):
+        with path.open("rb") as file:
+            whole.update(path.name.encode() + hashlib.file_digest(file, "sha256").digest())
+    return whole.hexdigest()
 
 
 def _check_files(directory: Path) -> None:
@@ -100,8 +120,8 @@ def _dtype(name: str, place: str) -> Any:
 
 
 def _advice(reason: str) -> str:
-    if "trust_remote_code" in reason:
+    if "custom code" in reason or "trust_remote_code" in reason:
         return "it needs code of its own, which runs only where the recipe says remote_code = true"
-    if "safetensors" in reason:
+    if "safetensors" in reason or "header" in reason:
         return "only weights saved as safetensors are loaded"
     return "check the name, or give the directory of a causal model that save_pretrained wrote"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 import torch
@@ -11,7 +11,7 @@ from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.cache_utils import LinearAttentionCacheLayerMixin
 
 from lmkbc.generate.causal.branches import Batched, Branches, Packed
-from lmkbc.generate.causal.decode import Completion, Sampling, decode
+from lmkbc.generate.causal.decode import Completion, Decoding, decode
 from lmkbc.generate.causal.prefixes import Group, Tokens, common, groups
 
 COLUMNS = 2048
@@ -31,19 +31,17 @@ class CausalModel:
         self._config = model.config.get_text_config()
         self._packs, self._shares = _abilities(model)
 
-    def complete(
-        self, prompts: Sequence[str], sampling: Sampling, stops: Sequence[str] = ()
-    ) -> Iterator[tuple[int, list[Completion]]]:
+    def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
         """The draws of each prompt, by its place, in any order. An answer ends before the first of the stop strings."""
         encoded = self.encode(prompts)
         room = [self._window - len(tokens) for tokens in encoded]
         asked = [place for place in range(len(prompts)) if room[place] >= 1 and encoded[place]]
         for place in set(range(len(prompts))) - set(asked):
-            yield place, [Completion(None, finished=False)] * sampling.draws
-        for shared, branches, batch in self._batches([encoded[place] for place in asked], sampling):
+            yield place, [Completion(None, finished=False)] * how.draws
+        for shared, branches, batch in self._batches([encoded[place] for place in asked], how):
             places = [asked[member] for member in batch]
             left = [room[place] for place in places]
-            done = self._draws(branches, [encoded[place] for place in places], shared, sampling, left, stops)
+            done = self._draws(branches, [encoded[place] for place in places], shared, how, left)
             yield from zip(places, done, strict=True)
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
@@ -61,7 +59,7 @@ class CausalModel:
                 spare[whole[:-1]] = max(len(whole) - first, spare.get(whole[:-1], 0))
         read = list(spare)
         logs: dict[Tokens, torch.Tensor] = {}
-        for shared, branches, batch in self._batches(read, Sampling(max_tokens=1), max(spare.values(), default=1)):
+        for shared, branches, batch in self._batches(read, Decoding(max_tokens=1), max(spare.values(), default=1)):
             last = [spare[read[member]] for member in batch]
             with torch.inference_mode():
                 logits = branches.read([read[member][shared:] for member in batch], last).log_softmax(-1)
@@ -74,21 +72,28 @@ class CausalModel:
         plain = [text.removeprefix(self._start) if self._start else text for text in texts]
         return [tuple(tokens) for tokens in self.tokenizer(plain)["input_ids"]] if plain else []
 
+    def chat(self, messages: Sequence[Mapping[str, str]]) -> str:
+        """A chat as the text that the model's template makes of it, up to where the answer begins."""
+        turns = [dict(turn) for turn in messages]
+        return str(
+            self.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True, enable_thinking=False)
+        )
+
     @property
     def _window(self) -> int:
         """Tokens that prompt and answer may have together."""
         return int(getattr(self._config, "max_position_embeddings", None) or 1 << 30)
 
     def _batches(
-        self, prompts: Sequence[Tokens], sampling: Sampling, spare: int = 1
+        self, prompts: Sequence[Tokens], how: Decoding, spare: int = 1
     ) -> Iterator[tuple[int, Branches, list[int]]]:
         """How many tokens a batch shares, the branches from them, and the prompts that are to be read together."""
         if not prompts:
             return
-        answers = sampling.draws * min(sampling.max_tokens, ANSWER)
+        answers = how.draws * min(how.max_tokens, ANSWER)
         for group in groups(prompts, spare) if self._shares else [Group(0, tuple(range(len(prompts))))]:
             members = sorted(group.members, key=lambda member: len(prompts[member]))
-            longest = len(prompts[members[-1]]) + sampling.max_tokens
+            longest = len(prompts[members[-1]]) + how.max_tokens
             packs = self._packs and longest <= (getattr(self._config, "sliding_window", None) or longest)
             with torch.inference_mode():
                 prefix = prompts[members[0]][: group.shared]
@@ -100,18 +105,17 @@ class CausalModel:
                     yield group.shared, branches, batch
 
     def _draws(
-        self, branches: Branches, prompts: Sequence[Tokens], shared: int, sampling: Sampling, room: Sequence[int],
-        stops: Sequence[str],
+        self, branches: Branches, prompts: Sequence[Tokens], shared: int, how: Decoding, room: Sequence[int],
     ) -> list[list[Completion]]:  # fmt: skip
         def read(tokens: list[int]) -> Completion:
             text = str(self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
-            found = [place for stop in stops if (place := text.find(stop)) >= 0]
+            found = [place for stop in how.stops if (place := text.find(stop)) >= 0]
             return Completion(text[: min(found)] if found else text, finished=bool(found))
 
         ends = self.model.generation_config.eos_token_id if self.model.generation_config else None
         ends = self.tokenizer.eos_token_id if ends is None else ends
         with torch.inference_mode():
-            return decode(branches, prompts, shared, sampling, room, ends if isinstance(ends, list) else [ends], read)
+            return decode(branches, prompts, shared, how, room, ends if isinstance(ends, list) else [ends], read)
 
 
 def _portions(members: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]:

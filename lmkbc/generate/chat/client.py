@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import itertools
 import math
 import os
 import time
@@ -24,8 +25,12 @@ from lmkbc.generate.chat.limits import Limits
 
 OPENAI = "https://api.openai.com/v1"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
+JSON: openai.RequestOptions = {"headers": {"Content-Type": "application/json"}}
 KEY = "OPENAI_API_KEY"
 BASE_URL = "OPENAI_BASE_URL"
+LANE = 8
+"""Connections that share a pool: for each request a pool looks at all its idle ones, so large pools are slow."""
+
 SHOWN = 200
 """Characters of a server's own message that are passed on."""
 
@@ -53,7 +58,7 @@ class CallError(LmkbcError):
         self.wait = wait
 
 
-class Rejected(CallError):
+class RejectedError(CallError):
     """The server will not have this request (400 and the like), now or later."""
 
     def __init__(self, reason: str) -> None:
@@ -75,8 +80,14 @@ class Server:
     key: str = field(default="", repr=False)
 
     @classmethod
-    def of(cls, base_url: str | None, model: str | None, *, revision: str = "", any_model: bool = False) -> Server:
-        """A server by URL and model, the URL else from $OPENAI_BASE_URL, the key only from $OPENAI_API_KEY."""
+    def of(
+        cls, base_url: str | None, model: str | None, *, revision: str = "", any_model: bool = False,
+        offline: bool = False,
+    ) -> Server:  # fmt: skip
+        """A server by URL and model, the URL else from $OPENAI_BASE_URL, the key only from $OPENAI_API_KEY.
+
+        InputError for what cannot be asked. offline: nothing will be asked, so no key is needed.
+        """
         url = (base_url or os.environ.get(BASE_URL) or OPENAI).rstrip("/")
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -86,7 +97,7 @@ class Server:
         if not model:
             raise InputError("no model is named: give one with --model")
         key = os.environ.get(KEY, "")
-        if not key and parts.hostname not in LOOPBACK:
+        if not key and not offline and parts.hostname not in LOOPBACK:
             raise InputError(f"{parts.hostname} needs a key: set the environment variable {KEY}")
         return cls(url, model, revision, any_model, key)
 
@@ -96,40 +107,46 @@ class Server:
 
 
 class ChatClient:
-    """Sends single requests. `async with` it, on one event loop."""
+    """Sends single requests; use it on one event loop, and close it there."""
 
     def __init__(self, server: Server, limits: Limits) -> None:
         self.server = server
         self._timeout = limits.timeout
-        pool = httpx2.Limits(max_connections=limits.concurrency, max_keepalive_connections=limits.concurrency)
-        self.sdk = openai.AsyncOpenAI(
-            base_url=server.base_url,
-            api_key=server.key or "none",
-            max_retries=0,
-            http_client=openai.DefaultAsyncHttpxClient(limits=pool, timeout=limits.timeout),
-        )
+        pool = httpx2.Limits(max_connections=LANE, max_keepalive_connections=LANE)
+        verify = httpx2.create_ssl_context()
+        self._lanes = [
+            openai.AsyncOpenAI(
+                base_url=server.base_url,
+                api_key=server.key or "none",
+                max_retries=0,
+                http_client=openai.DefaultAsyncHttpxClient(limits=pool, timeout=limits.timeout, verify=verify),
+            )
+            for _ in range(math.ceil(limits.concurrency / LANE))
+        ]
+        self._turn = itertools.cycle(self._lanes)
+        self.sdk = self._lanes[0]
 
-    async def __aenter__(self) -> ChatClient:
-        """Nothing is opened before the first request."""
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
+    async def close(self) -> None:
         """Close all connections."""
-        await self.sdk.close()
+        for lane in self._lanes:
+            await lane.close()
 
     async def ask(self, body: Mapping[str, Any]) -> list[Reply]:
         """The draws of one request: CallError for none, ServerError when all further requests are in vain."""
         path = "/chat/completions" if "messages" in body else "/completions"
         try:
             async with asyncio.timeout(self._timeout):  # of the whole answer: a dripping one never stays silent
-                response = await self.sdk.post(path, cast_to=httpx2.Response, body=dict(body))
+                lane, content = next(self._turn), msgspec.json.encode(body)
+                response = await lane.post(path, cast_to=httpx2.Response, content=content, options=JSON)
         except (TimeoutError, openai.APITimeoutError):
             raise CallError(f"no whole answer within {self._timeout:g} s", transient=True) from None
         except openai.APIStatusError as error:
             raise self._refusal(error) from None
         except openai.APIConnectionError as error:
             reason = type(error.__cause__).__name__ if error.__cause__ else "no connection"
-            raise CallError(f"{self.server.base_url} broke off or cannot be reached ({reason})", transient=True) from None
+            raise CallError(
+                f"{self.server.base_url} broke off or cannot be reached ({reason})", transient=True
+            ) from None
         return self.read(response.content)
 
     def read(self, raw: bytes) -> list[Reply]:
@@ -172,7 +189,7 @@ class ChatClient:
             return ServerError(f"the account at {self.server.base_url} has no quota left ({said}): the run can resume")
         if status in (408, 409, 425, 429) or status >= 500:
             return CallError(f"{status}: {said}", transient=True, wait=retry_after(error.response.headers))
-        return Rejected(f"{status}: {said}")
+        return RejectedError(f"{status}: {said}")
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -21,7 +21,7 @@ class Limits:
     concurrency: requests in flight. requests_per_minute, tokens_per_minute: as the server grants them. attempts: of one
     request, the first included; total_wait: seconds that its retries may take in all, a wait that the server asks for
     included; first_wait: seconds before the first retry, doubled before each next. timeout: seconds for one attempt.
-    patience: queries in a row that may fail before a run stops asking.
+    patience: queries in a row that may fail before a run stops asking. poll: seconds between two looks at a batch job.
     """
 
     concurrency: int = 8
@@ -32,6 +32,7 @@ class Limits:
     first_wait: float = 1.0
     timeout: float = 120.0
     patience: int = 20
+    poll: float = 30.0
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Limits:
@@ -74,7 +75,8 @@ class Budget:
     """What a run may spend, and has spent. Answers from the store cost nothing.
 
     max_cost: in the currency of the prices; max_tokens: prompt and answer tokens together. prices: of a million prompt
-    tokens and a million answer tokens. What is in flight counts as its estimate, so that a limit is not overrun.
+    tokens and a million answer tokens. What is in flight counts as its estimate, so that a limit
+    is overrun by no more than estimates are wrong.
     """
 
     max_cost: float | None = None
@@ -89,7 +91,9 @@ class Budget:
     def __post_init__(self) -> None:
         """Refuse a cost limit that nothing can be held against."""
         if self.max_cost is not None and self.prices is None:
-            raise InputError("--max-cost needs to know what tokens cost: give --prices PROMPT,ANSWER per million tokens")
+            raise InputError(
+                "--max-cost needs to know what tokens cost: give --prices PROMPT,ANSWER per million tokens"
+            )
 
     @property
     def cost(self) -> float | None:

@@ -1,0 +1,140 @@
+"""The chat client against a loopback server: overhead, memory, and runs killed at random points.
+
+python eval/bench/chat.py overhead           requests/s at concurrency 64, server in a process of its own
+python eval/bench/chat.py memory             peak resident memory of 10,000 queued queries
+python eval/bench/chat.py kill [--points 20] kill -9 at random points of a 1,000-query run, and resume
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lmkbc.asking import Asking
+from lmkbc.generate.chat import ChatGenerator, Limits, Server
+from lmkbc.store import Store
+from lmkbc.types import CandidateSet, Query, State
+from lmkbc.workspace import Workspace
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVER = ROOT / "tests" / "generate" / "loopback.py"
+TABLES = {"prompt": {"task": "List every {object_type}."}, "shots": {"k": 5}, "sampling": {"temperature": 0.0}}
+
+
+@contextmanager
+def loopback(delay: float = 0.0) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    command = [sys.executable, str(SERVER), str(delay)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip(), process
+        finally:
+            process.kill()
+
+
+def ask(url: str, store: Path, count: int, concurrency: int = 64) -> Iterator[CandidateSet]:
+    space = Workspace()
+    edition = space.edition("mini")
+    relations = {name: space.relation(name) for name in edition.relations}
+    asking = Asking(edition, relations, space.examples(edition, "train"), TABLES)
+    queries = [Query(f"subject {place}", edition.relations[place % len(relations)]) for place in range(count)]
+    server = Server.of(url, "stand-in")
+    generator = ChatGenerator(asking, relations, server, Store(store), limits=Limits(concurrency=concurrency))
+    yield from generator.generate(queries)
+
+
+def written(url: str, store: Path, count: int, out: Path) -> None:
+    """Ask, and write the final file, sorted by subject."""
+    found = sorted(ask(url, store, count, concurrency=16), key=lambda one: one.query.subject)
+    out.write_text("".join(f"{one.query.subject}\t{one.candidates}\t{one.draws}\n" for one in found))
+
+
+def overhead(count: int) -> None:
+    with loopback() as (url, _), tempfile.TemporaryDirectory() as folder:
+        sum(1 for _ in ask(url, Path(folder) / "warm.sqlite", 200))
+        cpu, start = time.process_time(), time.perf_counter()
+        answered = sum(State.MISSING not in one.draws for one in ask(url, Path(folder) / "store.sqlite", count))
+        seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+        again = time.perf_counter()
+        sum(1 for _ in ask(url, Path(folder) / "store.sqlite", count))
+        again = time.perf_counter() - again
+    print(f"{answered} of {count} answered: {answered / seconds:.0f} requests/s at concurrency 64")
+    print(f"client CPU {1000 * cpu / count:.2f} ms a request ({count / cpu:.0f} requests/s on a core of its own)")
+    print(f"from the store: {count / again:.0f} answers/s")
+
+
+def memory(count: int) -> None:
+    with loopback() as (url, _), tempfile.TemporaryDirectory() as folder:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        answered = sum(State.MISSING not in one.draws for one in ask(url, Path(folder) / "store.sqlite", count))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{answered} of {count} queued queries answered; peak {peak:.0f} MB, {peak - before:.0f} MB above the start")
+
+
+def kill(points: int, count: int, seed: int) -> None:
+    rng, folder = random.Random(seed), Path(tempfile.mkdtemp())
+    with loopback(0.01) as (url, _):
+        start = time.perf_counter()
+        plain = _run(url, folder / "plain.sqlite", count, folder / "plain.txt")
+        assert plain.wait() == 0
+        seconds = time.perf_counter() - start
+        store, resumed, repeated = folder / "store.sqlite", 0, 0
+        for _ in range(points):
+            before = _committed(store)
+            process = _run(url, store, count, folder / "out.txt")
+            time.sleep(rng.uniform(0.5, 1.0) * seconds / 4)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            resumed += _committed(store) >= before
+            if _committed(store) == count:
+                repeated += 1
+                store.unlink()
+        assert _run(url, store, count, folder / "out.txt").wait() == 0
+    same = _digest(folder / "plain.txt") == _digest(folder / "out.txt")
+    print(f"{points} kills of a {count}-query run ({seconds:.1f} s): {resumed} kept all that was committed, "
+          f"{repeated} had finished; final files {'byte-identical' if same else 'DIFFER'}")  # fmt: skip
+    shutil.rmtree(folder)
+    sys.exit(0 if same and resumed == points else 1)
+
+
+def _run(url: str, store: Path, count: int, out: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, __file__, "run", url, str(store), str(count), str(out)]
+    return subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(ROOT)})
+
+
+def _committed(store: Path) -> int:
+    return sum(row["answers"] for row in Store(store).stats()) if store.exists() else 0
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["run"]:
+        written(sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]), Path(sys.argv[5]))
+        sys.exit()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("overhead", "memory", "kill"))
+    parser.add_argument("--points", type=int, default=20)
+    parser.add_argument("--count", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    if given.what == "overhead":
+        overhead(given.count or 5000)
+    elif given.what == "memory":
+        memory(given.count or 10_000)
+    else:
+        kill(given.points, given.count or 1000, given.seed)

@@ -1,0 +1,118 @@
+"""What selection makes of recorded answers of real models, on subjects that it did not learn from.
+
+    python eval/bench/recorded.py [--data DIR] [--trials 0] [--folds 5] [--seed 0] [ROW ...]
+
+Each row: official macro-F1 out of fold and in sample of rules tuned per relation; what the answers' own authors reach;
+the score aimed at; and, of the same split, the class prior's and that of an empty file. Queries that no model answered
+count as wrong. Then seconds for proposing and for tuning.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from lmkbc.components import Context
+from lmkbc.predict import decide, propose, selector_for
+from lmkbc.tune import official, tune
+from lmkbc.types import Edition, Example
+from lmkbc.workspace import Workspace
+
+SEARCH = Path("wikidata/search_first_hit.json")
+
+
+class Row(NamedTuple):
+    """One row: files below recorded/, and what others reach on them (None: nobody reports it)."""
+
+    edition: str
+    files: tuple[str, ...]
+    authors: float | None
+    target: float
+    system: str = "recorded"
+
+
+GPT4 = "2023-val/gpt4_n_0_m_0_c_0.jsonl.gz"
+GPT35 = "2023-val/gpt3.5-turbo_n_0_m_0_c_0.jsonl.gz"
+BERT = "2023-val/bert-base-cased.candidates.jsonl.gz"
+RECODE = "2023-val/bert-base-cased+pretrain+recode.candidates.jsonl.gz"
+GPT3 = "2022-dev/gpt3-optimized.candidates.jsonl.gz"
+QWEN = "2026-val/qwen__self_consistency.jsonl.gz"
+GEMMA = "2026-val/gemma__independent.jsonl.gz"
+ROWS = {
+    "GPT-4": Row("2023", (GPT4,), 0.612, 0.635),
+    "GPT-3.5": Row("2023", (GPT35,), 0.517, 0.545),
+    "GPT-4+GPT-3.5": Row("2023", (GPT4, GPT35), None, 0.645),
+    "BERT": Row("2023", (BERT,), 0.296, 0.305),
+    "BERT-recode": Row("2023", (RECODE,), 0.318, 0.330),
+    "BERT-recode+embedded": Row("2023", (RECODE,), 0.323, 0.36, "recorded-embedded"),
+    "GPT-3": Row("2022", (GPT3,), 0.697, 0.705),
+    "Qwen": Row("2026", (QWEN,), 0.463, 0.49),
+    "Qwen+Gemma": Row("2026", (QWEN, GEMMA), 0.451, 0.51),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rows", nargs="*", choices=[*ROWS, []], metavar="ROW", help=f"of {', '.join(ROWS)}")
+    parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
+    parser.add_argument("--trials", type=int, default=0)
+    parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args(argv)
+    workspace = Workspace(data=given.data)
+    floors: dict[str, tuple[float, float]] = {}
+    print("recorded answers      edition   cv F1  in sample  authors  target  prior  empty  failed  propose  tune")
+    for name in given.rows or ROWS:
+        row = ROWS[name]
+        edition = workspace.edition(row.edition)
+        examples = workspace.examples(edition, edition.held_out)
+        if row.edition not in floors:
+            floors[row.edition] = (
+                untuned(workspace, edition, examples, "prior"),
+                untuned(workspace, edition, examples, "bl22-empty"),
+            )
+        start = time.perf_counter()
+        context = context_of(workspace, edition, row.files)
+        proposals = propose(context, workspace.system(row.system), [example.query for example in examples])
+        proposed = time.perf_counter()
+        tuned = tune(
+            proposals.sets, examples, edition, relations=context.relations, folds=given.folds, trials=given.trials,
+            seed=given.seed,
+        )  # fmt: skip
+        done = time.perf_counter()
+        prior, empty = floors[row.edition]
+        authors = "-" if row.authors is None else f"{row.authors:.3f}"
+        print(
+            f"{name:21} {row.edition:>7}  {tuned.cv_macro_f1:6.4f}  {tuned.insample_macro_f1:9.4f}  {authors:>7}  "
+            f"{row.target:6.3f}  {prior:5.3f}  {empty:5.3f}  {tuned.failed:6}  {proposed - start:6.1f}s  "
+            f"{done - proposed:3.0f}s",
+            flush=True,
+        )
+
+
+def context_of(workspace: Workspace, edition: Edition, files: Sequence[str] = ()) -> Context:
+    """Where a row's answers lie: beside the edition's splits."""
+    folder = workspace.split_path(edition, edition.held_out).parent.parent
+    return Context(
+        workspace=workspace,
+        edition=edition,
+        files=tuple(folder / "recorded" / name for name in files),
+        search_table=folder / SEARCH if edition.target == "id" else None,
+        offline=True,
+    )
+
+
+def untuned(workspace: Workspace, edition: Edition, examples: Sequence[Example], system: str) -> float:
+    """The official score of a system by its recipe's own rule."""
+    context, recipe = context_of(workspace, edition), workspace.system(system)
+    selector, _ = selector_for(context, recipe)
+    proposals = propose(context, recipe, [example.query for example in examples])
+    made = {prediction.query: prediction for prediction in decide(selector, proposals.sets)}
+    return official(made, examples, edition).overall.f1
+
+
+if __name__ == "__main__":
+    main()

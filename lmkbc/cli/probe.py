@@ -1,0 +1,95 @@
+"""`lmkbc probe`: benchmarks of what a model knows, and controls that tell recall from what a train split teaches."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from lmkbc.cli.options import (
+    AsJson,
+    BaseUrl,
+    Concurrency,
+    Data,
+    EditionName,
+    Files,
+    MaxCost,
+    MaxTokens,
+    Model,
+    Offline,
+    Prices,
+    Root,
+    SearchTable,
+    StorePath,
+    SystemName,
+    chosen_edition,
+    server_options,
+)  # fmt: skip
+from lmkbc.cli.screen import note, progress, show_json, show_table
+from lmkbc.components import Context
+from lmkbc.workspace import Workspace
+
+app = typer.Typer(no_args_is_help=True, help="Probe what a model knows.", rich_markup_mode=None)
+
+
+def register(parent: typer.Typer) -> None:
+    """Add the command group."""
+    parent.add_typer(app, name="probe")
+
+
+@app.command("controls", epilog="Example: lmkbc probe controls --edition 2023 --system recorded --from gpt4.jsonl.gz")
+def controls(
+    edition: EditionName = None,
+    system: SystemName = None,
+    split: Annotated[
+        str | None, typer.Option("--split", "-s", help="A labelled split; default: the edition's held-out one.")
+    ] = None,
+    model: Model = None,
+    files: Files = None,
+    tuned: Annotated[
+        bool, typer.Option("--tune/--no-tune", help="Tune selection and score out of fold, or use the recipes' rules.")
+    ] = True,
+    trials: Annotated[int, typer.Option(min=0, help="Optuna trials per relation; 0: exact sweeps only.")] = 0,
+    folds: Annotated[int, typer.Option(min=2, help="Folds by subject.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of folds and search.")] = 0,
+    json: AsJson = False,
+    data: Data = None,
+    offline: Offline = False,
+    search_table: SearchTable = None,
+    workspace: Root = None,
+    base_url: BaseUrl = None,
+    concurrency: Concurrency = None,
+    max_cost: MaxCost = None,
+    max_tokens: MaxTokens = None,
+    prices: Prices = None,
+    store: StorePath = None,
+) -> None:
+    """Show a system's F1 beside what train alone reaches, and its F1 on the queries that no control answers."""
+    from lmkbc.probe.controls import Row, Selection
+    from lmkbc.probe.controls import controls as run_controls
+
+    space = Workspace(workspace, data)
+    chosen = chosen_edition(space, edition)
+    recipe = space.system(system or ("recorded" if files else "embedded"))
+    context = Context(
+        workspace=space, edition=chosen, model=model, files=tuple(files or ()), search_table=search_table,
+        offline=offline, options=server_options(base_url, concurrency, max_cost, max_tokens, prices, store),
+    )  # fmt: skip
+    examples = space.examples(chosen, split or chosen.held_out)
+    how = Selection(tuned=tuned, trials=trials, folds=folds, seed=seed)
+    with progress() as report:
+        table = run_controls(context, recipe, examples, how, report=report)
+    if json:
+        show_json(asdict(table))
+        return
+    names = list(table.overall.controls)
+
+    def line(name: str, row: Row) -> list[Any]:
+        return [name, row.queries, row.system, *(row.controls[one] for one in names), row.hard, row.hard_f1]
+
+    rows = [line(name, row) for name, row in table.relations.items()]
+    rows.append(line("*** Average ***", table.overall))
+    show_table(["relation", "queries", recipe.name, *names, "hard", "F1 on hard"], rows)
+    if table.failed:
+        note(f"{table.failed} queries have no answer: they count as wrong")

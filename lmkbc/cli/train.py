@@ -1,0 +1,170 @@
+"""`lmkbc train`: teach a masked language model facts, none of which is about a subject of a val or test split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from lmkbc.cli.options import AsJson, Data, Offline, Root
+from lmkbc.cli.screen import ERR, note, show_json, show_table
+from lmkbc.data import data_dirs
+from lmkbc.predict import Report
+from lmkbc.workspace import Workspace
+
+if TYPE_CHECKING:
+    from lmkbc.train.corpus import Corpus
+    from lmkbc.train.loop import Trained
+
+EXAMPLE = "Example: lmkbc train mlm --backbone all-MiniLM-L6-v2 --out models/minilm-facts"
+Backbone = Annotated[str, typer.Option("--backbone", help="Masked LM or encoder: an id, or a directory.")]
+Out = Annotated[Path, typer.Option("--out", help="Directory of the trained model; replaced as a whole at the end.")]
+Rate = Annotated[float, typer.Option("--rate", help="Peak learning rate.")]
+Epochs = Annotated[int, typer.Option("--epochs", min=1, help="Passes over the facts.")]
+Batch = Annotated[int, typer.Option("--batch", min=1, help="Facts per step.")]
+Seed = Annotated[int, typer.Option("--seed", help="Of everything random.")]
+Random = Annotated[str, typer.Option("--random", help="A control: draw 'all' weights or the 'embeddings' anew.")]
+OneRelation = Annotated[str, typer.Option("--relation", help="Only this relation, by its module's name.")]
+Editions = Annotated[list[str] | None, typer.Option("--edition", "-e", help="Whose train splits; repeatable.")]
+Most = Annotated[int, typer.Option("--most", min=0, help="KAMEL and silver facts of one relation.")]
+HEAD_RATES = {"layers": 3e-4}
+PATIENCE = 2
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    group = typer.Typer(name="train", no_args_is_help=True, help=__doc__, rich_markup_mode=None)
+    group.command("mlm", epilog=EXAMPLE)(mlm)
+    group.command("soft-prompt")(soft_prompt)
+    group.command("finetune")(finetune)
+    app.add_typer(group)
+
+
+def mlm(
+    backbone: Backbone,
+    out: Out,
+    head: Annotated[bool, typer.Option("--head/--all-weights", help="A new head and the top layers only.")] = True,
+    expand: Annotated[
+        bool, typer.Option("--expand/--words", help="With --head: a vector of its own per object.")
+    ] = True,
+    top: Annotated[int, typer.Option(min=1, help="With --head: how many top layers learn.")] = 1,
+    mask: Annotated[
+        str, typer.Option(help="With --all-weights: object, object+N (tokens around) or random.")
+    ] = "object",
+    apart: Annotated[bool, typer.Option(help="With --all-weights: one example per masked token.")] = False,
+    rate: Rate = 1e-3,
+    epochs: Epochs = 4,
+    batch: Batch = 256,
+    most: Most = 1000,
+    relation: OneRelation = "",
+    edition: Editions = None,
+    random: Random = "",
+    seed: Seed = 0,
+    json: AsJson = False,
+    data: Data = None,
+    offline: Offline = False,
+    workspace: Root = None,
+) -> None:
+    """Masked-LM training on verbalised facts, for an encoder without a head, or all weights of a masked LM."""
+    from lmkbc.train import tasks
+    from lmkbc.train.loop import Plan
+    from lmkbc.train.mlm import Masking
+
+    corpus = _corpus(workspace, data, edition)
+    rates = HEAD_RATES if head else {}
+    plan = Plan(rate=rate, epochs=epochs, batch=batch, seed=seed, patience=PATIENCE, rates=rates, every=100)
+    task = tasks.Task(backbone=backbone, out=out, plan=plan, random=random, most=most, offline=offline)
+    with _progress() as report:
+        if head:
+            trained = tasks.head(task, corpus, expand=expand, top=top, report=report)
+        else:
+            masking = Masking.of(mask, apart=apart)
+            trained = tasks.mlm(task, corpus, masking, relation, report)
+    _show(trained, out, json)
+
+
+def finetune(
+    backbone: Backbone, out: Out, rate: Rate = 2e-6, epochs: Epochs = 10, batch: Batch = 2, most: Most = 1000,
+    relation: OneRelation = "", edition: Editions = None, random: Random = "", seed: Seed = 0, json: AsJson = False,
+    data: Data = None, offline: Offline = False, workspace: Root = None,
+) -> None:  # fmt: skip
+    """Full fine-tuning on clozes whose answer is one token."""
+    from lmkbc.train import tasks
+    from lmkbc.train.loop import Plan
+
+    corpus = _corpus(workspace, data, edition)
+    plan = Plan(rate=rate, epochs=epochs, batch=batch, seed=seed, decay=0.01, patience=PATIENCE, every=100)
+    task = tasks.Task(backbone=backbone, out=out, plan=plan, random=random, most=most, offline=offline)
+    with _progress() as report:
+        trained = tasks.finetuned(task, corpus, relation, report)
+    _show(trained, out, json)
+
+
+def soft_prompt(
+    backbone: Backbone, out: Out,
+    length: Annotated[int, typer.Option(min=0, help="Random vectors; 0: start from the manual cloze.")] = 0,
+    rate: Rate = 3e-3, epochs: Epochs = 10, batch: Batch = 16, most: Most = 1000, relation: OneRelation = "",
+    edition: Editions = None, random: Random = "", seed: Seed = 0, json: AsJson = False, data: Data = None,
+    offline: Offline = False, workspace: Root = None,
+) -> None:  # fmt: skip
+    """OptiPrompt: per relation, only the prompt's vectors learn."""
+    from lmkbc.train import tasks
+    from lmkbc.train.loop import Plan
+
+    corpus = _corpus(workspace, data, edition)
+    plan = Plan(rate=rate, epochs=epochs, batch=batch, seed=seed)
+    task = tasks.Task(backbone=backbone, out=out, plan=plan, random=random, most=most, offline=offline)
+    with _progress() as report:
+        scores = tasks.soft_prompts(task, corpus, relation, length, report)
+    if json:
+        show_json({name: {"before": before, "after": after} for name, (before, after) in scores.items()})
+    else:
+        rows = [[name, before, after] for name, (before, after) in scores.items()]
+        mean = [sum(row[place] for row in scores.values()) / len(scores) for place in (0, 1)]
+        show_table(["relation", "P@1 before", "P@1 after"], [*rows, ["*** Average ***", *mean]])
+    note(f"wrote {out}")
+
+
+def _corpus(workspace: Path | None, data: Path | None, editions: list[str] | None) -> Corpus:
+    from lmkbc.train.corpus import gather
+
+    space = Workspace(workspace, data)
+    names = [space.edition(name).name for name in editions or ()]
+    corpus = gather(space, data_dirs(data), names)
+    for line in corpus.proof:
+        note(line)
+    return corpus
+
+
+def _show(trained: Trained, out: Path, as_json: bool) -> None:
+    if as_json:
+        show_json(asdict(trained))
+    else:
+        held_out = trained.held_out[1:] or [None] * len(trained.losses)  # the first is before training
+        rows = [[str(n), *both] for n, both in enumerate(zip(trained.losses, held_out, strict=True), start=1)]
+        show_table(["epoch", "loss", "held out"], rows)
+    note(f"wrote {out}")
+
+
+@contextmanager
+def _progress() -> Iterator[Report]:
+    """A bar per step whose label changes with the loss; silence in a pipe."""
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        console=ERR, disable=not ERR.is_terminal, transient=True,
+    )  # fmt: skip
+    bars = dict[str, TaskID]()
+
+    def report(step: str, done: int, total: int | None) -> None:
+        name = step.partition(", loss")[0]
+        if name not in bars:
+            bars[name] = bar.add_task(step, total=total)
+        bar.update(bars[name], description=step, completed=done, total=total)
+
+    with bar:
+        yield report

@@ -1,0 +1,162 @@
+"""The chat generator: queries to candidates by asking an OpenAI-compatible server, many requests at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from lmkbc.asking import Asking
+from lmkbc.context import Passage, Provider, told
+from lmkbc.generate.chat import batch
+from lmkbc.generate.chat.client import Reply, Server
+from lmkbc.generate.chat.limits import Budget, Limits
+from lmkbc.generate.chat.request import calls
+from lmkbc.generate.chat.said import WITHHELD, candidates
+from lmkbc.generate.chat.schema import answer_schema, keeps_schema
+from lmkbc.generate.chat.session import Session
+from lmkbc.store import Call, Store
+from lmkbc.types import CandidateSet, Query, Relation, State
+
+Executor = Literal["calls", "batch"]
+
+log = logging.getLogger(__name__)
+
+
+class ChatGenerator:
+    """Asks a server. Whatever it is asked stays in the store, so that a run, killed or not, can be gone on with.
+
+    name: what its voices are called; the model's name unless given. schema: ask for JSON of a fixed shape.
+    executor: "calls" asks query by query; "batch" sends all of them as one job of the Batch API.
+    context: what is told of a query in its prompt, kept in `retrieved`. usage and remarks are filled when it is done.
+    """
+
+    def __init__(
+        self, asking: Asking, relations: Mapping[str, Relation], server: Server, store: Store, *,
+        limits: Limits | None = None, budget: Budget | None = None, name: str = "", schema: bool = False,
+        executor: Executor = "calls", offline: bool = False, context: Provider | None = None,
+    ) -> None:  # fmt: skip
+        self.remarks: list[str] = []
+        self.usage: dict[str, Any] = {}
+        self.retrieved: dict[Query, tuple[Passage, ...]] = {}
+        self._asking = asking
+        self._relations = relations
+        self._server = server
+        self._store = store
+        self._limits = limits or Limits()
+        self._budget = budget or Budget()
+        self._name = name or server.model
+        self._schema = schema
+        self._executor = executor
+        self._offline = offline
+        self._context = context
+
+    def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+        """One set per distinct query, in the order in which answers come. ServerError when asking is in vain."""
+        distinct = list(dict.fromkeys(queries))
+        if self._context:
+            self.retrieved = dict(zip(distinct, self._context.find(distinct), strict=True))
+        tally = _Tally()
+        session = Session(self._server, self._store, self._limits, self._budget, offline=self._offline)
+        with asyncio.Runner() as runner:
+            try:
+                if self._executor == "batch" and not self._offline:
+                    runner.run(batch.run(session, self._store, self._calls, distinct, self._limits))
+                done: asyncio.Queue[CandidateSet | BaseException] = asyncio.Queue()
+                workers = runner.run(self._start(session, iter(distinct), done, tally))
+                for _ in distinct:
+                    one = runner.run(done.get())
+                    if isinstance(one, BaseException):
+                        raise one
+                    yield one
+                del workers
+            finally:
+                runner.run(session.close())
+        self.usage = _usage(session)
+        self.remarks = [f"{self._name}: {remark}" for remark in _remarks(session, tally, self._store)]
+        for remark in self.remarks:
+            log.info(remark)
+
+    async def _start(
+        self, session: Session, todo: Iterator[Query], done: asyncio.Queue[CandidateSet | BaseException], tally: _Tally
+    ) -> list[asyncio.Task[None]]:
+        async def work() -> None:
+            try:
+                for query in todo:
+                    await asyncio.sleep(0)  # answers from the store alone would hold up all others
+                    done.put_nowait(await self._answer(session, query, tally))
+            except Exception as error:  # raised where the results are read
+                done.put_nowait(error)
+
+        return [asyncio.create_task(work()) for _ in range(self._limits.concurrency)]
+
+    async def _answer(self, session: Session, query: Query, tally: _Tally) -> CandidateSet:
+        relation, plan = self._relations[query.relation], self._asking.plan(query)
+        asked = self._calls(query)
+        replies: Sequence[Reply | None] = await session.draws(asked) if asked else [None]
+        found = candidates(query, relation, plan.style, replies, self._name)
+        tally.count(found, replies, relation if self._schema else None)
+        return found
+
+    def _calls(self, query: Query) -> list[Call]:
+        """One call per draw; none for a subject without a name, about which nothing can be asked."""
+        if not query.subject.strip():
+            return []
+        prompt = self._asking.prompt(query, told(self.retrieved.get(query, ())))
+        schema = answer_schema(self._relations[query.relation].kind) if self._schema else None
+        return calls(self._server, self._asking.plan(query), prompt, schema)
+
+
+class _Tally:
+    """What became of all draws."""
+
+    def __init__(self) -> None:
+        self.states: Counter[State] = Counter()
+        self.withheld = self.shapeless = 0
+        self.unanswered: list[Query] = []
+
+    def count(self, found: CandidateSet, replies: Sequence[Reply | None], schema_of: Relation | None) -> None:
+        """Count one query's draws. schema_of: the relation whose schema was asked for."""
+        self.states.update(found.draws)
+        self.withheld += sum(reply is not None and reply.finish in WITHHELD for reply in replies)
+        if schema_of is not None:
+            self.shapeless += sum(one is not None and not keeps_schema(one.text, schema_of.kind) for one in replies)
+        if State.MISSING in found.draws:
+            self.unanswered.append(found.query)
+
+
+def _usage(session: Session) -> dict[str, Any]:
+    """Tokens of all answers, stored ones included, and what this run asked and spent."""
+    budget = session.budget
+    return {
+        "prompt_tokens": session.tokens[0], "completion_tokens": session.tokens[1], "from_store": session.replayed,
+        "requests": budget.requests, "spent_prompt_tokens": budget.prompt_tokens,
+        "spent_completion_tokens": budget.completion_tokens, "cost": budget.cost,
+    }  # fmt: skip
+
+
+def _remarks(session: Session, tally: _Tally, store: Store) -> Iterator[str]:
+    """What a person should know about a run, in sentences."""
+    budget, cost = session.budget, session.budget.cost
+    price = "" if cost is None else f", cost {cost:.4f}"
+    yield (
+        f"{budget.requests} requests, {session.replayed} answers from the store, {budget.prompt_tokens} prompt and "
+        f"{budget.completion_tokens} answer tokens{price}"
+    )
+    if tally.withheld:
+        yield f"{tally.withheld} draws were refused by the model or a content filter: they count as no answer"
+    if tally.shapeless:
+        yield f"{tally.shapeless} answers do not keep the JSON schema: they were read as plain text"
+    if refused := sorted(session.offers.refused):
+        yield f"the server takes no {' and '.join(refused)}: asked without"
+    elif not session.offers.several:
+        yield "the server ignores n: each draw was asked for alone"
+    if tally.unanswered:
+        first = tally.unanswered[0]
+        why = session.stopped or next((reason for reason, _ in session.failures.most_common(1)), "no subject")
+        yield (
+            f"{len(tally.unanswered)} queries lack answers ({why}), first ({first.subject!r}, {first.relation!r}); "
+            f"run again to go on from {store.path}"
+        )

@@ -1,0 +1,72 @@
+"""Request bodies, and which optional fields a server takes: it is found out by asking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lmkbc.asking import Plan
+from lmkbc.generate.chat.client import Server
+from lmkbc.generate.chat.schema import response_format
+from lmkbc.prompts import Prompt
+from lmkbc.store import Call
+
+OPTIONAL = ("n", "response_format", "logprobs", "seed")
+"""Fields that not every server takes, and without which an answer is still an answer."""
+
+
+def calls(server: Server, plan: Plan, prompt: Prompt, schema: Mapping[str, Any] | None) -> list[Call]:
+    """One call per draw. Seeds count up from the plan's."""
+    sampling, text = plan.sampling, prompt.form == "completion"
+    given = {name: getattr(sampling, name) for name in ("temperature", "top_p", "max_tokens", "stop")}
+    if given["stop"] is None and text:
+        given["stop"] = plan.style.stops
+    fields = {name: value for name, value in given.items() if value is not None} | dict(sampling.extra)
+    if sampling.logprobs:
+        fields["logprobs"] = 1 if text else True
+    return [
+        Call(
+            model=server.model,
+            revision=server.revision,
+            base_url=server.base_url,
+            prompt=prompt.text if text else prompt.messages(),
+            sampling=fields,
+            schema=schema,
+            seed=None if sampling.seed is None else sampling.seed + draw,
+            draw=draw,
+        )
+        for draw in range(sampling.draws)
+    ]
+
+
+class Offers:
+    """What one server is known not to take or heed. several: whether it gives as many draws as `n` asks for."""
+
+    def __init__(self) -> None:
+        self.refused: set[str] = set()
+        self.several = True
+
+    def body(self, call: Call, draws: int) -> dict[str, Any]:
+        """The body that asks for so many draws of a call, without what the server is known to refuse."""
+        body: dict[str, Any] = {"model": call.model}
+        body["prompt" if isinstance(call.prompt, str) else "messages"] = call.prompt
+        body |= call.sampling
+        if draws > 1:
+            body["n"] = draws
+        if call.seed is not None:
+            body["seed"] = call.seed
+        if call.schema is not None:
+            body["response_format"] = response_format(call.schema)
+        return {name: value for name, value in body.items() if name not in self.refused}
+
+    def refuse(self, fields: list[str]) -> None:
+        """Remember fields without which a refused request went through."""
+        self.refused.update(fields)
+        self.several = self.several and "n" not in fields
+
+
+def blamed(body: Mapping[str, Any], message: str) -> list[str]:
+    """The optional fields that a refusal may be about: those it names, else all in the body."""
+    present = [name for name in OPTIONAL if name in body]
+    words = message.replace("'", " ").replace('"', " ").replace("`", " ").replace(".", " ").split()
+    return [name for name in present if name in words] or present

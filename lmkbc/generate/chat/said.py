@@ -1,0 +1,75 @@
+"""From replies to candidates: what each draw says, how it failed if it did, and how sure the model was of it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from lmkbc.clean import clean
+from lmkbc.generate.chat.client import Reply
+from lmkbc.generate.parse import parse
+from lmkbc.prompts import PromptStyle
+from lmkbc.types import Candidate, CandidateSet, Query, Relation, State
+
+WITHHELD = ("refusal", "content_filter")
+"""How a draw ends that the model or its keeper withheld: neither an answer nor a lost call."""
+
+_QID = re.compile(r"\bQ[1-9]\d{0,11}\b")
+
+
+def candidates(
+    query: Query, relation: Relation, style: PromptStyle, replies: Sequence[Reply | None], name: str
+) -> CandidateSet:
+    """The set of one query. Draw k is the voice "name#k"; a draw without reply is missing, never empty."""
+    found: list[Candidate] = []
+    states: list[State] = []
+    for draw, reply in enumerate(replies):
+        state, said = _said(reply, relation, query.subject, style, f"{name}#{draw}")
+        states.append(state)
+        found += said
+    return CandidateSet(query, tuple(found), tuple(states))
+
+
+def _said(
+    reply: Reply | None, relation: Relation, subject: str, style: PromptStyle, voice: str
+) -> tuple[State, list[Candidate]]:
+    if reply is None:
+        return State.MISSING, []
+    if reply.finish in WITHHELD:
+        return State.UNPARSED, []
+    if style.objects == "ids" and relation.kind != "number" and (ids := dict.fromkeys(_QID.findall(reply.text))):
+        return State.ANSWERED, [Candidate(one, _sureness(one, reply), (voice,), one) for one in ids]
+    parsed = parse(reply.text, relation, subject)
+    if parsed.state is State.ABSTAINED and reply.finish != "length":
+        return parsed.state, [Candidate("", 1.0, (voice,))]
+    objects = parsed.objects
+    if reply.finish == "length":
+        objects = _whole(reply.text, objects, relation, subject)
+        if not objects:
+            return State.TRUNCATED, []
+    kept = [(text, one) for one in objects for text in clean((one,), relation, subject)]
+    scores = {text.casefold(): Candidate(text, _sureness(said, reply), (voice,)) for text, said in reversed(kept)}
+    return parsed.state, [*scores.values()][::-1]
+
+
+def _whole(text: str, objects: Sequence[str], relation: Relation, subject: str) -> tuple[str, ...]:
+    """Of a text that was cut off, the objects that it names however it had gone on."""
+    further = parse(text + ("0" if relation.kind == "number" else "zq"), relation, subject).objects
+    return tuple(one for one in objects if one in further)
+
+
+def _sureness(text: str, reply: Reply) -> float:
+    """The geometric mean of the probabilities of the tokens that spell a text, 1 where that is not known."""
+    pairs = reply.logprobs or []
+    whole = "".join(token for token, _ in pairs)
+    start = whole.find(text)
+    if start < 0 or not text:
+        return 1.0
+    end, place = start + len(text), 0
+    spelling: list[float] = []
+    for token, logprob in pairs:
+        if place < end and place + len(token) > start:
+            spelling.append(logprob)
+        place += len(token)
+    return min(math.exp(math.fsum(spelling) / len(spelling)), 1.0) if spelling else 1.0

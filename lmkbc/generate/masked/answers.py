@@ -1,0 +1,114 @@
+"""The ways to answer a cloze: one token of a vocabulary, several masks, or a closed list scored as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from lmkbc.errors import InputError
+from lmkbc.generate.masked.clozes import Clozes
+from lmkbc.generate.masked.forward import Forward
+from lmkbc.generate.masked.lexicon import Lexicon
+from lmkbc.generate.masked.multi_token import fill_masks, pseudo_log_likelihood
+from lmkbc.generate.masked.probe import Probe
+from lmkbc.generate.masked.words import Words
+from lmkbc.types import Relation
+
+Scores = Mapping[str, float]
+Asked = tuple[str, str, Relation]
+"""A template, a subject, and the relation."""
+Answering = Callable[[Sequence[Asked]], Iterator[Scores]]
+"""One mapping of objects to probabilities, best first, for each cloze asked."""
+
+
+def answering(probe: Probe, forward: Forward, clozes: Clozes, words: Words, lexicon: Lexicon | None) -> Answering:
+    """The way that a probe wants; lexicon: what may be answered, None where anything may."""
+
+    def masks(asked: Sequence[Asked]) -> Iterator[Scores]:
+        inputs = _inputs(clozes, asked, probe.masks - 1)
+        found = fill_masks(forward, words, inputs, most=probe.masks, beam=probe.beam, order=probe.order)
+        return (dict(sorted(scores.items(), key=lambda item: -item[1])) for scores in found)
+
+    if lexicon is None:
+        return masks
+    if not lexicon.names:
+        return lambda asked: ({} for _ in asked)
+    if probe.objects == "pll":
+        return lambda asked: _pll(forward, _inputs(clozes, asked, lexicon.longest - 1), lexicon)
+    return _Tokens(probe, forward, clozes, lexicon)
+
+
+class _Tokens:
+    """The most probable tokens of a vocabulary at the mask."""
+
+    def __init__(self, probe: Probe, forward: Forward, clozes: Clozes, lexicon: Lexicon) -> None:
+        self._probe, self._forward, self._clozes, self._lexicon = probe, forward, clozes, lexicon
+        self._ids = torch.tensor([ids[0] for ids in lexicon.ids], dtype=torch.int64)
+        self._neutral: dict[tuple[str, str], Tensor] = {}
+
+    def __call__(self, asked: Sequence[Asked]) -> Iterator[Scores]:
+        found: list[Scores] = [{}] * len(asked)
+        most = min(max(self._probe.most(relation) for *_, relation in asked), len(self._ids))
+        for indices, probabilities in self._probabilities(_inputs(self._clozes, asked)):
+            best = probabilities.topk(most)
+            for index, scores, places in zip(indices, best.values.cpu(), best.indices.cpu(), strict=True):
+                if self._probe.prior_correction:
+                    template, _, relation = asked[index]
+                    scores, places = self._corrected(scores, places, self._prior(template, relation))  # noqa: PLW2901
+                names = [self._lexicon.names[place] for place in places.tolist()]
+                found[index] = _summed(names, scores.tolist())
+        yield from found
+
+    def _probabilities(self, inputs: Sequence[Sequence[int]]) -> Iterator[tuple[list[int], Tensor]]:
+        """Of the vocabulary, (b, v), in batches."""
+        subset = self._probe.softmax == "subset"
+        for indices, logits in self._forward.logits(inputs, self._ids if subset else None):
+            probabilities = logits[:, 0].softmax(dim=-1)
+            yield indices, probabilities if subset else probabilities[:, self._ids.to(logits.device)]
+
+    def _prior(self, template: str, relation: Relation) -> Tensor:
+        """The probabilities with a subject that says no more than its type, (v,)."""
+        key = template, relation.name
+        if key not in self._neutral:
+            neutral = [(template, f"the {relation.subject_type.noun}", relation)]
+            self._neutral[key] = next(self._probabilities(_inputs(self._clozes, neutral)))[1][0].cpu()
+        return self._neutral[key]
+
+    def _corrected(self, scores: Tensor, places: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
+        """Divided by the prior, rescaled to the mass that they had, and ranked again."""
+        lifted = scores / prior[places].clamp(min=1e-12)
+        lifted *= scores.sum() / lifted.sum().clamp(min=1e-12)
+        order = lifted.argsort(descending=True, stable=True)
+        return lifted[order], places[order]
+
+
+def _pll(forward: Forward, inputs: Sequence[Sequence[int]], lexicon: Lexicon) -> Iterator[Scores]:
+    """A softmax over the list's pseudo-log-likelihoods."""
+    for ids in inputs:
+        scores = pseudo_log_likelihood(forward, [ids], lexicon.ids)[0].softmax(dim=0)
+        order = scores.argsort(descending=True, stable=True).tolist()
+        yield _summed([lexicon.names[place] for place in order], scores[order].tolist())
+
+
+def _inputs(clozes: Clozes, asked: Sequence[Asked], spare: int = 0) -> list[list[int]]:
+    """Token ids of all clozes; those of one template are tokenised together."""
+    places: dict[str, list[int]] = {}
+    for place, (template, *_) in enumerate(asked):
+        places.setdefault(template, []).append(place)
+    inputs: list[list[int]] = [[]] * len(asked)
+    for template, group in places.items():
+        for place, ids in zip(group, clozes.fill(template, [asked[place][1] for place in group], spare), strict=True):
+            if ids.count(clozes.mask_id) != 1:
+                raise InputError(f"cloze {template!r} does not hold one mask once tokenised: reword it")
+            inputs[place] = ids
+    return inputs
+
+
+def _summed(names: Sequence[str], scores: Sequence[float]) -> dict[str, float]:
+    """Scores by name, summed where tokens share one."""
+    found: dict[str, float] = {}
+    for name, score in zip(names, scores, strict=True):
+        found[name] = found.get(name, 0.0) + score
+    return found

@@ -1,0 +1,30 @@
+"""What several clozes propose, merged: the average, the best, or how many propose it (Ning and Celebi 2022)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+Scores = Mapping[str, float]
+Ensemble = Literal["mean", "max", "count"]
+
+
+def combine(proposals: Sequence[Scores], method: Ensemble, weights: Sequence[float] = ()) -> dict[str, float]:
+    """Object -> score in [0, 1], best first, from one mapping of objects to probabilities per cloze.
+
+    "mean" weighs clozes alike where no weights are given, and what a cloze does not propose counts 0; "max" takes the
+    best; "count" ranks by the number of clozes and then by the best, as (number - 1 + best) / all.
+    """
+    shares = [weight / math.fsum(weights) for weight in weights] or [1 / len(proposals)] * len(proposals)
+    merged: dict[str, float] = {}
+    for name in dict.fromkeys(name for scores in proposals for name in scores):
+        given = [scores.get(name) for scores in proposals]
+        said = [score for score in given if score is not None]
+        if method == "mean":
+            merged[name] = math.fsum(share * (score or 0.0) for share, score in zip(shares, given, strict=True))
+        elif method == "max":
+            merged[name] = max(said)
+        else:
+            merged[name] = (len(said) - 1 + max(said)) / len(proposals)
+    return dict(sorted(merged.items(), key=lambda item: (-item[1], item[0])))

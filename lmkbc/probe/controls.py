@@ -1,0 +1,125 @@
+"""Recall or learned: a system's score beside what the train split alone reaches on the same queries.
+
+After the easy/hard split of Zhong, Friedman and Chen, Factual Probing Is [MASK], NAACL 2021: a control learns from
+train and knows nothing of the world, so what it answers shows no knowledge of a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lmkbc.components import Context
+from lmkbc.predict import Report, decide, propose, silent
+from lmkbc.score import Pair, Table
+from lmkbc.select.registry import build
+from lmkbc.submit import answers
+from lmkbc.tune import WRONG, tune
+from lmkbc.tune.outcomes import gold_column
+from lmkbc.types import Example, Prediction, System
+
+CONTROLS = ("prior", "naive-bayes", "embedded")
+"""Systems that ask no language model: most frequent objects, words of the subject's name, and both with similarity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One relation, or all: official F1 of the system and of each control, and the system's on the hard queries.
+
+    hard_f1: None where no query is hard.
+    """
+
+    queries: int
+    system: float
+    controls: Mapping[str, float]
+    hard: int
+    hard_f1: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Controls:
+    """The table of one system: overall as the edition averages, and by relation. failed: queries without an answer."""
+
+    system: str
+    overall: Row
+    relations: Mapping[str, Row]
+    failed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """How every system selects: tuned per relation and scored out of fold, or by its recipe's own rule."""
+
+    tuned: bool = True
+    trials: int = 0
+    folds: int = 5
+    seed: int = 0
+
+
+def controls(
+    context: Context,
+    system: System,
+    examples: Sequence[Example],
+    how: Selection,
+    names: Sequence[str] = CONTROLS,
+    report: Report = silent,
+) -> Controls:
+    """Run a system and the controls on a labelled split.
+
+    A query is hard when no control answers it, that is, none reaches F1 = 1 on it. A system is no control of itself:
+    where it bears a control's name, the others alone say what is hard. Failed queries count as wrong.
+    """
+    made = _predictions(context, system, examples, how, report)
+    plain = replace(context, files=(), model=None)
+    others = {
+        name: _predictions(plain, context.workspace.system(name), examples, how, report)
+        for name in names
+        if name != system.name
+    }
+    return compare(context, system.name, examples, made, others)
+
+
+def _predictions(
+    context: Context, system: System, examples: Sequence[Example], how: Selection, report: Report
+) -> list[Prediction]:
+    sets = propose(context, system, [example.query for example in examples], report).sets
+    if not how.tuned:
+        return decide(build(system.select), sets)
+    tuned = tune(
+        sets, examples, context.edition, relations=context.relations, folds=how.folds, trials=how.trials, seed=how.seed
+    )
+    return list(tuned.predictions)
+
+
+def compare(
+    context: Context,
+    name: str,
+    examples: Sequence[Example],
+    made: Sequence[Prediction],
+    others: Mapping[str, Sequence[Prediction]],
+) -> Controls:
+    """The table of predictions for the same queries."""
+    edition = context.edition
+    gold: dict[Pair, Any] = {(x.query.subject, x.query.relation): gold_column(x, edition) for x in examples}
+
+    def columns(predictions: Sequence[Prediction]) -> dict[Pair, Any]:
+        return {(p.query.subject, p.query.relation): WRONG if p.failed else answers(edition, p) for p in predictions}
+
+    own = columns(made)
+    whole = edition.metric.evaluate(own, gold)
+    tables = {control: edition.metric.evaluate(columns(p), gold, rows=True) for control, p in others.items()}
+    answered = {pair for table in tables.values() for pair, row in table.rows if row.f1 == 1.0}
+    hard = edition.metric.evaluate(own, {pair: objects for pair, objects in gold.items() if pair not in answered})
+
+    def row(of: Callable[[Table], Any]) -> Row:
+        part, rest = of(whole), of(hard)
+        count = rest.rows if rest else 0
+        return Row(part.rows, part.f1, {c: of(t).f1 for c, t in tables.items()}, count, rest.f1 if count else None)
+
+    return Controls(
+        system=name,
+        overall=row(lambda table: table.overall),
+        relations={one: row(lambda table, one=one: table.relations.get(one)) for one in whole.relations},  # type: ignore[misc]
+        failed=sum(prediction.failed for prediction in made),
+    )

@@ -1,0 +1,92 @@
+"""What frozen layers make of prompts, computed once, and layers that work at the mask alone.
+
+Training the layers above costs a fiftieth of training all of them at every position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import Tensor
+from torch.nn import functional as fn
+
+from lmkbc.predict import Report, silent
+from lmkbc.train.loop import half_precision
+
+if TYPE_CHECKING:
+    from transformers import BertForMaskedLM
+
+CACHED = 4096
+"""Tokens of one batch while the lower layers are computed."""
+
+
+def layer_at(layer: Any, hidden: Tensor, keep: Tensor, at: Tensor | None = None, dropout: float = 0.0) -> Tensor:
+    """One BERT layer: (b, t, h) -> (b, t, h), or only at positions `at`, (b,), -> (b, 1, h).
+
+    keep: (b, t), true where there is a token and no padding.
+    """
+    asked = hidden if at is None else hidden[torch.arange(len(at), device=at.device), at][:, None]
+    own, heads = layer.attention.self, layer.attention.self.num_attention_heads
+
+    def split(x: Tensor) -> Tensor:
+        return x.view(*x.shape[:2], heads, -1).transpose(1, 2)
+
+    mixed = fn.scaled_dot_product_attention(
+        split(own.query(asked)), split(own.key(hidden)), split(own.value(hidden)), attn_mask=keep[:, None, None]
+    )
+    out = layer.attention.output
+    seen = out.LayerNorm(fn.dropout(out.dense(mixed.transpose(1, 2).flatten(-2)), dropout) + asked)
+    wide = layer.intermediate.intermediate_act_fn(layer.intermediate.dense(seen))
+    return cast(Tensor, layer.output.LayerNorm(fn.dropout(layer.output.dense(wide), dropout) + seen))
+
+
+@dataclass(frozen=True, eq=False)
+class Activations:
+    """What the frozen layers make of n prompts: their tokens' vectors end to end, in fp16, and where each begins.
+
+    masks: position of the mask within each prompt.
+    """
+
+    vectors: Tensor
+    starts: Tensor
+    lengths: Tensor
+    masks: Tensor
+
+    def batch(self, numbers: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
+        """Vectors (b, t, h) in fp32, which of them are tokens (b, t), and the masks' positions (b,)."""
+        chosen = torch.as_tensor(numbers)
+        lengths = self.lengths[chosen]
+        steps = torch.arange(int(lengths.max()))
+        keep = steps < lengths[:, None]
+        rows = (self.starts[chosen][:, None] + steps).clamp(max=len(self.vectors) - 1)
+        return self.vectors[rows].float(), keep, self.masks[chosen]
+
+
+def activations(
+    model: BertForMaskedLM, prompts: Sequence[Sequence[int]], mask_id: int, top: int, report: Report = silent
+) -> Activations:
+    """Run all but the `top` last layers on n prompts of token ids with one mask each, in fp32 on the CPU."""
+    lengths = torch.tensor([len(prompt) for prompt in prompts])
+    starts = torch.cumsum(lengths, 0) - lengths
+    vectors = torch.empty(int(lengths.sum()), model.config.hidden_size, dtype=torch.float16)
+    masks = torch.tensor([list(prompt).index(mask_id) for prompt in prompts])
+    order = sorted(range(len(prompts)), key=lambda number: len(prompts[number]))
+    done = 0
+    while done < len(order):
+        width = len(prompts[order[done]])
+        same = order[done : done + max(1, CACHED // width)]
+        same = [number for number in same if len(prompts[number]) == width]  # no padding
+        ids = torch.tensor([list(prompts[number]) for number in same], device=model.device)
+        keep = torch.ones_like(ids, dtype=torch.bool)
+        with torch.inference_mode(), half_precision(model.device):
+            hidden = model.bert.embeddings(input_ids=ids)
+            for layer in model.bert.encoder.layer[: len(model.bert.encoder.layer) - top]:
+                hidden = layer_at(layer, hidden, keep)
+        rows = starts[torch.tensor(same)][:, None] + torch.arange(width)
+        vectors[rows] = hidden.cpu().half()
+        done += len(same)
+        report("lower layers", done, len(order))
+    return Activations(vectors, starts, lengths, masks)

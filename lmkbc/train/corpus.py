@@ -1,0 +1,94 @@
+"""All facts that are here to train on, without held-out subjects, and the count that proves it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lmkbc.scorers import folded_key
+from lmkbc.train.facts import KAMEL, SILVER, Fact, of_examples, of_kamel, of_silver
+from lmkbc.train.held_out import HeldOut, alias_groups
+from lmkbc.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Corpus:
+    """Facts of the challenge's train splits, and others; how many of each source were kept and removed.
+
+    removed: source -> (kept, removed because the subject is held out).
+    """
+
+    challenge: tuple[Fact, ...]
+    others: tuple[Fact, ...]
+    removed: Mapping[str, tuple[int, int]]
+    held_out: HeldOut
+
+    @property
+    def proof(self) -> Iterator[str]:
+        """What the command says of the removal, line by line, once `check` has passed."""
+        self.held_out.check((*self.challenge, *self.others))
+        yield f"held out: {len(self.held_out.keys)} names of subjects of {', '.join(self.held_out.splits)}"
+        for source, (kept, removed) in self.removed.items():
+            yield f"{source}: {kept} facts kept, {removed} removed because their subject is held out"
+        yield "overlap of subjects to train on with held-out names: 0"
+
+
+def gather(workspace: Workspace, places: Sequence[Path], editions: Sequence[str] = ()) -> Corpus:
+    """Read the train splits of the editions (all that are here if none is named), KAMEL and silver below `places`."""
+    known = [edition for edition in workspace.editions.values() if workspace.has_data(edition)]
+    examples = {edition.name: workspace.examples(edition, "train") for edition in known}
+    kamel = next((place / KAMEL for place in places if (place / KAMEL).is_file()), None)
+    silver = next((place / SILVER for place in places if (place / SILVER).is_dir()), None)
+    held = HeldOut.of(workspace, alias_groups((row for rows in examples.values() for row in rows), kamel))
+    relations, removed = workspace.relations, dict[str, tuple[int, int]]()
+
+    def kept(source: str, facts: Iterable[Fact]) -> list[Fact]:
+        found, lost = held.without(facts)
+        removed[source] = len(found), lost
+        return found
+
+    challenge = [
+        fact
+        for name, rows in examples.items()
+        if not editions or name in editions
+        for fact in kept(f"{name}/train", of_examples(rows, relations))
+    ]
+    others = kept("KAMEL/train", of_kamel(kamel, relations)) if kamel else []
+    if silver:
+        others += kept("silver", of_silver(silver, relations))
+    return Corpus(tuple(challenge), tuple(others), removed, held)
+
+
+def near(corpus: Corpus, most: int, seed: int = 0) -> list[Fact]:
+    """Of the other facts those that bear on the challenge: its relations, or objects that answer it in train.
+
+    most: facts of one relation, drawn at random. Facts about a challenge subject are left out, so that folds of the
+    challenge's train split stay clean.
+    """
+    relations = {fact.relation for fact in corpus.challenge}
+    objects = {folded_key(name) for fact in corpus.challenge for name in fact.objects}
+    subjects = {folded_key(fact.subject) for fact in corpus.challenge}
+    by_relation: dict[str, list[Fact]] = {}
+    for fact in corpus.others:
+        bears = fact.relation in relations or any(folded_key(name) in objects for name in fact.objects)
+        if bears and folded_key(fact.subject) not in subjects:
+            by_relation.setdefault(fact.relation, []).append(fact)
+    draw = random.Random(seed)
+    return [
+        fact
+        for name in sorted(by_relation)
+        for fact in draw.sample(by_relation[name], min(len(by_relation[name]), most))
+    ]
+
+
+def split(facts: Sequence[Fact], share: float = 0.1, seed: int = 0) -> tuple[list[Fact], list[Fact]]:
+    """Facts to train on and facts to stop early by, parted by subject."""
+    subjects = sorted({folded_key(fact.subject) for fact in facts})
+    random.Random(seed).shuffle(subjects)
+    apart = set(subjects[: round(share * len(subjects))])
+    return (
+        [fact for fact in facts if folded_key(fact.subject) not in apart],
+        [fact for fact in facts if folded_key(fact.subject) in apart],
+    )

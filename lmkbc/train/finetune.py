@@ -1,0 +1,53 @@
+"""Full fine-tuning: every weight learns to answer the relations' clozes (OptiPrompt, section 3; Yang et al. 2023)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import torch
+from torch import Tensor
+
+from lmkbc.predict import Report, silent
+from lmkbc.train.loop import Plan, Trained, train
+from lmkbc.train.wording import mask_id, padded, soft_loss
+
+if TYPE_CHECKING:
+    from lmkbc.generate.masked.backbone import Backbone
+
+
+def mask_logits(backbone: Backbone, prompts: Sequence[Sequence[int]], columns: Tensor) -> Tensor:
+    """Logits at the one mask of each prompt of token ids, over some words, (b, v)."""
+    ids, keep = padded(prompts, cast(int, backbone.tokenizer.pad_token_id or 0), backbone.device)
+    logits = backbone.model(input_ids=ids, attention_mask=keep).logits
+    return cast(Tensor, logits[ids == mask_id(backbone.tokenizer)][:, columns.to(backbone.device)])
+
+
+def finetune(
+    backbone: Backbone, prompts: Sequence[Sequence[int]], golds: Sequence[Sequence[int]], columns: Tensor,
+    plan: Plan, *, held_out: tuple[Sequence[Sequence[int]], Sequence[Sequence[int]]] = ((), ()),
+    checkpoint: Path | None = None,
+    report: Report = silent,
+) -> Trained:  # fmt: skip
+    """Train all weights in place. golds: for each prompt, which of the columns are right."""
+    model = backbone.model
+
+    def loss(numbers: Sequence[int]) -> Tensor:
+        logits = mask_logits(backbone, [prompts[number] for number in numbers], columns)
+        return soft_loss(logits, [golds[number] for number in numbers])
+
+    def held_out_loss() -> float:
+        model.train(mode=False)
+        with torch.inference_mode():
+            value = float(soft_loss(mask_logits(backbone, held_out[0], columns), held_out[1]))
+        model.train()
+        return value
+
+    model.train()
+    trained = train(
+        dict(model.named_parameters()), loss, len(prompts), plan, name="fine-tuning",
+        held_out=held_out_loss if held_out[0] else None, checkpoint=checkpoint, report=report,
+    )  # fmt: skip
+    model.train(mode=False)
+    return trained

@@ -1,0 +1,194 @@
+"""LoRA: a causal model learns to answer a recipe's prompts on the train split, through a few low-rank weights.
+
+As LLM2KB (Nayak & Timmapathini 2023) does it: rank 4, alpha 16, dropout 0.05, learning rate 2e-5, constant after a
+warm-up, 3 epochs, batches of 2, with or without retrieved context in the prompt. Their 4-bit weights and paged
+optimiser, which save memory, are left out, and gradients are clipped at 1, not 0.3.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from lmkbc.asking import Asking
+from lmkbc.atomic import write_directory
+from lmkbc.components import Context
+from lmkbc.context import told
+from lmkbc.errors import InputError
+from lmkbc.generate.causal.checkpoint import identity, load
+from lmkbc.generate.causal.model import CausalModel
+from lmkbc.generate.causal.prefixes import Tokens, common
+from lmkbc.generate.causal.recipe import context_provider
+from lmkbc.predict import Report, silent, split_sha256
+from lmkbc.prompts import compose
+from lmkbc.settings import checked
+from lmkbc.train.loop import Plan, Trained
+from lmkbc.train.loop import train as fit
+from lmkbc.types import Example, System
+
+TRAINING = "training.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lora:
+    """How an adapter is trained. targets: names of the layers that get one; all linear layers where none is named.
+
+    longest: tokens of prompt and answer; what is longer is left out. every: steps between checkpoints.
+    """
+
+    rank: int = 4
+    alpha: int = 16
+    dropout: float = 0.05
+    targets: tuple[str, ...] = ()
+    rate: float = 2e-5
+    epochs: int = 3
+    batch: int = 2
+    warm_up: float = 0.03
+    longest: int = 4096
+    seed: int = 0
+    every: int = 200
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Lora:
+        """Settings from a table. InputError for what makes no sense."""
+        lora = checked(cls, settings, "lora")
+        if lora.rank < 1 or lora.alpha < 1 or not 0 <= lora.dropout < 1:
+            raise InputError("lora: rank and alpha are at least 1, and dropout lies in [0, 1)")
+        return lora
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the training loop."""
+        return Constant(
+            rate=self.rate,
+            epochs=self.epochs,
+            batch=self.batch,
+            warm_up=self.warm_up,
+            seed=self.seed,
+            every=self.every,
+        )
+
+
+class Constant(Plan):
+    """A plan whose rate stays at its peak once it is warm."""
+
+    __slots__ = ()
+
+    def share(self, step: int, steps: int) -> float:
+        """The share of the peak rate at a step."""
+        return min((step + 1) / max(round(self.warm_up * steps), 1), 1.0)
+
+
+def train(
+    run: Context, system: System, out: Path, lora: Lora | None = None, *, report: Report = silent
+) -> Trained:  # fmt: skip
+    """Train on the edition's train split, with the prompts of the recipe's causal generator, and write the adapter.
+
+    `lmkbc predict --model OUT` answers with it. A killed training goes on from its last checkpoint, beside `out`.
+    """
+    lora = lora or Lora()
+    recipe = _causal_table(system)
+    name = run.model or recipe.get("model")
+    if not name:
+        raise InputError("nothing to train: name a causal model with --model, of the hub or a directory")
+    peft = _peft()
+    loaded, tokenizer = load(name, revision=recipe.get("revision"), offline=run.offline)
+    base = identity(name, loaded)
+    rows = texts(run, recipe, CausalModel(loaded, tokenizer))
+    kept = [row for row in rows if len(row[0]) <= lora.longest]
+    torch.manual_seed(lora.seed)
+    adapted: Any = peft.get_peft_model(
+        loaded,
+        peft.LoraConfig(
+            r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, task_type="CAUSAL_LM",
+            target_modules=list(lora.targets) or "all-linear",
+        ),
+    )  # fmt: skip
+    adapted.train()
+    digest = hashlib.sha256(repr((base, asdict(lora), kept)).encode()).hexdigest()
+    checkpoint = out.with_name(f"{out.name}.{digest[:12]}.checkpoint")
+    weights = {key: value for key, value in adapted.named_parameters() if value.requires_grad}
+    done = fit(
+        weights, lambda numbers: loss(adapted, [kept[number] for number in numbers]), len(kept), lora.plan,
+        name="lora", checkpoint=checkpoint, report=report,
+    )  # fmt: skip
+    told_of = {
+        "base": Path(name).name, "identity": base, "edition": run.edition.name, "system": system.name,
+        "train_sha256": split_sha256(run, "train"), "examples": len(kept), "left_out": len(rows) - len(kept),
+        "lora": asdict(lora), "losses": done.losses, "steps": done.steps,
+    }  # fmt: skip
+    write_directory(out, _files(adapted) | {TRAINING: (json.dumps(told_of, indent=2) + "\n").encode()})
+    return done
+
+
+def texts(run: Context, recipe: Mapping[str, Any], model: CausalModel) -> list[tuple[Tokens, int]]:
+    """Each train row as tokens of prompt and answer, and how many of them are the prompt's."""
+    tables = {name: recipe.get(name, {}) for name in ("prompt", "shots", "sampling")}
+    asking = Asking(run.edition, run.relations, run.train, tables, recipe.get("relations", {}), run.workspace.relations)
+    queries = [example.query for example in run.train]
+    finder = context_provider(run, recipe.get("context", {}), model, closed_book=recipe.get("closed_book", True))
+    found = finder.find(queries) if finder else [()] * len(queries)
+    rows: list[tuple[Tokens, int]] = []
+    for example, passages in zip(run.train, found, strict=True):
+        prompt = asking.prompt(example.query, told(passages))
+        asked = prompt.text if prompt.form == "completion" else model.chat(prompt.messages())
+        start, whole = model.encode([asked, asked + _answer(run, asking, example)])
+        rows.append(((*whole, *_end(model)), common(start, whole)))
+    return rows
+
+
+def loss(model: Any, rows: Sequence[tuple[Tokens, int]]) -> Tensor:
+    """Mean cross-entropy of the answers' tokens; the prompts' count for nothing."""
+    device, width = next(model.parameters()).device, max(len(tokens) for tokens, _ in rows)
+    ids = torch.tensor([[*tokens, *[0] * (width - len(tokens))] for tokens, _ in rows], device=device)
+    keep = torch.tensor([[1] * len(tokens) + [0] * (width - len(tokens)) for tokens, _ in rows], device=device)
+    golds = [[-100] * first + list(tokens[first:]) + [-100] * (width - len(tokens)) for tokens, first in rows]
+    logits = model(input_ids=ids, attention_mask=keep, use_cache=False).logits[:, :-1]
+    return cross_entropy(logits.flatten(0, 1).float(), torch.tensor(golds, device=device)[:, 1:].flatten())
+
+
+def _answer(run: Context, asking: Asking, example: Example) -> str:
+    """What the prompt's style holds a good answer to be, as it stands in worked examples."""
+    style = asking.plan(example.query).style
+    worked = compose(style, run.relations, example.query, (example,), edition=run.edition.name)
+    if style.form == "chat":
+        return worked.static[-1].content
+    bare = compose(style, run.relations, example.query, (), edition=run.edition.name)
+    block = worked.prefix.removeprefix(bare.prefix)
+    return block.removeprefix(bare.suffix).rstrip("\n") + (style.stops[0] if style.form == "completion" else "")
+
+
+def _end(model: CausalModel) -> Tokens:
+    end = model.tokenizer.eos_token_id
+    return (end,) if isinstance(end, int) else ()
+
+
+def _causal_table(system: System) -> Mapping[str, Any]:
+    for table in system.generate:
+        if table.get("component") == "causal":
+            return table
+    raise InputError(f"the recipe {system.name!r} has no 'causal' generator to train: name one that has, as llm2kb23")
+
+
+def _files(adapted: Any) -> dict[str, bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        adapted.save_pretrained(folder, safe_serialization=True)
+        names = "adapter_config.json", "adapter_model.safetensors"
+        return {name: (Path(folder) / name).read_bytes() for name in names}
+
+
+def _peft() -> Any:
+    try:
+        return import_module("peft")
+    except ModuleNotFoundError:
+        raise InputError("training an adapter needs peft: install lmkbc[lora]") from None

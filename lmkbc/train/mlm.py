@@ -1,0 +1,127 @@
+"""Task-specific masked-LM training on verbalised triples (Li T. et al., LM-KBC 2022, section 1.2 of their code)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
+
+import torch
+
+from lmkbc.errors import InputError
+from lmkbc.predict import Report, silent
+from lmkbc.train.facts import Fact
+from lmkbc.train.loop import Plan, Trained, train
+from lmkbc.train.wording import mask_id, padded, subject_of
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from lmkbc.generate.masked.backbone import Backbone
+
+IGNORED = -100
+RANDOM_SHARE = 0.15
+MOST_OBJECTS = 5
+"""Objects of one subject that are trained on, as in the authors' code."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Masking:
+    """What is masked. policy: the "object", or 15 % of all tokens at "random".
+
+    window: tokens around the object that are masked too. apart: one example per masked token with the rest of the
+    object in sight, as the authors' code has it, in place of one example with all of them masked.
+    """
+
+    policy: Literal["object", "random"] = "object"
+    window: int = 0
+    apart: bool = False
+
+    @classmethod
+    def of(cls, text: str, *, apart: bool = False) -> Masking:
+        """From "object", "object+1" or "random". InputError for anything else."""
+        policy, _, window = text.partition("+")
+        if policy == "random" and not window:
+            return cls(policy="random", apart=apart)
+        if policy == "object" and (not window or window.isdigit()):
+            return cls(window=int(window or 0), apart=apart)
+        raise InputError(f"the mask policy is {text!r}: use object, object+N (N tokens around it) or random")
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """Token ids with masks, and what stands behind each mask, -100 where there is none."""
+
+    ids: tuple[int, ...]
+    labels: tuple[int, ...]
+
+
+def verbalised(
+    facts: Sequence[Fact], tokenizer: PreTrainedTokenizerBase, masking: Masking, seed: int = 0
+) -> Iterator[Masked]:
+    """Every fact in its first cloze, with at most five of its objects written out, masked by the policy."""
+    draw = random.Random(seed)
+    for fact in facts:
+        objects = list(fact.objects)
+        for name in draw.sample(objects, min(len(objects), MOST_OBJECTS)):
+            before, after = fact.clozes[0].split("{mask}")
+            start = before.replace("{subject}", subject_of(fact.subject, tokenizer))
+            rest = after.replace("{subject}", subject_of(fact.subject, tokenizer))
+            shown = subject_of(name, tokenizer)
+            encoded = tokenizer(start + shown + rest, return_offsets_mapping=True, return_special_tokens_mask=True)
+            span = (len(start), len(start) + len(shown))
+            yield from _masked(encoded, span, masking, mask_id(tokenizer), draw)
+
+
+def _masked(
+    encoded: dict[str, list[int]], span: tuple[int, int], masking: Masking, mask: int, draw: random.Random
+) -> Iterator[Masked]:
+    ids = encoded["input_ids"]
+    words = [at for at, special in enumerate(encoded["special_tokens_mask"]) if not special]
+    if masking.policy == "random":
+        hidden = [at for at in words if draw.random() < RANDOM_SHARE] or [draw.choice(words)]
+    else:
+        offsets = cast(list[tuple[int, int]], encoded["offset_mapping"])
+        inside = [at for at in words if offsets[at][0] < span[1] and offsets[at][1] > span[0]]
+        if not inside:
+            return
+        low, high = inside[0] - masking.window, inside[-1] + masking.window
+        hidden = [at for at in words if low <= at <= high]
+    for chosen in [[at] for at in hidden] if masking.apart else [hidden]:
+        labels = [IGNORED] * len(ids)
+        for at in chosen:
+            labels[at] = ids[at]
+        yield Masked(tuple(mask if at in chosen else token for at, token in enumerate(ids)), tuple(labels))
+
+
+def train_mlm(
+    backbone: Backbone, facts: Sequence[Fact], held_out: Sequence[Fact], plan: Plan, masking: Masking, *,
+    checkpoint: Path | None = None, report: Report = silent,
+) -> Trained:  # fmt: skip
+    """Train all weights of the backbone, in place, on verbalised facts; stop early by the loss on other facts."""
+    model, fill = backbone.model, cast(int, backbone.tokenizer.pad_token_id or 0)
+    rows = list(verbalised(facts, backbone.tokenizer, masking, plan.seed))
+    others = list(verbalised(held_out, backbone.tokenizer, masking, plan.seed))
+
+    def loss(of: Sequence[Masked]) -> torch.Tensor:
+        ids, keep = padded([row.ids for row in of], fill, backbone.device)
+        labels, _ = padded([row.labels for row in of], IGNORED, backbone.device)
+        return cast(torch.Tensor, model(input_ids=ids, attention_mask=keep, labels=labels).loss)
+
+    def held_out_loss() -> float:
+        model.train(mode=False)
+        with torch.inference_mode():
+            parts = [others[start : start + plan.batch] for start in range(0, len(others), plan.batch)]
+            total = sum(float(loss(part)) * len(part) for part in parts)
+        model.train()
+        return total / len(others)
+
+    model.train()
+    trained = train(
+        dict(model.named_parameters()), lambda numbers: loss([rows[number] for number in numbers]), len(rows), plan,
+        name="masked LM", held_out=held_out_loss if others else None, checkpoint=checkpoint, report=report,
+    )  # fmt: skip
+    model.train(mode=False)
+    return trained

@@ -1,0 +1,179 @@
+"""What `lmkbc train` does: from a corpus and a backbone to a directory that probing can load."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+
+from lmkbc.errors import InputError
+from lmkbc.generate.masked.backbone import Backbone, load
+from lmkbc.predict import Report, silent
+from lmkbc.train import soft_prompt
+from lmkbc.train.controls import randomised
+from lmkbc.train.corpus import Corpus, near, split
+from lmkbc.train.entities import Entities
+from lmkbc.train.facts import Fact
+from lmkbc.train.finetune import finetune
+from lmkbc.train.head import Top, assemble, open_encoder, prepare, train_top, write
+from lmkbc.train.loop import Plan, Trained
+from lmkbc.train.mlm import Masking, train_mlm
+from lmkbc.train.wording import masked
+
+if TYPE_CHECKING:
+    from transformers import BertForMaskedLM
+
+CHECKPOINT = "checkpoint.safetensors"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What all kinds of training are told.
+
+    backbone: directory or id. out: where the model goes. random: draw "all" its weights or the "embeddings" anew, as a
+    control. most: other facts of one relation. apart: share of the facts to stop early by.
+    """
+
+    backbone: str
+    out: Path
+    plan: Plan
+    random: str = ""
+    most: int = 1000
+    apart: float = 0.1
+    offline: bool = False
+
+    def open(self) -> Backbone:
+        """The backbone, or its control, with a head."""
+        return self._control(load(self.backbone, offline=self.offline))
+
+    def open_encoder(self) -> Backbone:
+        """The encoder, or its control, with an untrained head."""
+        return self._control(open_encoder(self.backbone, self.plan.seed))
+
+    def _control(self, found: Backbone) -> Backbone:
+        if self.random not in ("", "all", "embeddings"):
+            raise InputError(f"random is {self.random!r}: draw 'all' weights anew, or the 'embeddings'")
+        if not self.random:
+            return found
+        model = randomised(found.model, "all" if self.random == "all" else "embeddings", self.plan.seed)
+        return Backbone(found.name, model, found.tokenizer)
+
+    @property
+    def checkpoint(self) -> Path:
+        """Beside the directory, which is replaced as a whole at the end."""
+        return self.out.with_name(f".{self.out.name}.{CHECKPOINT}")
+
+    def record(self, corpus: Corpus, trained: Trained) -> dict[str, Any]:
+        """What the model's directory says of its training."""
+        return {
+            "backbone": Path(self.backbone).name, "random": self.random, "seed": self.plan.seed,
+            "proof": list(corpus.proof), "losses": trained.losses, "held_out_losses": trained.held_out,
+            "steps": trained.steps,
+        }  # fmt: skip
+
+
+def head(task: Task, corpus: Corpus, *, expand: bool = True, top: int = 1, report: Report = silent) -> Trained:
+    """A head on an encoder, with its top layers (see `head`); answers with objects, by rows of their own if expand."""
+    backbone = task.open_encoder()
+    facts, others = split([*near(corpus, task.most, task.plan.seed), *corpus.challenge], task.apart, task.plan.seed)
+    relations = sorted({fact.relation for fact in corpus.challenge})
+    entities = Entities.of(facts, backbone.tokenizer, _size(backbone), expand=expand, always=relations, least=40)
+    learner = Top(cast("BertForMaskedLM", backbone.model), entities, top)
+    prompts = prepare(backbone, facts, entities, top, clozes=1, report=report)
+    held_out = prepare(backbone, others, entities, top, clozes=1) if others else None
+    trained = train_top(
+        learner, prompts, task.plan, held_out=held_out, checkpoint=task.checkpoint, report=report
+    )  # fmt: skip
+    model = assemble(backbone, learner, entities)
+    write(task.out, model, backbone.tokenizer, entities, task.record(corpus, trained))
+    return trained
+
+
+def mlm(task: Task, corpus: Corpus, masking: Masking, relation: str = "", report: Report = silent) -> Trained:
+    """All weights of a masked LM on verbalised facts: of all relations, or of one alone."""
+    backbone = task.open()
+    facts, others = split(_of(corpus, task, relation), task.apart, task.plan.seed)
+    trained = train_mlm(backbone, facts, others, task.plan, masking, checkpoint=task.checkpoint, report=report)
+    write(task.out, backbone.model, backbone.tokenizer, None, task.record(corpus, trained))
+    return trained
+
+
+def finetuned(task: Task, corpus: Corpus, relation: str = "", report: Report = silent) -> Trained:
+    """All weights of a masked LM on answering the first cloze with objects of one token."""
+    backbone = task.open()
+    facts, others = split(_of(corpus, task, relation), task.apart, task.plan.seed)
+    entities = Entities.of([*facts, *others], backbone.tokenizer, _size(backbone), expand=False)
+    columns = torch.tensor(entities.rows)
+    trained = finetune(
+        backbone, *_answered(backbone, facts, entities), columns, task.plan,
+        held_out=_answered(backbone, others, entities), checkpoint=task.checkpoint, report=report,
+    )  # fmt: skip
+    write(task.out, backbone.model, backbone.tokenizer, entities, task.record(corpus, trained))
+    return trained
+
+
+def soft_prompts(
+    task: Task, corpus: Corpus, relation: str = "", length: int = 0, report: Report = silent
+) -> Mapping[str, tuple[float, float]]:
+    """One soft prompt per relation: from its first cloze, or `length` random vectors.
+
+    Returns P@1 on the held-out part before and after, by relation. The prompts lie beside the model in its directory.
+    """
+    backbone = task.open()
+    found, scores = dict[str, soft_prompt.SoftPrompt](), dict[str, tuple[float, float]]()
+    for name, facts in sorted(_by_relation(_of(corpus, task, relation)).items()):
+        entities = Entities.of(facts, backbone.tokenizer, _size(backbone), expand=False)
+        columns = torch.tensor(entities.rows)
+        some, others = (
+            [(fact.subject, gold) for fact, gold in zip(part, entities.numbers(part), strict=True) if gold]
+            for part in split(facts, task.apart, task.plan.seed)
+        )
+        if not some or not others:
+            continue
+        start = (
+            soft_prompt.SoftPrompt.random(backbone, length, task.plan.seed)
+            if length
+            else soft_prompt.SoftPrompt.manual(backbone, facts[0].clozes[0])
+        )
+        held_out = [subject for subject, _ in others], [gold for _, gold in others]
+        found[name], _ = soft_prompt.train_soft_prompt(
+            backbone, start, [subject for subject, _ in some], [gold for _, gold in some], columns, task.plan,
+            held_out=held_out, checkpoint=task.checkpoint.with_suffix(f".{name}.safetensors"),
+            report=lambda step, done, total, name=name: report(f"{name}: {step}", done, total),  # type: ignore[misc]
+        )  # fmt: skip
+        before, after = (soft_prompt.precision(backbone, one, *held_out, columns) for one in (start, found[name]))
+        scores[name] = before, after
+    if not found:
+        raise InputError("no relation has objects of one token to train on and to test: give more facts")
+    write(task.out, backbone.model, backbone.tokenizer, None, task.record(corpus, Trained((), (), 0)))
+    soft_prompt.write(task.out / soft_prompt.FILE, found, Path(task.backbone).name)
+    return scores
+
+
+def _size(backbone: Backbone) -> int:
+    return int(backbone.model.config.vocab_size)
+
+
+def _of(corpus: Corpus, task: Task, relation: str) -> list[Fact]:
+    facts = [*near(corpus, task.most, task.plan.seed), *corpus.challenge]
+    found = [fact for fact in facts if not relation or fact.relation == relation]
+    if not found:
+        raise InputError(f"no fact of relation {relation!r} is here: name one by its module's name")
+    return found
+
+
+def _by_relation(facts: Sequence[Fact]) -> Mapping[str, list[Fact]]:
+    grouped = defaultdict[str, list[Fact]](list)
+    for fact in facts:
+        grouped[fact.relation].append(fact)
+    return grouped
+
+
+def _answered(backbone: Backbone, facts: Sequence[Fact], entities: Entities) -> tuple[list[list[int]], list[list[int]]]:
+    known = [(fact, gold) for fact, gold in zip(facts, entities.numbers(facts), strict=True) if gold]
+    prompts = masked(backbone.tokenizer, [fact.clozes[0] for fact, _ in known], [fact.subject for fact, _ in known])
+    return prompts, [gold for _, gold in known]

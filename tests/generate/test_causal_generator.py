@@ -1,0 +1,221 @@
+"""From queries to candidates with a local model: what draws come to, prompts, the store, context, the recipe."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_causal
+
+from lmkbc.asking import Asking
+from lmkbc.components import Context, generators
+from lmkbc.context import Passage
+from lmkbc.errors import InputError
+from lmkbc.generate.causal import CausalModel, Completion, Decoding
+from lmkbc.generate.causal.generator import CausalGenerator
+from lmkbc.predict import propose
+from lmkbc.store import Store
+from lmkbc.types import Query, State, System
+from lmkbc.workspace import Workspace
+
+SPACE = Workspace()
+EDITION = SPACE.edition("mini")
+RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}
+
+
+class Scripted(CausalModel):
+    """A tiny model whose answers are written here."""
+
+    def __init__(self, script: Sequence[Completion]) -> None:
+        super().__init__(tiny_causal.model("llama"), tiny_causal.tokenizer())
+        self.script = script
+        self.asked: list[str] = []
+
+    def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
+        self.asked += prompts
+        for place in reversed(range(len(prompts))):
+            yield place, list(self.script)
+
+
+def generator(
+    model: CausalModel,
+    style: dict[str, Any] | None = None,
+    draws: int = 1,
+    own: dict[str, Any] | None = None,
+    **more: Any,
+) -> CausalGenerator:
+    tables = {
+        "prompt": style or {"form": "completion"},
+        "shots": {"k": 2},
+        "sampling": {"draws": draws, "temperature": 0.7, "max_tokens": 8},
+    }
+    asking = Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), tables, own, SPACE.relations)
+    return CausalGenerator(model, asking, RELATIONS, "tiny", **more)
+
+
+def queries() -> list[Query]:
+    return SPACE.queries(EDITION, "val")
+
+
+def test_each_draw_is_a_voice_and_failures_are_no_answers() -> None:
+    model = Scripted([Completion(' ["Peru"]'), Completion(" []"), Completion(' ["Pe', finished=False)])
+    asked = generator(model, draws=3)
+    query = next(one for one in queries() if RELATIONS[one.relation].kind == "entity")
+    (found,) = asked.generate([query])
+    assert [(one.text, one.sources) for one in found.candidates if one.text] in ([("Peru", ("tiny#0",))], [])
+    assert ("", ("tiny#1",)) in [(one.text, one.sources) for one in found.candidates]
+    assert found.draws == (State.ANSWERED, State.ABSTAINED, State.TRUNCATED)
+    assert asked.remarks == ("tiny: 1 of 3 draws cut off at max_tokens",)
+
+
+def test_every_query_comes_back_once_whatever_the_order() -> None:
+    asked = generator(CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer()))
+    given = queries()[:9]
+    found = list(asked.generate(given))
+    assert sorted(map(repr, (one.query for one in found))) == sorted(map(repr, given))
+
+
+def test_relations_may_be_asked_in_their_own_way() -> None:
+    given = queries()
+    first = given[0].relation
+    hows: list[Decoding] = []
+
+    class Watched(Scripted):
+        def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
+            hows.append(how)
+            return super().complete(prompts, how)
+
+    own = {
+        first: {"sampling": {"temperature": 0.0, "extra": {"repetition_penalty": 1.15}}, "prompt": {"listing": "line"}}
+    }
+    assert len(list(generator(Watched([Completion(" x")]), own=own).generate(given))) == len(set(given))
+    assert {(how.temperature, how.repetition_penalty, how.stops) for how in hows} == {
+        (0.0, 1.15, ("\n\n",)),
+        (0.7, 1.0, ("\n",)),
+    }
+
+
+def test_candidates_are_scored_by_their_tokens_where_asked_for() -> None:
+    model = Scripted([Completion(' ["Peru"]', logprobs=((' ["', -3.0), ("Per", -1.0), ("u", -2.0), ('"]', -9.0)))])
+    query = next(one for one in queries() if RELATIONS[one.relation].kind == "entity" and "orders" in one.relation)
+    (found,) = generator(model).generate([query])
+    assert [(one.text, round(one.score, 6)) for one in found.candidates] == [("Peru", round(math.exp(-1.5), 6))]
+
+
+def test_stored_draws_are_not_asked_for_again(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store.sqlite")
+    model, given = Scripted([Completion(' ["Peru"]'), Completion(" Boliv", finished=False)]), queries()[:4]
+    first = sorted(map(repr, generator(model, draws=2, store=store).generate(given)))
+    count = len(model.asked)
+    assert sorted(map(repr, generator(model, draws=2, store=store).generate(given))) == first
+    assert len(model.asked) == count == len(set(given))
+    list(generator(model, draws=2, store=store, identity="other weights").generate(given))
+    assert len(model.asked) == 2 * count
+    list(generator(model, {"form": "completion", "style": "triple"}, draws=2, store=store).generate(given))
+    assert len(model.asked) == 3 * count
+    store.close()
+
+
+def test_what_was_not_asked_is_not_stored(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store.sqlite")
+    model = Scripted([Completion(None, finished=False)])
+    for _ in range(2):
+        (found,) = generator(model, store=store).generate(queries()[:1])
+        assert found.failed
+    assert len(model.asked) == 2
+    store.close()
+
+
+class Found:
+    def find(self, given: Sequence[Query]) -> list[tuple[Passage, ...]]:
+        return [(Passage(query.subject, "A {place} with neighbours."),) if n else () for n, query in enumerate(given)]
+
+
+def test_context_is_told_and_kept() -> None:
+    model = Scripted([Completion(" []")])
+    asked = generator(model, context=Found())
+    given = queries()[:3]
+    list(asked.generate(given))
+    assert [bool(asked.retrieved[query]) for query in given] == [False, True, True]
+    assert ["A {place} with neighbours." in text for text in model.asked] == [False, True, True]
+
+
+def test_a_chat_needs_a_template_and_follows_it() -> None:
+    model = Scripted([Completion(" []")])
+    with pytest.raises(InputError, match="no chat template"):
+        list(generator(model, {"form": "chat"}).generate(queries()[:1]))
+    model.tokenizer.chat_template = (
+        "{% for turn in messages %}<{{ turn.role }}>{{ turn.content }}{% endfor %}"
+        "{% if add_generation_prompt %}<assistant>{% endif %}"
+    )
+    list(generator(model, {"form": "chat"}).generate(queries()[:1]))
+    assert model.asked[0].count("<user>") == 3
+    assert model.asked[0].endswith("<assistant>")
+
+
+def recipe(model: Path, **settings: Any) -> System:
+    table = {
+        "component": "causal",
+        "model": str(model),
+        "prompt": {"form": "completion"},
+        "shots": {"k": 1},
+        **settings,
+    }
+    return System(name="x", description="", generate=[table], select={"rule": "cutoff"})
+
+
+@pytest.fixture(autouse=True)
+def _own_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("lmkbc.generate.causal.recipe.default_store", lambda: tmp_path / "store.sqlite")
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("model") / "tiny"
+    tiny_causal.model("llama").save_pretrained(path)
+    tiny_causal.tokenizer().save_pretrained(path)
+    return path
+
+
+def run(**more: Any) -> Context:
+    return Context(workspace=SPACE, edition=EDITION, **more)
+
+
+def test_a_recipe_names_the_model_and_the_command_line_comes_first(tiny: Path) -> None:
+    sampling = {"max_tokens": 4, "draws": 2, "temperature": 0.5}
+    proposals = propose(run(), recipe(tiny, sampling=sampling), queries()[:5])
+    assert len(proposals.sets) == 5
+    assert all(len(one.draws) == 2 for one in proposals.sets)
+    with pytest.raises(InputError, match="elsewhere"):
+        propose(run(model="/elsewhere"), recipe(tiny), queries()[:1])
+    ((_, asked),) = generators(run(model=str(tiny)), recipe(Path("/elsewhere")))
+    assert isinstance(asked, CausalGenerator)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"context": {"provider": "titles", "path": "x.jsonl"}}, "closed-book"),
+        ({"context": {"provider": "passages", "path": "x.jsonl"}}, "closed-book"),
+        ({"context": {"provider": "titles"}, "closed_book": False}, "lacks path"),
+        ({"context": {"provider": "titles", "path": "nowhere.jsonl"}, "closed_book": False}, "nowhere.jsonl does not"),
+        ({"context": {"provider": "web"}}, "context"),
+        ({"sampling": {"heat": 1}}, "sampling has no setting 'heat'"),
+        ({"shot": {}}, "no setting 'shot'"),
+    ],
+)
+def test_senseless_recipes_are_refused(tiny: Path, settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        list(generators(run(), recipe(tiny, **settings)))
+
+
+def test_a_model_tells_what_it_recalls(tiny: Path) -> None:
+    ((_, asked),) = generators(run(), recipe(tiny, context={"provider": "recall"}, sampling={"max_tokens": 4}))
+    assert isinstance(asked, CausalGenerator)
+    given = queries()[:2]
+    list(asked.generate(given))
+    assert all(passage.text for passages in asked.retrieved.values() for passage in passages)
+    assert set(asked.retrieved) <= set(given)

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Loopback, prompt_of
+from typer.testing import CliRunner
+
+from lmkbc.asking import Asking, Sampling
+from lmkbc.cli import build
+from lmkbc.components import Context, generators
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.generate.chat import ChatGenerator
+from lmkbc.types import Query, State
+from lmkbc.workspace import SYSTEMS, Workspace
+
+ROOT = Path(__file__).resolve().parents[2]
+CANARY = "sk-canary-7f3a91c2"
+SPACE = Workspace()
+CHAT = [name for name in SPACE.system_names() if SPACE.system(name).generate[0].get("component") == "chat"]
+PUBLISHED = (
+    "prop22 bl23-gpt-ned bl23-gpt-ids llmke23 minimal23 lix23 biester23 bl24 bl25 bl26 cs2-26 thyl26 mave26 chironk26"
+).split()
+
+
+def context(url: str, tmp_path: Path, edition: str = "mini", **given: Any) -> Context:
+    options = {"base_url": url, "store": tmp_path / "store.sqlite", **given.pop("options", {})}
+    return Context(workspace=SPACE, edition=SPACE.edition(edition), options=options, **given)
+
+
+def test_the_published_systems_are_here() -> None:
+    assert set(PUBLISHED) <= set(CHAT)
+
+
+@pytest.mark.parametrize("name", CHAT)
+def test_recipes_are_short_cited_and_scored(name: str) -> None:
+    system = SPACE.system(name)
+    assert len((SYSTEMS / f"{name}.toml").read_text(encoding="utf-8").splitlines()) < 40
+    assert system.citation
+    assert system.published
+    assert all(0 < score < 1 and place.split("/")[0] in SPACE.editions for place, score in system.published.items())
+
+
+@pytest.mark.parametrize("name", CHAT)
+def test_recipes_ask_and_are_answered(name: str, tmp_path: Path) -> None:
+    system = SPACE.system(name)
+    asked = [Query(f"subject {place}", relation) for place, relation in enumerate(SPACE.edition("mini").relations)]
+    with Loopback(lambda _: '["7"]') as server:
+        built = list(generators(context(server.url, tmp_path), system))
+        assert len({generator._name for _, generator in built if isinstance(generator, ChatGenerator)}) == len(built)
+        for _, generator in built:
+            found = list(generator.generate(asked))
+            assert all(State.MISSING not in one.draws for one in found)
+    assert server.requests
+    assert not any("{" in prompt_of(body).split("subject ")[0].split("\n")[0] for body in server.requests)
+
+
+def test_examples_of_prompts(tmp_path: Path) -> None:
+    def asked(name: str, relation: str = "CountryBordersCountry") -> dict[str, Any]:
+        with Loopback() as server:
+            ((_, generator), *_rest) = generators(context(server.url, tmp_path), SPACE.system(name))
+            list(generator.generate([Query("Utopia", relation)]))
+        return server.requests[0]
+
+    assert asked("minimal23")["messages"] == [
+        {"role": "user", "content": f"{SPACE.system('minimal23').generate[0]['prompt']['task']}\n\n"
+         '("Utopia", "borders", [])'}
+    ]  # fmt: skip
+    assert asked("prop22")["prompt"].endswith(
+        f"Question: {SPACE.relation('country-borders').question.format(subject='Utopia')}\nAnswer:"
+    )
+    assert asked("prop22", "PersonPlaysInstrument")["prompt"].endswith("\nUtopia, PersonPlaysInstrument:")
+    assert "['None']" in asked("prop22", "CompanyHasParentOrganisation")["prompt"]
+    assert asked("lix23")["messages"][0]["role"] == "assistant"
+    assert len(asked("llmke23")["messages"]) == 12
+    assert "Q142" in asked("bl23-gpt-ids")["prompt"]
+
+
+def test_the_command_line_comes_before_the_recipe(tmp_path: Path) -> None:
+    with Loopback(delay=0.02) as server:
+        run = context(server.url, tmp_path, model="other", options={"concurrency": 2, "max_tokens": 100_000})
+        ((_, generator),) = generators(run, SPACE.system("bl24"))
+        list(generator.generate([Query(f"s{place}", "CountryBordersCountry") for place in range(8)]))
+    assert {body["model"] for body in server.requests} == {"other"}
+    assert server.most_at_once == 2
+
+
+def test_recalled_text_is_told_in_the_prompt(tmp_path: Path) -> None:
+    def answer(body: dict[str, Any]) -> str:
+        return "Utopia lies on the moon." if "encyclopedia" in prompt_of(body) else '["Spain"]'
+
+    recipe = tmp_path / "recall.toml"
+    recipe.write_text(
+        'description = "x"\n[[generate]]\ncomponent = "chat"\nmodel = "m"\ncontext = { provider = "recall" }\n'
+        '[select]\nrule = "cutoff"\nthreshold = 0.5\n'
+    )
+    with Loopback(answer) as server:
+        ((_, generator),) = generators(context(server.url, tmp_path), SPACE.system(str(recipe)))
+        query = Query("Utopia", "CountryBordersCountry")
+        list(generator.generate([query]))
+    assert len(server.requests) == 2
+    assert server.requests[1]["messages"][-1]["content"].startswith("Context: Utopia lies on the moon.\n\n")
+    assert isinstance(generator, ChatGenerator)
+    assert generator.retrieved[query][0].text == "Utopia lies on the moon."
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        ({"country-bordrs": {}}, "no relation: did you mean 'country-borders'"),
+        ({"country-borders": {"promt": {}}}, "no table 'promt': did you mean 'prompt'"),
+        ({"country-borders": {"shots": {"k": "five"}}}, "setting 'k' is 'five'"),
+    ],
+)
+def test_wrong_overrides_are_named(overrides: dict[str, Any], said: str) -> None:
+    edition = SPACE.edition("mini")
+    relations = {name: SPACE.relation(name) for name in edition.relations}
+    with pytest.raises(InputError, match=said):
+        Asking(edition, relations, [], {}, overrides, SPACE.relations)
+    with pytest.raises(InputError, match="draws is 0"):
+        Sampling.of({"draws": 0})
+
+
+def lmkbc(*words: str) -> LmkbcError | None:
+    """Run the command here; the error that it would end with."""
+    done = CliRunner().invoke(build(), words)
+    assert done.exception is None or isinstance(done.exception, LmkbcError), done.exception
+    return done.exception
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "timing.json"}
+
+
+def test_the_command_end_to_end_and_no_trace_of_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "table.json").write_text("{}")
+    with Loopback(lambda _: "None", faults=["500", "reset"]) as server:
+        words = "predict --split val --edition mini --system bl24 --search-table table.json --out run".split()
+        words += ["--base-url", server.url]
+        asked = subprocess.run(
+            [sys.executable, "-m", "lmkbc", *words, "--limit", "20"], check=False, capture_output=True, text=True,
+            env={"PYTHONPATH": str(ROOT), "PATH": "", "XDG_CACHE_HOME": str(tmp_path), "OPENAI_API_KEY": CANARY},
+        )  # fmt: skip
+        assert asked.returncode == 0, asked.stderr
+        first, served = contents(tmp_path / "run"), server.served
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        assert lmkbc(*words, "--limit", "20", "--offline") is None
+        assert contents(tmp_path / "run") == first
+        missing = lmkbc(*words, "--limit", "21", "--offline")
+        assert missing is not None
+        assert "1 of 21 queries failed, first" in str(missing)
+        assert server.served == served == 22
+    assert any(CANARY in head for head in server.headers)
+    assert CANARY not in asked.stdout + asked.stderr
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any(path.name == "store.sqlite" for path in files)
+    assert not any(CANARY.encode() in path.read_bytes() for path in files)
+    assert json.loads((tmp_path / "run" / "manifest.json").read_bytes())["counts"]["failed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["--base-url", "weights.gguf"], 2, "no http or https address"),
+        (["--base-url", "http://example.org/v1"], 2, "OPENAI_API_KEY"),
+        (["--max-cost", "1"], 2, "--prices"),
+        (["--prices", "cheap"], 2, "two numbers"),
+        (["--model", "absent"], 1, "has no model 'absent'"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(words: list[str], status: int, said: str) -> None:
+    with Loopback() as server:
+        common = ["predict", "--split", "val", "--edition", "mini", "--system", "bl24", "--limit", "2"]
+        url = [] if "--base-url" in words else ["--base-url", server.url]
+        error = lmkbc(*common, *url, *words)
+    assert error is not None
+    assert error.exit_code == status
+    assert said in str(error)

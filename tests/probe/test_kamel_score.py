@@ -1,0 +1,65 @@
+"""KAMEL's published numbers, to the digit, and the stripped reading beside them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmkbc.probe.kamel import Answer, Fact
+from lmkbc.probe.kamel_score import parts, query_score, score
+
+
+def vector(path: Path) -> tuple[dict[str, Any], list[tuple[Fact, str]]]:
+    case = json.loads(gzip.decompress(path.read_bytes()))
+    answers = [
+        (
+            Fact(
+                name,
+                row["sub_label"],
+                tuple(Answer(o["rdf"], tuple(o["alternative"]), o["chosen"]) for o in row["obj_label"]),
+            ),
+            row["prediction"],
+        )
+        for name, rows in case["predictions"].items()
+        for row in rows
+    ]
+    return case, answers
+
+
+@pytest.mark.parametrize("name", ["kamel-1", "kamel-2"])
+def test_published_procedure(data_dir: Path, name: str) -> None:
+    case, answers = vector(data_dir / "vectors" / f"{name}.json.gz")
+    plain, wide = score(answers, alternatives=False), score(answers)
+    for relation, expected in case["relations"].items():
+        found = plain.properties[relation]
+        assert (found.p, found.r, found.f1) == pytest.approx(
+            (expected["avg_prec"], expected["avg_rec"], expected["F1"]), abs=1e-12
+        )
+    printed = {"all_prec": "p", "all_rec": "r", "F1": "f1"}
+    for key, field in printed.items():
+        both = [100 * getattr(table.overall, field) for table in (wide, plain)]
+        assert case["aggregate"][key] == f"{both[0]:.2f}% ({both[1]:.2f}%)"
+
+
+def test_published_split_keeps_spaces_and_the_stripped_one_does_not() -> None:
+    fact = Fact("P47", "France", (Answer("Spain"), Answer("Italy", ("Italia",))))
+    assert query_score(fact, "Spain; Italia%") == (0.5, 0.5)
+    assert query_score(fact, "Spain; Italia%\nAnd?", strip=True) == (1.0, 1.0)
+    assert query_score(fact, "Spain; Italia%", strip=True, alternatives=False) == (0.5, 0.5)
+    assert query_score(fact, "", strip=True) == query_score(fact, "") == (0.0, 0.0)
+    assert parts(" A ;; b%c", strip=True) == {"a", "b"}
+
+
+def test_groups_average_properties_and_cardinalities_average_queries() -> None:
+    year = Fact("P569", "Bach", (Answer(None, ("31 March 1685", "1685"), "1685"),))
+    city = Fact("P36", "France", (Answer("Paris"),))
+    two = Fact("P36", "Bolivia", (Answer("La Paz"), Answer("Sucre")))
+    table = score([(year, "1685"), (city, "Rome"), (two, "sucre;la paz")])
+    assert (table.literals.f1, table.entities.f1, table.overall.f1) == (1.0, 0.5, 0.75)
+    assert table.lama == table.properties["P36"].__class__(0.5, 0.5, 0.5, 1)
+    assert {count: scored.count for count, scored in table.by_answers.items()} == {1: 2, 2: 1}
+    assert score([]).overall.f1 == 0.0

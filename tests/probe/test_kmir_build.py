@@ -1,0 +1,221 @@
+"""Questions from triples: truth, derivations, uniqueness, and the errors of triples and schemas."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lmkbc.errors import InputError
+from lmkbc.probe.kmir_axioms import Closure, Step, Triple
+from lmkbc.probe.kmir_build import Builder
+from lmkbc.probe.kmir_files import Question, TypedTriple, question_lines, read_questions, read_triples, split_files
+from lmkbc.probe.kmir_schema import Chain, RelationSchema, Schema, read_schema
+
+SAY = ("{subject} %s {object}.", "It is said of {subject} that it %s {object}.")
+
+
+def relation(name: str, **axioms: object) -> RelationSchema:
+    return RelationSchema(name, tuple(template % name for template in SAY), **axioms)  # type: ignore[arg-type]
+
+
+SCHEMA = Schema(
+    {
+        "in": relation("in", transitive=True, aspect="place"),
+        "near": relation("near", symmetric=True),
+        "holds": relation("holds", inverse=("in",), asymmetric=True),
+        "within": relation("within", equivalent=("in",)),
+        "capital": relation("capital", implies=("holds",)),
+        "speaks": relation("speaks", aspect="language"),
+    },
+    (Chain("in", "speaks", "speaks"),),
+)
+NAMES = st.sampled_from([*"abcdefgh", "{x}", "false"])
+TRIPLES = st.lists(
+    st.builds(TypedTriple, NAMES, st.sampled_from(sorted(SCHEMA.relations)), NAMES), min_size=1, max_size=40
+).map(lambda rows: list({row.triple: row for row in rows if row.subject != row.object}.values()))
+
+
+def built(rows: list[TypedTriple], seed: int = 0) -> tuple[Builder, list[Question]]:
+    builder, found = Builder(rows, SCHEMA, seed), []
+    try:
+        found.extend(builder.questions())
+    except InputError as error:
+        assert "can be made false" in str(error)
+    return builder, found
+
+
+def naive_closure(rows: list[TypedTriple]) -> set[Triple]:
+    """Every axiom written out, until nothing is new."""
+    known = {row.triple for row in rows}
+    while True:
+        fresh: set[Triple] = set()
+        for s, r, o in known:
+            fresh |= {Triple(o, "near", s)} if r == "near" else set()
+            fresh |= {Triple(o, "in", s)} if r == "holds" else set()
+            fresh |= {Triple(s, "in", o)} if r == "within" else set()
+            fresh |= {Triple(s, "within", o)} if r == "in" else set()
+            fresh |= {Triple(s, "holds", o)} if r == "capital" else set()
+            if r == "in":
+                fresh |= {Triple(s, q, e) for m, q, e in known if m == o and q in ("in", "speaks")}
+        fresh = {triple for triple in fresh if triple.subject != triple.object} - known
+        if not fresh:
+            return known
+        known |= fresh
+
+
+@settings(max_examples=60, deadline=None)
+@given(TRIPLES)
+def test_the_closure_is_all_that_follows_and_each_step_follows_from_its_axiom(rows: list[TypedTriple]) -> None:
+    closure = Closure((row.triple for row in rows), SCHEMA)
+    assert set(closure.given) | set(closure.steps) == naive_closure(rows)
+    for triple, step in closure.steps.items():
+        assert all(premise in closure for premise in step.premises)
+        assert follows(triple, step)
+
+
+def follows(made: Triple, step: Step) -> bool:
+    (s, r, o), *rest = step.premises
+    one = SCHEMA.relations[r]
+    match step.axiom:
+        case "symmetric":
+            return one.symmetric and made == (o, r, s)
+        case "inverse":
+            return made.relation in one.inverse and (made.subject, made.object) == (o, s)
+        case "equivalent":
+            same = made.relation in one.equivalent or r in SCHEMA.relations[made.relation].equivalent
+            return same and (made.subject, made.object) == (s, o)
+        case "sub-relation":
+            return made.relation in one.implies and (made.subject, made.object) == (s, o)
+        case "transitive":
+            return one.transitive and rest == [Triple(o, r, made.object)] and made == (s, r, made.object)
+        case _:
+            linked = Chain(r, rest[0].relation, made.relation) in SCHEMA.chains
+            return linked and rest[0].subject == o and made == (s, made.relation, rest[0].object)
+
+
+@settings(max_examples=60, deadline=None)
+@given(TRIPLES, st.integers(0, 3))
+def test_no_corrupted_statement_is_true(rows: list[TypedTriple], seed: int) -> None:
+    true = naive_closure(rows)
+    _, questions = built(rows, seed)
+    said = {template.format(subject=s, object=o): (s, r, o) for s, r, o in all_triples() for template in says(r)}
+    for question in questions:
+        if question.type == "checking":
+            statements = [said[text] for text in said if text in question.question]
+            longest = max(statements, key=lambda triple: len(triple[1]))
+            assert (Triple(*longest) in true) == (question.answer == ["true"])
+
+
+def says(name: str) -> tuple[str, ...]:
+    return SCHEMA.relations[name].templates
+
+
+def all_triples() -> list[Triple]:
+    names = [*"abcdefgh", "{x}", "false"]
+    return [Triple(s, r, o) for r in SCHEMA.relations for s in names for o in names if s != o]
+
+
+@settings(max_examples=60, deadline=None)
+@given(TRIPLES, st.integers(0, 3))
+def test_the_odd_one_is_unique_and_choices_hold_one_right_answer(rows: list[TypedTriple], seed: int) -> None:
+    true = naive_closure(rows)
+    builder, questions = built(rows, seed)
+    objects = {(s, r): {o for t, q, o in true if (t, q) == (s, r)} for s, r, _ in true}
+    for question in questions:
+        if question.type == "distinction":
+            kinds = [objects.get((name, question.relation), set()) for name in question.options]
+            odd = [
+                name
+                for place, name in enumerate(question.options)
+                if set.intersection(*kinds[:place], *kinds[place + 1 :]) - kinds[place]
+            ]
+            assert odd == question.answer
+            assert len(set(question.options)) == 4
+        if question.type == "reasoning":
+            triple = list(builder.closure.steps)[int(question.id.split("-")[1])]
+            right = objects[triple.subject, triple.relation]
+            assert [name for name in question.options or question.answer if name in right] == question.answer
+            assert question.options or len(right) == 1
+        if question.type == "completion":
+            assert question.answer
+
+
+def test_the_same_seed_writes_the_same_bytes() -> None:
+    rows = [TypedTriple(s, "in", o) for s in "abcdef" for o in "xyz" if (ord(s) + ord(o)) % 3]
+    first, again, other = (question_lines(built(rows, seed)[1]) for seed in (1, 1, 2))
+    assert first == again != other
+    files = split_files(built(rows, 1)[1], 1)
+    assert sum(files.values(), b"").count(b"\n") == first.count(b"\n")
+
+
+def test_questions_on_one_fact_lie_in_one_split(tmp_path: Path) -> None:
+    rows = [TypedTriple(f"s{number}", "speaks", f"o{number % 7}") for number in range(60)]
+    files = split_files(built(rows)[1], 0)
+    facts = []
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+        facts.append({question.fact for question in read_questions(tmp_path / name)})
+    assert not (facts[0] & facts[1] | facts[0] & facts[2] | facts[1] & facts[2])
+    assert len(set.union(*facts)) == 60
+
+
+def test_distractors_keep_to_the_type() -> None:
+    rows = [TypedTriple(f"p{i}", "speaks", f"o{i}", "person", "") for i in range(4)]
+    rows += [TypedTriple(f"c{i}", "speaks", f"o{i}", "city", "") for i in range(4)]
+    builder = Builder(rows, SCHEMA)
+    swapped = [builder._swapped(row, "subject", builder._random("x", i)) for i, row in enumerate(rows)]
+    for row, found in zip(rows, swapped, strict=True):
+        assert found is not None
+        assert found.subject[0] == row.subject[0]
+
+
+def test_an_empty_class_of_distractors_is_refused() -> None:
+    with pytest.raises(InputError, match="no statement of 'speaks' can be made false"):
+        list(Builder([TypedTriple("a", "speaks", "x"), TypedTriple("b", "speaks", "x")], SCHEMA).questions())
+
+
+@pytest.mark.parametrize(
+    ("relations", "message"),
+    [
+        ({"r": relation("r", symmetric=True, asymmetric=True)}, "'r' is asymmetric"),
+        ({"r": relation("r", asymmetric=True, inverse=("r",))}, "'r' is asymmetric"),
+        ({"r": relation("r", symmetric=True, inverse=("q",)), "q": relation("q")}, "its own inverse"),
+        ({"r": relation("r", symmetric=True, implies=("q",)), "q": relation("q", asymmetric=True)}, "'q' is asymm"),
+        ({"r": relation("r", asymmetric=True, equivalent=("q",)), "q": relation("q", symmetric=True)}, "asymmetric"),
+        ({"rob": relation("r", implies=("rib",))}, "did you mean 'rob'"),
+        ({"r": RelationSchema("r")}, "no templates"),
+        ({"r": RelationSchema("r", ("{subject} is.",))}, "each once"),
+        ({"r": RelationSchema("r", ("{subject} {object} {",))}, "each once"),
+    ],
+)
+def test_contradictory_schemas_are_refused(relations: dict[str, RelationSchema], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Schema(relations)
+
+
+def test_files(tmp_path: Path) -> None:
+    path = tmp_path / "triples.tsv"
+    path.write_text("a\tin\tb\na\tin\tb\na\tin\ta\nb\tnear\tc\tcity\tcity\n")
+    assert [row.triple for row in read_triples(path, SCHEMA)] == [("a", "in", "b"), ("b", "near", "c")]
+    path.write_text("a\tinn\tb\n")
+    with pytest.raises(InputError, match="triple 1: the schema lacks relation 'inn'; did you mean 'in'"):
+        read_triples(path, SCHEMA)
+    path.write_text("a\tin\n")
+    with pytest.raises(InputError, match="line 1: 2 columns"):
+        read_triples(path, SCHEMA)
+    path.write_text("[relations.r]\nname = 3\n")
+    with pytest.raises(InputError, match="no schema"):
+        read_schema(path)
+
+
+def test_speed_and_truth_on_facts_of_kamel(data_dir: Path) -> None:
+    schema = read_schema(Path("lmkbc/probe/kamel_schema.toml").resolve())
+    rows = read_triples(data_dir / "kamel" / "KAMEL.tar.xz", schema)[::6]
+    start = time.perf_counter()
+    questions = list(Builder(rows, schema).questions())
+    assert len(questions) / (time.perf_counter() - start) > 100_000 / 60
+    assert {question.type for question in questions} == {"completion", "checking", "distinction", "reasoning"}

@@ -1,0 +1,35 @@
+"""KMIR's token F1, exact on the recorded cases, and the grouping of questions by fact."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from lmkbc.probe.kmir_score import Scored, question_f1, robustness, table, token_f1
+
+
+@pytest.mark.parametrize("name", ["kmir-1", "kmir-2"])
+def test_published_f1(data_dir: Path, name: str) -> None:
+    case = json.loads(gzip.decompress((data_dir / "vectors" / f"{name}.json.gz").read_bytes()))
+    found = [question_f1(row["ret"], row["answer"]) for row in case["cases"]]
+    assert found == [row["f1"] for row in case["cases"]]
+    assert round(math.fsum(found) / len(found), 5) == pytest.approx(case["f1"], abs=1e-9)
+
+
+def test_articles_and_punctuation_do_not_count() -> None:
+    assert token_f1("The U.S.A.", "usa") == 1.0
+    assert token_f1("the", "") == 1.0
+    assert token_f1("the", "x") == 0.0
+    assert question_f1([], ["x"]) == 0.0
+
+
+def test_a_fact_is_steady_only_when_all_its_questions_are_right() -> None:
+    found = robustness([("a", True), ("a", True), ("b", True), ("b", False), ("c", False)])
+    assert (found.every, found.some, found.none, found.facts) == (1 / 3, 1 / 3, 1 / 3, 3)
+    grouped = table([Scored(1.0, "checking", "places", "a"), Scored(0.5, "completion", "places", "a")])
+    assert (grouped.f1, grouped.types, grouped.topics) == (0.75, {"checking": 1.0, "completion": 0.5}, {"places": 0.75})
+    assert grouped.robustness.some == 1.0

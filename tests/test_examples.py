@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from lmkbc.errors import InputError
+from lmkbc.examples import ExampleSelector, Method, Shots
+from lmkbc.types import Example, GoldObject, Query
+
+R, N = "borders", "area"
+
+
+def example(subject: str, count: int = 1, relation: str = R, identifier: str | None = None) -> Example:
+    objects = tuple(GoldObject((f"{subject} {place}",)) for place in range(count))
+    return Example(Query(subject, relation, identifier), objects)
+
+
+TRAIN = [example(f"s{place}", place % 4, identifier=f"Q{place}") for place in range(40)]
+NUMBERS = [Example(Query(f"n{place}", N), (GoldObject((str(10**place),)),)) for place in range(10)]
+
+
+class Letters:
+    """Unit vectors that are near when names share a first letter."""
+
+    calls = 0
+
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        self.calls += 1
+        vectors = np.zeros((len(texts), 128), dtype=np.float32)
+        for row, text in enumerate(texts):
+            vectors[row, ord(text[0]) % 128] = 1.0
+        return vectors
+
+
+def select(train: Sequence[Example] = TRAIN, query: Query | None = None, **settings: Any) -> tuple[Example, ...]:
+    encoder = Letters() if settings.get("method") == "nearest" else None
+    return ExampleSelector(Shots.of(settings), train, encoder).select(query or Query("elsewhere", R))
+
+
+def sizes(shots: Sequence[Example]) -> list[int]:
+    return [len(shot.objects) for shot in shots]
+
+
+def test_fixed_takes_the_first_rows_after_those_skipped() -> None:
+    assert [shot.query.subject for shot in select(k=3)] == ["s0", "s1", "s2"]
+    assert [shot.query.subject for shot in select(k=2, skip=2)] == ["s2", "s3"]
+    assert [shot.query.subject for shot in select(k=2, empties=False)] == ["s1", "s2"]
+
+
+def test_by_cardinality() -> None:
+    assert sizes(select(method="shortest", k=3)) == [0, 0, 0]
+    assert sizes(select(method="shortest", k=3, empties=False)) == [1, 1, 1]
+    assert sizes(select(method="longest", k=3)) == [3, 3, 3]
+    assert sizes(select(method="cardinality", k=5))[:2] == [0, 3]
+
+
+@pytest.mark.parametrize(("empty", "count"), [(0.5, 4), (0.0, 0), (1.0, 8), ("train", 2), (0.25, 2)])
+def test_balanced_holds_the_share_of_empty_ones(empty: Any, count: int) -> None:
+    assert sizes(select(method="balanced", k=8, empty=empty)).count(0) == count
+
+
+def test_balanced_makes_up_for_what_there_is_not() -> None:
+    full = [example(f"s{place}") for place in range(10)]
+    assert len(select(full, method="balanced", k=6)) == 6
+
+
+def test_log_spreads_over_the_sizes() -> None:
+    shots = select(NUMBERS, Query("elsewhere", N), method="log", k=5)
+    assert sorted(len(shot.objects[0].names[0]) for shot in shots) == [2, 4, 6, 8, 10]
+    assert len(select(method="log", k=5)) == 5
+
+
+def test_nearest_stands_last_and_texts_are_encoded_once() -> None:
+    train = [example(name) for name in ("apple", "banana", "berry", "cherry")]
+    encoder = Letters()
+    selector = ExampleSelector(Shots.of({"method": "nearest", "k": 3}), train, encoder)
+    assert [shot.query.subject for shot in selector.select(Query("blueberry", R))][1:] == ["berry", "banana"]
+    selector.select(Query("bilberry", R))
+    selector.select(Query("blueberry", R))
+    assert encoder.calls == 2
+
+
+def test_drawn_once_per_run_or_anew_per_query() -> None:
+    one, other = Query("one", R), Query("other", R)
+    run = ExampleSelector(Shots(method="random"), TRAIN)
+    each = ExampleSelector(Shots(method="random", per="query"), TRAIN)
+    assert run.select(one) == run.select(other)
+    assert each.select(one) != each.select(other)
+    assert each.select(one) == ExampleSelector(Shots(method="random", per="query"), TRAIN).select(one)
+    assert run.select(one) != ExampleSelector(Shots(method="random", seed=1), TRAIN).select(one)
+
+
+def test_taking_one_example_away_leaves_the_others() -> None:
+    selector = ExampleSelector(Shots(method="random", k=5), TRAIN)
+    shots = selector.select(Query("elsewhere", R))
+    without = selector.select(shots[2].query)
+    assert without[:4] == (*shots[:2], *shots[3:])
+
+
+def test_all_relations_in_turn() -> None:
+    train = [example(f"{relation}{place}", relation=relation) for relation in "abcd" for place in range(5)]
+    shots = select(train, Query("elsewhere", "a"), relations="all", k=4)
+    assert {shot.query.relation for shot in shots} == set("abcd")
+    assert {shot.query.relation for shot in select(train, Query("elsewhere", "a"), k=4)} == {"a"}
+
+
+ALIASES = [
+    example("Federated States of Utopia"),
+    example("UTÓPIA"),
+    example("Utopia (island)"),
+    example("Utopia Ltd."),
+    example("Land of Thomas", identifier="Q7"),
+    Example(Query("Nowhere", R), (GoldObject(("Utopia", "Federated States of Utopia", "Utopia Co."), "Q9"),)),
+    example("Erewhon"),
+]
+
+
+@pytest.mark.parametrize("method", get_args(Method))
+def test_the_own_subject_is_never_shown_under_any_name(method: str) -> None:
+    shots = select(ALIASES, Query("Utopia", R, "Q7"), method=method, k=50)
+    assert {shot.query.subject for shot in shots} == {"Nowhere", "Erewhon"}
+
+
+def test_the_own_subject_is_known_by_what_an_object_with_its_identifier_is_called() -> None:
+    shots = select(ALIASES, Query("Another Name", R, "Q9"), k=50)
+    assert "UTÓPIA" not in {shot.query.subject for shot in shots}
+    assert "Land of Thomas" in {shot.query.subject for shot in shots}
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [({"method": "best"}, "method"), ({"k": -1}, "negative"), ({"empty": 2.0}, r"\[0, 1\]"), ({"n": 3}, "no setting")],
+)
+def test_wrong_settings_are_named(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Shots.of(settings)
+
+
+def test_nearest_needs_the_encoder() -> None:
+    with pytest.raises(InputError, match=r"lmkbc\[encoder\]"):
+        ExampleSelector(Shots(method="nearest"), TRAIN)

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import json
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmkbc.errors import InputError
+from lmkbc.prompts import Form, Listing, Prompt, PromptStyle, Style, compose, fill, listed
+from lmkbc.types import Example, GoldObject, Query
+from lmkbc.workspace import Workspace
+
+SPACE = Workspace()
+BORDERS, CHILDREN = "CountryBordersCountry", "PersonHasNumberOfChildren"
+RELATIONS = {name: SPACE.relation(name) for name in SPACE.edition("mini").relations}
+QUERY = Query("Utopia", BORDERS, "Q1")
+SHOTS = (
+    Example(Query("France", BORDERS), (GoldObject(("Spain", "España"), "Q29"), GoldObject(("Italy",), "Q38"))),
+    Example(Query("Iceland", BORDERS), ()),
+)
+
+
+def prompt(query: Query = QUERY, shots: tuple[Example, ...] = SHOTS, context: str = "", **settings: Any) -> Prompt:
+    return compose(PromptStyle.of(settings), RELATIONS, query, shots, edition="2023", context=context)
+
+
+def test_chat_turns_stand_in_order() -> None:
+    found = prompt(role="You know borders.", task="List each {object_type}, or {null}.", null='[""]')
+    assert found.messages() == [
+        {"role": "system", "content": 'You know borders.\nList each country, or [""].'},
+        {"role": "user", "content": RELATIONS[BORDERS].question.format(subject="France")},
+        {"role": "assistant", "content": '["Spain", "Italy"]'},
+        {"role": "user", "content": RELATIONS[BORDERS].question.format(subject="Iceland")},
+        {"role": "assistant", "content": '[""]'},
+        {"role": "user", "content": RELATIONS[BORDERS].question.format(subject="Utopia")},
+    ]
+
+
+TEXTS = {
+    "triple": 'France, borders: ["Spain", "Italy"]\nIceland, borders: []\nUtopia, borders:',
+    "tuple": '("France", "borders", ["Spain", "Italy"])\n("Iceland", "borders", [])\n("Utopia", "borders",',
+    "json": '{"subject": "France", "relation": "borders", "objects": ["Spain", "Italy"]}\n'
+    '{"subject": "Iceland", "relation": "borders", "objects": []}\n'
+    '{"subject": "Utopia", "relation": "borders", "objects":',
+    "record": 'Subject: France\nRelation: borders\n==> ["Spain", "Italy"]\n\nSubject: Iceland\nRelation: borders\n'
+    "==> []\n\nSubject: Utopia (Q1)\nRelation: borders\n==>",
+}
+
+
+@pytest.mark.parametrize("style", TEXTS)
+def test_completion_texts_end_where_the_answer_begins(style: str) -> None:
+    assert prompt(form="completion", style=style).text == TEXTS[style]
+
+
+@pytest.mark.parametrize("form", get_args(Form))
+@pytest.mark.parametrize("style", get_args(Style))
+@pytest.mark.parametrize("recall", [False, True])
+def test_the_subject_comes_last_and_the_rest_is_shared(form: str, style: str, recall: bool) -> None:
+    one, other = (prompt(Query(name, BORDERS), form=form, style=style, recall=recall) for name in ("Utopia", "Oz"))
+    assert one.static == other.static
+    assert one.prefix + one.suffix == one.text if form != "chat" else one.static
+    assert "Utopia" in one.suffix
+    assert "Utopia" not in one.prefix
+    assert one.suffix.replace("Utopia", "Oz") == other.suffix
+    assert all(name in one.prefix for name in ("France", "Spain", "Iceland"))
+
+
+def test_recall_first_shows_what_is_known_before_each_answer() -> None:
+    text = prompt(form="completion", recall=True).text
+    assert text.count("What is known:") == 3
+    assert text.endswith("What is known:")
+    assert RELATIONS[BORDERS].statement.format(subject="France", object="Spain") in text
+    assert text.index("What is known:") < text.index('Answer: ["Spain", "Italy"]')
+    assert PromptStyle(recall=True).stops == ("\n\n",)
+
+
+@pytest.mark.parametrize(
+    ("listing", "text"),
+    [
+        ("json", '["a, b", "c\\"d"]'), ("python", "['a, b', 'c\"d']"), ("comma", 'a, b, c"d'),
+        ("semicolon", 'a, b; c"d'), ("line", 'a, b\nc"d'),
+    ],
+)  # fmt: skip
+def test_listings(listing: Listing, text: str) -> None:
+    assert listed(PromptStyle(listing=listing), ["a, b", 'c"d']) == text
+    assert listed(PromptStyle(listing=listing, null="None"), []) == "None"
+
+
+def test_knowledge_is_told_once_or_in_each_record() -> None:
+    told = ["types", "property", "definition", "cardinality"]
+    once = prompt(form="completion", style="triple", knowledge=told).text
+    each = prompt(form="completion", style="record", knowledge=told).text
+    relation = RELATIONS[BORDERS]
+    fewest, most = relation.cardinality["2023"]
+    lines = "Subject type: country", relation.property, relation.definition[:30], f"from {fewest} to {most}"
+    assert [once.count(line) for line in lines] == [1] * 4
+    assert [each.count(line) for line in lines] == [3] * 4
+    assert "Number of answers" not in compose(PromptStyle.of({"knowledge": told}), RELATIONS, QUERY).prefix
+
+
+def test_only_the_query_is_worded_as_asked() -> None:
+    text = prompt(form="completion", ask="Question: Name what {subject} {phrase}.\nAnswer:").text
+    assert text.endswith("Question: Name what Utopia borders.\nAnswer:")
+    assert text.count("Name what") == 1
+
+
+def test_examples_of_other_relations_are_worded_as_their_own() -> None:
+    other = Example(Query("Ada", CHILDREN), (GoldObject(("3",), "3"),))
+    text = prompt(shots=(other,), form="completion", style="triple", wording="name").text
+    assert text == f'Ada, {CHILDREN}: ["3"]\nUtopia, {BORDERS}:'
+
+
+def test_ids_are_written_where_ids_are_asked() -> None:
+    assert 'France, borders: ["Q29", "Q38"]' in prompt(form="completion", style="triple", objects="ids").text
+
+
+def test_context_stands_between_the_examples_and_the_question() -> None:
+    found = prompt(context="Utopia is an {island}.\n")
+    assert found.suffix.startswith("Context: Utopia is an {island}.\n\n")
+    assert found.static == prompt().static
+
+
+def test_a_text_as_one_message() -> None:
+    found = prompt(form="single", speaker="assistant")
+    assert found.messages() == [{"role": "assistant", "content": found.text}]
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"stile": "triple"}, "no setting 'stile': did you mean 'style'"),
+        ({"style": "haiku"}, "setting 'style' is 'haiku'"),
+        ({"recall": "yes"}, "setting 'recall' is 'yes'"),
+        ({"knowledge": ["types", "gossip"]}, "knowledge"),
+        ({"task": "List the {objct_type}"}, "slot {objct_type}: did you mean 'object_type'"),
+    ],
+)
+def test_wrong_settings_are_named(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said.replace("{", r"\{")):
+        PromptStyle.of(settings)
+
+
+@given(st.text(), st.sampled_from(get_args(Style)), st.sampled_from(get_args(Form)))
+def test_any_subject_is_put_in_whole_on_one_line(subject: str, style: str, form: str) -> None:
+    name = " ".join(subject.split())
+    whole = json.dumps(name, ensure_ascii=False) if style in ("tuple", "json") else name
+    suffix = prompt(Query(subject, BORDERS), form=form, style=style).suffix
+    assert whole in suffix
+    assert len(suffix.splitlines()) <= 3 + len(name.splitlines())
+
+
+@given(st.text(), st.text())
+def test_what_is_filled_in_is_not_looked_at_again(subject: str, phrase: str) -> None:
+    assert fill("{subject}|{phrase}|{other}", {"subject": subject, "phrase": phrase}) == f"{subject}|{phrase}|{{other}}"

@@ -1,0 +1,231 @@
+"""Facts are put to the model in words, and what it says of them moves the candidates' scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import tiny_causal
+
+from lmkbc.errors import InputError
+from lmkbc.examples import ExampleSelector, Shots
+from lmkbc.generate.causal import CausalModel, Decoding
+from lmkbc.generate.causal.scorer import CausalScorer
+from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
+from lmkbc.verify import Check, FactCheck, Verified
+from lmkbc.workspace import Workspace
+
+SPACE = Workspace()
+NAME = "CountryBordersCountry"
+RELATIONS = {NAME: SPACE.relation(NAME)}
+TRAIN = [
+    Example(Query(subject, NAME), tuple(GoldObject((name, f"the {name}")) for name in objects))
+    for subject, objects in {
+        "Chile": ("Peru", "Bolivia"),
+        "Malta": (),
+        "Portugal": ("Spain",),
+        "Lesotho": ("South Africa",),
+        "Iran": ("Iraq", "Turkey"),
+    }.items()
+]
+TRUE = {("France", "Spain"), ("Chile", "Peru")}
+
+
+class Knowing:
+    """A scorer that holds true what TRUE holds, and keeps what it was asked."""
+
+    def __init__(self, *, silent: bool = False, says: tuple[str, ...] = ()) -> None:
+        self.asked: list[str] = []
+        self.silent, self.says = silent, says
+
+    def texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
+        self.asked += prompts
+        known = [[" True."] * 3 + [" False"] if holds(one) else [" False", " Hm"] for one in prompts]
+        return [list(self.says) for _ in prompts] if self.says else known
+
+    def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
+        self.asked += prompts
+        if self.silent:
+            return [[-math.inf] * 2 for _ in prompts]
+        return [[math.log(p) for p in ((0.6, 0.2) if holds(one) else (0.01, 0.09))] for one in prompts]
+
+
+def holds(prompt: str) -> bool:
+    last = prompt.rpartition("\n\n")[2]
+    return any(subject in last and name in last for subject, name in TRUE)
+
+
+def check(scorer: Any, **table: Any) -> FactCheck:
+    examples = ExampleSelector(Shots(k=4), TRAIN)
+    return FactCheck(scorer, Check.of(table), RELATIONS, examples, TRAIN)
+
+
+def one(subject: str, *objects: str, voices: int = 1) -> CandidateSet:
+    found = [Candidate(name, 0.8, (f"m#{voice}",)) for voice in range(voices) for name in objects]
+    return CandidateSet(Query(subject, NAME), (*found, Candidate("", 0.3, ("m#9",))))
+
+
+def scores(found: CandidateSet) -> dict[str, float]:
+    return {candidate.text: round(candidate.score, 6) for candidate in found.candidates}
+
+
+def test_scores_are_weighed_by_the_truth_and_nothing_is_left_alone() -> None:
+    scorer = Knowing()
+    (france, other) = check(scorer).verify([one("France", "Spain", "Peru"), one("Chile", "Peru")])
+    assert scores(france) == {"Spain": 0.6, "Peru": 0.08, "": 0.3}
+    assert scores(other) == {"Peru": 0.6, "": 0.3}
+    assert france.query.subject == "France"
+    assert len(scorer.asked) == 3
+
+
+@pytest.mark.parametrize(("combine", "score"), [("product", 0.6), ("mean", 0.775), ("replace", 0.75)])
+def test_how_score_and_truth_are_combined(combine: str, score: float) -> None:
+    (found,) = check(Knowing(), combine=combine).verify([one("France", "Spain")])
+    assert scores(found)["Spain"] == score
+
+
+def test_by_text_the_share_of_clear_draws_counts() -> None:
+    (found,) = check(Knowing(), by="text").verify([one("France", "Spain", "Peru")])
+    assert scores(found) == {"Spain": 0.6, "Peru": 0.0, "": 0.3}
+
+
+def test_what_is_unclear_keeps_its_score() -> None:
+    (found,) = check(Knowing(silent=True)).verify([one("France", "Spain")])
+    assert scores(found)["Spain"] == 0.8
+    (found,) = check(Knowing(says=("I", "")), by="text").verify([one("France", "Spain")])
+    assert scores(found)["Spain"] == 0.8
+
+
+def test_worked_examples_alternate_and_leave_out_the_subject() -> None:
+    scorer = Knowing()
+    list(check(scorer, words=("Yes", "No")).verify([one("Chile", "Peru")]))
+    (asked,) = scorer.asked
+    worked = asked.rpartition("\n\n")[0]
+    assert [line.split(": ")[1] for line in worked.splitlines() if line.startswith("Yes or No")] == [
+        "No", "Yes", "No", "Yes"
+    ]  # fmt: skip
+    assert "Malta" in worked
+    assert "Chile" not in worked
+    assert asked.endswith("Yes or No:")
+
+
+def test_a_false_example_is_false_under_every_name() -> None:
+    twice = [*TRAIN, Example(Query("Spain's neighbour", NAME), (GoldObject(("the Spain",)), GoldObject(("Spain",))))]
+    scorer = Knowing()
+    for seed in range(20):
+        fact_check = FactCheck(scorer, Check(seed=seed, shots=8), RELATIONS, ExampleSelector(Shots(k=4), twice), twice)
+        list(fact_check.verify([one("France", "Spain")]))
+    truths = {(example.query.subject, name) for example in twice for gold in example.objects for name in gold.names}
+    for asked in scorer.asked:
+        for block in asked.split("\n\n")[1:-1]:
+            pair = next(((s, o) for s, o in truths if block.startswith(statement(s, o))), None)
+            assert block.endswith("True") == (pair is not None), block
+
+
+def statement(subject: str, name: str) -> str:
+    return "Statement: " + RELATIONS[NAME].statement.replace("{subject}", subject).replace("{object}", name) + "\n"
+
+
+def test_the_prefix_is_the_same_for_all_facts_of_a_relation() -> None:
+    scorer = Knowing()
+    list(check(scorer).verify([one("France", "Spain", "Peru"), one("Fiji", "Tonga")]))
+    assert len({asked.rpartition("\n\n")[0] for asked in scorer.asked}) == 1
+
+
+def test_relations_that_are_off_and_corroborated_candidates_are_not_asked() -> None:
+    scorer = Knowing()
+    assert [scores(found) for found in check(scorer, off=[NAME]).verify([one("France", "Peru")])] == [
+        {"Peru": 0.8, "": 0.3}
+    ]
+    several = one("France", "Peru", voices=3)
+    (found,) = check(scorer, most_sources=2).verify([several])
+    assert scores(found)["Peru"] == 0.8
+    assert scorer.asked == []
+    (found,) = check(scorer, most_sources=3).verify([several])
+    assert scores(found)["Peru"] == 0.08
+    assert len(scorer.asked) == 1  # three voices, one question
+
+
+def test_several_lenses_and_their_jury() -> None:
+    scorer = Knowing()
+    (found,) = check(scorer, lenses=["statement", "clozes", "question"], jury="votes").verify([one("France", "Spain")])
+    assert len(scorer.asked) == 2 + len(RELATIONS[NAME].clozes)
+    assert len({asked.rpartition("\n\n")[2] for asked in scorer.asked}) > 3
+    assert scores(found)["Spain"] == 0.8
+
+
+def test_backwards_the_object_must_lead_to_the_subject() -> None:
+    scorer = Knowing(says=("France, Andorra", "Portugal", "the Republic", ""))
+    (found,) = check(scorer, lenses=["reverse"], combine="replace").verify([one("France", "Spain")])
+    assert "France" not in "".join(scorer.asked)
+    assert scores(found)["Spain"] == pytest.approx(1 / 3, abs=1e-6)
+
+
+def test_backwards_from_a_number() -> None:
+    name = "PersonHasNumberOfChildren"
+    relations, examples = {name: SPACE.relation(name)}, ExampleSelector(Shots(k=0), [])
+    backwards = FactCheck(Knowing(says=("Marie Curie",)), Check(lenses=("reverse",)), relations, examples, [])
+    given = [CandidateSet(Query(subject, name), (Candidate("2", 0.5),)) for subject in ("Marie Curie", "Ada Lovelace")]
+    assert [scores(found)["2"] for found in backwards.verify(given)] == [0.5, 0.0]
+
+
+def test_names_are_put_in_and_never_interpreted() -> None:
+    scorer = Knowing()
+    list(
+        check(scorer, lenses=["statement", "clozes", "question", "reverse"]).verify(
+            [one("{object}", "{subject}\n\nTrue")]
+        )
+    )
+    assert all("\n\nTrue" not in asked.rpartition("\n\n")[2] for asked in scorer.asked)
+    assert any("{object}" in asked and "{subject} True" in asked for asked in scorer.asked)
+
+
+def test_nothing_to_verify_asks_nobody() -> None:
+    scorer = Knowing()
+    empty = CandidateSet(Query("France", NAME), (Candidate("", 1.0, ("m#0",)),))
+    assert list(check(scorer, lenses=["statement", "reverse"]).verify([empty])) == [empty]
+    assert list(check(scorer).verify([])) == []
+    assert scorer.asked == []
+
+
+@pytest.mark.parametrize("by", ["probability", "text"])
+def test_over_a_local_model(by: str) -> None:
+    model = CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer())
+    scorer = CausalScorer(model, Decoding(draws=2, temperature=0.5), chat=False)
+    sets = [one("France", "Spain", "Peru"), one("Chile", "Peru")]
+    found = list(check(scorer, by=by, combine="replace", lenses=["statement", "reverse"]).verify(sets))
+    assert [one.query for one in found] == [one.query for one in sets]
+    again = list(check(scorer, by=by, combine="replace", lenses=["statement", "reverse"]).verify(sets[:1]))
+    assert again == found[:1]
+    if by == "probability":
+        assert len({score for each in found for text, score in scores(each).items() if text}) > 1
+
+
+def test_a_verified_generator_hands_on_what_the_generator_says() -> None:
+    class Proposing:
+        remarks = ("a remark",)
+
+        def generate(self, queries: Sequence[Query]) -> Any:
+            return iter([one(query.subject, "Peru") for query in queries])
+
+    verified = Verified(Proposing(), check(Knowing()))
+    assert [scores(found)["Peru"] for found in verified.generate([Query("France", NAME)])] == [0.08]
+    assert verified.remarks == ("a remark",)
+    assert verified.retrieved == {}
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({"lenses": []}, "lens"),
+        ({"lenses": ["mirror"]}, "lenses"),
+        ({"words": ["Yes", "yes"]}, "words"),
+        ({"shots": -1}, "shots"),
+        ({"juror": 1}, "juror"),
+    ],
+)
+def test_senseless_checks_are_refused(table: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        Check.of(table)
