@@ -21,7 +21,7 @@ from lmkbc.errors import LmkbcError
 from lmkbc.link import Linker, TrainObjects
 from lmkbc.link.sources import open_search
 from lmkbc.link.wikidata import CONTACT
-from lmkbc.pool import Pool
+from lmkbc.pool import Pool, without_subject
 from lmkbc.select.registry import build
 from lmkbc.types import CandidateSet, Edition, Prediction, Query, Selector, System
 
@@ -49,7 +49,9 @@ def propose(context: Context, system: System, queries: Sequence[Query], report: 
     links = linker(context) if context.edition.target == "id" else None
     for name, generator in generators(context, system):
         found = _in_order(generator.generate(queries), queries, name, report)
-        groups.append(found if links is None else _linked(links, found, report))
+        if links is not None:
+            found = _linked(links, found, report)
+        groups.append([without_subject(one, context.relations[one.query.relation]) for one in found])
     pool = Pool.of(context.edition, system.pool)
     return Proposals(tuple(queries), tuple(pool.merge(groups)))
 

@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import optuna
 import pytest
 from hypothesis import given, settings
@@ -15,9 +16,10 @@ from lmkbc.components import Context
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.pool import without_subject
 from lmkbc.predict import propose
-from lmkbc.select.calibrated import Calibrated
 from lmkbc.tune import Tuned, official, tune
+from lmkbc.tune.calibrate import fit_expected_f1
 from lmkbc.tune.folds import by_subject
+from lmkbc.tune.outcomes import Outcomes
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query, State
 from lmkbc.workspace import Workspace
 
@@ -125,14 +127,12 @@ def test_numbers_may_be_aggregated() -> None:
     assert tuned.relations[EPISODES].rule.name == "weighted-median"
 
 
-def test_what_is_certain_of_many_relations_helps_one_with_few_rows() -> None:
-    sets, examples = toy(60)
-    few, gold = toy(2, OTHER, seed=1)
-    tuned = run([*sets, *few], [*examples, *gold], rules=["expected-f1"])
-    assert tuned.relations[RELATION].cv_f1 > 0.8
-    rule = tuned.relations[OTHER].rule
-    assert isinstance(rule, Calibrated)
-    assert rule.weights["score"] > 0.5  # its own two rows would leave it at its start, half the log-odds
+def test_a_relation_with_few_rows_keeps_what_many_have_taught() -> None:
+    taught = {"bias": -1.0, "score": 2.0, "habit": 0.0}
+    few, many = (Outcomes(*toy(rows), EDITION) for rows in (1, 60))
+    kept, own = (fit_expected_f1(one, np.ones(len(one), dtype=np.bool_), taught, nullable=True) for one in (few, many))
+    assert abs(kept.weights["score"] - 2.0) < 0.3
+    assert abs(own.weights["score"] - kept.weights["score"]) > 0.1
 
 
 @pytest.mark.parametrize("rules", [["quorum"], ["none-gate"], ["ball"], ["sticky", "expected-f1"]])

@@ -43,7 +43,7 @@ class Slow(Outcomes):
         time.sleep(pause)
         return super().f1(rule)
 
-task = Task("r", Slow(sets, examples, edition), nullable=True, numeric=False)
+task = Task("r", Slow(sets, examples, edition), nullable=True)
 storage = open_storage(url)
 print("ready", flush=True)
 search(task, np.ones(20, dtype=bool), ["cutoff", "sticky"], trials=trials, seed=seed, name="shared", storage=storage)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from lmkbc.cli import train_lora
 from lmkbc.cli.options import AsJson, Data, Offline, Root
 from lmkbc.cli.screen import ERR, note, show_json, show_table
 from lmkbc.data import data_dirs
@@ -42,6 +43,7 @@ def register(app: typer.Typer) -> None:
     group.command("mlm", epilog=EXAMPLE)(mlm)
     group.command("soft-prompt")(soft_prompt)
     group.command("finetune")(finetune)
+    train_lora.register(group)
     app.add_typer(group)
 
 

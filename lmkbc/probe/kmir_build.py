@@ -61,14 +61,14 @@ class Builder:
                     if question.type == "checking" and question.answer == ["false"]:
                         corrupted.add(question.relation)
                     yield question
+        for place, (triple, step) in enumerate(self.closure.steps.items()):
+            if all(premise in self.closure.given for premise in step.premises):
+                yield from self._reasoning(place, triple, step)
         for relation in sorted({row.relation for row in self._triples} - corrupted):
             raise InputError(
                 f"no statement of {relation!r} can be made false: every subject has every object; "
                 "give more triples of it, or leave it out"
             )
-        for place, (triple, step) in enumerate(self.closure.steps.items()):
-            if all(premise in self.closure.given for premise in step.premises):
-                yield from self._reasoning(place, triple, step)
 
     def _random(self, kind: str, number: object) -> random.Random:
         return random.Random(f"{self._seed} {kind} {number}")

@@ -54,7 +54,8 @@ def read_triples(path: Path, schema: Schema) -> list[TypedTriple]:
     """Triples of a JSONL file, a TSV file without header, or of KAMEL.
 
     Columns: subject, relation, object, and subject_type and object_type where known. Of KAMEL's archive or tree, the
-    schema's relations are read. Facts that occur twice, or relate an entity to itself, are dropped. InputError for a relation without schema.
+    schema's relations are read. Facts that occur twice, or relate an entity to itself, are dropped. InputError for a
+    relation without schema.
     """
     if path.is_dir() or path.name.endswith((".tar.xz", ".tar")):
         rows = _kamel(path, schema)

@@ -211,7 +211,7 @@ def _same_model(asked: str, served: str) -> bool:
     """Whether a served name is the asked one, a dated or revised form of it, or the same without its owner."""
     asked, served = asked.casefold(), served.casefold()
     ours, theirs = asked.rpartition("/")[2], served.rpartition("/")[2]
-    return not served or theirs == ours or theirs.startswith((f"{ours}-20", f"{ours}@", f"{ours}:"))
+    return not served or theirs in (ours, f"{ours}.gguf") or theirs.startswith((f"{ours}-20", f"{ours}@", f"{ours}:"))
 
 
 def _message(error: openai.APIStatusError) -> str:

@@ -1,0 +1,101 @@
+"""KAMEL's prompts: a question of each property, and solved examples of its train split before it."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal, get_args
+
+from lmkbc import data
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.probe.kamel import Fact
+from lmkbc.probe.kamel_score import END, SEPARATOR
+
+Drawing = Literal["random", "fixed"]
+SUBJECT = "{subject}"
+_SLOT = re.compile(r"\{subject\}|\[[SX]\]", re.IGNORECASE)
+
+
+def questions(path: Path | None = None) -> dict[str, str]:
+    """Property -> question with {subject}: ours, or those of a file, comma- or tab-separated, in its first two columns.
+
+    A file may write [S] or [X] for the subject, and rows whose first cell is no property are its header. InputError for
+    a question without a place for the subject.
+    """
+    if path is None:
+        raw, name = files("lmkbc.probe").joinpath("kamel_questions.tsv").read_text(encoding="utf-8"), "kamel_questions"
+    else:
+        raw, name = data.read_bytes(path).decode("utf-8", "replace"), str(path)
+    found = {}
+    for number, row in enumerate(csv.reader(io.StringIO(raw), delimiter="\t" if "\t" in raw else ","), start=1):
+        if len(row) < 2 or not re.fullmatch(r"P\d+", row[0].strip()):
+            continue
+        question = _SLOT.sub(lambda _: SUBJECT, row[1].strip())
+        if question.count(SUBJECT) != 1:
+            raise InputError(f"{name}, line {number}: {row[1]!r} needs {{subject}} (or [S], [X]) exactly once")
+        found[row[0].strip()] = question
+    if not found:
+        raise InputError(f"{name} holds no templates: give lines such as P36,What is the capital of [S]?")
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shots:
+    """How many examples, and how they are drawn: anew for each query as in the paper, or the same per property.
+
+    Fixed examples make a property's prompts begin alike, so that a local model reads them once.
+    """
+
+    count: int = 5
+    drawing: Drawing = "random"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """InputError for numbers and names that make no sense."""
+        if self.count < 0:
+            raise InputError(f"shots is {self.count}: give 0 or more")
+        if self.drawing not in get_args(Drawing):
+            raise InputError(f"shots are drawn {self.drawing!r}: {did_you_mean(self.drawing, get_args(Drawing))}")
+
+
+def prompts(
+    facts: Sequence[Fact], train: Sequence[Fact], wording: Mapping[str, str], shots: Shots
+) -> Iterator[tuple[Fact, str]]:
+    """Each fact of one property with its prompt, which ends with the fact's question. An example never has the
+    query's own subject. InputError for a property without a question or with too few examples.
+    """  # noqa: D205
+    if not facts:
+        return
+    name = facts[0].property
+    if name not in wording:
+        raise InputError(f"{name} has no question template: add a line for it to the templates file")
+    if len({fact.subject for fact in train}) <= shots.count:
+        raise InputError(f"{name} has {len(train)} train facts, too few for {shots.count} shots")
+    fixed = _random(shots.seed, name).sample(train, len(train)) if shots.drawing == "fixed" else []
+    for place, fact in enumerate(facts):
+        drawn: Sequence[Fact] = fixed or _random(shots.seed, f"{name} {place} {fact.subject}").sample(
+            train, min(len(train), 4 * shots.count + 8)
+        )
+        chosen = [one for one in drawn if one.subject != fact.subject][: shots.count]
+        solved = "".join(f"{_asked(one, wording)} {answered(one)}{END}\n" for one in chosen)
+        yield fact, solved + _asked(fact, wording)
+
+
+def answered(fact: Fact) -> str:
+    """A fact's objects as an example shows them."""
+    return f"{SEPARATOR} ".join(one.shown for one in fact.objects)
+
+
+def _asked(fact: Fact, wording: Mapping[str, str]) -> str:
+    return wording[fact.property].replace(SUBJECT, fact.subject)
+
+
+def _random(seed: int, name: str) -> random.Random:
+    return random.Random(hashlib.sha256(f"{seed} {name}".encode()).digest())

@@ -1,0 +1,230 @@
+"""Real servers, started here on loopback with a tiny model made on the spot: what they say means nothing, how they say
+it is what counts."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lmkbc.asking import Asking
+from lmkbc.generate.chat import ChatGenerator, Limits, Server
+from lmkbc.store import Store
+from lmkbc.types import CandidateSet, Query, State
+from lmkbc.workspace import Workspace
+
+BORDERS = "CountryBordersCountry"
+QUERIES = [Query(f"Utopia {place} {{x}}", BORDERS) for place in range(6)]
+SPACE = Workspace()
+EDITION = SPACE.edition("mini")
+RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}
+TEMPLATE = "{% for turn in messages %}{{ turn['role'] }}: {{ turn['content'] }}\n{% endfor %}assistant:"
+DIM, HEADS, INNER, SPECIAL = 32, 4, 64, 3
+LLAMA_CPP = """
+import sys, threading, xllamacpp
+given = xllamacpp.CommonParams()
+given.model.path, given.n_ctx, given.n_parallel, given.warmup = sys.argv[1], 8192, 2, False
+given.cpuparams.n_threads = 1
+server = xllamacpp.Server(given)
+print(server.listening_address, flush=True)
+threading.Event().wait()
+"""
+
+
+def write_gguf(path: Path) -> None:
+    """A Llama of one layer with random weights, whose tokens are bytes."""
+    gguf = pytest.importorskip("gguf", reason="the llama.cpp test writes its model with the package gguf")
+    random = np.random.default_rng(0)
+    tokens = [b"<unk>", b"<s>", b"</s>", *(f"<0x{byte:02X}>".encode() for byte in range(256)), "\u2581".encode()]
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_name("tiny")
+    writer.add_context_length(8192)
+    writer.add_embedding_length(DIM)
+    writer.add_block_count(1)
+    writer.add_feed_forward_length(INNER)
+    writer.add_head_count(HEADS)
+    writer.add_head_count_kv(HEADS)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_dimension_count(DIM // HEADS)
+    writer.add_vocab_size(len(tokens))
+    writer.add_tokenizer_model("llama")
+    writer.add_tokenizer_pre("default")
+    writer.add_token_list(tokens)
+    writer.add_token_scores([0.0] * len(tokens))
+    writer.add_token_types([2, 3, 3, *[6] * 256, 1])
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_unk_token_id(0)
+    writer.add_chat_template(TEMPLATE)
+    shapes = {"token_embd": (len(tokens), DIM), "output": (len(tokens), DIM), "output_norm": (DIM,)}
+    shapes |= {f"blk.0.attn_{name}": (DIM, DIM) for name in ("q", "k", "v", "output")}
+    shapes |= {"blk.0.attn_norm": (DIM,), "blk.0.ffn_norm": (DIM,), "blk.0.ffn_down": (DIM, INNER)}
+    shapes |= {"blk.0.ffn_gate": (INNER, DIM), "blk.0.ffn_up": (INNER, DIM)}
+    for name, shape in shapes.items():
+        values = random.normal(0, 0.3, shape) if len(shape) > 1 else np.ones(shape)
+        writer.add_tensor(f"{name}.weight", values.astype(np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def write_transformers(folder: Path) -> None:
+    """The like for transformers."""
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    words = {token: place for place, token in enumerate(["<unk>", "<s>", "</s>", *alphabet])}
+    tokenizer = Tokenizer(models.BPE(words, [], unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>", eos_token="</s>", pad_token="</s>"
+    )
+    fast.chat_template = TEMPLATE
+    fast.save_pretrained(folder)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(words), hidden_size=DIM, intermediate_size=INNER, num_hidden_layers=1,
+        num_attention_heads=HEADS, max_position_embeddings=8192, bos_token_id=1, eos_token_id=2, pad_token_id=2,
+    )  # fmt: skip
+    model = LlamaForCausalLM(config)
+    model.generation_config.do_sample = True  # the server samples only where the model's own settings say so
+    model.save_pretrained(folder)
+
+
+@contextmanager
+def process(command: list[str], log: Path, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    own = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
+    with log.open("w") as errors:
+        started = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=own | {"OMP_NUM_THREADS": "1"} | environment
+        )
+        with started:
+            try:
+                yield started
+            finally:
+                started.kill()
+
+
+@pytest.fixture(scope="module")
+def llama_cpp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    pytest.importorskip("xllamacpp", reason="the llama.cpp test needs the wheel xllamacpp")
+    folder = tmp_path_factory.mktemp("llama.cpp")
+    write_gguf(folder / "tiny.gguf")
+    with process([sys.executable, "-c", LLAMA_CPP, str(folder / "tiny.gguf")], folder / "log.txt") as server:
+        assert server.stdout is not None
+        yield Server(f"{server.stdout.readline().strip()}/v1", "tiny")
+
+
+@pytest.fixture(scope="module")
+def transformers_serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    for name in ("fastapi", "uvicorn"):
+        pytest.importorskip(name, reason="the transformers server needs transformers[serving]")
+    folder = tmp_path_factory.mktemp("transformers")
+    write_transformers(folder / "tiny")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-c", "from transformers.cli.transformers import main; main()", "serve"]
+    command += ["--host", "127.0.0.1", "--port", str(port), "--device", "cpu"]
+    with process(command, folder / "log.txt", HF_HUB_OFFLINE="1", HF_HOME=str(folder)) as server:
+        _wait(f"http://127.0.0.1:{port}/health", server, folder / "log.txt")
+        yield Server(f"http://127.0.0.1:{port}/v1", str(folder / "tiny"), any_model=True)
+
+
+def _wait(url: str, server: subprocess.Popen[str], log: Path) -> None:
+    for _ in range(600):
+        assert server.poll() is None, log.read_text()
+        try:
+            urllib.request.urlopen(url, timeout=1).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    pytest.fail(f"the server did not come up: {log.read_text()}")
+
+
+@pytest.fixture(params=["llama_cpp", "transformers_serve"])
+def server(request: pytest.FixtureRequest) -> Server:
+    found: Server = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def ask(server: Server, tmp_path: Path) -> Callable[..., tuple[ChatGenerator, dict[str, CandidateSet]]]:
+    def ask(schema: bool = False, **tables: Any) -> tuple[ChatGenerator, dict[str, CandidateSet]]:
+        asking = Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), {"shots": {"k": 2}, **tables})
+        limits = Limits(concurrency=2, attempts=2, first_wait=0.1, timeout=60.0)
+        store = Store(tmp_path / "store.sqlite")
+        generator = ChatGenerator(asking, RELATIONS, server, store, limits=limits, schema=schema)
+        found = {one.query.subject: one for one in generator.generate(QUERIES)}
+        assert found.keys() == {query.subject for query in QUERIES}
+        assert not any(State.MISSING in one.draws for one in found.values()), generator.remarks
+        return generator, found
+
+    return ask
+
+
+Ask = Callable[..., tuple[ChatGenerator, dict[str, CandidateSet]]]
+
+
+def test_answers_come_and_are_kept(ask: Ask) -> None:
+    tables: dict[str, Any] = {"sampling": {"temperature": 0.0, "max_tokens": 8}}
+    generator, found = ask(**tables)
+    assert generator.usage["requests"] == len(QUERIES)
+    assert generator.usage["completion_tokens"] == sum(8 for _ in QUERIES)
+    again, same = ask(**tables)
+    assert again.usage["requests"] == 0
+    assert same == found
+
+
+def test_draws_are_as_many_as_asked_for_whether_the_server_knows_n_or_not(ask: Ask) -> None:
+    generator, found = ask(sampling={"temperature": 1.0, "max_tokens": 8, "draws": 3})
+    assert all(len(one.draws) == 3 for one in found.values())
+    assert generator.usage["completion_tokens"] > 0
+
+
+def test_seeds_tell_draws_apart_and_give_them_again(ask: Ask, tmp_path: Path) -> None:
+    def texts() -> dict[str, str]:
+        ask(sampling={"temperature": 1.0, "max_tokens": 8, "draws": 2, "seed": 5})
+        store = Store(tmp_path / "store.sqlite")
+        lines = [json.loads(line) for line in store.export()]
+        store.prune()
+        return {line["key"]: line["answer"]["text"] for line in lines}
+
+    first = texts()
+    assert len(set(first.values())) > len(QUERIES)
+    assert texts() == first
+
+
+def test_a_schema_and_log_probabilities_are_heeded_or_done_without(ask: Ask) -> None:
+    generator, _ = ask(schema=True, sampling={"temperature": 0.0, "max_tokens": 40, "logprobs": True})
+    assert generator.remarks
+
+
+def test_completion(ask: Ask) -> None:
+    ask(prompt={"form": "completion", "style": "triple"}, sampling={"temperature": 0.0, "max_tokens": 8})
+
+
+def test_a_model_that_is_not_there(transformers_serve: Server, tmp_path: Path) -> None:
+    other = Server(transformers_serve.base_url, str(tmp_path / "absent"), any_model=True)
+    asking = Asking(EDITION, RELATIONS, [], {"shots": {"k": 0}, "sampling": {"max_tokens": 4}})
+    limits = Limits(concurrency=1, attempts=2, first_wait=0.1, patience=2)
+    generator = ChatGenerator(asking, RELATIONS, other, Store(tmp_path / "s.sqlite"), limits=limits)
+    found = list(generator.generate(QUERIES))
+    assert all(one.draws == (State.MISSING,) for one in found)
+    assert "2 queries in a row failed" in generator.remarks[-1]

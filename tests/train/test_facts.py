@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import tarfile
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.train.corpus import gather, near, split
+from lmkbc.train.facts import KAMEL, SILVER, Fact, of_kamel, of_silver, phrases
+from lmkbc.train.held_out import HeldOut
+from lmkbc.workspace import Workspace
+
+
+def fact(subject: str, *objects: str, relation: str = "P17") -> Fact:
+    return Fact(subject, relation, ("{subject} is in {mask}.",), objects, ("",) * len(objects))
+
+
+def write_kamel(data: Path, rows: dict[str, list[object]]) -> Path:
+    path = data / KAMEL
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with lzma.open(path, "wb") as packed, tarfile.open(fileobj=packed, mode="w") as archive:
+        for name, lines in rows.items():
+            raw = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines).encode()
+            member = tarfile.TarInfo(f"KAMEL/{name}")
+            member.size = len(raw)
+            archive.addfile(member, BytesIO(raw))
+    return path
+
+
+def write_silver(data: Path, relation: str, rows: list[tuple[str, list[str]]]) -> None:
+    (data / SILVER).mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps({"SubjectEntity": s, "ObjectEntities": o, "Relation": relation}) for s, o in rows]
+    (data / SILVER / f"{relation}.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+
+
+def test_kamel_reads_past_its_broken_line_and_words_known_relations_as_their_module(tmp_path: Path) -> None:
+    rows = {
+        "P1412/train.jsonl": [{"sub_label": "Ada", "obj_label": ["French"]}, '{"sub_label": broken'],
+        "P17/train.jsonl": [{"sub_label": "Rome", "obj_label": ["Italy"]}],
+        "P17/dev.jsonl": [{"sub_label": "Paris", "obj_label": ["France"]}],
+    }
+    relations = Workspace().relations
+    found = list(of_kamel(write_kamel(tmp_path, rows), relations))
+    assert [(one.subject, one.objects) for one in found] == [("Ada", ("French",)), ("Rome", ("Italy",))]
+    assert found[0].clozes == relations["PersonLanguage"].clozes
+    assert found[1].clozes == ("{subject} is in the country of {mask}.",)
+
+
+def test_a_file_that_is_no_archive_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "KAMEL.tar.xz"
+    path.write_bytes(b"nothing of the kind")
+    with pytest.raises(InputError, match=r"KAMEL\.tar\.xz"):
+        list(of_kamel(path, {}))
+
+
+def test_silver_drops_names_that_are_only_ids(tmp_path: Path) -> None:
+    write_silver(tmp_path, "PersonSpeaksLanguage", [("Ada", ["Q42", "French", "French"]), ("Bob", ["Q1"])])
+    found = list(of_silver(tmp_path / SILVER, Workspace().relations))
+    assert [(one.subject, one.objects) for one in found] == [("Ada", ("French",))]
+
+
+def test_every_phrase_makes_a_cloze() -> None:
+    assert len(phrases()) > 200
+    assert all(name[0] == "P" and name[1:].isdigit() and text.strip() == text for name, text in phrases().items())
+
+
+def test_held_out_subjects_go_under_all_their_names() -> None:
+    workspace = Workspace()
+    subject = workspace.queries(workspace.edition("mini"), "val")[0].subject
+    held = HeldOut.of(workspace, [(subject.upper(), "Its Other Name"), ("Unrelated", "Also Unrelated")])
+    facts = [fact(subject), fact(f"  {subject.lower()} "), fact("its other  name"), fact("Unrelated"), fact("Nobody 7")]
+    kept, removed = held.without(facts)
+    assert [one.subject for one in kept] == ["Unrelated", "Nobody 7"]
+    assert removed == 3
+    held.check(kept)
+    with pytest.raises(LmkbcError, match="held-out subjects"):
+        held.check(facts)
+
+
+def test_gathering_proves_that_nothing_held_out_is_left(tmp_path: Path) -> None:
+    workspace = Workspace(data=tmp_path)
+    edition = workspace.edition("mini")
+    subject = workspace.queries(edition, "test")[0].subject
+    alias = {"rdf": subject, "chosen": None, "alternative": ["Secret Alias"]}
+    rows = {
+        "P17/train.jsonl": [{"sub_label": name, "obj_label": ["Italy"]} for name in (subject, "Secret Alias", "Free")],
+        "P17/test.jsonl": [{"sub_label": "x", "obj_uri": ["Q1"], "obj_label": [alias]}],
+    }
+    write_kamel(tmp_path, rows)
+    write_silver(tmp_path, "PersonSpeaksLanguage", [(subject, ["French"]), ("Free too", ["French"])])
+    corpus = gather(workspace, [tmp_path])
+    assert corpus.removed["KAMEL/train"] == (1, 2)
+    assert corpus.removed["silver"] == (1, 1)
+    assert "overlap of subjects to train on with held-out names: 0" in list(corpus.proof)
+    assert {one.subject for one in corpus.others} == {"Free", "Free too"}
+    assert all(not corpus.held_out.names(one.subject) for one in corpus.challenge)
+
+
+def test_official_splits_share_no_subject_with_what_is_trained_on(data_dir: Path) -> None:
+    corpus = gather(Workspace(data=data_dir), [data_dir])
+    assert any(line.endswith(": 0") for line in corpus.proof)
+    assert corpus.removed["silver"][1] > 100
+    assert len(corpus.others) > 300_000
+    assert 0 < len(near(corpus, 5)) < 2000
+
+
+def test_a_split_parts_subjects_not_facts() -> None:
+    facts = [fact(f"s{n % 20}", f"o{n}") for n in range(60)]
+    some, others = split(facts, 0.25)
+    assert len(some) + len(others) == 60
+    assert not {one.subject for one in some} & {one.subject for one in others}
+    assert len({one.subject for one in others}) == 5

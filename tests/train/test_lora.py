@@ -1,0 +1,174 @@
+"""LoRA on a tiny model: it learns, resumes to the same bytes after a kill, and its adapter answers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_causal
+import torch
+
+from lmkbc.components import Context
+from lmkbc.errors import InputError
+from lmkbc.generate.causal import CausalModel, Decoding
+from lmkbc.generate.causal.checkpoint import load
+from lmkbc.train.lora import Lora, _answer, loss, texts, train
+from lmkbc.types import System
+from lmkbc.workspace import Workspace
+
+SPACE = Workspace()
+EDITION = SPACE.edition("mini")
+QUICK = Lora(rate=0.01, epochs=2, batch=8, every=1, longest=400)
+pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")  # peft asks for it
+ADAPTER = "adapter_model.safetensors"
+
+
+def recipe(model: Path | str, **more: Any) -> System:
+    table = {"component": "causal", "model": str(model), "prompt": {"form": "completion"}, "shots": {"k": 0}, **more}
+    return System(name="tiny", description="", generate=[table], select={"rule": "cutoff"})
+
+
+def run(**more: Any) -> Context:
+    return Context(workspace=SPACE, edition=EDITION, **more)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("model") / "tiny"
+    tiny_causal.model("llama").save_pretrained(path)
+    tiny_causal.tokenizer().save_pretrained(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def trained(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[float, ...]]:
+    pytest.importorskip("peft", reason="peft is not installed: install lmkbc[lora]")
+    out = tmp_path_factory.mktemp("lora") / "adapter"
+    return out, train(run(), recipe(tiny), out, QUICK).losses
+
+
+def test_the_loss_falls_and_only_an_adapter_is_written(trained: tuple[Path, tuple[float, ...]]) -> None:
+    out, losses = trained
+    assert losses[-1] < losses[0] - 0.1
+    assert sorted(path.name for path in out.iterdir()) == ["adapter_config.json", ADAPTER, "training.json"]
+    assert [path.name for path in out.parent.iterdir()] == [out.name]  # no checkpoint is left
+    told = json.loads((out / "training.json").read_text())
+    assert told["examples"] + told["left_out"] == len(SPACE.examples(EDITION, "train"))
+    assert told["lora"]["rank"] == 4
+    assert "/" not in told["base"]
+
+
+def test_a_killed_training_resumes_to_the_same_bytes(
+    tiny: Path, trained: tuple[Path, tuple[float, ...]], tmp_path: Path
+) -> None:
+    class KilledError(Exception):
+        pass
+
+    def dies(step: str, done: int, total: int | None) -> None:
+        if done == 4:
+            raise KilledError
+
+    out = tmp_path / "adapter"
+    with pytest.raises(KilledError):
+        train(run(), recipe(tiny), out, QUICK, report=dies)
+    assert not out.exists()
+    (checkpoint,) = tmp_path.iterdir()
+    assert checkpoint.read_bytes()[8:9] == b"{"  # the header of safetensors
+    steps: list[int] = []
+    resumed = train(run(), recipe(tiny), out, QUICK, report=lambda _, done, __: steps.append(done))
+    assert steps[0] == 4
+    assert resumed.losses == trained[1]
+    assert (out / ADAPTER).read_bytes() == (trained[0] / ADAPTER).read_bytes()
+
+
+def test_the_adapter_is_loaded_as_a_model_and_changes_it(tiny: Path, trained: tuple[Path, tuple[float, ...]]) -> None:
+    prompts = [prompt for prompt, _ in written(tiny)[:3]]
+
+    def answers(name: Path) -> dict[int, Any]:
+        return dict(CausalModel(*load(str(name))).complete(prompts, Decoding(max_tokens=12)))
+
+    assert answers(trained[0]) != answers(tiny)
+
+
+def written(tiny: Path, **more: Any) -> list[tuple[str, str]]:
+    """Prompts and answers of the train split, as text."""
+    model = CausalModel(*load(str(tiny)))
+    rows = texts(run(), recipe(tiny, **more).generate[0], model)
+    return [(model.tokenizer.decode(tokens[:first]), model.tokenizer.decode(tokens[first:])) for tokens, first in rows]
+
+
+def test_answers_are_those_of_worked_examples_and_end(tiny: Path) -> None:
+    for (prompt, answer), example in zip(written(tiny), run().train, strict=True):
+        assert prompt.endswith("Answer:")
+        assert example.query.subject in prompt
+        assert json.loads(answer.removesuffix("\n<end>")) == [gold.names[0] for gold in example.objects]
+
+
+@pytest.mark.parametrize("style", ["question", "triple", "tuple", "record", "json"])
+@pytest.mark.parametrize("form", ["completion", "single", "chat"])
+def test_answers_in_every_style(style: str, form: str) -> None:
+    from lmkbc.asking import Asking
+
+    table = {"form": form, "style": style, "listing": "comma", "null": "None"}
+    asking = Asking(EDITION, run().relations, run().train, {"prompt": table, "shots": {"k": 0}})
+    for example in run().train[:20]:
+        answer = _answer(run(), asking, example)
+        expected = ", ".join(gold.names[0] for gold in example.objects) or "None"
+        assert expected in answer
+        assert example.query.subject not in answer.replace(expected, "") or form == "chat"
+        assert answer.endswith("\n") == (form == "completion")
+
+
+def test_context_is_learnt_with(tiny: Path, tmp_path: Path) -> None:
+    subject = run().train[0].query.subject
+    path = tmp_path / "texts.jsonl"
+    path.write_text(json.dumps({"title": subject, "text": "A telling text."}) + "\n")
+    told = written(tiny, closed_book=False, context={"provider": "titles", "path": str(path)})
+    assert "A telling text." in told[0][0]
+    assert sum("A telling text." in prompt for prompt, _ in told) < len(told)
+    with pytest.raises(InputError, match="closed-book"):
+        written(tiny, context={"provider": "titles", "path": str(path)})
+
+
+def test_only_the_answer_is_learnt() -> None:
+    model = tiny_causal.model("llama")
+    rows = [((5, 6, 7, 8, 9), 3), ((1, 2, 3), 2)]
+    with torch.inference_mode():
+        found = float(loss(model, rows))
+        logs = [model(torch.tensor([tokens])).logits[0].log_softmax(-1) for tokens, _ in rows]
+    picked = [float(logs[0][2, 8]), float(logs[0][3, 9]), float(logs[1][1, 3])]
+    assert found == pytest.approx(-sum(picked) / 3, abs=1e-4)
+
+
+def test_the_rate_is_constant_once_warm() -> None:
+    shares = [Lora(warm_up=0.1).plan.share(step, 100) for step in range(100)]
+    assert shares[:3] == pytest.approx([0.1, 0.2, 0.3])
+    assert set(shares[10:]) == {1.0}
+    assert (Lora().rank, Lora().alpha, Lora().dropout, Lora().rate, Lora().epochs) == (4, 16, 0.05, 2e-5, 3)
+
+
+def test_without_peft_the_extra_is_named(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "peft", None)
+    with pytest.raises(InputError, match=r"lmkbc\[lora\]"):
+        train(run(), recipe(tiny), tmp_path / "x")
+
+
+@pytest.mark.parametrize("table", [{"rank": 0}, {"dropout": 1.0}, {"rnak": 4}])
+def test_senseless_settings_are_refused(table: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=next(iter(table))):
+        Lora.of(table)
+
+
+def test_a_recipe_without_a_causal_model_cannot_be_trained(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no 'causal' generator"):
+        train(run(), SPACE.system("embedded"), tmp_path / "x")
+
+
+def test_the_recipe_of_llm2kb() -> None:
+    system = SPACE.system("llm2kb23")
+    assert system.generate[0]["component"] == "causal"
+    with pytest.raises(InputError, match="name a causal model"):
+        train(run(), System(name="x", description="", generate=[{"component": "causal"}], select={}), Path("x"))
