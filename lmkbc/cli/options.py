@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from lmkbc.cli.screen import note
+from lmkbc.components import Context
 from lmkbc.errors import InputError
-from lmkbc.types import Edition
+from lmkbc.types import Edition, System
 from lmkbc.workspace import Workspace
 
 EditionName = Annotated[str | None, typer.Option("--edition", "-e", help="Benchmark edition, such as 2023 or mini.")]
@@ -76,3 +77,17 @@ def chosen_edition(workspace: Workspace, name: str | None) -> Edition:
             f"'lmkbc data fetch {best}' fetches the real one."
         )
     return chosen
+
+
+def opened(
+    workspace: Path | None, data: Path | None, edition: str | None, system: str | None, model: str | None,
+    files: list[Path] | None, search_table: Path | None, offline: bool, options: dict[str, Any],
+) -> tuple[Context, System]:  # fmt: skip
+    """What a run works with, and its recipe: recorded answers where files are given, else the embedded default."""
+    space = Workspace(workspace, data)
+    recipe = space.system(system or ("recorded" if files else "embedded"))
+    context = Context(
+        workspace=space, edition=chosen_edition(space, edition), model=model, files=tuple(files or ()),
+        search_table=search_table, offline=offline, options=options,
+    )  # fmt: skip
+    return context, recipe

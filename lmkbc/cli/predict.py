@@ -27,13 +27,11 @@ from lmkbc.cli.options import (
     Split,
     StorePath,
     SystemName,
-    chosen_edition,
+    opened,
     server_options,
 )  # fmt: skip
 from lmkbc.cli.screen import note, progress
-from lmkbc.components import Context
 from lmkbc.predict import decide, propose, run_files, selector_for
-from lmkbc.workspace import Workspace
 
 EXAMPLE = "Example: lmkbc predict --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json"
 
@@ -70,19 +68,9 @@ def predict(
 ) -> None:
     """Predict a split: candidates, selection, linking, and a checked submission with its manifest."""
     start = time.monotonic()
-    space = Workspace(workspace, data)
-    chosen = chosen_edition(space, edition)
-    recipe = space.system(system or ("recorded" if files else "embedded"))
-    context = Context(
-        workspace=space,
-        edition=chosen,
-        model=model,
-        files=tuple(files or ()),
-        search_table=search_table,
-        offline=offline,
-        options=server_options(base_url, concurrency, max_cost, max_tokens, prices, store),
-    )
-    queries = space.queries(chosen, split)[:limit]
+    servers = server_options(base_url, concurrency, max_cost, max_tokens, prices, store)
+    context, recipe = opened(workspace, data, edition, system, model, files, search_table, offline, servers)
+    queries = context.workspace.queries(context.edition, split)[:limit]
     selector, provenance = selector_for(context, recipe, any_data=any_thresholds)
     with progress() as report:
         proposals = propose(context, recipe, queries, report)
@@ -90,7 +78,7 @@ def predict(
     written = run_files(context, recipe, split, proposals, predictions, provenance, failed_as_empty=failed_as_empty)
     seconds = round(time.monotonic() - start, 3)
     written[submit.TIMING] = (json.dumps({"seconds": seconds}) + "\n").encode()
-    directory = out if out is not None else Path("submissions") / f"{chosen.name}-{split}-{recipe.name}"
+    directory = out if out is not None else Path("submissions") / f"{context.edition.name}-{split}-{recipe.name}"
     write_directory(directory, written)
     counts = json.loads(written[submit.MANIFEST])["counts"]
     note(

@@ -26,15 +26,13 @@ from lmkbc.cli.options import (
     Split,
     StorePath,
     SystemName,
-    chosen_edition,
+    opened,
     server_options,
 )  # fmt: skip
 from lmkbc.cli.screen import note, progress, show_json, show_table
-from lmkbc.components import Context
 from lmkbc.predict import propose, split_sha256
 from lmkbc.tune import Tuned
 from lmkbc.tune import tune as tune_rules
-from lmkbc.workspace import Workspace
 
 EXAMPLE = "Example: lmkbc tune --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json --no-write"
 
@@ -69,18 +67,9 @@ def tune(
     store: StorePath = None,
 ) -> None:
     """Tune selection per relation; the cross-validated F1 is the one to believe."""
-    space = Workspace(workspace, data)
-    chosen = chosen_edition(space, edition)
-    recipe = space.system(system or ("recorded" if files else "embedded"))
-    context = Context(
-        workspace=space,
-        edition=chosen,
-        model=model,
-        files=tuple(files or ()),
-        search_table=search_table,
-        offline=offline,
-        options=server_options(base_url, concurrency, max_cost, max_tokens, prices, store),
-    )
+    servers = server_options(base_url, concurrency, max_cost, max_tokens, prices, store)
+    context, recipe = opened(workspace, data, edition, system, model, files, search_table, offline, servers)
+    space, chosen = context.workspace, context.edition
     examples = space.examples(chosen, split)
     with progress() as report:
         proposals = propose(context, recipe, [example.query for example in examples], report)
