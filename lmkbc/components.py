@@ -56,14 +56,14 @@ def _chat(
     any_model: bool = False, schema: bool = False, executor: Literal["calls", "batch"] = "calls",
     closed_book: bool = True, prompt: Settings = NONE, shots: Settings = NONE, sampling: Settings = NONE,
     limits: Settings = NONE, context: Settings = NONE, prices: Sequence[float] = (),
-    relations: Mapping[str, Settings] = NONE,
+    relations: Mapping[str, Settings] = NONE, verify: Settings = NONE,
 ) -> Generator:  # fmt: skip
     from lmkbc.generate.chat.recipe import build
 
     return build(
         run, name=name, model=model, base_url=base_url, revision=revision, any_model=any_model, schema=schema,
         executor=executor, closed_book=closed_book, prompt=prompt, shots=shots, sampling=sampling, limits=limits,
-        context=context, prices=prices, relations=relations,
+        context=context, prices=prices, relations=relations, verify=verify,
     )  # fmt: skip
 
 

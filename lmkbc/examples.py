@@ -78,9 +78,17 @@ class ExampleSelector:
                 if shots.relations == "all":
                     self._pools[""].append(example)
         self._vectors: dict[str, npt.NDArray[np.float32]] = {}
+        self._drawn: dict[str, tuple[Example, ...]] = {}
 
     def select(self, query: Query) -> tuple[Example, ...]:
         """At most k examples, in the order in which a prompt shows them."""
+        if self._shots.per == "query" or self._shots.method == "nearest" or self._names.shared(query):
+            return self._select(query)
+        if query.relation not in self._drawn:
+            self._drawn[query.relation] = self._select(query)
+        return self._drawn[query.relation]
+
+    def _select(self, query: Query) -> tuple[Example, ...]:
         shots = self._shots
         pool = self._pools["" if shots.relations == "all" else query.relation]
         if shots.method != "fixed":
@@ -180,6 +188,12 @@ class _Names:
                 keys = {key for name in gold.names for key in _keys(name)}
                 for key in (*keys, *((gold.id,) if gold.id else ())):
                     self._aliases[key] |= keys
+        self._subjects = frozenset(key for example in train for key in self._of(example.query))
+        self._ids = frozenset(example.query.subject_id for example in train if example.query.subject_id)
+
+    def shared(self, query: Query) -> bool:
+        """Whether any example may be about the query's subject."""
+        return query.subject_id in self._ids or not self._subjects.isdisjoint(self._of(query))
 
     def same(self, query: Query, other: Query) -> bool:
         """Whether two queries may be about the same subject: by identifier or by any name."""

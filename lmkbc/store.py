@@ -12,6 +12,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ CREATE TABLE IF NOT EXISTS notes (key TEXT PRIMARY KEY, note TEXT NOT NULL) WITH
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Call:
     """One draw from a model: all that changes its answer. What does not (timeouts, keys, concurrency) is not here.
 
@@ -45,13 +46,23 @@ class Call:
     seed: int | None = None
     draw: int = 0
 
-    @property
+    @cached_property
     def key(self) -> str:
         """SHA-256 of the call's canonical JSON, in which 1 and 1.0 are the same."""
-        return _digest({name: getattr(self, name) for name in _CALL} | {"sampling": _whole(self.sampling)})
+        return _digest(self.settings | {"sampling": _whole(self.sampling), "prompt": self.prompt_digest})
+
+    @cached_property
+    def prompt_digest(self) -> str:
+        """SHA-256 of the prompt's JSON."""
+        return _digest(self.prompt)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All but the prompt."""
+        return {name: getattr(self, name) for name in _SETTINGS}
 
 
-_CALL = tuple(one.name for one in fields(Call))
+_SETTINGS = tuple(one.name for one in fields(Call) if one.name != "prompt")
 
 
 class Store:
@@ -83,10 +94,8 @@ class Store:
         try:
             with self._db:
                 for call, answer in answers:
-                    settings = {name: getattr(call, name) for name in _CALL if name != "prompt"}
-                    prompt = _digest(call.prompt)
-                    row = call.key, call.model, _json(settings), prompt, _json(answer), date
-                    self._db.execute("INSERT OR IGNORE INTO prompts VALUES (?, ?)", (prompt, _json(call.prompt)))
+                    row = call.key, call.model, _json(call.settings), call.prompt_digest, _json(answer), date
+                    self._db.execute("INSERT OR IGNORE INTO prompts VALUES (?, ?)", (row[3], _json(call.prompt)))
                     self._db.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?)", row)
         except sqlite3.OperationalError as error:
             raise LmkbcError(f"{self.path} cannot be written ({error}): make room and run again to resume") from None

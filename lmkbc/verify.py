@@ -99,7 +99,7 @@ class FactCheck:
     def verify(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
         """Each set with its objects rescored."""
         given = list(sets)
-        asked = {(one.query, c.text) for one in given for c in one.candidates if self._is_asked(one, c)}
+        asked = {(one.query, text) for one in given for text in self._doubtful(one)}
         facts = sorted(asked, key=lambda fact: (fact[0].relation, fact[0].subject, fact[0].subject_id or "", fact[1]))
         truths: Truths = defaultdict(list)
         for lens in self._check.lenses:
@@ -110,10 +110,15 @@ class FactCheck:
             rescored = [self._rescored(c, truths.get((one.query, c.text))) for c in one.candidates]
             yield replace(one, candidates=tuple(rescored))
 
-    def _is_asked(self, one: CandidateSet, candidate: Candidate) -> bool:
+    def _doubtful(self, one: CandidateSet) -> Iterator[str]:
+        """The objects of a set that are to be asked about."""
+        if one.query.relation in self._check.off:
+            return
+        voices: defaultdict[str, set[str]] = defaultdict(set)
+        for candidate in one.candidates:
+            voices[candidate.text].update(candidate.sources)
         most = self._check.most_sources
-        voices = {voice for c in one.candidates if c.text == candidate.text for voice in c.sources}
-        return bool(candidate.text) and one.query.relation not in self._check.off and (not most or len(voices) <= most)
+        yield from (text for text, names in voices.items() if text and (most is None or len(names) <= most))
 
     def _rescored(self, candidate: Candidate, truths: Sequence[float] | None) -> Candidate:
         if not truths:

@@ -69,7 +69,7 @@ def test_how_the_same_is_written_does_not_matter(store: Store, sampling: dict[st
 
 
 def test_keys_are_the_same_in_every_process() -> None:
-    assert Call(model="m", prompt="p").key == "ff0f4cd230cb6e0bb7eea28a97169abee258a3b701beca8a5fd9e08b7b792322"
+    assert Call(model="m", prompt="p").key == "4447bfae831a91569d42ef858946b7401f49a64d19dc0f151b69d95a424ac249"
 
 
 def test_answers_survive_and_replace_each_other(store: Store) -> None:

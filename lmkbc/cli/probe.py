@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from lmkbc.cli import probe_kamel, probe_kmir, probe_lama
 from lmkbc.cli.options import (
     AsJson,
     BaseUrl,
@@ -35,6 +36,9 @@ app = typer.Typer(no_args_is_help=True, help="Probe what a model knows.", rich_m
 
 def register(parent: typer.Typer) -> None:
     """Add the command group."""
+    app.command("kamel", epilog=probe_kamel.EXAMPLE)(probe_kamel.kamel)
+    app.command("lama", epilog=probe_lama.EXAMPLE)(probe_lama.lama)
+    app.add_typer(probe_kmir.app, name="kmir")
     parent.add_typer(app, name="probe")
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,27 +18,28 @@ from lmkbc.probe.kamel_score import END, SEPARATOR
 
 Drawing = Literal["random", "fixed"]
 SUBJECT = "{subject}"
+_LINE = re.compile(r"\s*(P\d+)\s*[,\t](.*)")
 _SLOT = re.compile(r"\{subject\}|\[[SX]\]", re.IGNORECASE)
 
 
 def questions(path: Path | None = None) -> dict[str, str]:
-    """Property -> question with {subject}: ours, or those of a file, comma- or tab-separated, in its first two columns.
+    """Property -> question with {subject}: ours, or those of a file with lines such as "P36, What is ... [S]?".
 
-    A file may write [S] or [X] for the subject, and rows whose first cell is no property are its header. InputError for
-    a question without a place for the subject.
+    A comma or a tab parts the two. [S], [X] or {subject} stands for the subject; other lines are headers. InputError
+    for a question without exactly one place for the subject.
     """
     if path is None:
         raw, name = files("lmkbc.probe").joinpath("kamel_questions.tsv").read_text(encoding="utf-8"), "kamel_questions"
     else:
         raw, name = data.read_bytes(path).decode("utf-8", "replace"), str(path)
     found = {}
-    for number, row in enumerate(csv.reader(io.StringIO(raw), delimiter="\t" if "\t" in raw else ","), start=1):
-        if len(row) < 2 or not re.fullmatch(r"P\d+", row[0].strip()):
+    for number, line in enumerate(raw.splitlines(), start=1):
+        if not (row := _LINE.match(line)):
             continue
-        question = _SLOT.sub(lambda _: SUBJECT, row[1].strip())
+        question = _SLOT.sub(lambda _: SUBJECT, row[2].strip().strip('"'))
         if question.count(SUBJECT) != 1:
-            raise InputError(f"{name}, line {number}: {row[1]!r} needs {{subject}} (or [S], [X]) exactly once")
-        found[row[0].strip()] = question
+            raise InputError(f"{name}, line {number}: {row[2]!r} needs {{subject}} (or [S], [X]) exactly once")
+        found[row[1]] = question
     if not found:
         raise InputError(f"{name} holds no templates: give lines such as P36,What is the capital of [S]?")
     return found
@@ -68,9 +67,10 @@ class Shots:
 def prompts(
     facts: Sequence[Fact], train: Sequence[Fact], wording: Mapping[str, str], shots: Shots
 ) -> Iterator[tuple[Fact, str]]:
-    """Each fact of one property with its prompt, which ends with the fact's question. An example never has the
-    query's own subject. InputError for a property without a question or with too few examples.
-    """  # noqa: D205
+    """Each fact of one property with its prompt, which ends with the fact's question.
+
+    No example has the query's own subject. InputError for a property without a question or with too few examples.
+    """
     if not facts:
         return
     name = facts[0].property

@@ -6,23 +6,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Protocol
 
-from lmkbc.generate.causal.decode import Completion, Sampling
+from lmkbc.generate.causal.decode import Completion, Decoding
 from lmkbc.predict import Report, silent
 from lmkbc.probe.kamel import Fact, Kamel
 from lmkbc.probe.kamel_prompts import Shots, prompts
 from lmkbc.probe.kamel_score import END
 from lmkbc.store import Call, Store
 
-GREEDY = Sampling(max_tokens=100)
+GREEDY = Decoding(max_tokens=100, stops=(END,))
 """The paper's decoding: the likeliest token, until `%` or for 100 tokens."""
 
 
 class Completes(Protocol):
     """A local model: the completions of each prompt, by its place, in any order."""
 
-    def complete(
-        self, prompts: Sequence[str], sampling: Sampling, stops: Sequence[str] = ()
-    ) -> Iterator[tuple[int, list[Completion]]]:
+    def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
         """Yield (place, draws)."""
         ...
 
@@ -41,7 +39,7 @@ def ask(
         if answer is not None:
             texts[place] = answer["text"]
     missing = [place for place in range(len(given)) if place not in texts]
-    for index, draws in model.complete([given[place][1] for place in missing], GREEDY, (END,)):
+    for index, draws in model.complete([given[place][1] for place in missing], GREEDY):
         place, text = missing[index], draws[0].text or ""
         texts[place] = text
         if store and draws[0].text is not None:

@@ -102,3 +102,20 @@ def split_files(questions: Iterable[Question], seed: int) -> dict[str, bytes]:
 def read_questions(path: Path) -> list[Question]:
     """Questions as `kmir build` writes them, or as the benchmark does."""
     return data.read_jsonl(path, Question)
+
+
+class _Guesses(msgspec.Struct, gc=False):
+    id: str
+    ret: str | list[str]
+
+
+def read_guesses(path: Path, questions: Iterable[Question]) -> dict[str, list[str]]:
+    """Question id -> guesses, of a JSONL file of {"id", "ret"}. InputError for an unknown or repeated id."""
+    known = {question.id for question in questions}
+    found: dict[str, list[str]] = {}
+    for row in data.read_jsonl(path, _Guesses):
+        if row.id not in known or row.id in found:
+            what = "is answered twice" if row.id in found else "is no question's id"
+            raise InputError(f"{path}, field id: {row.id!r} {what}; answer each question of the file once")
+        found[row.id] = [row.ret] if isinstance(row.ret, str) else row.ret
+    return found

@@ -13,6 +13,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from lmkbc.probe.kmir_files import Question
+
 PUBLISHED: Mapping[str, tuple[float, float, float, float]] = {
     "random": (0.00017, 50.0, 25.0, 18.75),
     "BERT-base": (15.34, 61.57, 30.01, 26.82),
@@ -23,6 +25,12 @@ PUBLISHED: Mapping[str, tuple[float, float, float, float]] = {
     "DistilRoBERTa": (14.64, 63.02, 32.67, 27.02),
 }
 """Model -> F1 in percent of completion, checking, distinction, reasoning."""
+
+PUBLISHED_ROBUSTNESS: Mapping[str, tuple[float, float, float]] = {
+    "BERT": (16.37, 54.28, 29.35),
+    "RoBERTa": (17.65, 55.36, 26.99),
+}
+"""Model -> percent of facts of which all, some, none of the questions are answered right."""
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -78,6 +86,13 @@ class Scored:
     type: str
     topic: str
     fact: str
+
+
+def score(questions: Iterable[Question], guesses: Mapping[str, Sequence[str]]) -> KmirTable:
+    """Score guesses by question id. A question without guesses scores 0."""
+    return table(
+        [Scored(question_f1(guesses.get(q.id, ()), q.answer), q.type, q.topic, str(q.fact)) for q in questions]
+    )
 
 
 def table(scored: Sequence[Scored]) -> KmirTable:

@@ -56,7 +56,7 @@ class Entities:
         ordered = sorted(chosen)
         encoded = tokenizer([spellings[key] for key in ordered], add_special_tokens=False)
         for key, tokens in zip(ordered, encoded["input_ids"], strict=True):
-            if not tokens or (not expand and len(tokens) > 1):
+            if not tokens or tokenizer.unk_token_id in tokens or (not expand and len(tokens) > 1):
                 continue
             number[key] = len(names)
             rows.append(size + len(names) if expand else tokens[0])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -107,13 +108,13 @@ def train(
     rows = texts(run, recipe, CausalModel(loaded, tokenizer))
     kept = [row for row in rows if len(row[0]) <= lora.longest]
     torch.manual_seed(lora.seed)
-    adapted: Any = peft.get_peft_model(
-        loaded,
-        peft.LoraConfig(
-            r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, task_type="CAUSAL_LM",
-            target_modules=list(lora.targets) or "all-linear",
-        ),
+    config = peft.LoraConfig(
+        r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, task_type="CAUSAL_LM",
+        target_modules=list(lora.targets) or "all-linear",
     )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for what it renamed
+        adapted: Any = peft.get_peft_model(loaded, config)
     adapted.train()
     digest = hashlib.sha256(repr((base, asdict(lora), kept)).encode()).hexdigest()
     checkpoint = out.with_name(f"{out.name}.{digest[:12]}.checkpoint")

@@ -67,8 +67,8 @@ class SoftPrompt:
 
 def _framed(backbone: Backbone, layout: Sequence[int]) -> tuple[int, ...]:
     """With the special tokens that the tokenizer puts around one text."""
-    around = backbone.tokenizer.build_inputs_with_special_tokens([SUBJECT])
-    at = around.index(SUBJECT)
+    around = backbone.tokenizer(backbone.tokenizer.mask_token)["input_ids"]
+    at = around.index(backbone.mask_id)
     return (*around[:at], *layout, *around[at + 1 :])
 
 

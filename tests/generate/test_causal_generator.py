@@ -19,6 +19,7 @@ from lmkbc.generate.causal.generator import CausalGenerator
 from lmkbc.predict import propose
 from lmkbc.store import Store
 from lmkbc.types import Query, State, System
+from lmkbc.verify import Verified
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()
@@ -210,6 +211,26 @@ def test_a_recipe_names_the_model_and_the_command_line_comes_first(tiny: Path) -
 def test_senseless_recipes_are_refused(tiny: Path, settings: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         list(generators(run(), recipe(tiny, **settings)))
+
+
+def test_a_recipe_may_verify(tiny: Path) -> None:
+    system = recipe(tiny, verify={"combine": "replace", "lenses": ["statement"]}, sampling={"max_tokens": 12})
+    ((_, verified),) = generators(run(), system)
+    assert isinstance(verified, Verified)
+    ((_, plain),) = generators(run(), recipe(tiny, sampling={"max_tokens": 12}))
+    given = queries()
+    before = {one.query: one for one in plain.generate(given)}
+    changed = 0
+    for one in verified.generate(given):
+        assert [c.text for c in one.candidates] == [c.text for c in before[one.query].candidates]
+        changed += sum(c.score != 1.0 for c in one.candidates if c.text)
+        assert all(c.score == 1.0 for c in one.candidates if not c.text)
+    assert changed > 0
+
+
+def test_the_recipe_of_llm2kb_asks_for_its_texts(tiny: Path) -> None:
+    with pytest.raises(InputError, match="title and text with --from"):
+        list(generators(run(model=str(tiny)), SPACE.system("llm2kb23")))
 
 
 def test_a_model_tells_what_it_recalls(tiny: Path) -> None:

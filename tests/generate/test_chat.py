@@ -450,7 +450,7 @@ def test_a_full_disk_ends_the_run_with_a_reason(chat: Chat) -> None:
 
 
 def test_killed_runs_resume_to_the_same_bytes() -> None:
-    bench = [sys.executable, str(ROOT / "eval/bench/chat.py"), "kill", "--points", "3", "--count", "120"]
+    bench = [sys.executable, str(ROOT / "eval/bench/chat.py"), "kill", "--points", "2", "--count", "80"]
     done = subprocess.run(
         bench, check=False, cwd=ROOT, env={"PYTHONPATH": str(ROOT), "PATH": ""}, capture_output=True, text=True
     )

@@ -16,6 +16,7 @@ from lmkbc.components import Context, generators
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.generate.chat import ChatGenerator
 from lmkbc.types import Query, State
+from lmkbc.verify import Verified
 from lmkbc.workspace import SYSTEMS, Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,7 +52,8 @@ def test_recipes_ask_and_are_answered(name: str, tmp_path: Path) -> None:
     asked = [Query(f"subject {place}", relation) for place, relation in enumerate(SPACE.edition("mini").relations)]
     with Loopback(lambda _: '["7"]') as server:
         built = list(generators(context(server.url, tmp_path), system))
-        assert len({generator._name for _, generator in built if isinstance(generator, ChatGenerator)}) == len(built)
+        bare = [one.generator if isinstance(one, Verified) else one for _, one in built]
+        assert len({one._name for one in bare if isinstance(one, ChatGenerator)}) == len(built)
         for _, generator in built:
             found = list(generator.generate(asked))
             assert all(State.MISSING not in one.draws for one in found)
@@ -106,6 +108,34 @@ def test_recalled_text_is_told_in_the_prompt(tmp_path: Path) -> None:
     assert server.requests[1]["messages"][-1]["content"].startswith("Context: Utopia lies on the moon.\n\n")
     assert isinstance(generator, ChatGenerator)
     assert generator.retrieved[query][0].text == "Utopia lies on the moon."
+
+
+def test_facts_are_checked_but_for_relations_that_the_recipe_leaves_out(tmp_path: Path) -> None:
+    def answer(body: dict[str, Any]) -> str:
+        last = prompt_of(body).rstrip().split("\n")[-2]
+        return (" False" if "oboe" in last else " True") if "Statement:" in last else " ['oboe', 'piano']"
+
+    plays, died = Query("Ada", "PersonPlaysInstrument"), Query("Ada", "PersonHasPlaceOfDeath")
+    with Loopback(answer) as server:
+        ((_, generator),) = generators(context(server.url, tmp_path), SPACE.system("prop22"))
+        scores = {
+            (one.query.relation, c.text): c.score for one in generator.generate([plays, died]) for c in one.candidates
+        }
+    assert scores == {
+        (plays.relation, "oboe"): 0.0, (plays.relation, "piano"): 1.0,
+        (died.relation, "oboe"): 1.0, (died.relation, "piano"): 1.0,
+    }  # fmt: skip
+    assert len(server.requests) == 4
+
+
+def test_a_server_is_asked_for_no_probabilities(tmp_path: Path) -> None:
+    recipe = tmp_path / "check.toml"
+    recipe.write_text(
+        'description = "x"\n[[generate]]\ncomponent = "chat"\nmodel = "m"\nverify = { shots = 2 }\n'
+        '[select]\nrule = "cutoff"\nthreshold = 0.5\n'
+    )
+    with pytest.raises(InputError, match="by = 'text'"):
+        list(generators(context("http://127.0.0.1:9/v1", tmp_path), SPACE.system(str(recipe))))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -41,6 +41,15 @@ def make_backbone(seed: int = 0) -> Backbone:
 
 def make_facts() -> list[Fact]:
     return [Fact(name, "home", CLOZES, (PLACES[n % 4],), ("",)) for n, name in enumerate(NAMES)]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Tensors this small only wait when several threads share them."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture

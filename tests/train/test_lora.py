@@ -21,8 +21,7 @@ from lmkbc.workspace import Workspace
 
 SPACE = Workspace()
 EDITION = SPACE.edition("mini")
-QUICK = Lora(rate=0.01, epochs=2, batch=8, every=1, longest=400)
-pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")  # peft asks for it
+QUICK = Lora(rate=0.01, epochs=2, batch=16, every=1, longest=100)
 ADAPTER = "adapter_model.safetensors"
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +15,7 @@ from typing import Any, cast
 import torch
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import logging
 
 from lmkbc.errors import InputError
 
@@ -43,6 +45,7 @@ def load(
         "revision": revision, "local_files_only": offline or directory.is_dir(), "trust_remote_code": remote_code,
     }  # fmt: skip
     _check_files(directory)
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         config = AutoConfig.from_pretrained(name, **how)
         _check_kind(name, config)
@@ -70,7 +73,9 @@ def adapted(model: PreTrainedModel, adapter: Path) -> PreTrainedModel:
         raise InputError(f"{adapter} is a LoRA adapter, which needs peft: install lmkbc[lora]") from None
     if not (adapter / "adapter_model.safetensors").is_file():
         raise InputError(f"{adapter} holds no adapter_model.safetensors: save the adapter as safetensors")
-    merged: Any = peft.PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for what it renamed
+        merged: Any = peft.PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
     return cast(PreTrainedModel, merged.eval())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -13,18 +14,20 @@ from lmkbc.context import Passage, Provider, told
 from lmkbc.errors import InputError
 from lmkbc.generate.causal.decode import Completion, Decoding
 from lmkbc.generate.causal.model import CausalModel
-from lmkbc.generate.chat.client import Reply
+from lmkbc.generate.chat.answer import Reply
 from lmkbc.generate.chat.said import candidates
 from lmkbc.prompts import Prompt
 from lmkbc.store import Call, Store
 from lmkbc.types import CandidateSet, Query, Relation
+
+log = logging.getLogger(__name__)
 
 
 class CausalGenerator:
     """Proposes what a local model answers: draw k of the model "m" is the voice "m#k".
 
     context: what is told of a query in its prompt, kept in `retrieved`. identity: what tells this model from others of
-    its name in the store, weights included. remarks are filled when it is done.
+    its name in the store, weights included. remarks: draws that were no whole answers, logged when it is done.
     """
 
     def __init__(
@@ -38,7 +41,7 @@ class CausalGenerator:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Draws that were no whole answers, if any."""
+        """What a person should know of a run, in sentences."""
         kinds = {"length": "cut off at max_tokens", "window": "not asked, since prompts exceed the model's window"}
         total = self._ends.total()
         return tuple(
@@ -63,6 +66,8 @@ class CausalGenerator:
                 replies = [self._reply(draw) for draw in draws]
                 self._keep(prompt, how, replies)
                 yield self._set(query, replies)
+        for remark in self.remarks:
+            log.warning(remark)
 
     def _decoding(self, query: Query) -> Decoding:
         plan = self._asking.plan(query)

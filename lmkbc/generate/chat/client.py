@@ -21,6 +21,7 @@ import msgspec
 import openai
 
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.generate.chat.answer import Reply, decode
 from lmkbc.generate.chat.limits import Limits
 
 OPENAI = "https://api.openai.com/v1"
@@ -33,20 +34,6 @@ LANE = 8
 
 SHOWN = 200
 """Characters of a server's own message that are passed on."""
-
-
-class Reply(msgspec.Struct, omit_defaults=True):
-    """One draw, as it is stored. finish: "stop", "length", "content_filter", "refusal" or the server's own word.
-
-    The tokens are this draw's share of the request's. logprobs: (token, log-probability) of the answer, where offered.
-    """
-
-    text: str
-    finish: str = "stop"
-    served: str = ""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    logprobs: list[tuple[str, float]] | None = None
 
 
 class CallError(LmkbcError):
@@ -152,31 +139,18 @@ class ChatClient:
     def read(self, raw: bytes) -> list[Reply]:
         """The draws in a response's body. CallError for a body that holds none."""
         try:
-            answer = msgspec.json.decode(raw, type=_Answer)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            served, replies = decode(raw)
+        except ValueError as error:
             raise CallError(f"the answer is not what the API promises ({error})", transient=True) from None
-        if not answer.choices or any(choice.message is None and choice.text is None for choice in answer.choices):
-            raise CallError("the answer holds no choices", transient=True)
-        if not (self.server.any_model or _same_model(self.server.model, answer.model or "")):
+        if not (self.server.any_model or _same_model(self.server.model, served)):
             raise CallError(
-                f"model {answer.model!r} answered in place of {self.server.model!r}; if they are one model, set "
-                "any_model in the recipe",
+                f"model {served!r} answered in place of {self.server.model!r}; if they are one model, set any_model in "
+                "the recipe",
                 transient=True,
             )
-        return [self._reply(answer, choice) for choice in answer.choices]
-
-    def _reply(self, answer: _Answer, choice: _Choice) -> Reply:
-        message = choice.message or _Message(content=choice.text)
-        usage, share = answer.usage or _Usage(), len(answer.choices)
-        text = message.content or message.refusal or ""
-        return Reply(
-            text=self.server.without_key(text),
-            finish="refusal" if message.refusal else choice.finish_reason or "stop",
-            served=answer.model or "",
-            prompt_tokens=(usage.prompt_tokens or 0) // share,
-            completion_tokens=(usage.completion_tokens or 0) // share,
-            logprobs=choice.logprobs.pairs() if choice.logprobs else None,
-        )
+        for reply in replies:
+            reply.text = self.server.without_key(reply.text)
+        return replies
 
     def _refusal(self, error: openai.APIStatusError) -> LmkbcError:
         status, said = error.status_code, self.server.without_key(_message(error))
@@ -218,46 +192,3 @@ def _message(error: openai.APIStatusError) -> str:
     body = error.body
     said = body.get("message") if isinstance(body, dict) else body
     return " ".join(str(said or error.message).split())[:SHOWN]
-
-
-class _Usage(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-
-
-class _Message(msgspec.Struct):
-    content: str | None = None
-    refusal: str | None = None
-
-
-class _Token(msgspec.Struct):
-    token: str
-    logprob: float
-
-
-class _Logprobs(msgspec.Struct):
-    """As chat tells them (content), or as completion does (tokens, token_logprobs)."""
-
-    content: list[_Token] | None = None
-    tokens: list[str] | None = None
-    token_logprobs: list[float | None] | None = None
-
-    def pairs(self) -> list[tuple[str, float]] | None:
-        if self.content is not None:
-            return [(one.token, one.logprob) for one in self.content]
-        if self.tokens is None or self.token_logprobs is None:
-            return None
-        return [(token, p) for token, p in zip(self.tokens, self.token_logprobs, strict=False) if p is not None]
-
-
-class _Choice(msgspec.Struct):
-    message: _Message | None = None
-    text: str | None = None
-    finish_reason: str | None = None
-    logprobs: _Logprobs | None = None
-
-
-class _Answer(msgspec.Struct):
-    choices: list[_Choice]
-    model: str | None = None
-    usage: _Usage | None = None

@@ -11,7 +11,8 @@ from typing import Any, Literal
 from lmkbc.asking import Asking
 from lmkbc.context import Passage, Provider, told
 from lmkbc.generate.chat import batch
-from lmkbc.generate.chat.client import Reply, Server
+from lmkbc.generate.chat.answer import Reply
+from lmkbc.generate.chat.client import Server
 from lmkbc.generate.chat.limits import Budget, Limits
 from lmkbc.generate.chat.request import calls
 from lmkbc.generate.chat.said import WITHHELD, candidates
@@ -77,7 +78,7 @@ class ChatGenerator:
         self.usage = _usage(session)
         self.remarks = [f"{self._name}: {remark}" for remark in _remarks(session, tally, self._store)]
         for remark in self.remarks:
-            log.info(remark)
+            log.warning(remark)
 
     async def _start(
         self, session: Session, todo: Iterator[Query], done: asyncio.Queue[CandidateSet | BaseException], tally: _Tally

@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmkbc.asking import Asking, needs_encoder
 from lmkbc.context import ContextSettings, provider
+from lmkbc.errors import InputError
+from lmkbc.examples import ExampleSelector, Shots
 from lmkbc.generate.chat.client import Server
 from lmkbc.generate.chat.generator import ChatGenerator, Executor
 from lmkbc.generate.chat.limits import Budget, Limits
+from lmkbc.generate.chat.scorer import ChatScorer
 from lmkbc.generate.chat.session import Session
-from lmkbc.store import Call, Store, default_store
+from lmkbc.prompts import PromptStyle
+from lmkbc.store import Store, default_store
+from lmkbc.types import Generator
+from lmkbc.verify import Check, FactCheck, Verified
 
 if TYPE_CHECKING:
     from lmkbc.components import Context
 
 Table = Mapping[str, Any]
-RECALL = {"temperature": 0.0, "max_tokens": 256}
-"""How a model is asked what it knows: greedily, for about a paragraph."""
 
 
 def build(
     run: Context, *, name: str, model: str | None, base_url: str | None, revision: str, any_model: bool, schema: bool,
     executor: Executor, closed_book: bool, prompt: Table, shots: Table, sampling: Table, limits: Table, context: Table,
-    prices: Sequence[float], relations: Mapping[str, Table],
-) -> ChatGenerator:  # fmt: skip
+    prices: Sequence[float], relations: Mapping[str, Table], verify: Table,
+) -> Generator:  # fmt: skip
     """The generator. What the command line gives (--model, --base-url, ...) comes before the recipe's."""
     tables = {"prompt": prompt, "shots": shots, "sampling": sampling}
     encoder = None
@@ -37,6 +40,12 @@ def build(
 
         encoder = find_encoder()
     asking = Asking(run.edition, run.relations, run.train, tables, relations, run.workspace.relations, encoder)
+    check = Check.of(verify) if verify else None
+    if check is not None and check.by != "text":
+        raise InputError("verify: a server is asked for text, not for probabilities: say by = 'text'")
+    if check is not None:
+        spellings = (name for off in check.off for name in run.workspace.relation(off).names)
+        check = replace(check, off=tuple(spellings))
     knows = ContextSettings.of(context, closed_book=closed_book)
     given = run.options
     server = Server.of(
@@ -52,8 +61,13 @@ def build(
     price = given.get("prices") or tuple(prices) or None
     budget = Budget(given.get("max_cost"), given.get("max_tokens"), price)
     store = Store(Path(given.get("store") or default_store()))
-    recall = _recall(lambda: Session(server, store, allowed, budget, offline=run.offline), server)
-    return ChatGenerator(
+    style = PromptStyle.of(prompt)
+
+    def open_session() -> Session:
+        return Session(server, store, allowed, budget, offline=run.offline)
+
+    scorer = ChatScorer(server, open_session, completion=style.form == "completion")
+    generator = ChatGenerator(
         asking,
         run.relations,
         server,
@@ -64,39 +78,9 @@ def build(
         schema=schema,
         executor=executor,
         offline=run.offline,
-        context=provider(knows, run.relations, recall, run.cache),
+        context=provider(knows, run.relations, scorer.paragraphs, run.cache),
     )
-
-
-def _recall(open_session: Callable[[], Session], server: Server) -> Callable[[Sequence[str]], list[str]]:
-    """What asks the server for plain texts; a text that cannot be had is empty, and its query is asked without it."""
-
-    def recall(questions: Sequence[str]) -> list[str]:
-        return asyncio.run(asked(questions))
-
-    async def asked(questions: Sequence[str]) -> list[str]:
-        session, texts = open_session(), [""] * len(questions)
-        todo = iter(enumerate(questions))
-
-        async def work() -> None:
-            for place, question in todo:
-                turns = [{"role": "user", "content": question}]
-                call = Call(
-                    model=server.model,
-                    revision=server.revision,
-                    base_url=server.base_url,
-                    prompt=turns,
-                    sampling=RECALL,
-                )
-                (reply,) = await session.draws([call])
-                texts[place] = reply.text if reply else ""
-
-        try:
-            async with asyncio.TaskGroup() as workers:
-                for _ in range(session.limits.concurrency):
-                    workers.create_task(work())
-        finally:
-            await session.close()
-        return texts
-
-    return recall
+    if check is None:
+        return generator
+    worked = ExampleSelector(Shots(k=check.shots, method="random", seed=check.seed), run.train)
+    return Verified(generator, FactCheck(scorer, check, run.relations, worked, run.train))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from lmkbc.clean import clean
-from lmkbc.generate.chat.client import Reply
+from lmkbc.generate.chat.answer import Reply
 from lmkbc.generate.parse import parse
 from lmkbc.prompts import PromptStyle
 from lmkbc.types import Candidate, CandidateSet, Query, Relation, State

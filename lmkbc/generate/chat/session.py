@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from lmkbc.generate.chat.client import CallError, ChatClient, RejectedError, Reply, Server
+from lmkbc.generate.chat.answer import Reply
+from lmkbc.generate.chat.client import CallError, ChatClient, RejectedError, Server
 from lmkbc.generate.chat.limits import Budget, Limits, Throttle, estimate
 from lmkbc.generate.chat.request import Offers, blamed
 from lmkbc.generate.chat.retry import retrying

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, cast, get_args
 
 import torch
@@ -23,6 +23,8 @@ Precision = Literal["fp32", "bf16", "int8"]
 Ids = Sequence[int]
 TOKENS = {"cpu": 512, "cuda": 32768}
 """Tokens of one batch: enough for full speed, and on a CPU few enough for its caches."""
+ROWS = 128
+"""Masks that share one product with the output matrix: 16 MB of logits for BERT's vocabulary."""
 BERT_LAYERS = frozenset(("bert", "camembert", "electra", "roberta", "xlm-roberta"))
 """Model types whose last layer is BERT's plain one, so that it can be computed at the masks alone."""
 
@@ -41,7 +43,10 @@ class Forward:
             raise InputError("precision int8 works on a CPU only: use bf16 on an accelerator")
         self._where = _Positions()
         decoder = cast(nn.Linear, backbone.model.get_output_embeddings())  # type: ignore[no-untyped-call]
-        self._weight, self._bias = decoder.weight.detach().float(), decoder.bias.detach().float()
+        self._weight = decoder.weight.detach().float()
+        self._bias = (
+            self._weight.new_zeros(len(self._weight)) if decoder.bias is None else decoder.bias.detach().float()
+        )
         self._model = _reduced(backbone, decoder, precision, self._where)
 
     def logits(self, inputs: Sequence[Ids], columns: Tensor | None = None) -> Iterator[tuple[list[int], Tensor]]:
@@ -49,15 +54,33 @@ class Forward:
 
         columns: vocabulary ids, (v,), all of them if None. Every input holds at least one mask.
         """
-        device = self.backbone.device
-        chosen = slice(None) if columns is None else columns.to(device)
+        chosen = slice(None) if columns is None else columns.to(self.backbone.device)
         weight, bias = self._weight[chosen], self._bias[chosen]
+        for indices, states in _joined(self._states(inputs)):
+            with torch.inference_mode():
+                yield indices, nn.functional.linear(states, weight, bias)
+
+    def _states(self, inputs: Sequence[Ids]) -> Iterator[tuple[list[int], Tensor]]:
+        """Yield batches of what the output matrix gets, (b, m, h)."""
         for indices in buckets(inputs, self.backbone.mask_id, self._tokens):
             with torch.inference_mode():
-                ids = torch.tensor([list(inputs[index]) for index in indices], device=device)
+                ids = torch.tensor([list(inputs[index]) for index in indices], device=self.backbone.device)
                 self._where.set(ids == self.backbone.mask_id)
-                hidden = self._model(input_ids=ids).logits.float()
-                yield indices, nn.functional.linear(hidden, weight, bias)
+                states = self._model(input_ids=ids).logits.float()
+            yield indices, states
+
+
+def _joined(batches: Iterable[tuple[list[int], Tensor]]) -> Iterator[tuple[list[int], Tensor]]:
+    """Batches joined until they hold ROWS masks: reading the output matrix costs as much for one row as for many."""
+    indices: list[int] = []
+    states: list[Tensor] = []
+    for more, found in batches:
+        if states and (len(indices) * found.shape[1] >= ROWS or states[0].shape[1] != found.shape[1]):
+            yield indices, torch.cat(states)
+            indices, states = [], []
+        indices, states = [*indices, *more], [*states, found]
+    if states:
+        yield indices, torch.cat(states)
 
 
 def buckets(inputs: Sequence[Ids], mask_id: int, tokens: int) -> Iterator[list[int]]:

@@ -1,0 +1,72 @@
+"""`lmkbc probe kmir`: build questions from triples, and score answers to them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lmkbc.atomic import write_directory
+from lmkbc.cli.options import AsJson
+from lmkbc.cli.screen import show_json, show_table
+
+app = typer.Typer(no_args_is_help=True, help="KMIR: memorisation, identification, reasoning.", rich_markup_mode=None)
+
+
+@app.command("build", epilog="Example: lmkbc probe kmir build KAMEL.tar.xz --out kmir --seed 1")
+def build(
+    triples: Annotated[Path, typer.Argument(help="JSONL or TSV of subject, relation, object (and types); or KAMEL.")],
+    out: Annotated[Path, typer.Option(help="Directory for train.jsonl, dev.jsonl and test.jsonl.")],
+    schema: Annotated[Path | None, typer.Option(help="TOML schema of the relations; default: one for KAMEL.")] = None,
+    seed: Annotated[int, typer.Option(help="The same seed writes the same bytes.")] = 0,
+    json: AsJson = False,
+) -> None:
+    """Build questions of the four types."""
+    from lmkbc.probe.kmir_build import Builder
+    from lmkbc.probe.kmir_files import TYPES, read_triples, split_files
+    from lmkbc.probe.kmir_schema import read_schema
+
+    with as_file(files("lmkbc.probe").joinpath("kamel_schema.toml")) as bundled:
+        relations = read_schema(schema or bundled)
+    questions = list(Builder(read_triples(triples, relations), relations, seed).questions())
+    write_directory(out, split_files(questions, seed))
+    counts = Counter(question.type for question in questions)
+    if json:
+        show_json(dict(counts))
+    else:
+        show_table(["type", "questions"], [[kind, counts[kind]] for kind in TYPES])
+
+
+@app.command("score", epilog="Example: lmkbc probe kmir score kmir/test.jsonl answers.jsonl")
+def score(
+    questions: Annotated[Path, typer.Argument(help="Questions, as `kmir build` writes them.")],
+    answers: Annotated[Path, typer.Argument(help='JSONL of {"id", "ret"}: a guess, or a list of guesses.')],
+    json: AsJson = False,
+) -> None:
+    """Score answers: token F1 by type and topic, and how steadily facts are known."""
+    from lmkbc.probe.kmir_files import TYPES, read_guesses, read_questions
+    from lmkbc.probe.kmir_score import PUBLISHED, PUBLISHED_ROBUSTNESS
+    from lmkbc.probe.kmir_score import score as score_questions
+
+    asked = read_questions(questions)
+    table = score_questions(asked, read_guesses(answers, asked))
+    if json:
+        show_json(asdict(table))
+        return
+    own = [table.types.get(kind) for kind in TYPES]
+    show_table(
+        ["F1 %", *TYPES],
+        [["these answers", *(None if value is None else 100 * value for value in own)],
+         *([name, *values] for name, values in PUBLISHED.items())],
+    )  # fmt: skip
+    show_table(["topic", "F1 %"], [[topic, 100 * f1] for topic, f1 in table.topics.items()])
+    steady = table.robustness
+    show_table(
+        ["questions on one fact", "all right %", "some", "none"],
+        [["these answers", 100 * steady.every, 100 * steady.some, 100 * steady.none],
+         *([name, *values] for name, values in PUBLISHED_ROBUSTNESS.items())],
+    )  # fmt: skip

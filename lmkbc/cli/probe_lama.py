@@ -1,0 +1,69 @@
+"""`lmkbc probe lama`: ask masked models LAMA's clozes over the words that they share."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lmkbc.cli.options import AsJson, Offline
+from lmkbc.cli.screen import note, progress, show_json, show_table
+from lmkbc.data import read_bytes
+
+EXAMPLE = "Example: lmkbc probe lama data/ --model bert-base-cased --model roberta-base --uhn"
+
+
+def lama(
+    source: Annotated[Path, typer.Argument(help="Directory of relations.jsonl and TREx/; or KAMEL, for want of it.")],
+    model: Annotated[list[str], typer.Option("--model", help="Masked model: id or directory; repeatable.")],
+    vocabulary: Annotated[
+        Path | None, typer.Option(help="One word a line; default: all words that the models share.")
+    ] = None,
+    properties: Annotated[str | None, typer.Option(help="Only these relations, comma-separated.")] = None,
+    uhn: Annotated[bool, typer.Option("--uhn", help="Drop facts that the subject's name gives away.")] = False,
+    json: AsJson = False,
+    offline: Offline = False,
+) -> None:
+    """Rank each fact's object among the shared words: P@1, P@10, MRR, means over relations."""
+    from lmkbc.generate.masked.backbone import load
+    from lmkbc.probe import kamel
+    from lmkbc.probe import lama as benchmark
+    from lmkbc.probe.kmir_schema import read_schema
+    from lmkbc.probe.lama_run import MaskedProbe, known_words
+
+    wanted = None if properties is None else [name.strip() for name in properties.split(",")]
+    if (source / "relations.jsonl").is_file():
+        asked = benchmark.read(source, wanted)
+    else:
+        with as_file(files("lmkbc.probe").joinpath("kamel_schema.toml")) as path:
+            schema = read_schema(path)
+        asked = benchmark.of_kamel(kamel.read(source, properties=wanted or schema.relations, splits=("test",)), schema)
+    backbones = {name: load(name, offline=offline) for name in model}
+    listed = None if vocabulary is None else set(read_bytes(vocabulary).decode("utf-8", "replace").split())
+    words = benchmark.shared_vocabulary([known_words(one) for one in backbones.values()], listed)
+    known = frozenset(words)
+    asked = benchmark.within(asked, lambda _, __, object_: object_ in known)
+    note(f"{len(words)} shared words, {sum(len(one.facts) for one in asked)} facts of {len(asked)} relations")
+    probes = {name: MaskedProbe(one, words) for name, one in backbones.items()}
+    if uhn:
+        asked = benchmark.unhelpful(asked, next(iter(probes.values())).guesses(asked))
+    tables = {}
+    with progress() as report:
+        for name, probe in probes.items():
+            ranks = {}
+            for done, one in enumerate(asked, start=1):
+                ranks[one.name] = probe.ranks(one)
+                report(name, done, len(asked))
+            tables[name] = benchmark.table(asked, ranks)
+    if json:
+        show_json({name: asdict(table) for name, table in tables.items()})
+        return
+    lines: list[list[Any]] = []
+    for name, table in tables.items():
+        for part, one in {**table.relations, **table.types, "*** Average ***": table.overall}.items():
+            lines.append([name, part, 100 * one.p1, 100 * one.p10, one.mrr, one.log_probability, one.facts])
+    lines += [[name, "paper, T-REx", score, None, None, None, None] for name, score in benchmark.PUBLISHED.items()]
+    show_table(["model", "over", "P@1 %", "P@10 %", "MRR", "log p", "facts"], lines)

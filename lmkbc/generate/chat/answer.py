@@ -1,0 +1,83 @@
+"""What servers answer with: read leniently in what may be left out, strictly in what makes an answer."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Reply(msgspec.Struct, omit_defaults=True):
+    """One draw, as it is stored. finish: "stop", "length", "content_filter", "refusal" or the server's own word.
+
+    The tokens are this draw's share of the request's. logprobs: (token, log-probability) of the answer, where offered.
+    """
+
+    text: str
+    finish: str = "stop"
+    served: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    logprobs: list[tuple[str, float]] | None = None
+
+
+def decode(raw: bytes) -> tuple[str, list[Reply]]:
+    """The model's name and the draws in a response's body. ValueError for a body that holds no draw."""
+    answer = msgspec.json.decode(raw, type=_Answer)
+    if not answer.choices or any(choice.message is None and choice.text is None for choice in answer.choices):
+        raise ValueError("it holds no choices")
+    return answer.model or "", [_reply(answer, choice) for choice in answer.choices]
+
+
+def _reply(answer: _Answer, choice: _Choice) -> Reply:
+    message = choice.message or _Message(content=choice.text)
+    usage, share = answer.usage or _Usage(), len(answer.choices)
+    return Reply(
+        text=message.content or message.refusal or "",
+        finish="refusal" if message.refusal else choice.finish_reason or "stop",
+        served=answer.model or "",
+        prompt_tokens=(usage.prompt_tokens or 0) // share,
+        completion_tokens=(usage.completion_tokens or 0) // share,
+        logprobs=choice.logprobs.pairs() if choice.logprobs else None,
+    )
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class _Token(msgspec.Struct):
+    token: str
+    logprob: float
+
+
+class _Logprobs(msgspec.Struct):
+    """As chat tells them (content), or as completion does (tokens, token_logprobs)."""
+
+    content: list[_Token] | None = None
+    tokens: list[str] | None = None
+    token_logprobs: list[float | None] | None = None
+
+    def pairs(self) -> list[tuple[str, float]] | None:
+        if self.content is not None:
+            return [(one.token, one.logprob) for one in self.content]
+        if self.tokens is None or self.token_logprobs is None:
+            return None
+        return [(token, p) for token, p in zip(self.tokens, self.token_logprobs, strict=False) if p is not None]
+
+
+class _Choice(msgspec.Struct):
+    message: _Message | None = None
+    text: str | None = None
+    finish_reason: str | None = None
+    logprobs: _Logprobs | None = None
+
+
+class _Answer(msgspec.Struct):
+    choices: list[_Choice]
+    model: str | None = None
+    usage: _Usage | None = None

@@ -1,0 +1,149 @@
+"""Reading KAMEL, its prompts, and a run that goes on where a killed one stopped."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from lmkbc.errors import InputError
+from lmkbc.generate.causal.decode import Completion, Decoding
+from lmkbc.probe import kamel
+from lmkbc.probe.kamel import Answer, Fact
+from lmkbc.probe.kamel_prompts import Shots, prompts, questions
+from lmkbc.probe.kamel_run import run
+from lmkbc.store import Store
+
+TRAIN = [Fact("P36", f"land {i}", (Answer(f"town {i}"), Answer(f"city {i}"))) for i in range(30)]
+
+
+def tree(root: Path, rows: int = 30) -> Path:
+    folder = root / "KAMEL" / "P36"
+    folder.mkdir(parents=True)
+    lines = [json.dumps({"index": [i], "sub_label": f"land {i}", "obj_label": [f"town {i}"]}) for i in range(rows)]
+    named = {"rdf": "Nuuk", "chosen": "Nuuk", "alternative": ["Godthab"]}
+    year = {"rdf": None, "chosen": "1976", "alternative": ["June 1976", "1976"]}
+    test = [json.dumps({"sub_label": name, "obj_uri": ["Q1"], "obj_label": [named, year]}) for name in ("G", "land 3")]
+    (folder / "train.jsonl").write_text("\n".join([*lines[:2], '{"index": [1], "sub_label": "x"', *lines[2:]]) + "\n")
+    (folder / "dev.jsonl").write_text(lines[0])
+    (folder / "test.jsonl").write_text("\n".join(test))
+    return root / "KAMEL"
+
+
+def test_a_broken_line_is_reported_and_skipped_in_a_tree_and_an_archive(tmp_path: Path) -> None:
+    root = tree(tmp_path)
+    archive = tmp_path / "KAMEL.tar.xz"
+    with tarfile.open(archive, "w:xz") as file:
+        file.add(root, "KAMEL")
+        evil = tarfile.TarInfo("../escaped/P1/train.jsonl")
+        evil.type = tarfile.SYMTYPE
+        evil.linkname = "/etc/passwd"
+        file.addfile(evil, io.BytesIO())
+    for path in (root, archive):
+        found = kamel.read(path)
+        assert len(found.of("P36", "train")) == 30
+        (skipped,) = found.skipped
+        assert skipped.startswith("P36/train.jsonl, line 3:")
+        answer, year = found.of("P36", "test")[0].objects
+        assert (answer.label, answer.alternatives, answer.literal) == ("Nuuk", ("Godthab",), False)
+        assert (year.literal, year.shown) == (True, "1976")
+        assert found.properties == ["P36"]
+
+
+def test_what_is_no_kamel_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not hold"):
+        kamel.read(tmp_path)
+    (tmp_path / "x.tar.xz").write_bytes(b"no archive")
+    with pytest.raises(InputError, match="cannot be read as KAMEL"):
+        kamel.read(tmp_path / "x.tar.xz")
+    with pytest.raises(InputError, match="no test split of 'P37'"):
+        kamel.read(tree(tmp_path)).of("P37", "test")
+
+
+def test_the_official_archive(data_dir: Path) -> None:
+    found = kamel.read(data_dir / "kamel" / "KAMEL.tar.xz", splits=("test",))
+    assert (len(found.properties), sum(map(len, found.facts.values())) + len(found.skipped)) == (234, 46_800)
+    assert set(found.properties) == set(questions())
+    assert len(kamel.LAMA & set(found.properties)) == len(kamel.LAMA) == 40
+    literal = {name for name in found.properties if all(o.literal for f in found.of(name, "test") for o in f.objects)}
+    assert {"P569", "P570", "P1082"} <= literal
+    assert not {"P36", "P47"} & literal
+
+
+def test_our_questions_and_those_of_a_file(tmp_path: Path) -> None:
+    assert all(question.count("{subject}") == 1 and question.endswith("?") for question in questions().values())
+    path = tmp_path / "templates.csv"
+    path.write_text('property,question\nP36, What town, if any, is the capital of [S]?\nP50,"Who wrote {subject}?"\n')
+    assert questions(path) == {
+        "P36": "What town, if any, is the capital of {subject}?",
+        "P50": "Who wrote {subject}?",
+    }
+    path.write_text("P36,What is the capital?\n")
+    with pytest.raises(InputError, match=r"line 1: .* exactly once"):
+        questions(path)
+    path.write_text("nothing\n")
+    with pytest.raises(InputError, match="no templates"):
+        questions(path)
+
+
+def test_prompts_have_the_papers_form_and_never_the_own_subject() -> None:
+    wording = {"P36": "Capital of {subject}?"}
+    for drawing in ("random", "fixed"):
+        shots = Shots(count=3, drawing=drawing)  # type: ignore[arg-type]
+        made = list(prompts(TRAIN, TRAIN, wording, shots))
+        assert made == list(prompts(TRAIN, TRAIN, wording, shots))
+        for fact, text in made:
+            *solved, question = text.split("\n")
+            assert question == f"Capital of {fact.subject}?"
+            assert len(solved) == 3
+            assert not any(line.startswith(question) for line in solved)
+            assert all(line.split("? ")[1].endswith("%") and "; city" in line for line in solved)
+    heads = {text.rsplit("\n", 1)[0] for _, text in made}
+    assert len(heads) == 1 + 3  # one head for all, but for the subjects that are themselves examples
+    assert len({text.rsplit("\n", 1)[0] for _, text in prompts(TRAIN, TRAIN, wording, Shots(count=3))}) > 20
+    assert next(prompts(TRAIN[:1], TRAIN, {"P36": "{subject}"}, Shots(count=0)))[1] == "land 0"
+
+
+def test_prompts_refuse_what_they_cannot_ask() -> None:
+    with pytest.raises(InputError, match="P36 has no question template"):
+        list(prompts(TRAIN, TRAIN, {}, Shots()))
+    with pytest.raises(InputError, match="too few for 5 shots"):
+        list(prompts(TRAIN, TRAIN[:5], {"P36": "{subject}?"}, Shots()))
+    with pytest.raises(InputError, match="did you mean 'fixed'"):
+        Shots(drawing="fix")  # type: ignore[arg-type]
+
+
+class Echo:
+    """Answers with the subject; stops dead after some answers."""
+
+    def __init__(self, lives: int) -> None:
+        self.lives = lives
+
+    def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
+        for place in reversed(range(len(prompts))):
+            if self.lives == 0:
+                raise KeyboardInterrupt
+            self.lives -= 1
+            yield place, [Completion(f" {prompts[place].rsplit(' ', 1)[1]} ")]
+
+
+def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    benchmark = kamel.read(tree(tmp_path))
+    store = Store(tmp_path / "store.sqlite")
+
+    def asked(model: Echo) -> list[tuple[Fact, str]]:
+        return list(
+            run(model, "echo", benchmark, questions(), Shots(count=2), properties=["P36"], split="train", store=store)
+        )
+
+    with pytest.raises(KeyboardInterrupt):
+        asked(Echo(12))
+    rest = Echo(18)
+    answers = asked(rest)
+    assert rest.lives == 0
+    assert [text for _, text in answers] == [f"{i}?" for i in range(30)]
+    store.close()

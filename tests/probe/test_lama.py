@@ -1,0 +1,136 @@
+"""LAMA's files, its filters, its averages, and ranks of a tiny masked model against plain softmax."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
+
+from lmkbc.errors import InputError
+from lmkbc.generate.masked.backbone import Backbone
+from lmkbc.probe.kamel import Answer, Fact, Kamel
+from lmkbc.probe.kmir_schema import RelationSchema, Schema
+from lmkbc.probe.lama import Asked, of_kamel, read, shared_vocabulary, table, unhelpful, within
+from lmkbc.probe.lama_run import MaskedProbe, known_words
+
+BORN = Asked(
+    "P19",
+    "{subject} was born in {mask} .",
+    "N-1",
+    (("Ada Rossi", "Rome"), ("Jean Roux", "Paris"), ("Paris Hill", "Paris")),
+)
+SPEAKS = Asked("P37", "In {subject} , people speak {mask} .", "N-M", (("Rome", "Italian"),))
+
+
+def trex(root: Path) -> Path:
+    (root / "TREx").mkdir()
+    relations = [
+        {"relation": "P19", "template": "[X] was born in [Y] .", "label": "place of birth", "type": "N-1"},
+        {"relation": "P37", "template": "In [X] {formally}, [Y] is spoken .", "label": "language", "type": "N-M"},
+        {"relation": "P99", "template": "[X] is [Y] .", "type": "1-1"},
+    ]
+    (root / "relations.jsonl").write_text("".join(json.dumps(row) + "\n" for row in relations))
+
+    def fact(relation: str, subject: str, object_: str) -> str:
+        return json.dumps(
+            {"uuid": "u", "obj_uri": "Q1", "obj_label": object_, "sub_uri": "Q2", "sub_label": subject,
+             "predicate_id": relation, "evidences": [{"masked_sentence": "[MASK]"}]}
+        )  # fmt: skip
+
+    born = [fact("P19", *pair) for pair in (*BORN.facts, BORN.facts[0])]
+    (root / "TREx" / "P19.jsonl").write_text("\n".join(born) + "\n")
+    (root / "TREx" / "P37.jsonl").write_text(fact("P37", "Rome", "Italian"))
+    return root
+
+
+def test_the_original_format(tmp_path: Path) -> None:
+    born, speaks = read(trex(tmp_path))
+    assert born == BORN
+    assert speaks.cloze.format(subject="Rome", mask="[MASK]") == "In Rome {formally}, [MASK] is spoken ."
+    assert [one.name for one in read(tmp_path, ["P37"])] == ["P37"]
+    with pytest.raises(InputError, match="holds no facts"):
+        read(tmp_path, ["P99"])
+
+
+def test_a_template_without_its_slots_is_refused(tmp_path: Path) -> None:
+    trex(tmp_path)
+    (tmp_path / "relations.jsonl").write_text('{"relation": "P19", "template": "[X] was born .", "type": "N-1"}')
+    with pytest.raises(InputError, match=r"P19 needs \[X\], \[Y\]"):
+        read(tmp_path)
+
+
+def test_filters() -> None:
+    asked = [BORN, SPEAKS]
+    vocabulary = shared_vocabulary([["Rome", "Paris", "x"], ["Paris", "Rome", "y"]])
+    assert vocabulary == ["Paris", "Rome"]
+    assert within(asked, lambda _, __, object_: object_ in vocabulary) == [BORN]
+    with pytest.raises(InputError, match="share no word"):
+        shared_vocabulary([["a"], ["b"]])
+    harder = unhelpful(asked, lambda relation, word: {"Rome"} if (relation, word) == ("P19", "Rossi") else set())
+    assert [one.facts for one in harder] == [(("Jean Roux", "Paris"),), (("Rome", "Italian"),)]
+
+
+def test_averages_are_over_relations() -> None:
+    found = table([BORN, SPEAKS], {"P19": [(1, -1.0), (2, -2.0), (2000, -9.0)], "P37": [(10, -3.0)]})
+    assert found.relations["P19"].p1 == pytest.approx(1 / 3)
+    assert found.relations["P19"].mrr == pytest.approx(0.5)
+    assert (found.overall.p1, found.overall.facts) == (pytest.approx(1 / 6), 4)
+    assert found.overall.p10 == pytest.approx((2 / 3 + 1) / 2)
+    assert found.types["N-M"].p10 == 1.0
+    assert found.overall.log_probability == pytest.approx(-3.5)
+
+
+def test_kamels_facts_with_one_object() -> None:
+    facts = (Fact("P36", "France", (Answer("Paris"),)), Fact("P36", "Bolivia", (Answer("La Paz"), Answer("Sucre"))))
+    schema = Schema({"P36": RelationSchema("capital", ("The capital of {subject} is {object}.",))})
+    (asked,) = of_kamel(Kamel({("P36", "test"): facts}), schema)
+    assert (asked.cloze, asked.facts) == ("The capital of {subject} is {mask}.", (("France", "Paris"),))
+    with pytest.raises(InputError, match="no template for P36"):
+        of_kamel(Kamel({("P36", "test"): facts}), Schema({}))
+
+
+def tiny() -> Backbone:
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    words = "[PAD] [UNK] [CLS] [SEP] [MASK] Rome Paris Italian was born in . Ada Rossi Jean Roux Hill ##s".split()
+    raw = Tokenizer(models.WordPiece({word: place for place, word in enumerate(words)}, unk_token="[UNK]"))
+    raw.pre_tokenizer = pre_tokenizers.Whitespace()
+    raw.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=raw, unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]",
+        pad_token="[PAD]", model_max_length=32,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
+        max_position_embeddings=32, initializer_range=1.0,
+    )  # fmt: skip
+    return Backbone("tiny", BertForMaskedLM(config).eval(), tokenizer)
+
+
+def test_ranks_are_those_of_a_softmax_over_the_vocabulary() -> None:
+    backbone = tiny()
+    vocabulary = ["Italian", "Paris", "Rome", "born"]
+    probe = MaskedProbe(backbone, vocabulary)
+    assert set(vocabulary) <= set(known_words(backbone))
+    for (subject, object_), (rank, log) in zip(BORN.facts, probe.ranks(BORN), strict=True):
+        text = backbone.tokenizer(f"{subject} was born in [MASK] .", return_tensors="pt")
+        with torch.inference_mode():
+            logits = backbone.model(**text).logits[0]
+        ids = [backbone.tokenizer.convert_tokens_to_ids(word) for word in vocabulary]
+        logs = logits[text["input_ids"][0] == backbone.mask_id][0, ids].log_softmax(-1)
+        own = logs[vocabulary.index(object_)]
+        assert rank == int((logs > own).sum()) + 1
+        assert log == pytest.approx(float(own), abs=1e-4)
+
+
+def test_guesses_from_names_are_asked_for_persons_only() -> None:
+    probe = MaskedProbe(tiny(), ["Italian", "Paris", "Rome", "born"])
+    guessed = probe.guesses([BORN, SPEAKS])
+    assert len(guessed("P19", "Rossi")) == 3
+    assert not guessed("P37", "Rome")

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from lmkbc.errors import InputError
+from lmkbc.generate.entity_masked import EntityMasked
+from lmkbc.generate.masked.backbone import Backbone, load
+from lmkbc.train.activations import activations, layer_at
+from lmkbc.train.controls import Majority, NaiveBayes, by_difficulty, easy, randomised
+from lmkbc.train.entities import Entities
+from lmkbc.train.facts import Fact
+from lmkbc.train.head import Top, assemble, prepare, train_top, write
+from lmkbc.train.loop import Plan
+from lmkbc.train.wording import masked
+from lmkbc.types import EntityType, Query, Relation
+
+
+def learnt(backbone: Backbone, facts: list[Fact], *, expand: bool, top: int = 1) -> tuple[Top, Entities]:
+    entities = Entities.of(facts, backbone.tokenizer, backbone.model.config.vocab_size, expand=expand)
+    head = Top(backbone.model, entities, top)
+    trained = train_top(head, prepare(backbone, facts, entities, top), Plan(rate=1e-2, epochs=40, batch=8))
+    assert trained.losses[-1] < 0.5 * trained.losses[0]
+    return head, entities
+
+
+def test_cached_layers_are_the_models_own(backbone: Backbone) -> None:
+    prompts = masked(backbone.tokenizer, ["{subject} lives in {mask}."] * 2, ["ada", "new york bob"])
+    cached = activations(backbone.model, prompts, backbone.mask_id, 2)
+    hidden, keep, at = cached.batch([0, 1])
+    layers = backbone.model.bert.encoder.layer
+    hidden = layer_at(layers[-1], layer_at(layers[-2], hidden, keep), keep, at)[:, 0]
+    for number, prompt in enumerate(prompts):
+        with torch.inference_mode():
+            whole = backbone.model.bert(input_ids=torch.tensor([prompt])).last_hidden_state[0]
+        assert torch.allclose(
+            hidden[number], whole[prompt.index(backbone.mask_id)], atol=0.1
+        )  # bf16 and fp16 on the way
+
+
+@pytest.mark.parametrize("expand", [True, False])
+@pytest.mark.parametrize("top", [1, 2])
+def test_the_saved_model_answers_as_the_trained_head(
+    backbone: Backbone, facts: list[Fact], tmp_path: Path, expand: bool, top: int
+) -> None:
+    facts = [
+        *facts,
+        Fact("a b", "home", facts[0].clozes, ()),
+        Fact("c d", "home", facts[0].clozes, ("New York",), ("Q60",)),
+    ]
+    before = backbone.model.get_input_embeddings().weight.detach().clone()
+    head, entities = learnt(backbone, facts, expand=expand, top=top)
+    assert ("New York" in entities.names) is expand
+    write(tmp_path / "m", assemble(backbone, head, entities), backbone.tokenizer, entities, {})
+    saved = load(tmp_path / "m", offline=True)
+    words = saved.model.get_input_embeddings().weight
+    assert torch.equal(words[: len(before)], before)
+    assert words.data_ptr() == saved.model.get_output_embeddings().weight.data_ptr()
+    relation = Relation(
+        name="home", names=("Home",), property="P1", subject_type=EntityType("person", "Q5"), kind="entity",
+        object_type=EntityType("place", "Q1"), may_be_empty=True, definition="d", clozes=facts[0].clozes,
+        question="{subject}?", triple="lives in", statement="{subject} {object}",
+    )  # fmt: skip
+    generator = EntityMasked.read(tmp_path / "m", {"Home": relation})
+    found = {one.query.subject: one for one in generator.generate([Query(fact.subject, "Home") for fact in facts])}
+    assert found["a b"].candidates[0].text == ""
+    assert found["ada"].candidates[0].text == "paris"
+    assert sum(one.score for one in found["ada"].candidates) == pytest.approx(1.0, abs=1e-3)
+    if expand:
+        assert (found["c d"].candidates[0].text, found["c d"].candidates[0].id) == ("New York", "Q60")
+
+
+def test_new_rows_start_as_the_mean_of_their_pieces(backbone: Backbone) -> None:
+    fact = Fact("ada", "home", ("{subject} lives in {mask}.",), ("new york", "paris"), ("", ""))
+    size = backbone.model.config.vocab_size
+    entities = Entities.of([fact], backbone.tokenizer, size, expand=True)
+    assert entities.rows == (size, size + 1, size + 2)
+    words = backbone.model.get_input_embeddings().weight
+    ids = backbone.tokenizer("new york", add_special_tokens=False)["input_ids"]
+    head = Top(backbone.model, entities, 1)
+    assert torch.allclose(head.rows[entities.names.index("new york")], words[ids].mean(0))
+
+
+def test_objects_survive_their_file_and_a_broken_one_is_named(
+    backbone: Backbone, facts: list[Fact], tmp_path: Path
+) -> None:
+    entities = Entities.of(facts, backbone.tokenizer, 99, expand=True)
+    (tmp_path / "entities.json").write_bytes(entities.to_json())
+    again = Entities.read(tmp_path)
+    assert (again.names, again.rows, again.relations) == (entities.names, entities.rows, entities.relations)
+    (tmp_path / "entities.json").write_bytes(b'{"names": 1}')
+    with pytest.raises(InputError, match="no list of objects"):
+        Entities.read(tmp_path)
+
+
+def test_without_expansion_no_known_object_is_an_error(backbone: Backbone) -> None:
+    with pytest.raises(InputError, match="no object is left"):
+        Entities.of(
+            [Fact("ada", "home", ("{subject} {mask}",), ("new york",), ("",))], backbone.tokenizer, 9, expand=False
+        )
+
+
+@pytest.mark.parametrize("what", ["all", "embeddings"])
+def test_a_random_control_keeps_its_weights_on_disk(
+    another: Callable[[int], Backbone], tmp_path: Path, what: str
+) -> None:
+    backbone = another(1)
+    control = randomised(backbone.model, what, seed=5)  # type: ignore[arg-type]
+    torch.manual_seed(99)
+    write(tmp_path / "control", control, backbone.tokenizer, None, {})
+    again = load(tmp_path / "control", offline=True).model.state_dict()
+    assert all(torch.equal(value, again[name]) for name, value in control.state_dict().items())
+    old, new = backbone.model.state_dict(), control.state_dict()
+    changed = {name for name in old if old[name].ndim > 1 and not torch.equal(old[name], new[name])}
+    words = {name for name in old if "word_embeddings" in name or name.endswith("decoder.weight")}
+    assert changed == (words if what == "embeddings" else {name for name in old if old[name].ndim > 1} - set())
+
+
+def test_naive_bayes_and_majority_answer_what_names_give_away() -> None:
+    facts = [("Jan Novak", "born", "Prague"), ("Petr Novak", "born", "Prague"), ("Li Wei", "born", "Beijing")]
+    facts += [("Wang Wei", "born", "Beijing"), ("John Smith", "born", "London"), ("x", "born", "Prague")]
+    bayes, majority = NaiveBayes(facts), Majority(facts)
+    assert bayes.answer("Eva Novak", "born") == "Prague"
+    assert bayes.answer("Chen Wei", "born") == "Beijing"
+    assert majority.answer("anyone", "born") == "Prague"
+    assert bayes.answer("anyone", "died") == majority.answer("anyone", "died") == ""
+    asked = [("Chen Wei", "born", "Beijing"), ("Chen Wei", "born", "Oslo")]
+    kinds = easy(asked, [bayes.answer, majority.answer])
+    assert kinds == [True, False]
+    assert by_difficulty([True, False], kinds) == {"easy": 1.0, "hard": 0.0}
