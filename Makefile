@@ -28,5 +28,5 @@ $(VENV)/encoder: $(BIN)/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/dev: $(VENV)/encoder
-	$(INSTALL) --editable '.[dev,dumps,postgres]'
+	$(INSTALL) --editable '.[dev,dumps,lora,postgres,retrieval]'
 	touch $@

@@ -2,7 +2,8 @@
 
 from lmkbc.score import Metric
 from lmkbc.scorers import AliasScorer, IdScorer, MatchingScorer, ValueScorer
-from lmkbc.types import Download, Edition, EntityType, Precondition, Published, Relation, Shape
+from lmkbc.shape import EntityType, Precondition, Shape
+from lmkbc.types import Download, Edition, Published, Relation
 
 __all__ = [
     "AliasScorer",

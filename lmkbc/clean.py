@@ -15,7 +15,8 @@ from decimal import Decimal
 from lmkbc.generate.numbers import read_numbers
 from lmkbc.generate.wording import is_placeholder
 from lmkbc.scorers import folded_key
-from lmkbc.types import Relation, Shape
+from lmkbc.shape import Shape
+from lmkbc.types import Relation
 
 SETTLEMENTS = frozenset(("Q486972", "Q515", "Q3957", "Q532", "Q15284"))
 """Wikidata's human settlement, city, town, village and municipality: named "Riga, Latvia", but known as "Riga"."""
@@ -158,10 +159,11 @@ def _loose_forms(name: str) -> Iterator[str]:
 
 def same_name(name: str, other: str) -> bool:
     """Whether two names are the same but for case, accents, punctuation and a company's legal form."""
-    return folded_key(name) == folded_key(other) or _without_legal_form(name) == _without_legal_form(other)
+    return folded_key(name) == folded_key(other) or without_legal_form(name) == without_legal_form(other)
 
 
-def _without_legal_form(name: str) -> list[str]:
+def without_legal_form(name: str) -> list[str]:
+    """The words of a company's name without "Inc.", "Ltd." and the like; all of them where nothing else is left."""
     words = folded_key(name.replace(".", "").replace("/", "")).split()
     return [word for word in words if word not in _LEGAL_FORMS] or words
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from lmkbc.clean import _without_legal_form, without_trailer
+from lmkbc.clean import without_legal_form, without_trailer
 from lmkbc.errors import InputError
 from lmkbc.scorers import folded_key, number
 from lmkbc.settings import checked
@@ -212,4 +212,4 @@ class _Names:
 
 def _keys(name: str) -> Iterator[str]:
     for form in (name, without_trailer(name)):
-        yield from filter(None, (folded_key(form), " ".join(_without_legal_form(form))))
+        yield from filter(None, (folded_key(form), " ".join(without_legal_form(form))))

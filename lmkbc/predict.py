@@ -10,13 +10,15 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from lmkbc import data, submit, thresholds
 from lmkbc.components import Context, generators
+from lmkbc.context import Passage
+from lmkbc.context import lines as lines_of
 from lmkbc.errors import LmkbcError
 from lmkbc.link import Linker, TrainObjects
 from lmkbc.link.sources import open_search
@@ -37,23 +39,32 @@ def silent(step: str, done: int, total: int | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
-    """Pooled candidates of all queries, in query order."""
+    """Pooled candidates of all queries, in query order.
+
+    usage: generator -> tokens and cost of this run's calls. retrieved: what was told of a query in its prompt.
+    """
 
     queries: tuple[Query, ...]
     sets: tuple[CandidateSet, ...]
+    usage: Mapping[str, Any] = field(default_factory=dict)
+    retrieved: Mapping[Query, Sequence[Passage]] = field(default_factory=dict)
 
 
 def propose(context: Context, system: System, queries: Sequence[Query], report: Report = silent) -> Proposals:
     """Generate, link and pool the candidates of all queries."""
     groups: list[list[CandidateSet]] = []
+    usage: dict[str, Any] = {}
+    retrieved: dict[Query, Sequence[Passage]] = {}
     links = linker(context) if context.edition.target == "id" else None
     for name, generator in generators(context, system):
         found = _in_order(generator.generate(queries), queries, name, report)
         if links is not None:
             found = _linked(links, found, report)
         groups.append([without_subject(one, context.relations[one.query.relation]) for one in found])
+        usage |= {name: spent} if (spent := getattr(generator, "usage", None)) else {}
+        retrieved |= getattr(generator, "retrieved", {})
     pool = Pool.of(context.edition, system.pool)
-    return Proposals(tuple(queries), tuple(pool.merge(groups)))
+    return Proposals(tuple(queries), tuple(pool.merge(groups)), usage, retrieved)
 
 
 def _in_order(found: Iterable[CandidateSet], queries: Sequence[Query], name: str, report: Report) -> list[CandidateSet]:
@@ -130,6 +141,8 @@ def run_files(
         submit.ARCHIVE: zipped,
         submit.CANDIDATES: submit.candidate_lines(proposals.sets),
     }
+    if proposals.retrieved:
+        files[submit.RETRIEVED] = lines_of(proposals.retrieved)
     manifest = {
         "edition": edition.name,
         "split": split,

@@ -1,7 +1,7 @@
 """Submissions: predictions to checked JSONL, a zip, the candidates behind them, and a manifest.
 
-Same inputs give the same bytes: no clock, no host, fixed zip and gzip headers. How long a run took stands in
-`timing.json`, which is not part of that promise.
+Same inputs give the same bytes: no clock, no host, fixed zip and gzip headers. How long a run took and what
+it cost (a resumed run costs less) stand in `timing.json`, which is not part of that promise.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ PREDICTIONS = "predictions.jsonl"
 ARCHIVE = "predictions.zip"
 CANDIDATES = "candidates.jsonl.gz"
 MANIFEST = "manifest.json"
+RETRIEVED = "retrieved.jsonl"
 TIMING = "timing.json"
 
 

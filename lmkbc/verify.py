@@ -21,7 +21,8 @@ from lmkbc.generate.parse import parse
 from lmkbc.prompts import fill, one_line
 from lmkbc.scorers import folded_key
 from lmkbc.settings import checked
-from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, Relation, Shape
+from lmkbc.shape import Shape
+from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, Relation
 
 Lens = Literal["statement", "clozes", "question", "reverse"]
 Truths = dict[tuple[Query, str], list[float]]
@@ -198,6 +199,11 @@ class Verified:
     def remarks(self) -> tuple[str, ...]:
         """What the generator remarks."""
         return tuple(getattr(self.generator, "remarks", ()))
+
+    @property
+    def usage(self) -> Mapping[str, Any]:
+        """What the generator's calls cost."""
+        return getattr(self.generator, "usage", {})
 
     @property
     def retrieved(self) -> Mapping[Query, Any]:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.clean import clean, trim
-from lmkbc.types import EntityType, Relation, Shape
+from lmkbc.shape import EntityType, Shape
+from lmkbc.types import Relation
 from lmkbc.workspace import Workspace
 
 SUBJECT = "Acme Motors"

@@ -87,9 +87,7 @@ def main() -> None:
     if arguments.side:
         run_side(arguments.side, arguments.edition, arguments.folder)
         return
-    print(
-        f"{'edition':8} {'literal s':>9} {'lmkbc s':>8} {'ratio':>6} {'target':>6} {'literal MB':>10} {'lmkbc MB':>8}  equal"
-    )
+    print("edition   literal s  lmkbc s  ratio  target  literal MB  lmkbc MB  equal")
     for edition, target in TARGETS.items():
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
@@ -103,9 +101,8 @@ def main() -> None:
             memory = [min(run["peak_mb"] for run in runs) for runs in (literal, ours)]
             equal = abs(literal[0]["f1"] - ours[0]["f1"]) < 1e-9
             goal = f"{target:.1f}" if target else "-"
-            print(
-                f"{edition:8} {old:9.2f} {new:8.2f} {old / new:6.1f} {goal:>6} {memory[0]:10.0f} {memory[1]:8.0f}  {equal}"
-            )
+            times = f"{old:9.2f} {new:8.2f} {old / new:6.1f} {goal:>7}"
+            print(f"{edition:9} {times} {memory[0]:11.0f} {memory[1]:9.0f}  {equal}")
 
 
 if __name__ == "__main__":

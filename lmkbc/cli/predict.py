@@ -77,7 +77,7 @@ def predict(
     predictions = decide(selector, proposals.sets)
     written = run_files(context, recipe, split, proposals, predictions, provenance, failed_as_empty=failed_as_empty)
     seconds = round(time.monotonic() - start, 3)
-    written[submit.TIMING] = (json.dumps({"seconds": seconds}) + "\n").encode()
+    written[submit.TIMING] = (json.dumps({"seconds": seconds, "usage": proposals.usage}) + "\n").encode()
     directory = out if out is not None else Path("submissions") / f"{context.edition.name}-{split}-{recipe.name}"
     write_directory(directory, written)
     counts = json.loads(written[submit.MANIFEST])["counts"]

@@ -63,7 +63,7 @@ def lama(
         return
     lines: list[list[Any]] = []
     for name, table in tables.items():
-        for part, one in {**table.relations, **table.types, "*** Average ***": table.overall}.items():
-            lines.append([name, part, 100 * one.p1, 100 * one.p10, one.mrr, one.log_probability, one.facts])
+        for part, row in {**table.relations, **table.types, "*** Average ***": table.overall}.items():
+            lines.append([name, part, 100 * row.p1, 100 * row.p10, row.mrr, row.log_probability, row.facts])
     lines += [[name, "paper, T-REx", score, None, None, None, None] for name, score in benchmark.PUBLISHED.items()]
     show_table(["model", "over", "P@1 %", "P@10 %", "MRR", "log p", "facts"], lines)

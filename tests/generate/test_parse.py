@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from lmkbc.generate.numbers import read_numbers
 from lmkbc.generate.parse import Parsed, parse
-from lmkbc.types import EntityType, Relation, Shape, State
+from lmkbc.shape import EntityType, Shape
+from lmkbc.types import Relation, State
 
 SUBJECT = "Some Subject"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lmkbc.types import EntityType, Example, GoldObject, Kind, Query, Relation, Shape
+from lmkbc.shape import EntityType, Shape
+from lmkbc.types import Example, GoldObject, Kind, Query, Relation
 
 
 def relation(name: str, subject: str, obj: str, kind: Kind = "entity", suffixes: tuple[str, ...] = ()) -> Relation:

@@ -14,7 +14,8 @@ from lmkbc.errors import InputError
 from lmkbc.generate.masked.clozes import Clozes
 from lmkbc.generate.masked.forward import Forward
 from lmkbc.generate.masked.words import Words
-from lmkbc.types import Precondition, Relation
+from lmkbc.shape import Precondition
+from lmkbc.types import Relation
 
 Answers = Mapping[str, float]
 

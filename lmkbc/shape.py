@@ -1,0 +1,78 @@
+"""What things are and look like, as data: entity types, the shape of an object, questions asked beforehand."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+def require(name: str, template: str, slots: set[str]) -> None:
+    """Refuse a template without the given slots, each exactly once: ValueError naming the field."""
+    found = [slot for _, slot, _, _ in string.Formatter().parse(template) if slot is not None]
+    if sorted(found) != sorted(slots):
+        wanted = " and ".join(f"{{{slot}}}" for slot in sorted(slots))
+        raise ValueError(f"{name} holds {template!r}: it needs {wanted}, each exactly once")
+
+
+@dataclass(frozen=True, slots=True)
+class EntityType:
+    """What kind of thing a subject or object is: an English noun and its Wikidata class."""
+
+    noun: str
+    qid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What one object of a relation looks like, as data: parsing and cleaning read it.
+
+    separators: delimiters that part objects when the answer is no list literal.
+    conjunction: whether "X and Y" names two objects.
+    closed: canonical name -> variants; when given, anything else is dropped.
+    variants: spelling -> canonical name, for open-ended relations.
+    stop: words that are never an object (compared without case).
+    minimum, maximum: bounds of a number, in the relation's unit; integer: only whole numbers.
+    may_be_subject: whether the subject can be its own object.
+    link_suffixes: words that a linker may append when the plain name links to nothing of the right type.
+    """
+
+    separators: tuple[str, ...] = (",", ";", "\n")
+    conjunction: bool = True
+    closed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    variants: Mapping[str, str] = field(default_factory=dict)
+    stop: frozenset[str] = frozenset()
+    minimum: float | None = None
+    maximum: float | None = None
+    integer: bool = False
+    may_be_subject: bool = False
+    link_suffixes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precondition:
+    """A cloze asked before the relation's own, whose answer rewrites them or says that there is no object.
+
+    cloze uses {subject} and {mask} once each. answers: the words compared at the mask; one that is a word of the
+    subject's name wins where clozes are rewritten. neutral: a subject that stands for none; an answer's probability is
+    divided by the one it has there. clozes: asked in place of the relation's own, with {subject} and {mask} once each
+    and {answer} wherever wanted. vetoes: the answers that mean "no object".
+    """
+
+    cloze: str
+    answers: tuple[str, ...]
+    neutral: str = ""
+    clozes: tuple[str, ...] = ()
+    vetoes: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Refuse a field that makes no sense: ValueError naming the field."""
+        require("cloze", self.cloze, {"subject", "mask"})
+        for cloze in self.clozes:
+            require("clozes", cloze.replace("{answer}", ""), {"subject", "mask"})
+        if len(set(self.answers)) < 2:
+            raise ValueError("answers holds fewer than two words: there is nothing to compare")
+        if not self.vetoes < set(self.answers):
+            raise ValueError("vetoes must be some of the answers, not all")
+        if not (self.clozes or self.vetoes):
+            raise ValueError("a precondition needs clozes to ask or vetoes, else its answer changes nothing")
