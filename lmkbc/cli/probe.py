@@ -24,12 +24,10 @@ from lmkbc.cli.options import (
     SearchTable,
     StorePath,
     SystemName,
-    chosen_edition,
+    opened,
     server_options,
 )  # fmt: skip
 from lmkbc.cli.screen import note, progress, show_json, show_table
-from lmkbc.components import Context
-from lmkbc.workspace import Workspace
 
 app = typer.Typer(no_args_is_help=True, help="Probe what a model knows.", rich_markup_mode=None)
 
@@ -73,14 +71,10 @@ def controls(
     from lmkbc.probe.controls import Row, Selection
     from lmkbc.probe.controls import controls as run_controls
 
-    space = Workspace(workspace, data)
-    chosen = chosen_edition(space, edition)
-    recipe = space.system(system or ("recorded" if files else "embedded"))
-    context = Context(
-        workspace=space, edition=chosen, model=model, files=tuple(files or ()), search_table=search_table,
-        offline=offline, options=server_options(base_url, concurrency, max_cost, max_tokens, prices, store),
-    )  # fmt: skip
-    examples = space.examples(chosen, split or chosen.held_out)
+    servers = server_options(base_url, concurrency, max_cost, max_tokens, prices, store)
+    context, recipe = opened(workspace, data, edition, system, model, files, search_table, offline, servers)
+    chosen = context.edition
+    examples = context.workspace.examples(chosen, split or chosen.held_out)
     how = Selection(tuned=tuned, trials=trials, folds=folds, seed=seed)
     with progress() as report:
         table = run_controls(context, recipe, examples, how, report=report)
