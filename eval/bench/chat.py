@@ -99,13 +99,15 @@ def kill(points: int, count: int, seed: int) -> None:
             process = _run(server.url, store, count, folder / "out.txt")
             time.sleep(rng.uniform(0.2, 0.9) * seconds)
             process.send_signal(signal.SIGKILL)
-            process.wait()
+            if process.wait() not in (0, -signal.SIGKILL):
+                sys.exit(f"the run failed by itself, with exit status {process.returncode}")
             after = _committed(store)
             kept += after >= before
             lost.append(server.served - served - (after - before))
             if after == count:
                 finished += 1
-                store.unlink()
+                for file in folder.glob(f"{store.name}*"):  # with SQLite's log, which belongs to this very file
+                    file.unlink()
         assert _run(server.url, store, count, folder / "out.txt").wait() == 0
     same = _digest(folder / "plain.txt") == _digest(folder / "out.txt")
     print(
