@@ -90,6 +90,11 @@ def number(text: Any) -> float | None:
         return None
 
 
+def _near(tolerance: float, value: float | None, gold: float | None) -> bool:
+    """Whether a number lies within a share of a gold one; the sign of the gold counts, as in the official scripts."""
+    return value is not None and gold is not None and gold != 0 and abs(value - gold) / gold <= tolerance
+
+
 _PLAIN = Memo(plain_key)
 _FOLDED = Memo(folded_key)
 
@@ -182,21 +187,18 @@ class ValueScorer:
         """Indices of the gold objects that one answer finds."""
         if relation not in self.numeric:
             return tuple(i for i, other in enumerate(gold) if other == value.strip())[:1]
-        return tuple(i for i, other in enumerate(gold) if self._near(number(value), number(other)))[:1]
+        return tuple(i for i, other in enumerate(gold) if _near(self.tolerance, number(value), number(other)))[:1]
 
     def count(self, matches: Sequence[tuple[int, ...]]) -> int:
         """Hits of a set of distinct answers."""
         return sum(1 for found in matches if found)
-
-    def _near(self, value: float | None, gold: float | None) -> bool:
-        return value is not None and bool(gold) and abs(value - gold) / gold <= self.tolerance  # type: ignore[operator]
 
     def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
         """Score one row of two lists of strings, each read as a set."""
         predicted, gold = set(predicted), set(gold)
         if relation in self.numeric:
             numbers = [number(other) for other in gold]
-            hits = sum(1 for v in predicted if any(self._near(number(v), other) for other in numbers))
+            hits = sum(1 for v in predicted if any(_near(self.tolerance, number(v), other) for other in numbers))
         else:
             hits = sum(1 for value in predicted if value.strip() in gold)
         return hits, len(predicted), len(gold)
@@ -221,7 +223,7 @@ class MatchingScorer:
         """Indices of the gold objects that one answer could find."""
         if relation in self.numeric:
             given = number(value)
-            return tuple(i for i, names in enumerate(gold) if names and self._near(given, number(names[0])))
+            return tuple(i for i, names in enumerate(gold) if names and _near(self.tolerance, given, number(names[0])))
         key = _FOLDED[value]
         return tuple(i for i, names in enumerate(gold) if key in map(_FOLDED.__getitem__, names))
 
@@ -239,9 +241,6 @@ class MatchingScorer:
             return False
 
         return sum(augment(answer, set()) for answer in range(len(matches)) if matches[answer])
-
-    def _near(self, value: float | None, gold: float | None) -> bool:
-        return value is not None and bool(gold) and abs(value - gold) / gold <= self.tolerance  # type: ignore[operator]
 
     def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
         """Score one row: predicted is a list of strings (or lists), gold a list of alias lists (or strings)."""
@@ -267,7 +266,7 @@ class MatchingScorer:
     def _numeric_hits(self, answers: Iterable[str], gold: Sequence[float | None]) -> int:
         free = set(range(len(gold)))
         for value in map(number, answers):
-            near = next((i for i in sorted(free) if self._near(value, gold[i])), None)
+            near = next((i for i in sorted(free) if _near(self.tolerance, value, gold[i])), None)
             free.discard(-1 if near is None else near)
         return len(gold) - len(free)
 

@@ -18,7 +18,7 @@ from lmkbc.atomic import write_bytes
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.registry import build
-from lmkbc.select.rule import Rule
+from lmkbc.select.rule import Rule, significant
 from lmkbc.types import CandidateSet, Prediction
 
 if TYPE_CHECKING:  # selecting must not wait for Optuna to load
@@ -59,8 +59,8 @@ class Provenance:
             folds=tuned.folds,
             trials=tuned.trials,
             seed=tuned.seed,
-            cv_f1=_short(tuned.cv_macro_f1),
-            insample_f1=_short(tuned.insample_macro_f1),
+            cv_f1=significant(tuned.cv_macro_f1, 6),
+            insample_f1=significant(tuned.insample_macro_f1, 6),
         )
 
 
@@ -88,8 +88,8 @@ def write(path: Path, tuned: Tuned, provenance: Provenance) -> None:
         "relations": {
             name: {
                 "rows": relation.rows,
-                "cv_f1": _short(relation.cv_f1),
-                "insample_f1": _short(relation.insample_f1),
+                "cv_f1": significant(relation.cv_f1, 6),
+                "insample_f1": significant(relation.insample_f1, 6),
                 "select": relation.rule.to_table(),
             }
             for name, relation in sorted(tuned.relations.items())
@@ -149,7 +149,3 @@ def check(provenance: Provenance, system: str, data_hash: str, *, force: bool = 
             f"these thresholds were tuned on other data (SHA-256 {provenance.data_sha256[:12]}..., not "
             f"{data_hash[:12]}...): tune again, or force them"
         )
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.6g}")

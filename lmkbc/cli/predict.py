@@ -11,25 +11,7 @@ import typer
 
 from lmkbc import submit
 from lmkbc.atomic import write_directory
-from lmkbc.cli.options import (
-    BaseUrl,
-    Concurrency,
-    Data,
-    EditionName,
-    Files,
-    MaxCost,
-    MaxTokens,
-    Model,
-    Offline,
-    Prices,
-    Root,
-    SearchTable,
-    Split,
-    StorePath,
-    SystemName,
-    opened,
-    server_options,
-)  # fmt: skip
+from lmkbc.cli import options as given
 from lmkbc.cli.screen import note, progress
 from lmkbc.predict import decide, propose, run_files, selector_for
 
@@ -42,11 +24,11 @@ def register(app: typer.Typer) -> None:
 
 
 def predict(
-    split: Split = "test",
-    edition: EditionName = None,
-    system: SystemName = None,
-    model: Model = None,
-    files: Files = None,
+    split: given.Split = "test",
+    edition: given.EditionName = None,
+    system: given.SystemName = None,
+    model: given.Model = None,
+    files: given.Files = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many queries.")] = None,
     out: Annotated[Path | None, typer.Option(help="Run directory; default submissions/EDITION-SPLIT-SYSTEM.")] = None,
     failed_as_empty: Annotated[
@@ -55,21 +37,21 @@ def predict(
     any_thresholds: Annotated[
         bool, typer.Option("--any-thresholds", help="Use thresholds even where they were tuned on other data.")
     ] = False,
-    data: Data = None,
-    offline: Offline = False,
-    search_table: SearchTable = None,
-    workspace: Root = None,
-    base_url: BaseUrl = None,
-    concurrency: Concurrency = None,
-    max_cost: MaxCost = None,
-    max_tokens: MaxTokens = None,
-    prices: Prices = None,
-    store: StorePath = None,
+    data: given.Data = None,
+    offline: given.Offline = False,
+    search_table: given.SearchTable = None,
+    workspace: given.Root = None,
+    base_url: given.BaseUrl = None,
+    concurrency: given.Concurrency = None,
+    max_cost: given.MaxCost = None,
+    max_tokens: given.MaxTokens = None,
+    prices: given.Prices = None,
+    store: given.StorePath = None,
 ) -> None:
     """Predict a split: candidates, selection, linking, and a checked submission with its manifest."""
     start = time.monotonic()
-    servers = server_options(base_url, concurrency, max_cost, max_tokens, prices, store)
-    context, recipe = opened(workspace, data, edition, system, model, files, search_table, offline, servers)
+    servers = given.server_options(base_url, concurrency, max_cost, max_tokens, prices, store)
+    context, recipe = given.opened(workspace, data, edition, system, model, files, search_table, offline, servers)
     queries = context.workspace.queries(context.edition, split)[:limit]
     selector, provenance = selector_for(context, recipe, any_data=any_thresholds)
     with progress() as report:

@@ -7,26 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from lmkbc.cli import options as given
 from lmkbc.cli import probe_kamel, probe_kmir, probe_lama
-from lmkbc.cli.options import (
-    AsJson,
-    BaseUrl,
-    Concurrency,
-    Data,
-    EditionName,
-    Files,
-    MaxCost,
-    MaxTokens,
-    Model,
-    Offline,
-    Prices,
-    Root,
-    SearchTable,
-    StorePath,
-    SystemName,
-    opened,
-    server_options,
-)  # fmt: skip
 from lmkbc.cli.screen import note, progress, show_json, show_table
 
 app = typer.Typer(no_args_is_help=True, help="Probe what a model knows.", rich_markup_mode=None)
@@ -42,37 +24,37 @@ def register(parent: typer.Typer) -> None:
 
 @app.command("controls", epilog="Example: lmkbc probe controls --edition 2023 --system recorded --from gpt4.jsonl.gz")
 def controls(
-    edition: EditionName = None,
-    system: SystemName = None,
+    edition: given.EditionName = None,
+    system: given.SystemName = None,
     split: Annotated[
         str | None, typer.Option("--split", "-s", help="A labelled split; default: the edition's held-out one.")
     ] = None,
-    model: Model = None,
-    files: Files = None,
+    model: given.Model = None,
+    files: given.Files = None,
     tuned: Annotated[
         bool, typer.Option("--tune/--no-tune", help="Tune selection and score out of fold, or use the recipes' rules.")
     ] = True,
     trials: Annotated[int, typer.Option(min=0, help="Optuna trials per relation; 0: exact sweeps only.")] = 0,
     folds: Annotated[int, typer.Option(min=2, help="Folds by subject.")] = 5,
     seed: Annotated[int, typer.Option(help="Seed of folds and search.")] = 0,
-    json: AsJson = False,
-    data: Data = None,
-    offline: Offline = False,
-    search_table: SearchTable = None,
-    workspace: Root = None,
-    base_url: BaseUrl = None,
-    concurrency: Concurrency = None,
-    max_cost: MaxCost = None,
-    max_tokens: MaxTokens = None,
-    prices: Prices = None,
-    store: StorePath = None,
+    json: given.AsJson = False,
+    data: given.Data = None,
+    offline: given.Offline = False,
+    search_table: given.SearchTable = None,
+    workspace: given.Root = None,
+    base_url: given.BaseUrl = None,
+    concurrency: given.Concurrency = None,
+    max_cost: given.MaxCost = None,
+    max_tokens: given.MaxTokens = None,
+    prices: given.Prices = None,
+    store: given.StorePath = None,
 ) -> None:
     """Show a system's F1 beside what train alone reaches, and its F1 on the queries that no control answers."""
     from lmkbc.probe.controls import Row, Selection
     from lmkbc.probe.controls import controls as run_controls
 
-    servers = server_options(base_url, concurrency, max_cost, max_tokens, prices, store)
-    context, recipe = opened(workspace, data, edition, system, model, files, search_table, offline, servers)
+    servers = given.server_options(base_url, concurrency, max_cost, max_tokens, prices, store)
+    context, recipe = given.opened(workspace, data, edition, system, model, files, search_table, offline, servers)
     chosen = context.edition
     examples = context.workspace.examples(chosen, split or chosen.held_out)
     how = Selection(tuned=tuned, trials=trials, folds=folds, seed=seed)

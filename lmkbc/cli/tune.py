@@ -9,26 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from lmkbc import submit, thresholds
-from lmkbc.cli.options import (
-    AsJson,
-    BaseUrl,
-    Concurrency,
-    Data,
-    EditionName,
-    Files,
-    MaxCost,
-    MaxTokens,
-    Model,
-    Offline,
-    Prices,
-    Root,
-    SearchTable,
-    Split,
-    StorePath,
-    SystemName,
-    opened,
-    server_options,
-)  # fmt: skip
+from lmkbc.cli import options as given
 from lmkbc.cli.screen import note, progress, show_json, show_table
 from lmkbc.predict import propose, split_sha256
 from lmkbc.tune import Tuned
@@ -43,32 +24,32 @@ def register(app: typer.Typer) -> None:
 
 
 def tune(
-    split: Split = "val",
-    edition: EditionName = None,
-    system: SystemName = None,
-    model: Model = None,
-    files: Files = None,
+    split: given.Split = "val",
+    edition: given.EditionName = None,
+    system: given.SystemName = None,
+    model: given.Model = None,
+    files: given.Files = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds by subject.")] = 5,
     trials: Annotated[int, typer.Option(min=0, help="Optuna trials per relation; 0: exact sweeps only.")] = 200,
     seed: Annotated[int, typer.Option(help="Seed of folds and search.")] = 0,
     storage: Annotated[str | None, typer.Option(help="Optuna storage URL that several processes share.")] = None,
     rules: Annotated[str | None, typer.Option(help="Only these rules, comma-separated.")] = None,
     write: Annotated[bool, typer.Option("--write/--no-write", help="Write thresholds/EDITION/SYSTEM.toml.")] = True,
-    json: AsJson = False,
-    data: Data = None,
-    offline: Offline = False,
-    search_table: SearchTable = None,
-    workspace: Root = None,
-    base_url: BaseUrl = None,
-    concurrency: Concurrency = None,
-    max_cost: MaxCost = None,
-    max_tokens: MaxTokens = None,
-    prices: Prices = None,
-    store: StorePath = None,
+    json: given.AsJson = False,
+    data: given.Data = None,
+    offline: given.Offline = False,
+    search_table: given.SearchTable = None,
+    workspace: given.Root = None,
+    base_url: given.BaseUrl = None,
+    concurrency: given.Concurrency = None,
+    max_cost: given.MaxCost = None,
+    max_tokens: given.MaxTokens = None,
+    prices: given.Prices = None,
+    store: given.StorePath = None,
 ) -> None:
     """Tune selection per relation; the cross-validated F1 is the one to believe."""
-    servers = server_options(base_url, concurrency, max_cost, max_tokens, prices, store)
-    context, recipe = opened(workspace, data, edition, system, model, files, search_table, offline, servers)
+    servers = given.server_options(base_url, concurrency, max_cost, max_tokens, prices, store)
+    context, recipe = given.opened(workspace, data, edition, system, model, files, search_table, offline, servers)
     space, chosen = context.workspace, context.edition
     examples = space.examples(chosen, split)
     with progress() as report:

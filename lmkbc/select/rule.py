@@ -15,6 +15,11 @@ from lmkbc.types import CandidateSet, Prediction
 UNLIMITED = 1_000_000
 
 
+def significant(value: float, digits: int = 4) -> float:
+    """A value as it is written down: tuning rounds before it scores, so that a file selects what was measured."""
+    return float(f"{value:.{digits}g}")
+
+
 class Real(NamedTuple):
     """A real parameter's search range; `log` where its scale is logarithmic."""
 

@@ -15,6 +15,7 @@ from lmkbc.select.calibrated import Calibrated, log_habit
 from lmkbc.select.evidence import BIAS, EDGE, HABIT, logistic, of_candidates, of_nothing, telling
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.ranking import Floats, Mask
+from lmkbc.select.rule import significant
 from lmkbc.tune.outcomes import Outcomes
 
 USUAL = 30
@@ -72,7 +73,7 @@ class Lesson:
         own = np.where(kept[names[chosen]] > 0, scores[chosen], 0.0)
         columns = {name: column[chosen] for name, column in outcomes.cached(candidate_evidence).items()}
         columns[HABIT] = log_habit(np.maximum(kept[names[chosen]] - own, 0.0) / n)
-        habits = {outcomes.vocabulary[i]: _short(kept[i] / n) for i in usual if kept[i] / n > EDGE}
+        habits = {outcomes.vocabulary[i]: significant(kept[i] / n) for i in usual if kept[i] / n > EDGE}
         return cls(columns, np.minimum(outcomes.gains[chosen], 1).astype(float), habits)
 
 
@@ -98,7 +99,7 @@ def fit_expected_f1(outcomes: Outcomes, rows: Mask, prior: Weights, *, nullable:
     lesson = Lesson.of(outcomes, rows)
     weights = logistic_fit(lesson.columns, lesson.right, prior)
     missing = (outcomes.gold - np.minimum(outcomes.gains, 1).sum(axis=1))[rows]
-    inner = ExpectedF1(least=0 if nullable else 1, missing=_short(max(float(missing.mean()), 0.0)))
+    inner = ExpectedF1(least=0 if nullable else 1, missing=significant(max(float(missing.mean()), 0.0)))
     rule = Calibrated(inner=inner, weights=_rounded(weights), habits=lesson.habits)
     return _with_nothing(rule, outcomes, rows) if nullable else rule
 
@@ -111,8 +112,4 @@ def _with_nothing(rule: Calibrated, outcomes: Outcomes, rows: Mask) -> Calibrate
 
 
 def _rounded(weights: Weights) -> dict[str, float]:
-    return {name: _short(weight) for name, weight in weights.items()}
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.4g}")
+    return {name: significant(weight) for name, weight in weights.items()}

@@ -21,7 +21,7 @@ from lmkbc.select.gate import Evidence, NoneGate
 from lmkbc.select.quorum import Quorum
 from lmkbc.select.ranking import Mask
 from lmkbc.select.registry import rule_class
-from lmkbc.select.rule import CUT, Choice, Real, Rule
+from lmkbc.select.rule import CUT, Choice, Real, Rule, significant
 from lmkbc.tune.families import Task, applicable, fit_cutoff
 
 SEARCHED: tuple[type[Rule], ...] = (Cutoff, Relative, Sticky, Quorum)
@@ -93,7 +93,7 @@ def suggested(trial: BaseTrial, task: Task, rules: Sequence[str]) -> Rule:
         if isinstance(span, Choice):
             parameters[parameter] = trial.suggest_categorical(label, span.options)
         elif isinstance(span, Real):
-            parameters[parameter] = _short(trial.suggest_float(label, span.low, span.high, log=span.log))
+            parameters[parameter] = significant(trial.suggest_float(label, span.low, span.high, log=span.log))
         else:
             parameters[parameter] = trial.suggest_int(label, span.low, span.high)
     if "least" in {field.name for field in fields(kind)}:
@@ -104,14 +104,10 @@ def suggested(trial: BaseTrial, task: Task, rules: Sequence[str]) -> Rule:
     evidence = trial.suggest_categorical("gate", ["open", *get_args(Evidence)])
     if evidence == "open":
         return rule
-    threshold = _short(trial.suggest_float("gate.threshold", *CUT[:2], log=CUT.log))
+    threshold = significant(trial.suggest_float("gate.threshold", *CUT[:2], log=CUT.log))
     return NoneGate(inner=rule, threshold=threshold, evidence=evidence)
 
 
 def _as_parameters(rule: Cutoff) -> dict[str, Any]:
     threshold = min(max(rule.threshold, CUT.low), CUT.high)
     return {"rule": rule.name, f"{rule.name}.threshold": threshold, "gate": "open"}
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.4g}")
