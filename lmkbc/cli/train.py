@@ -33,7 +33,8 @@ Random = Annotated[str, typer.Option("--random", help="A control: draw 'all' wei
 OneRelation = Annotated[str, typer.Option("--relation", help="Only this relation, by its module's name.")]
 Editions = Annotated[list[str] | None, typer.Option("--edition", "-e", help="Whose train splits; repeatable.")]
 Most = Annotated[int, typer.Option("--most", min=0, help="KAMEL and silver facts of one relation.")]
-HEAD_RATES = {"layers": 3e-4}
+LAYERS_RATE = 0.3
+"""With --head, of the peak rate: the head starts from nothing, the top layers from good weights."""
 PATIENCE = 2
 
 
@@ -60,7 +61,7 @@ def mlm(
     ] = "object",
     apart: Annotated[bool, typer.Option(help="With --all-weights: one example per masked token.")] = False,
     rate: Rate = 1e-3,
-    epochs: Epochs = 4,
+    epochs: Epochs = 5,
     batch: Batch = 256,
     most: Most = 1000,
     relation: OneRelation = "",
@@ -76,14 +77,15 @@ def mlm(
     from lmkbc.train import tasks
     from lmkbc.train.loop import Plan
     from lmkbc.train.mlm import Masking
+    from lmkbc.train.teach import teach
 
     corpus = _corpus(workspace, data, edition)
-    rates = HEAD_RATES if head else {}
+    rates = {"layers": LAYERS_RATE * rate} if head else {}
     plan = Plan(rate=rate, epochs=epochs, batch=batch, seed=seed, patience=PATIENCE, rates=rates, every=100)
     task = tasks.Task(backbone=backbone, out=out, plan=plan, random=random, most=most, offline=offline)
     with _progress() as report:
         if head:
-            trained = tasks.head(task, corpus, expand=expand, top=top, report=report)
+            trained = teach(task, corpus, expand=expand, top=top, report=report)
         else:
             masking = Masking.of(mask, apart=apart)
             trained = tasks.mlm(task, corpus, masking, relation, report)

@@ -3,58 +3,77 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import torch
 
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.backbone import Backbone
-from lmkbc.generate.masked.forward import Forward
+from lmkbc.generate.masked.backbone import Backbone, load
+from lmkbc.generate.masked.forward import Forward, Precision
+from lmkbc.scorers import folded_key
 from lmkbc.train.entities import Entities
 from lmkbc.train.wording import masked
 from lmkbc.types import Candidate, CandidateSet, Query, Relation
 
 SOURCE = "entity-masked"
+ALL = -1
+"""The model that has seen every fold."""
 
 
 class EntityMasked:
     """Scores a relation's known objects, and no object, by the mean log-odds of its clozes, soft-maxed over them.
 
-    relations: by the edition's spelling. top_k: candidates of a query. A relation without training facts proposes
-    nothing for no query: InputError names it.
+    relations: by the edition's spelling. top_k: candidates of a query. fold: the model that has not seen the subjects
+    of one fold, by its number; it answers for them, so that tuning on a train split is honest. A relation without
+    training facts: InputError names it.
     """
 
     def __init__(
-        self, backbone: Backbone, entities: Entities, relations: Mapping[str, Relation], top_k: int = 40
-    ) -> None:
-        self._tokenizer, self._forward = backbone.tokenizer, Forward(backbone)
-        self._entities, self._relations, self._top_k = entities, relations, top_k
+        self, backbone: Backbone, entities: Entities, relations: Mapping[str, Relation], top_k: int = 40, *,
+        precision: Precision = "fp32", fold: Callable[[int], Backbone] | None = None,
+    ) -> None:  # fmt: skip
+        self._backbone, self._entities, self._relations, self._top_k = backbone, entities, relations, top_k
+        self._precision, self._fold = precision, fold
 
     @classmethod
-    def read(cls, directory: Path, relations: Mapping[str, Relation], top_k: int = 40) -> EntityMasked:
+    def read(
+        cls, directory: Path, relations: Mapping[str, Relation], top_k: int = 40, precision: Precision = "fp32"
+    ) -> EntityMasked:
         """From a trained directory."""
-        from lmkbc.generate.masked.backbone import load
+        from lmkbc.train.head import fold_model
 
-        return cls(load(directory, offline=True), Entities.read(directory), relations, top_k)
+        backbone, entities = load(directory, offline=True), Entities.read(directory)
+
+        def fold(number: int) -> Backbone:
+            return fold_model(directory, number, backbone, entities)
+
+        return cls(backbone, entities, relations, top_k, precision=precision, fold=fold)
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one candidate set per query, best first, relation by relation."""
-        grouped: defaultdict[str, list[Query]] = defaultdict(list)
+        grouped: defaultdict[int, defaultdict[str, list[Query]]] = defaultdict(lambda: defaultdict(list))
         for query in queries:
-            grouped[query.relation].append(query)
-        for name, asked in grouped.items():
-            yield from self._answered(self._relations[name], asked)
+            grouped[self._unseen_by(query)][query.relation].append(query)
+        for fold, by_relation in sorted(grouped.items()):
+            backbone = self._backbone if self._fold is None or fold == ALL else self._fold(fold)
+            forward = Forward(backbone, self._precision)
+            for name, asked in by_relation.items():
+                yield from self._answered(forward, self._relations[name], asked)
 
-    def _answered(self, relation: Relation, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+    def _unseen_by(self, query: Query) -> int:
+        return self._entities.folds.get(folded_key(query.subject), ALL)
+
+    def _answered(self, forward: Forward, relation: Relation, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         known = self._entities.relations.get(relation.name)
         if known is None:
             raise InputError(f"the model was trained on no fact of {relation.name}: train it on this edition too")
         columns = torch.tensor([self._entities.rows[number] for number in known])
         clozes = [cloze for _ in queries for cloze in relation.clozes]
-        prompts = masked(self._tokenizer, clozes, [query.subject for query in queries for _ in relation.clozes])
+        tokenizer = self._backbone.tokenizer
+        prompts = masked(tokenizer, clozes, [query.subject for query in queries for _ in relation.clozes])
         logits = torch.empty(len(prompts), len(known))
-        for indices, found in self._forward.logits(prompts, columns):
+        for indices, found in forward.logits(prompts, columns):
             logits[indices] = found[:, 0].cpu()
         shares = logits.view(len(queries), len(relation.clozes), -1).mean(1).softmax(-1)
         best, which = shares.topk(min(self._top_k, len(known)), dim=-1)

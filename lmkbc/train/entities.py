@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,8 @@ NOTHING = "none"
 class Entities:
     """n objects: names, QIDs ("" where unknown) and vocabulary rows; and, by relation, which of them answer it.
 
-    The first is no object, spelled "". pieces: the token ids that each is made of.
+    The first is no object, spelled "". pieces: the token ids that each is made of. folds: normal form of a subject
+    that was trained on -> the fold whose head has not seen it.
     """
 
     names: tuple[str, ...]
@@ -39,6 +40,7 @@ class Entities:
     rows: tuple[int, ...]
     pieces: tuple[tuple[int, ...], ...]
     relations: Mapping[str, tuple[int, ...]]
+    folds: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -92,6 +94,7 @@ class Entities:
                 "rows": self.rows,
                 "pieces": self.pieces,
                 "relations": self.relations,
+                "folds": self.folds,
             },
             ensure_ascii=False,
         ).encode()
@@ -105,6 +108,7 @@ class Entities:
             return cls(
                 tuple(table["names"]), tuple(table["ids"]), tuple(table["rows"]), tuple(map(tuple, table["pieces"])),
                 {name: tuple(numbers) for name, numbers in table["relations"].items()},
+                dict(table["folds"]),
             )  # fmt: skip
         except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"{path} is no list of objects ({error}); train the model again") from error

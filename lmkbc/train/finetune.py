@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lmkbc.predict import Report, silent
 from lmkbc.train.loop import Plan, Trained, train
-from lmkbc.train.wording import mask_id, padded, soft_loss
+from lmkbc.train.wording import at_masks, mask_id, padded, soft_loss
 
 if TYPE_CHECKING:
     from lmkbc.generate.masked.backbone import Backbone
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def mask_logits(backbone: Backbone, prompts: Sequence[Sequence[int]], columns: Tensor) -> Tensor:
     """Logits at the one mask of each prompt of token ids, over some words, (b, v)."""
     ids, keep = padded(prompts, cast(int, backbone.tokenizer.pad_token_id or 0), backbone.device)
-    logits = backbone.model(input_ids=ids, attention_mask=keep).logits
-    return cast(Tensor, logits[ids == mask_id(backbone.tokenizer)][:, columns.to(backbone.device)])
+    masks = ids == mask_id(backbone.tokenizer)
+    return at_masks(backbone.model, masks, columns, input_ids=ids, attention_mask=keep)
 
 
 def finetune(

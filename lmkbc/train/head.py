@@ -9,12 +9,14 @@ from __future__ import annotations
 import copy
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from lmkbc.atomic import write_directory
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
     from transformers import BertForMaskedLM
 
 DROPOUT = 0.1
-PLAN = Plan(rate=1e-3, rates={"layers": 3e-4}, epochs=4, batch=256)
-"""Of the trial: the head and the new rows start from nothing, the top layers from good weights."""
 
 
 def open_encoder(name: str, seed: int = 0) -> Backbone:
@@ -45,7 +45,7 @@ def open_encoder(name: str, seed: int = 0) -> Backbone:
         found = find_encoder()
         if found is None:
             raise InputError(f"{name} is not on this machine: install lmkbc[encoder], or name a directory")
-        where = found._directory
+        where = found.directory
     torch.manual_seed(seed)  # the new head's
     backbone = load(where, new_head=True)
     if backbone.model.config.model_type != "bert":
@@ -154,8 +154,35 @@ def assemble(backbone: Backbone, head: Top, entities: Entities) -> BertForMasked
     return model
 
 
-def write(directory: Path, model: Any, tokenizer: Any, entities: Entities | None, facts: dict[str, Any]) -> None:
-    """Replace a directory by a model that any code can load, its objects, and what it was trained on."""
+def fold_file(fold: int, head: Top) -> tuple[str, bytes]:
+    """Name and content of the file that keeps the head of one fold beside the model."""
+    return f"fold-{fold}.safetensors", save({name: value.contiguous() for name, value in head.state_dict().items()})
+
+
+def fold_model(directory: Path, fold: int, backbone: Backbone, entities: Entities) -> Backbone:
+    """The model of a trained directory with the head of one fold in place of its own.
+
+    InputError when that head is not there.
+    """
+    path = directory / f"fold-{fold}.safetensors"
+    try:
+        values = load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{path} holds no head of a fold ({error}): train the model again") from error
+    layers = {name.split(".")[1] for name in values if name.startswith("layers.")}
+    head = Top(cast("BertForMaskedLM", backbone.model), entities, len(layers))
+    head.load_state_dict(values)
+    return Backbone(backbone.name, assemble(backbone, head, entities), backbone.tokenizer)
+
+
+def write(
+    directory: Path, model: Any, tokenizer: Any, entities: Entities | None, facts: dict[str, Any],
+    more: Mapping[str, bytes] | None = None,
+) -> None:  # fmt: skip
+    """Replace a directory by a model that any code can load, its objects, and what it was trained on.
+
+    more: other files, by name.
+    """
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder, safe_serialization=True)
         tokenizer.save_pretrained(folder)
@@ -163,4 +190,4 @@ def write(directory: Path, model: Any, tokenizer: Any, entities: Entities | None
     if entities is not None:
         files[FILE] = entities.to_json()
     files["training.json"] = (json.dumps(facts, ensure_ascii=False, indent=2) + "\n").encode()
-    write_directory(directory, files)
+    write_directory(directory, files | dict(more or {}))

@@ -70,7 +70,8 @@ def train(
     """Fit the parameters, in place, to `count` examples. loss: of a batch of example numbers.
 
     held_out: loss on what is not trained on; the parameters end as they were when it was lowest, the start included.
-    checkpoint: file that a killed run resumes from; it is removed at the end. LmkbcError when the loss is no number.
+    checkpoint: file that a killed run resumes from, and a finished one too, without a step; whoever names it removes it
+    once the outcome is kept. LmkbcError when the loss is no number.
     """
     if not count:
         raise InputError("there is nothing to train on: no example is left")
@@ -96,8 +97,6 @@ def train(
         if checkpoint and (ended or (plan.every and state.step % plan.every == 0)):
             save(checkpoint, run.snapshot(state), run.fingerprint(count))
     _copy(state.best, parameters)
-    if checkpoint:
-        checkpoint.unlink(missing_ok=True)
     return Trained(tuple(state.losses), tuple(state.held_out), state.step)
 
 

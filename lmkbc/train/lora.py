@@ -129,6 +129,7 @@ def train(
         "lora": asdict(lora), "losses": done.losses, "steps": done.steps,
     }  # fmt: skip
     write_directory(out, _files(adapted) | {TRAINING: (json.dumps(told_of, indent=2) + "\n").encode()})
+    checkpoint.unlink(missing_ok=True)
     return done
 
 

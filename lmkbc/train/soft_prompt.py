@@ -17,7 +17,7 @@ from lmkbc.atomic import write_bytes
 from lmkbc.errors import InputError
 from lmkbc.predict import Report, silent
 from lmkbc.train.loop import Plan, Trained, train
-from lmkbc.train.wording import mask_id, padded, soft_loss, subject_of, word_vectors
+from lmkbc.train.wording import at_masks, mask_id, padded, soft_loss, subject_of, word_vectors
 
 if TYPE_CHECKING:
     from lmkbc.generate.masked.backbone import Backbone
@@ -83,8 +83,7 @@ def mask_logits(backbone: Backbone, prompt: SoftPrompt, subjects: Sequence[str],
     soft, at = ids == SOFT, ids == MASK
     embedded = backbone.model.get_input_embeddings()(ids.masked_fill(soft, mask).masked_fill(at, mask))
     embedded = embedded.masked_scatter(soft[..., None], prompt.vectors.to(embedded.dtype).repeat(len(rows), 1))
-    logits = backbone.model(inputs_embeds=embedded, attention_mask=keep).logits
-    return cast(Tensor, logits[at][:, columns.to(device)])
+    return at_masks(backbone.model, at, columns, inputs_embeds=embedded, attention_mask=keep)
 
 
 def train_soft_prompt(

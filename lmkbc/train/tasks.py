@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import glob
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import torch
 
@@ -19,13 +20,10 @@ from lmkbc.train.corpus import Corpus, near, split
 from lmkbc.train.entities import Entities
 from lmkbc.train.facts import Fact
 from lmkbc.train.finetune import finetune
-from lmkbc.train.head import Top, assemble, open_encoder, prepare, train_top, write
+from lmkbc.train.head import open_encoder, write
 from lmkbc.train.loop import Plan, Trained
 from lmkbc.train.mlm import Masking, train_mlm
 from lmkbc.train.wording import masked
-
-if TYPE_CHECKING:
-    from transformers import BertForMaskedLM
 
 CHECKPOINT = "checkpoint.safetensors"
 
@@ -62,10 +60,14 @@ class Task:
         model = randomised(found.model, "all" if self.random == "all" else "embeddings", self.plan.seed)
         return Backbone(found.name, model, found.tokenizer)
 
-    @property
-    def checkpoint(self) -> Path:
-        """Beside the directory, which is replaced as a whole at the end."""
-        return self.out.with_name(f".{self.out.name}.{CHECKPOINT}")
+    def stage(self, name: str = "all") -> Path:
+        """The checkpoint of one stage of the training, beside the directory that the model goes to."""
+        return self.out.with_name(f".{self.out.name}.{name}.{CHECKPOINT}")
+
+    def done(self) -> None:
+        """Remove the checkpoints of all stages: the model is written."""
+        for path in self.out.parent.glob(f".{glob.escape(self.out.name)}.*.{CHECKPOINT}"):
+            path.unlink()
 
     def record(self, corpus: Corpus, trained: Trained) -> dict[str, Any]:
         """What the model's directory says of its training."""
@@ -76,29 +78,13 @@ class Task:
         }  # fmt: skip
 
 
-def head(task: Task, corpus: Corpus, *, expand: bool = True, top: int = 1, report: Report = silent) -> Trained:
-    """A head on an encoder, with its top layers (see `head`); answers with objects, by rows of their own if expand."""
-    backbone = task.open_encoder()
-    facts, others = split([*near(corpus, task.most, task.plan.seed), *corpus.challenge], task.apart, task.plan.seed)
-    relations = sorted({fact.relation for fact in corpus.challenge})
-    entities = Entities.of(facts, backbone.tokenizer, _size(backbone), expand=expand, always=relations, least=40)
-    learner = Top(cast("BertForMaskedLM", backbone.model), entities, top)
-    prompts = prepare(backbone, facts, entities, top, clozes=1, report=report)
-    held_out = prepare(backbone, others, entities, top, clozes=1) if others else None
-    trained = train_top(
-        learner, prompts, task.plan, held_out=held_out, checkpoint=task.checkpoint, report=report
-    )  # fmt: skip
-    model = assemble(backbone, learner, entities)
-    write(task.out, model, backbone.tokenizer, entities, task.record(corpus, trained))
-    return trained
-
-
 def mlm(task: Task, corpus: Corpus, masking: Masking, relation: str = "", report: Report = silent) -> Trained:
     """All weights of a masked LM on verbalised facts: of all relations, or of one alone."""
     backbone = task.open()
     facts, others = split(_of(corpus, task, relation), task.apart, task.plan.seed)
-    trained = train_mlm(backbone, facts, others, task.plan, masking, checkpoint=task.checkpoint, report=report)
+    trained = train_mlm(backbone, facts, others, task.plan, masking, checkpoint=task.stage(), report=report)
     write(task.out, backbone.model, backbone.tokenizer, None, task.record(corpus, trained))
+    task.done()
     return trained
 
 
@@ -110,9 +96,10 @@ def finetuned(task: Task, corpus: Corpus, relation: str = "", report: Report = s
     columns = torch.tensor(entities.rows)
     trained = finetune(
         backbone, *_answered(backbone, facts, entities), columns, task.plan,
-        held_out=_answered(backbone, others, entities), checkpoint=task.checkpoint, report=report,
+        held_out=_answered(backbone, others, entities), checkpoint=task.stage(), report=report,
     )  # fmt: skip
     write(task.out, backbone.model, backbone.tokenizer, entities, task.record(corpus, trained))
+    task.done()
     return trained
 
 
@@ -142,7 +129,7 @@ def soft_prompts(
         held_out = [subject for subject, _ in others], [gold for _, gold in others]
         found[name], _ = soft_prompt.train_soft_prompt(
             backbone, start, [subject for subject, _ in some], [gold for _, gold in some], columns, task.plan,
-            held_out=held_out, checkpoint=task.checkpoint.with_suffix(f".{name}.safetensors"),
+            held_out=held_out, checkpoint=task.stage(name),
             report=lambda step, done, total, name=name: report(f"{name}: {step}", done, total),  # type: ignore[misc]
         )  # fmt: skip
         before, after = (soft_prompt.precision(backbone, one, *held_out, columns) for one in (start, found[name]))
@@ -151,6 +138,7 @@ def soft_prompts(
         raise InputError("no relation has objects of one token to train on and to test: give more facts")
     write(task.out, backbone.model, backbone.tokenizer, None, task.record(corpus, Trained((), (), 0)))
     soft_prompt.write(task.out / soft_prompt.FILE, found, Path(task.backbone).name)
+    task.done()
     return scores
 
 

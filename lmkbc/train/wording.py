@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lmkbc.errors import InputError
 
@@ -47,6 +47,22 @@ def mask_id(tokenizer: PreTrainedTokenizerBase) -> int:
 def word_vectors(model: PreTrainedModel) -> Tensor:
     """The input embeddings of the vocabulary, (v, h), themselves and no copy."""
     return cast(Tensor, model.get_input_embeddings().weight)
+
+
+def at_masks(model: PreTrainedModel, masks: Tensor, columns: Tensor, **inputs: Tensor) -> Tensor:
+    """Logits over some words at the places where masks, (b, t), is true, (b, v): the output matrix does no more."""
+    decoder = cast(nn.Linear, model.get_output_embeddings())  # type: ignore[no-untyped-call]
+    columns = columns.to(masks.device)
+    bias = None if decoder.bias is None else decoder.bias[columns]
+
+    def reduced(states: Tensor) -> Tensor:
+        return nn.functional.linear(states[masks], decoder.weight[columns], bias)
+
+    decoder.forward = reduced  # type: ignore[method-assign, assignment]
+    try:
+        return cast(Tensor, model(**inputs).logits)
+    finally:
+        del decoder.forward
 
 
 def padded(rows: Sequence[Sequence[int]], fill: int, device: torch.device) -> tuple[Tensor, Tensor]:

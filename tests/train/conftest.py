@@ -10,7 +10,9 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
 from lmkbc.generate.masked.backbone import Backbone
+from lmkbc.shape import EntityType
 from lmkbc.train.facts import Fact
+from lmkbc.types import Relation
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 NAMES = "ada bob cid dot eve fay gus hal".split()
@@ -65,3 +67,12 @@ def another() -> Callable[[int], Backbone]:
 @pytest.fixture
 def facts() -> list[Fact]:
     return make_facts()
+
+
+@pytest.fixture
+def home(facts: list[Fact]) -> Relation:
+    return Relation(
+        name="home", names=("Home",), property="P1", subject_type=EntityType("person", "Q5"), kind="entity",
+        object_type=EntityType("place", "Q1"), may_be_empty=True, definition="d", clozes=facts[0].clozes,
+        question="{subject}?", triple="lives in", statement="{subject} {object}",
+    )  # fmt: skip

@@ -9,7 +9,6 @@ import torch
 from lmkbc.errors import InputError
 from lmkbc.generate.entity_masked import EntityMasked
 from lmkbc.generate.masked.backbone import Backbone, load
-from lmkbc.shape import EntityType
 from lmkbc.train.activations import activations, layer_at
 from lmkbc.train.controls import Majority, NaiveBayes, by_difficulty, easy, randomised
 from lmkbc.train.entities import Entities
@@ -45,7 +44,7 @@ def test_cached_layers_are_the_models_own(backbone: Backbone) -> None:
 @pytest.mark.parametrize("expand", [True, False])
 @pytest.mark.parametrize("top", [1, 2])
 def test_the_saved_model_answers_as_the_trained_head(
-    backbone: Backbone, facts: list[Fact], tmp_path: Path, expand: bool, top: int
+    backbone: Backbone, facts: list[Fact], home: Relation, tmp_path: Path, expand: bool, top: int
 ) -> None:
     facts = [
         *facts,
@@ -60,12 +59,7 @@ def test_the_saved_model_answers_as_the_trained_head(
     words = saved.model.get_input_embeddings().weight
     assert torch.equal(words[: len(before)], before)
     assert words.data_ptr() == saved.model.get_output_embeddings().weight.data_ptr()
-    relation = Relation(
-        name="home", names=("Home",), property="P1", subject_type=EntityType("person", "Q5"), kind="entity",
-        object_type=EntityType("place", "Q1"), may_be_empty=True, definition="d", clozes=facts[0].clozes,
-        question="{subject}?", triple="lives in", statement="{subject} {object}",
-    )  # fmt: skip
-    generator = EntityMasked.read(tmp_path / "m", {"Home": relation})
+    generator = EntityMasked.read(tmp_path / "m", {"Home": home})
     found = {one.query.subject: one for one in generator.generate([Query(fact.subject, "Home") for fact in facts])}
     assert found["a b"].candidates[0].text == ""
     assert found["ada"].candidates[0].text == "paris"

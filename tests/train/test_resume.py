@@ -39,7 +39,10 @@ def test_killed_and_resumed_ends_with_the_same_bytes(tmp_path: Path) -> None:
     assert not (tmp_path / "never.safetensors").exists()
     assert start(checkpoint, tmp_path / "resumed.safetensors", 0).wait(60) == 0
     assert (tmp_path / "resumed.safetensors").read_bytes() == (tmp_path / "whole.safetensors").read_bytes()
-    assert not checkpoint.exists()
+    finished = checkpoint.read_bytes()
+    assert start(checkpoint, tmp_path / "again.safetensors", 0).wait(60) == 0  # killed before its outcome was kept
+    assert (tmp_path / "again.safetensors").read_bytes() == (tmp_path / "whole.safetensors").read_bytes()
+    assert checkpoint.read_bytes() == finished
 
 
 def test_a_checkpoint_gives_back_what_it_was_given(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,16 +9,19 @@ from typer.testing import CliRunner
 
 from lmkbc.cli import build
 from lmkbc.errors import InputError
+from lmkbc.generate.entity_masked import EntityMasked
 from lmkbc.generate.masked.backbone import Backbone, load
 from lmkbc.train import tasks
 from lmkbc.train.corpus import Corpus
 from lmkbc.train.entities import Entities
 from lmkbc.train.facts import Fact
-from lmkbc.train.head import write
+from lmkbc.train.head import fold_model, write
 from lmkbc.train.held_out import HeldOut
 from lmkbc.train.loop import Plan
 from lmkbc.train.mlm import Masking
 from lmkbc.train.soft_prompt import FILE, read
+from lmkbc.train.teach import fold_of, teach
+from lmkbc.types import Query, Relation
 
 
 @pytest.fixture
@@ -49,13 +53,50 @@ def test_every_kind_of_training_leaves_a_model_that_loads(task: tasks.Task, corp
     saved(task)
     assert set(scores) == {"home"}
     assert read(task.out / FILE)["home"].vectors.shape == (3, 16)
-    tasks.head(task, corpus)
-    assert Entities.read(task.out).expanded
+
+
+def test_a_taught_model_answers_train_subjects_with_heads_that_never_saw_them(
+    task: tasks.Task, corpus: Corpus, facts: list[Fact], home: Relation
+) -> None:
+    more = [replace(fact, subject=f"{fact.subject} {letter}") for fact in facts for letter in "abcde"]
+    taught = Corpus(tuple(facts), tuple(more), corpus.removed, corpus.held_out)
+    task = replace(task, plan=Plan(rate=1e-2, rates={"layers": 3e-3}, epochs=20, batch=8))
+    teach(task, taught)
+    saved(task)
+    entities = Entities.read(task.out)
+    assert entities.expanded
+    assert entities.folds == {fact.subject: fold_of(fact.subject) for fact in facts}
+    asked = [Query(name, "Home") for name in ("ada", "somebody else")]
+    seen, own = EntityMasked.read(task.out, {"Home": home}), load(task.out, offline=True)
+    answers = {one.query.subject: one.candidates for one in seen.generate(asked)}
+    whole = {one.query.subject: one.candidates for one in EntityMasked(own, entities, {"Home": home}).generate(asked)}
+    assert answers["somebody else"] == whole["somebody else"]
+    assert answers["ada"] != whole["ada"]
+    fold = fold_model(task.out, fold_of("ada"), own, entities)
+    alone = EntityMasked(fold, entities, {"Home": home}).generate(asked[:1])
+    assert next(alone).candidates == answers["ada"]
+
+
+def test_teaching_resumes_where_it_was_stopped(task: tasks.Task, corpus: Corpus) -> None:
+    teach(task, corpus)
+    whole = {path.name: path.read_bytes() for path in task.out.iterdir()}
+
+    def stop(step: str, done: int, total: int | None) -> None:
+        if step.startswith("fold 1") and done == 2:
+            raise KeyboardInterrupt
+
+    other = replace(task, out=task.out.with_name("other"))
+    with pytest.raises(KeyboardInterrupt):
+        teach(other, corpus, report=stop)
+    assert not other.out.exists()
+    steps: list[str] = []
+    teach(other, corpus, report=lambda step, done, total: steps.append(step))
+    assert not any(step.startswith("fold 0") for step in steps)
+    assert {path.name: path.read_bytes() for path in other.out.iterdir()} == whole
+    assert not list(other.out.parent.glob(".other*"))
 
 
 def test_a_control_is_saved_with_the_weights_it_was_trained_with(task: tasks.Task, corpus: Corpus) -> None:
-    from dataclasses import replace
-
     control = replace(task, random="all")
     tasks.soft_prompts(control, corpus)
     first = (task.out / "model.safetensors").read_bytes()
