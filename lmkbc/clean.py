@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 
 from lmkbc.generate.numbers import read_numbers
 from lmkbc.generate.wording import is_placeholder
@@ -159,7 +160,13 @@ def _loose_forms(name: str) -> Iterator[str]:
 
 def same_name(name: str, other: str) -> bool:
     """Whether two names are the same but for case, accents, punctuation and a company's legal form."""
-    return folded_key(name) == folded_key(other) or without_legal_form(name) == without_legal_form(other)
+    return any(one == two for one, two in zip(_forms(name), _forms(other), strict=True))
+
+
+@lru_cache(maxsize=1 << 16)
+def _forms(name: str) -> tuple[str, list[str]]:
+    """A name folded, and without its legal form: a model's words and a query's subject are compared over and over."""
+    return folded_key(name), without_legal_form(name)
 
 
 def without_legal_form(name: str) -> list[str]:

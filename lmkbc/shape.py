@@ -54,25 +54,39 @@ class Precondition:
     """A cloze asked before the relation's own, whose answer rewrites them or says that there is no object.
 
     cloze uses {subject} and {mask} once each. answers: the words compared at the mask; one that is a word of the
-    subject's name wins where clozes are rewritten. neutral: a subject that stands for none; an answer's probability is
-    divided by the one it has there. clozes: asked in place of the relation's own, with {subject} and {mask} once each
-    and {answer} wherever wanted. vetoes: the answers that mean "no object".
+    subject's name wins where clozes are rewritten. type: in their place, a Wikidata class, for the names that train
+    has of its things. top_k, floor: an answer counts only among so many best words of the model (0: among all), and
+    with a higher probability. neutral: a subject that stands for none; an answer's probability is divided by the one
+    it has there. clozes: asked in place of the relation's own where an answer counts, with {subject} and {mask} once
+    each and {answer} wherever wanted. vetoes: the answers that mean "no object". required: where no answer counts,
+    there is no object.
     """
 
     cloze: str
-    answers: tuple[str, ...]
+    answers: tuple[str, ...] = ()
+    type: str = ""
+    top_k: int = 0
+    floor: float = 0.0
     neutral: str = ""
     clozes: tuple[str, ...] = ()
     vetoes: frozenset[str] = frozenset()
+    required: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a field that makes no sense: ValueError naming the field."""
         require("cloze", self.cloze, {"subject", "mask"})
         for cloze in self.clozes:
             require("clozes", cloze.replace("{answer}", ""), {"subject", "mask"})
-        if len(set(self.answers)) < 2:
+        if bool(self.answers) == bool(self.type):
+            raise ValueError("a precondition needs answers to compare, or a type that has them: give one of the two")
+        if self.top_k < 0 or not 0 <= self.floor < 1:
+            raise ValueError("top_k must be at least 0, and floor at least 0 and below 1")
+        bounded = bool(self.top_k or self.floor)
+        if self.answers and len(set(self.answers)) < 2 - bounded:
             raise ValueError("answers holds fewer than two words: there is nothing to compare")
-        if not self.vetoes < set(self.answers):
+        if not self.vetoes <= set(self.answers) or (self.vetoes == set(self.answers) and self.vetoes and not bounded):
             raise ValueError("vetoes must be some of the answers, not all")
-        if not (self.clozes or self.vetoes):
-            raise ValueError("a precondition needs clozes to ask or vetoes, else its answer changes nothing")
+        if self.required and not bounded:
+            raise ValueError("required asks that an answer counts: give top_k or floor, else every one does")
+        if not (self.clozes or self.vetoes or self.required):
+            raise ValueError("a precondition needs clozes, vetoes or required, else its answer changes nothing")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import tomllib
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +20,7 @@ from lmkbc.types import Edition, Example, Query, Relation, System
 
 PACKAGE = Path(__file__).resolve().parent
 SYSTEMS = PACKAGE / "systems"
+PARAPHRASES = "paraphrases.toml"
 Plugin = TypeVar("Plugin", Relation, Edition)
 
 
@@ -50,7 +52,7 @@ class Workspace:
         """All relations, by every spelling of every edition."""
         found: dict[str, Relation] = {}
         origin: dict[str, Path] = {}
-        for path, relation in _load_all(self.folder("relations"), "RELATION", Relation):
+        for path, relation in _paraphrased(self.folder("relations")):
             for name in {relation.name, *relation.names}:
                 if name in found:
                     raise InputError(f"{path}: the name {name!r} is already taken by {origin[name]}; rename one")
@@ -133,6 +135,23 @@ class Workspace:
         return read_examples(self.gold_path(edition, split), edition)
 
 
+def _paraphrased(folder: Path) -> list[tuple[Path, Relation]]:
+    """The relation modules of a folder, each with its further clozes where the folder holds some."""
+    loaded = _load_all(folder, "RELATION", Relation)
+    path = folder / PARAPHRASES
+    table = _read_toml(path) if path.is_file() else {}
+    known = [relation.name for _, relation in loaded]
+    for name, clozes in table.items():
+        if name not in known:
+            raise InputError(f"{path} words {name!r}, which no module here is named: {did_you_mean(name, known)}")
+        if not (isinstance(clozes, list) and all(isinstance(cloze, str) for cloze in clozes)):
+            raise InputError(f"{path}, {name}: give a list of clozes, each in quotes")
+    try:
+        return [(at, replace(one, paraphrases=tuple(table.get(one.name, ())))) for at, one in loaded]
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
 def _load_all(folder: Path, attribute: str, kind: type[Plugin]) -> list[tuple[Path, Plugin]]:
     paths = sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
     if not paths:
@@ -157,11 +176,15 @@ def _load(path: Path, attribute: str, kind: type[Plugin]) -> Plugin:
     return found
 
 
-def _read_recipe(path: Path) -> System:
+def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        table: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not valid TOML: {error}") from None
+
+
+def _read_recipe(path: Path) -> System:
+    table = _read_toml(path)
     known = {field for field in System.__slots__ if field != "name"}
     for field in table:
         if field not in known:

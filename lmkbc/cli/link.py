@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from lmkbc.cli.options import AsJson, Data, EditionName, Offline, Root, SearchTable, chosen_edition
+from lmkbc.cli.options import AsJson, Data, EditionName, IndexPath, Offline, Root, SearchTable, chosen_edition
 from lmkbc.cli.screen import note, progress, show_json, show_table
 from lmkbc.errors import InputError
 from lmkbc.link import Linker, TrainObjects
@@ -34,7 +34,6 @@ class DefaultGroup(TyperGroup):
 app = typer.Typer(
     cls=DefaultGroup, no_args_is_help=True, help="Link strings to Wikidata, and say why.", rich_markup_mode=None
 )
-IndexPath = Annotated[Path | None, typer.Option("--index", help="Alias index made by 'lmkbc link build'.")]
 Contact = Annotated[str | None, typer.Option(help="Your name and address for Wikidata; else $LMKBC_CONTACT.")]
 ApiUrl = Annotated[str, typer.Option("--api-url", help="MediaWiki API, such as a mirror's.")]
 Refresh = Annotated[bool, typer.Option("--refresh", help="Ask again for what is cached.")]

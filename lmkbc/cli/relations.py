@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from lmkbc.cli.options import AsJson, Root
@@ -47,8 +47,7 @@ def show(
     json: AsJson = False,
 ) -> None:
     """Show everything that one relation module knows."""
-    found = asdict(Workspace(workspace).relation(relation))
-    found["shape"]["stop"] = sorted(found["shape"]["stop"])
+    found: dict[str, Any] = msgspec.to_builtins(Workspace(workspace).relation(relation), order="deterministic")
     if json:
         show_json(found)
         return

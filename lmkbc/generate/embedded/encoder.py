@@ -40,7 +40,7 @@ class Encoder:
     """
 
     def __init__(self, directory: Path, sha256: str = SHA256) -> None:
-        self._directory = directory
+        self.directory = directory
         weights = directory / WEIGHTS
         with weights.open("rb") as file:
             self.digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -54,7 +54,7 @@ class Encoder:
     def _tokenizer(self) -> Tokenizer:
         from tokenizers import Tokenizer
 
-        tokenizer = Tokenizer.from_file(str(self._directory / TOKENIZER))
+        tokenizer = Tokenizer.from_file(str(self.directory / TOKENIZER))
         tokenizer.no_padding()  # the published file pads everything to 128 tokens
         tokenizer.no_truncation()
         return tokenizer
@@ -64,8 +64,8 @@ class Encoder:
         from safetensors.torch import load_file
         from transformers import BertConfig, BertModel
 
-        model = BertModel(BertConfig.from_json_file(self._directory / CONFIG), add_pooling_layer=False)
-        weights = load_file(self._directory / WEIGHTS)
+        model = BertModel(BertConfig.from_json_file(self.directory / CONFIG), add_pooling_layer=False)
+        weights = load_file(self.directory / WEIGHTS)
         model.load_state_dict({name: weights[name] for name in model.state_dict()})  # the file holds a pooler too
         model.train(mode=False)
         return model

@@ -154,15 +154,18 @@ def _explained(name: str, offline: bool) -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the library's progress bars and reports on standard error; what matters is checked here."""
+    """Without the libraries' progress bars and reports on standard error; what matters is checked here."""
+    from huggingface_hub.utils import logging as hub
     from transformers.utils import logging
 
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    verbosity, bars, of_hub = logging.get_verbosity(), logging.is_progress_bar_enabled(), hub.get_verbosity()
     logging.set_verbosity(ERROR)
+    hub.set_verbosity(ERROR)
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
         logging.set_verbosity(verbosity)
+        hub.set_verbosity(of_hub)
         if bars:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]

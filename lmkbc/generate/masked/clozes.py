@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.backbone import Backbone
+
+Layout = tuple[int, ...]
+"""A template as token ids, with SUBJECT and MASK of `lmkbc.train.soft_prompt` where those stand."""
+NONE: Mapping[str, Layout] = {}
 
 
 class Clozes:
     """Fills templates for one backbone. `cut` counts the subjects that were too long and lost their end.
 
-    A subject that holds the text of a special token, such as "[MASK]", is read as plain text.
+    layouts: templates that are no text, by their names. A subject that holds the text of a special token, such as
+    "[MASK]", is read as plain text.
     """
 
-    def __init__(self, backbone: Backbone) -> None:
-        self._backbone, self.mask_id = backbone, backbone.mask_id
+    def __init__(self, backbone: Backbone, layouts: Mapping[str, Layout] = NONE) -> None:
+        self._backbone, self.mask_id, self._layouts = backbone, backbone.mask_id, layouts
         self.cut = 0
 
     def fill(self, template: str, subjects: Sequence[str], spare: int = 0) -> list[list[int]]:
@@ -24,8 +29,10 @@ class Clozes:
 
         InputError for a template that is wrong or that no subject fits into.
         """
-        check_template(template, self._backbone.tokenizer.all_special_tokens)
         room = self._backbone.longest - spare
+        if template in self._layouts:
+            return [self._laid_out(self._layouts[template], subject, room) for subject in subjects]
+        check_template(template, self._backbone.tokenizer.all_special_tokens)
         filled = self._encode(template, subjects)
         for index, subject in enumerate(subjects):
             if len(filled[index]) > room:
@@ -37,6 +44,18 @@ class Clozes:
         tokenizer = self._backbone.tokenizer
         texts = [template.format(subject=self._plain(subject), mask=tokenizer.mask_token) for subject in subjects]
         return list(tokenizer(texts, verbose=False)["input_ids"]) if texts else []
+
+    def _laid_out(self, layout: Layout, subject: str, room: int) -> list[int]:
+        """The subject as it entered the prompt in training."""
+        from lmkbc.train.soft_prompt import MASK, SUBJECT
+        from lmkbc.train.wording import subject_of
+
+        tokenizer = self._backbone.tokenizer
+        name = tokenizer(subject_of(subject, tokenizer), add_special_tokens=False, verbose=False)["input_ids"]
+        fits = max(room - len(layout) + 1, 0)
+        self.cut += len(name) > fits
+        standing = {SUBJECT: name[:fits], MASK: [self.mask_id]}
+        return [token for place in layout for token in standing.get(place, [place])]
 
     def _plain(self, subject: str) -> str:
         for token in self._backbone.tokenizer.all_special_tokens:

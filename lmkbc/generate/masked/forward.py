@@ -20,6 +20,7 @@ from lmkbc.generate.masked.backbone import Backbone
 from lmkbc.generate.masked.int8 import quantise
 
 Precision = Literal["fp32", "bf16", "int8"]
+Match = Literal["product", "distance"]
 Ids = Sequence[int]
 TOKENS = {"cpu": 512, "cuda": 32768}
 """Tokens of one batch: enough for full speed, and on a CPU few enough for its caches."""
@@ -32,16 +33,18 @@ BERT_LAYERS = frozenset(("bert", "camembert", "electra", "roberta", "xlm-roberta
 class Forward:
     """Runs a backbone on token ids. The backbone itself stays as it is.
 
-    precision: number format of the encoder. InputError for an unknown one, or int8 away from the CPU.
+    precision: number format of the encoder. InputError for an unknown one, or int8 away from the CPU. match: what a
+    state at a mask and a word's output vector make: their product and the word's bias, or their negative Euclidean
+    distance.
     """
 
-    def __init__(self, backbone: Backbone, precision: Precision = "fp32") -> None:
+    def __init__(self, backbone: Backbone, precision: Precision = "fp32", match: Match = "product") -> None:
         if precision not in get_args(Precision):
             raise InputError(f"precision is {precision!r}: {did_you_mean(precision, get_args(Precision))}")
         self.backbone, self._tokens = backbone, TOKENS.get(backbone.device.type, 4096)
         if precision == "int8" and backbone.device.type != "cpu":
             raise InputError("precision int8 works on a CPU only: use bf16 on an accelerator")
-        self._where = _Positions()
+        self._where, self._match = _Positions(), match
         decoder = cast(nn.Linear, backbone.model.get_output_embeddings())  # type: ignore[no-untyped-call]
         self._weight = decoder.weight.detach().float()
         self._bias = (
@@ -58,7 +61,10 @@ class Forward:
         weight, bias = self._weight[chosen], self._bias[chosen]
         for indices, states in _joined(self._states(inputs)):
             with torch.inference_mode():
-                yield indices, nn.functional.linear(states, weight, bias)
+                if self._match == "distance":
+                    yield indices, -torch.cdist(states, weight)
+                else:
+                    yield indices, nn.functional.linear(states, weight, bias)
 
     def _states(self, inputs: Sequence[Ids]) -> Iterator[tuple[list[int], Tensor]]:
         """Yield batches of what the output matrix gets, (b, m, h)."""
@@ -149,12 +155,12 @@ def _reduced(backbone: Backbone, decoder: nn.Linear, precision: Precision, where
     prefix = backbone.model.base_model_prefix
     name = next(name for name, module in original.named_modules() if module is decoder)
     short = backbone.model.config.model_type in BERT_LAYERS
-    model = _twin(original)
+    model = twin(original)
     if precision == "bf16":
         model = copy.deepcopy(original).to(torch.bfloat16)
         for part, child in original.named_children():
             if short and part != prefix:
-                setattr(model, part, _twin(child))
+                setattr(model, part, twin(child))
     base: Any = model.get_submodule(prefix)
     model.set_submodule(name, _Pick(None if short else where))
     if short:
@@ -164,8 +170,8 @@ def _reduced(backbone: Backbone, decoder: nn.Linear, precision: Precision, where
     return model
 
 
-def _twin(module: nn.Module) -> nn.Module:
+def twin(module: nn.Module) -> nn.Module:
     """A copy of the tree of modules that shares their parameters."""
-    twin = copy.copy(module)
-    twin._modules = {name: None if child is None else _twin(child) for name, child in module._modules.items()}
-    return twin
+    copied = copy.copy(module)
+    copied._modules = {name: None if child is None else twin(child) for name, child in module._modules.items()}
+    return copied

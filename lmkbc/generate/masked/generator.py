@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from lmkbc.clean import clean, same_name
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.answers import Answering, Scores, answering
 from lmkbc.generate.masked.backbone import Backbone
-from lmkbc.generate.masked.clozes import Clozes
+from lmkbc.generate.masked.cleaning import Cleaning
+from lmkbc.generate.masked.clozes import Clozes, Layout
 from lmkbc.generate.masked.ensemble import combine
 from lmkbc.generate.masked.entity_space import mapped
 from lmkbc.generate.masked.forward import Forward
-from lmkbc.generate.masked.lexicon import Lexicon, train_names
-from lmkbc.generate.masked.preconditions import prepare
+from lmkbc.generate.masked.lexicon import Lexicon, names_of_type, train_names
+from lmkbc.generate.masked.preconditions import Asker, Prepared
 from lmkbc.generate.masked.probe import Probe
+from lmkbc.generate.masked.soft import by_cloze, cloze_of, read_prompts, with_prompts
 from lmkbc.generate.masked.vocabulary import expand, piece_counts
 from lmkbc.generate.masked.words import Words
 from lmkbc.types import Candidate, CandidateSet, Edition, Example, Query, Relation
 
+log = logging.getLogger(__name__)
 CHUNK = 256
 """Queries answered at a time: enough for full batches, few enough to show progress."""
 
 
 class _Job(NamedTuple):
-    """A cloze of a query, by their indices."""
+    """A cloze of a query, by their indices, and the subject that fills it: the query's, or a word of its name."""
 
     query: int
     cloze: int
     template: str
+    subject: str
 
 
 class MaskedGenerator:
@@ -49,18 +54,29 @@ class MaskedGenerator:
         train: Sequence[Example],
         probe: Probe,
     ) -> None:
-        self._relations, self._probe = relations, probe
+        self._relations, self._edition, self._probe = relations, edition, probe
         self._origins = {
             name: train_names([row for row in train if row.query.relation == name]) for name in edition.relations
         }
         if probe.objects == "expand":
             backbone = self._expanded(backbone)
+        self._soft: dict[str, Layout] = {}
+        if probe.soft_prompts:
+            backbone, layouts = with_prompts(backbone, read_prompts(Path(backbone.name)))
+            self._soft = by_cloze(layouts, relations.values())
         self._name = Path(backbone.name).name.replace("#", "_")
-        self._words, self._clozes = Words(backbone.tokenizer), Clozes(backbone)
-        self._forward = Forward(backbone, probe.precision)
+        self._words, self._clozes = Words(backbone.tokenizer), Clozes(backbone, self._soft)
+        if probe.null and self._words.single(probe.null) is None:
+            raise InputError(
+                f"probe.null is {probe.null!r}, which is not one token of {self._name}: choose another word, or set "
+                'probe.objects = "expand"'
+            )
+        self._forward = Forward(backbone, probe.precision, probe.match)
+        named = partial(names_of_type, train, relations)
+        self._asker = Asker(self._forward, self._clozes, self._words, named)
+        self._cleaning = Cleaning(probe, edition, relations, self._origins)
         self._answering: dict[str, Answering] = {}
         self._without: list[str] = []
-        self._cleaned: dict[tuple[str, str], tuple[str, ...]] = {}
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -69,35 +85,54 @@ class MaskedGenerator:
         remarks = [f"{cut} clozes were cut to the longest input of {self._name}"] if cut else []
         if without:
             remarks.append(f"no train object of {without} is in {self._name}'s vocabulary: nothing is proposed there")
+        if self._probe.soft_prompts and (plain := ", ".join(self._plain)):
+            remarks.append(f"{self._name} has no soft prompt for {plain}: clozes are asked there")
         return tuple(remarks)
+
+    @property
+    def _plain(self) -> list[str]:
+        return [name for name, relation in self._relations.items() if cloze_of(relation) not in self._soft]
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one candidate set per query, best first, in the order of the queries' relations."""
         ordered = sorted(queries, key=lambda query: query.relation)
         for start in range(0, len(ordered), CHUNK):
             yield from self._answered(ordered[start : start + CHUNK])
+        for remark in self.remarks:
+            log.warning(remark)
 
     def _answered(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+        prepared = self._prepared(queries)
         jobs: defaultdict[str, list[_Job]] = defaultdict(list)
-        clozes, vetoes = [0] * len(queries), [0.0] * len(queries)
-        for name, indices in _by_relation(queries).items():
-            relation = self._relations[name]
-            subjects = [queries[index].subject for index in indices]
-            own: list[tuple[str, ...]] = [()] * len(indices)
-            vetoed = [0.0] * len(indices)
-            if self._probe.preconditions:
-                own, vetoed = prepare(relation, subjects, self._forward, self._clozes, self._words)
-            for index, templates, share in zip(indices, own, vetoed, strict=True):
-                asked = templates or self._probe.templates(relation)
-                clozes[index], vetoes[index] = len(asked), share
-                vocabulary = name if self._probe.vocabulary == "train" else ""
-                jobs[vocabulary] += [_Job(index, place, template) for place, template in enumerate(asked)]
-        proposals: list[list[Scores]] = [[{}] * number for number in clozes]
+        proposals: list[list[dict[str, float]]] = []
+        for index, (query, known) in enumerate(zip(queries, prepared, strict=True)):
+            templates = known.clozes or self._templates(query)
+            proposals.append([{} for _ in templates])
+            vocabulary = query.relation if self._probe.vocabulary == "train" else ""
+            for subject in (query.subject, *self._cleaning.words(query)):
+                jobs[vocabulary] += [_Job(index, place, template, subject) for place, template in enumerate(templates)]
         for vocabulary, group in jobs.items():
             for job, scores in self._filled(vocabulary, group, queries):
-                proposals[job.query][job.cloze] = self._accepted(queries[job.query], scores)
-        for query, proposed, share in zip(queries, proposals, vetoes, strict=True):
-            yield self._set(query, proposed, share)
+                known_as = proposals[job.query][job.cloze]
+                for name, score in self._cleaning.kept(queries[job.query], scores).items():
+                    known_as[name] = max(score, known_as.get(name, 0.0))
+        for query, proposed, known in zip(queries, proposals, prepared, strict=True):
+            yield self._set(query, proposed, known)
+
+    def _prepared(self, queries: Sequence[Query]) -> list[Prepared]:
+        """What the preconditions of each query's relation make of it."""
+        found = [Prepared()] * len(queries)
+        for name, indices in _by_relation(queries).items():
+            asked = self._probe.asked_first(self._relations[name])
+            learned = self._asker.prepare(asked, [queries[index].subject for index in indices])
+            for index, one in zip(indices, learned, strict=True):
+                found[index] = one
+        return found
+
+    def _templates(self, query: Query) -> tuple[str, ...]:
+        relation = self._relations[query.relation]
+        soft = cloze_of(relation)
+        return (soft,) if soft in self._soft else self._probe.templates(relation)
 
     def _filled(self, vocabulary: str, jobs: Sequence[_Job], queries: Sequence[Query]) -> Iterator[tuple[_Job, Scores]]:
         if vocabulary not in self._answering:
@@ -107,8 +142,7 @@ class MaskedGenerator:
             self._answering[vocabulary] = answering(self._probe, self._forward, self._clozes, self._words, lexicon)
         answer = self._answering[vocabulary]
         relations = [self._relations[queries[job.query].relation] for job in jobs]
-        subjects = [queries[job.query].subject for job in jobs]
-        asked = list(zip([job.template for job in jobs], subjects, relations, strict=True))
+        asked = [(job.template, job.subject, relation) for job, relation in zip(jobs, relations, strict=True)]
         for job, relation, scores in zip(jobs, relations, answer(asked), strict=True):
             best = list(scores.items())[: self._probe.most(relation)]
             yield job, {name: score for name, score in best if score > self._probe.least(relation)}
@@ -117,7 +151,9 @@ class MaskedGenerator:
         if self._probe.vocabulary == "all":
             return Lexicon.of_words(self._words)
         origins = self._origins.get(relation, {})
-        names = origins if self._probe.vocabulary == "train" else self._probe.vocabulary
+        names = [*(origins if self._probe.vocabulary == "train" else self._probe.vocabulary)]
+        if self._probe.null and (not relation or self._relations[relation].nullable(self._edition.name)):
+            names.append(self._probe.null)
         multi = self._probe.objects == "pll"
         lexicon = Lexicon.of_names(self._words, names, several=multi)
         if not lexicon.names and self._probe.vocabulary != "train":
@@ -127,49 +163,24 @@ class MaskedGenerator:
             )
         return lexicon
 
-    def _accepted(self, query: Query, scores: Scores) -> dict[str, float]:
-        """The answers in the relation's shape, those known from the query itself left out."""
-        relation = self._relations[query.relation]
-        if not self._probe.clean:
-            return {name: score for name, score in scores.items() if self._known(name, query)}
-        kept: dict[str, float] = {}
-        for name, score in scores.items():
-            for cleaned in self._clean(name, relation) if self._known(name, query) else ():
-                if relation.shape.may_be_subject or not same_name(cleaned, query.subject):
-                    kept[cleaned] = kept.get(cleaned, 0.0) + score
-        if self._probe.rescale and kept:
-            factor = sum(scores.values()) / sum(kept.values())
-            kept = {name: min(score * factor, 1.0) for name, score in kept.items()}
-        return kept
-
-    def _known(self, name: str, query: Query) -> bool:
-        """Whether a name of a vocabulary that train gave is known from another subject."""
-        if self._probe.vocabulary != "train":
-            return True
-        return any(not _same_subject(origin, query) for origin in self._origins[query.relation].get(name, ()))
-
-    def _clean(self, name: str, relation: Relation) -> tuple[str, ...]:
-        key = relation.name, name
-        if key not in self._cleaned:
-            self._cleaned[key] = clean([name], relation, "")
-        return self._cleaned[key]
-
-    def _set(self, query: Query, proposals: Sequence[Scores], vetoed: float) -> CandidateSet:
-        relation = self._relations[query.relation]
-        rewritten = self._probe.preconditions and any(one.clozes for one in relation.preconditions)
-        weights = () if rewritten else self._probe.cloze_weights(relation, len(proposals))
+    def _set(self, query: Query, proposals: Sequence[Scores], known: Prepared) -> CandidateSet:
+        weights = () if known.clozes else self._probe.cloze_weights(self._relations[query.relation], len(proposals))
+        scores, said = combine(proposals, self._probe.ensemble, weights), self._cleaning.said(query)
         found = []
-        for name, score in combine(proposals, self._probe.ensemble, weights).items():
-            voices = tuple(f"{self._name}#{place}" for place, scores in enumerate(proposals) if name in scores)
-            found.append(Candidate(name, min(score, 1.0) * (1 - vetoed), voices))
-        if vetoed:
-            found.append(Candidate("", vetoed, (f"{self._name}#veto",)))
+        for name in {**scores, **said} if known.vetoed < 1 else ():
+            score = min(max(scores.get(name, 0.0), said.get(name, 0.0)), 1.0)
+            voices = [f"{self._name}#{place}" for place, proposed in enumerate(proposals) if name in proposed]
+            voices += [f"{self._name}#name"] if name in said else []
+            found.append(Candidate(name, score * (1 - known.vetoed), tuple(voices)))
+        found.sort(key=lambda one: -one.score)
+        if known.vetoed:
+            found.append(Candidate("", known.vetoed, (f"{self._name}#veto",)))
         return CandidateSet(query, tuple(found))
 
     def _expanded(self, backbone: Backbone) -> Backbone:
         probe = self._probe
         listed = [] if isinstance(probe.vocabulary, str) else probe.vocabulary
-        names = {*listed, *(name for origins in self._origins.values() for name in origins)}
+        names = {*listed, *filter(None, (probe.null,)), *(name for known in self._origins.values() for name in known)}
         vectors = mapped(Path(probe.vectors), backbone, names, probe.vector_map) if probe.vectors else None
         return expand(backbone, names, probe.compose, piece_counts(backbone, names), vectors)
 
@@ -179,7 +190,3 @@ def _by_relation(queries: Sequence[Query]) -> dict[str, list[int]]:
     for index, query in enumerate(queries):
         groups.setdefault(query.relation, []).append(index)
     return groups
-
-
-def _same_subject(one: Query, other: Query) -> bool:
-    return one.subject == other.subject or (one.subject_id is not None and one.subject_id == other.subject_id)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.words import Words
-from lmkbc.types import Example, Query
+from lmkbc.types import Example, Query, Relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +50,15 @@ def train_names(rows: Sequence[Example]) -> dict[str, list[Query]]:
             if name := (gold.names and gold.names[0]) or gold.id:
                 found.setdefault(name, []).append(row.query)
     return found
+
+
+def names_of_type(rows: Sequence[Example], relations: Mapping[str, Relation], qid: str) -> list[str]:
+    """Every name that labelled rows give to things of a Wikidata class, as subjects or as objects."""
+    found: dict[str, None] = {}
+    for row in rows:
+        relation = relations[row.query.relation]
+        if relation.subject_type.qid == qid:
+            found[row.query.subject] = None
+        if relation.object_type.qid == qid:
+            found |= dict.fromkeys(name for gold in row.objects for name in gold.names)
+    return list(found)

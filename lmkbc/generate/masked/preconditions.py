@@ -1,12 +1,15 @@
-"""Asks what a relation declares must be known first, and turns the answers into clozes and vetoes.
+"""Asks what must be known first, and turns the answers into clozes and vetoes.
 
 Li T. et al. (2022, section 3.2): what kind of place the subject is, put into the cloze, nearly doubles their baseline
-on bordering states; whether a person is dead is read from calibrated answers.
+on bordering states; whether a person is dead is read from calibrated answers. Fang et al. (2022): the most probable
+country is put into the cloze, and a person is dead if "died" is among the answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 
@@ -15,56 +18,86 @@ from lmkbc.generate.masked.clozes import Clozes
 from lmkbc.generate.masked.forward import Forward
 from lmkbc.generate.masked.words import Words
 from lmkbc.shape import Precondition
-from lmkbc.types import Relation
 
 Answers = Mapping[str, float]
+Named = Callable[[str], Sequence[str]]
+"""From a Wikidata class to names of its things."""
 
 
-def ask(
-    precondition: Precondition, subjects: Sequence[str], forward: Forward, clozes: Clozes, words: Words
-) -> list[dict[str, float]]:
-    """Each subject's answers with probabilities that sum to 1, calibrated where the precondition says how.
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What was learned of one subject: its clozes, () for the usual ones, and the probability of no object."""
 
-    InputError when an answer is no single token of the model.
-    """
-    ids = [words.single(answer) for answer in precondition.answers]
-    for answer, index in zip(precondition.answers, ids, strict=True):
-        if index is None:
-            raise InputError(
-                f"precondition {precondition.cloze!r} compares {answer!r}, which is not one token of "
-                f"{forward.backbone.name}: choose another word, or set probe.preconditions = false"
-            )
-    asked = [*subjects, *([precondition.neutral] if precondition.neutral else [])]
-    scores = torch.zeros(len(asked), len(ids))
-    for indices, logits in forward.logits(clozes.fill(precondition.cloze, asked), torch.tensor(ids)):
-        scores[indices] = logits[:, 0].cpu()
-    if precondition.neutral:
-        scores = scores[:-1] - scores[-1]  # a quotient of probabilities is a difference of logits
-    shares = scores.softmax(dim=1).tolist()
-    return [dict(zip(precondition.answers, row, strict=True)) for row in shares]
+    clozes: tuple[str, ...] = ()
+    vetoed: float = 0.0
+
+
+class Asker:
+    """Asks preconditions of one model. named: knows the answers of a precondition that declares a type."""
+
+    def __init__(self, forward: Forward, clozes: Clozes, words: Words, named: Named) -> None:
+        self._forward, self._clozes, self._words, self._named = forward, clozes, words, named
+
+    def prepare(self, preconditions: Sequence[Precondition], subjects: Sequence[str]) -> list[Prepared]:
+        """What all preconditions make of each subject; of those that rewrite clozes, the last."""
+        found = [Prepared()] * len(subjects)
+        for precondition in preconditions:
+            for index, answers in enumerate(self.answers(precondition, subjects)):
+                before = found[index]
+                clozes = rewritten(precondition, subjects[index], answers) or before.clozes
+                vetoed = 1 - (1 - before.vetoed) * (1 - veto(precondition, answers))
+                found[index] = Prepared(clozes, vetoed)
+        return found
+
+    def answers(self, precondition: Precondition, subjects: Sequence[str]) -> list[dict[str, float]]:
+        """Each subject's answers that count, with probabilities that sum to 1, calibrated where it is said how.
+
+        InputError when a declared answer is no single token of the model.
+        """
+        ids = self._ids(precondition)
+        columns = torch.tensor(list(ids.values()), dtype=torch.int64)
+        asked = [*subjects, *([precondition.neutral] if precondition.neutral else [])]
+        logs, counts = torch.zeros(len(asked), len(ids)), torch.zeros(len(asked), len(ids), dtype=torch.bool)
+        least = math.log(precondition.floor) if precondition.floor else -math.inf
+        for indices, logits in self._forward.logits(self._clozes.fill(precondition.cloze, asked)):
+            every = logits[:, 0].log_softmax(dim=-1).cpu()
+            logs[indices] = every[:, columns]
+            counts[indices] = logs[indices] > least
+            if 0 < precondition.top_k < every.shape[-1]:
+                counts[indices] &= logs[indices] >= every.topk(precondition.top_k).values[:, -1:]
+        if precondition.neutral:
+            logs, counts = logs[:-1] - logs[-1], counts[:-1]
+        shares = logs.masked_fill(~counts, -math.inf).softmax(dim=-1)
+        return [
+            {answer: share for answer, share, counted in zip(ids, row, mine, strict=True) if counted}
+            for row, mine in zip(shares.tolist(), counts.tolist(), strict=True)
+        ]
+
+    def _ids(self, precondition: Precondition) -> dict[str, int]:
+        """The vocabulary id of each answer; of the names of a type, those that are one token."""
+        known = {one: self._words.single(one) for one in precondition.answers or self._named(precondition.type)}
+        for answer in precondition.answers:
+            if known[answer] is None:
+                raise InputError(
+                    f"precondition {precondition.cloze!r} compares {answer!r}, which is not one token of "
+                    f"{self._forward.backbone.name}: choose another word, or set probe.preconditions = false"
+                )
+        return {answer: index for answer, index in known.items() if index is not None}
 
 
 def rewritten(precondition: Precondition, subject: str, answers: Answers) -> tuple[str, ...]:
-    """The clozes for a subject: with the answer that its name holds as a word, else with the best one."""
+    """The clozes for a subject: with the declared answer that its name holds as a word, else with the best one.
+
+    None where no answer counts.
+    """
     said = set(subject.casefold().split())
-    best = next((answer for answer in answers if answer in said), max(answers, key=lambda answer: answers[answer]))
-    return tuple(cloze.replace("{answer}", best) for cloze in precondition.clozes)
+    in_name = next((answer for answer in precondition.answers if answer in said), None)
+    best = in_name or max(answers, key=lambda answer: answers[answer], default=None)
+    return () if best is None else tuple(cloze.replace("{answer}", best) for cloze in precondition.clozes)
 
 
 def veto(precondition: Precondition, answers: Answers) -> float:
     """The probability that there is no object."""
+    if precondition.required and not answers:
+        return 1.0
     return sum(share for answer, share in answers.items() if answer in precondition.vetoes)
-
-
-def prepare(
-    relation: Relation, subjects: Sequence[str], forward: Forward, clozes: Clozes, words: Words
-) -> tuple[list[tuple[str, ...]], list[float]]:
-    """Each subject's clozes (none where no precondition rewrites them), and its probability of having no object."""
-    templates: list[tuple[str, ...]] = [()] * len(subjects)
-    vetoed = [0.0] * len(subjects)
-    for precondition in relation.preconditions:
-        for index, answers in enumerate(ask(precondition, subjects, forward, clozes, words)):
-            if precondition.clozes:
-                templates[index] = rewritten(precondition, subjects[index], answers)
-            vetoed[index] = 1 - (1 - vetoed[index]) * (1 - veto(precondition, answers))
-    return templates, vetoed

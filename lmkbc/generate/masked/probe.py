@@ -3,49 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypeVar, get_args
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.generate.masked.clozes import check_template
 from lmkbc.generate.masked.ensemble import Ensemble
-from lmkbc.generate.masked.forward import Precision
+from lmkbc.generate.masked.forward import Match, Precision
+from lmkbc.settings import checked
+from lmkbc.shape import Precondition
 from lmkbc.types import Relation
 
 Objects = Literal["token", "expand", "masks", "pll"]
 Compose = Literal["mean", "frequency"]
 Value = TypeVar("Value")
-WHOLE = "all"
+WHOLE, ANY = "all", "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """How clozes are asked and what their answers become. Tables have relations as keys, in any spelling.
+    """How clozes are asked and what their answers become.
 
-    clozes: how many of the relation's own, 0 for all, or a table of numbers and of other ones. weights: a table of
-    theirs. ensemble: how clozes are merged. top_k: answers of one cloze; floor: what each must score more than;
-    numbers, or tables of them. vocabulary: "all" words of the model, the objects of "train", or a list of names.
-    softmax: over "all" tokens or the "subset" that is the vocabulary. prior_correction: divide by the probability with
-    a neutral subject, and rescale. preconditions: ask those that the relation declares first (one that rewrites clozes
-    replaces all others). clean: bring answers into
-    the relation's shape. rescale: after cleaning, give the answers that remain the mass of all.
+    Tables have relations as keys, in any spelling, and "*" for all that they do not name.
+
+    clozes: how many of the relation's own and then of its paraphrases, 0 for all of its own, or a table of numbers and
+    of other ones. soft_prompts: those trained beside the model go before all clozes. weights: a table of the clozes'.
+    ensemble: how clozes are merged. top_k: answers of one cloze; floor: what each must score more than; numbers, or
+    tables of them. vocabulary: "all" words of the model, the objects of "train", or a list of names. softmax: over
+    "all" tokens or the "subset" that is the vocabulary. match: see `Forward`. prior_correction: divide by the
+    probability with a neutral subject, and rescale. preconditions: ask those that the relation declares first, or a
+    table of others (one that rewrites clozes replaces all others).
+
+    clean: bring answers into the relation's shape. variants: a table of words and what they stand for. stems: how many
+    first letters tell the names of the relation's closed list. name_words: ask the words of the subject's name too, and
+    propose an object that one of them names with this score. digits: a number is written in digits alone. null: the
+    word that stands for no object. rescale: after cleaning, give the answers that remain the mass of all.
+
     objects: how those of several tokens are found: not at all ("token"), as new tokens for train's or the listed
-    names ("expand"), by up to `masks`
-    masks filled in `order` with a beam ("masks"), or as a closed list scored by pseudo-log-likelihood ("pll").
-    compose: a new token's vector is the "mean" of its pieces', or weighted by inverse "frequency" (Yang et al. 2023),
-    or, where the file `vectors` has the name, that vector mapped onto the model's space (see `entity_space`).
+    names ("expand"), by up to `masks` masks filled in `order` with a beam ("masks"), or as a closed list scored by
+    pseudo-log-likelihood ("pll"). compose: a new token's vector is the "mean" of its pieces', or weighted by inverse
+    "frequency" (Yang et al. 2023), or, where the file `vectors` has the name, that vector mapped onto the model's space
+    (see `entity_space`).
     """
 
     clozes: int | Mapping[str, int | Sequence[str]] = 0
+    soft_prompts: bool = False
     weights: Mapping[str, Sequence[float]] = field(default_factory=dict)
     ensemble: Ensemble = "mean"
     top_k: int | Mapping[str, int] = 100
     floor: float | Mapping[str, float] = 0.0
     vocabulary: str | Sequence[str] = WHOLE
     softmax: Literal["all", "subset"] = "all"
+    match: Match = "product"
     prior_correction: bool = False
-    preconditions: bool = False
+    preconditions: bool | Mapping[str, Sequence[Precondition]] = False
     clean: bool = True
+    variants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    stems: Mapping[str, int] = field(default_factory=dict)
+    name_words: Mapping[str, float] = field(default_factory=dict)
+    digits: bool = False
+    null: str = ""
     rescale: bool = False
     objects: Objects = "token"
     masks: int = 3
@@ -59,41 +76,43 @@ class Probe:
     @classmethod
     def of(cls, settings: Mapping[str, Any], relations: Iterable[str]) -> Probe:
         """A probe from a recipe's table. InputError for a setting, a value or a relation that does not exist."""
-        known, names = [one.name for one in fields(cls)], set(relations)
+        names, hints = set(relations), get_type_hints(cls)
         for name, value in settings.items():
-            if name not in known:
-                raise InputError(f"probe has no setting {name!r}: {did_you_mean(name, known)}")
+            options = get_args(hints.get(name))
+            if get_origin(hints.get(name)) is Literal and value not in options:
+                raise InputError(f"probe.{name} is {value!r}: {did_you_mean(str(value), options)}")
             for relation in value if isinstance(value, Mapping) else ():
-                if relation not in names:
+                if relation not in names and relation != ANY:
                     raise InputError(f"probe.{name} names relation {relation!r}: {did_you_mean(relation, names)}")
-        return cls(**settings)
+        return checked(cls, settings, "probe")
 
     def __post_init__(self) -> None:
         """InputError for a value that makes no sense."""
-        self._one_of("ensemble", get_args(Ensemble))
-        self._one_of("softmax", ("all", "subset"))
-        self._one_of("objects", get_args(Objects))
-        self._one_of("order", ("left", "confidence"))
-        self._one_of("vector_map", ("orthogonal", "linear"))
-        self._one_of("compose", get_args(Compose))
-        self._one_of("precision", get_args(Precision))
-        if isinstance(self.vocabulary, str):
-            self._one_of("vocabulary", (WHOLE, "train"))
+        if isinstance(self.vocabulary, str) and self.vocabulary not in (WHOLE, "train"):
+            hint = did_you_mean(self.vocabulary, (WHOLE, "train"))
+            raise InputError(f"probe.vocabulary is {self.vocabulary!r}: {hint}")
         if self.objects == "pll" and self.vocabulary == WHOLE:
             raise InputError("probe.objects 'pll' scores a closed list: set probe.vocabulary to 'train' or a list")
-        for name in ("masks", "beam"):
-            if getattr(self, name) < 1:
-                raise InputError(f"probe.{name} is {getattr(self, name)}: give a whole number of at least 1")
+        for name, least in (("masks", 1), ("beam", 1), ("top_k", 1), ("clozes", 0)):
+            for value in _values(getattr(self, name)):
+                if isinstance(value, int) and value < least:
+                    raise InputError(f"probe.{name} is {value}: give a whole number of at least {least}")
+        for name in ("floor", "name_words"):
+            for value in _values(getattr(self, name)):
+                if not 0 <= value <= 1:
+                    raise InputError(f"probe.{name} is {value}: give a number from 0 to 1")
         if self.vectors and self.objects != "expand":
             raise InputError('probe.vectors has no use without probe.objects = "expand": set both or neither')
-        for templates in () if isinstance(self.clozes, int) else self.clozes.values():
+        for templates in _values(self.clozes):
             for template in () if isinstance(templates, int) else templates:
                 check_template(template)
 
     def templates(self, relation: Relation) -> tuple[str, ...]:
         """The clozes to ask of a relation."""
         chosen = self.clozes if isinstance(self.clozes, int) else _entry(self.clozes, relation, 0)
-        return relation.clozes[: chosen or None] if isinstance(chosen, int) else tuple(chosen)
+        if not isinstance(chosen, int):
+            return tuple(chosen)
+        return (*relation.clozes, *relation.paraphrases)[:chosen] if chosen else relation.clozes
 
     def cloze_weights(self, relation: Relation, clozes: int) -> Sequence[float]:
         """Their weights; none where all count alike. InputError when they are not as many."""
@@ -112,11 +131,29 @@ class Probe:
         """The least probability of an answer."""
         return _entry(self.floor, relation, 0.0) if isinstance(self.floor, Mapping) else self.floor
 
-    def _one_of(self, name: str, options: Sequence[str]) -> None:
-        value = getattr(self, name)
-        if value not in options:
-            raise InputError(f"probe.{name} is {value!r}: {did_you_mean(str(value), options)}")
+    def asked_first(self, relation: Relation) -> Sequence[Precondition]:
+        """The preconditions of a relation."""
+        if isinstance(self.preconditions, bool):
+            return relation.preconditions if self.preconditions else ()
+        return _entry(self.preconditions, relation, ())
+
+    def variant(self, word: str, relation: Relation) -> str:
+        """What a word stands for."""
+        return _entry(self.variants, relation, {}).get(word.casefold(), word)
+
+    def stem(self, relation: Relation) -> int:
+        """First letters that tell a name; 0 where they do not."""
+        return _entry(self.stems, relation, 0)
+
+    def name_words_of(self, relation: Relation) -> float | None:
+        """The score of what a word of the subject's name names, None where those words are not asked."""
+        return _entry(self.name_words, relation, None)
+
+
+def _values(setting: Any) -> Iterable[Any]:
+    """The values of a table, or the one for all relations."""
+    return setting.values() if isinstance(setting, Mapping) else (setting,)
 
 
 def _entry(table: Mapping[str, Value], relation: Relation, default: Value) -> Value:
-    return next((table[name] for name in (relation.name, *relation.names) if name in table), default)
+    return next((table[name] for name in (relation.name, *relation.names, ANY) if name in table), default)

@@ -23,7 +23,8 @@ from lmkbc.generate.masked.backbone import Backbone, load
 
 WORDS = (
     "paris rome berlin lima oslo france italy germany peru norway dead alive person state province city river the of "
-    "is in a borders capital died shares with . , new york ice land ##land ##s ##ia no ##r guinea papua"
+    "is in a borders capital died shares with . , new york ice land ##land ##s ##ia no ##r guinea papua yes has region "
+    "department"
 ).split()
 SIZES: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 POSITIONS = 40

@@ -65,11 +65,14 @@ def test_a_pickle_is_refused_unread(copied: Path) -> None:
         load(copied, offline=True)
 
 
-def test_remote_code_is_refused_unless_wanted(copied: Path) -> None:
+def test_remote_code_is_refused_unless_wanted(copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     configure(copied, model_type="mine", auto_map={"AutoConfig": "mine.Config", "AutoModelForMaskedLM": "mine.Model"})
     (copied / "mine.py").write_text("raise SystemExit('ran')\n")
     with pytest.raises(InputError, match="wants to run code of its own repository"):
         load(copied, offline=True)
+    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
+    with pytest.raises(SystemExit, match="ran"):
+        load(copied, offline=True, trust_remote_code=True)
 
 
 def test_an_encoder_without_a_head_needs_training_first(copied: Path) -> None:

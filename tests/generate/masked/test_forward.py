@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -78,6 +79,19 @@ def test_lower_precision_stays_near(
     for index, row in _rows(Forward(backbone, precision).logits(inputs(backbone))):
         assert row.dtype == torch.float32
         assert (row - exact[index]).abs().max() < tolerance * exact[index].std() + tolerance
+
+
+def test_distances_are_those_of_states_and_output_rows(backbone: Backbone) -> None:
+    """The squares of two distances differ as the products do: |h - v|^2 - |h - w|^2 = |v|^2 - |w|^2 - 2 h (v - w)."""
+    columns = torch.tensor([7, 30, 9])
+    decoder: Any = backbone.model.get_output_embeddings()
+    rows, bias = decoder.weight[columns].detach(), decoder.bias[columns].detach()
+    products = dict(_rows(Forward(backbone).logits(inputs(backbone), columns)))
+    for index, distances in _rows(Forward(backbone, match="distance").logits(inputs(backbone), columns)):
+        assert (distances < 0).all()
+        wanted = rows.square().sum(-1) - 2 * (products[index] - bias)
+        squares = distances.square()
+        torch.testing.assert_close(squares - squares[:, :1], wanted - wanted[:, :1], rtol=1e-3, atol=1e-3)
 
 
 def test_unknown_precision_is_refused(backbone: Backbone) -> None:

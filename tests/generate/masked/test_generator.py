@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -161,6 +161,65 @@ def test_a_veto_scales_all_scores_and_proposes_nothing(backbone: Backbone) -> No
         assert scores(found)[text] == pytest.approx(score * (1 - vetoed), rel=1e-4)
 
 
+def test_a_closed_gate_leaves_nothing_to_select(backbone: Backbone) -> None:
+    gate = {"cloze": "{subject} is {mask}.", "answers": ["dead"], "top_k": 1, "required": True}
+    best = max((p, w) for w, p in zip(*_best(backbone, "Norway is [MASK]."), strict=True))[1]
+    assert best != "dead"
+    (found,) = run(backbone, preconditions={"CountryCapital": [gate]})
+    assert [(one.text, one.score) for one in found.candidates] == [("", 1.0)]
+    (open_,) = run(backbone, preconditions={"CountryCapital": [gate | {"top_k": 10_000}]})
+    assert scores(open_) == pytest.approx(scores(run(backbone)[0]))
+
+
+def _best(backbone: Backbone, text: str) -> tuple[list[str], list[float]]:
+    shares = probabilities(backbone, text)
+    return [backbone.tokenizer.convert_ids_to_tokens(index) for index in range(len(shares))], shares.tolist()
+
+
+def test_a_name_of_a_type_rewrites_the_cloze_of_each_subject(backbone: Backbone) -> None:
+    """The names are train's: its subjects are the countries of this edition."""
+    slot = {
+        "cloze": "{subject} is in {mask}.", "type": "Q6256", "top_k": 10_000,
+        "clozes": ["the capital of {answer} is {mask}, not {subject}."],
+    }  # fmt: skip
+    (found,) = run(backbone, clean=False, vocabulary=["Rome"], preconditions={"*": [slot]})
+    asked = probabilities(backbone, "Norway is in [MASK].")
+    name = max(("Italy", "Peru", "France"), key=lambda one: float(asked[Words(backbone.tokenizer).single(one)]))
+    wanted = probabilities(backbone, f"the capital of {name} is [MASK], not Norway.")
+    assert scores(found)["Rome"] == pytest.approx(float(wanted[Words(backbone.tokenizer).single("Rome")]), rel=1e-4)
+
+
+def test_more_clozes_than_a_module_has_are_paraphrases(backbone: Backbone) -> None:
+    relation = replace(CAPITAL, paraphrases=("{subject} has the capital {mask}.", "{mask} governs {subject}."))
+    for count, asked in ((0, 2), (1, 1), (3, 3), (9, 4)):
+        (found,) = run(backbone, relation=relation, clozes={"*": count}, vocabulary=["Rome"])
+        assert len(found.candidates[0].sources) == asked
+
+
+def test_the_word_for_nothing_is_proposed_where_there_may_be_nothing(backbone: Backbone) -> None:
+    settings: dict[str, Any] = {"objects": "expand", "null": "no object", "vocabulary": "train", "softmax": "subset"}
+    assert "" not in scores(run(backbone, **settings)[0])
+    (found,) = run(backbone, relation=replace(CAPITAL, may_be_empty=True), **settings)
+    assert scores(found).keys() == {"", "Rome", "Lima", "New Guinea", "Paris"}
+    assert sum(scores(found).values()) == pytest.approx(1.0, rel=1e-4)
+
+
+def test_words_of_the_name_are_asked_too(backbone: Backbone) -> None:
+    """Each answer has the best score that the name or any of its words gives it; one that is named has at least 0.7."""
+    relation = replace(CAPITAL, clozes=CAPITAL.clozes[:1], shape=Shape(closed={"Rome": (), "Lima": (), "Oslo": ()}))
+    settings: dict[str, Any] = {"relation": relation, "stems": {"*": 3}, "top_k": 1000}
+    query = Query("Peru limax", "CountryCapital")
+    (found,) = run(backbone, [query], name_words={"CountryCapital": 0.7}, **settings)
+    each = [
+        scores(run(backbone, [Query(name, "CountryCapital")], **settings)[0])
+        for name in ("Peru limax", "Peru", "limax")
+    ]
+    best = {name: max(one.get(name, 0.0) for one in each) for name in ("Rome", "Lima", "Oslo")}
+    assert scores(found) == pytest.approx(best | {"Lima": max(best["Lima"], 0.7)}, rel=1e-4)
+    assert [one.text for one in found.candidates] == sorted(scores(found), key=lambda name: -scores(found)[name])
+    assert any(voice.endswith("#name") for one in found.candidates if one.text == "Lima" for voice in one.sources)
+
+
 def test_a_neutral_subject_calibrates(backbone: Backbone) -> None:
     relation = replace(CAPITAL, preconditions=(replace(DEAD, neutral="Norway"),))
     (found,) = run(backbone, relation=relation, preconditions=True)
@@ -202,6 +261,15 @@ def test_a_precondition_that_makes_no_sense_is_refused(change: dict[str, Any]) -
         ({"floor": {"CountryCapitol": 0.1}}, "did you mean 'CountryCapital'"),
         ({"clozes": {"CountryCapital": ["{subject} only"]}}, "each exactly once"),
         ({"beam": 0}, "at least 1"),
+        ({"top_k": 0}, r"probe\.top_k is 0: give a whole number of at least 1"),
+        ({"top_k": {"CountryCapital": -1}}, r"probe\.top_k is -1"),
+        ({"top_k": "ten"}, r"'top_k' is 'ten': expected `int \| table`"),
+        ({"clozes": -1}, r"probe\.clozes is -1"),
+        ({"floor": 1.5}, "from 0 to 1"),
+        ({"name_words": {"CountryCapital": 2}}, "from 0 to 1"),
+        ({"null": "zebra"}, "'zebra', which is not one token"),
+        ({"soft_prompts": True}, "train soft-prompt"),
+        ({"clozes": {"*": ["{subject} is {mask} or {mask}."]}}, "each exactly once"),
         ({"vectors": "file.txt"}, "has no use without"),
         ({"weights": {"CountryCapital": [1.0]}}, "give 2 numbers"),
     ],
@@ -251,25 +319,6 @@ def test_weights_weigh() -> None:
 
 
 SPACE = Workspace()
-MASKED = [
-    name
-    for name in SPACE.system_names()
-    if any(table.get("component") == "masked" for table in SPACE.system(name).generate)
-]
-
-
-@pytest.mark.parametrize("name", MASKED)
-def test_every_masked_recipe_runs(name: str, save_model: Callable[..., Path], tmp_path: Path) -> None:
-    system = SPACE.system(name)
-    vectors = tmp_path / "vectors.txt"
-    vectors.write_text("2 2\nparis 1 0\nrome 0 1\n")
-    tables = [dict(table) | {"probe": dict(table["probe"]) | {"preconditions": False}} for table in system.generate]
-    context = Context(
-        workspace=SPACE, edition=SPACE.edition("mini"), model=str(save_model()), files=(vectors,), offline=True
-    )
-    queries = SPACE.queries(context.edition, "val")[:3]
-    for _, generator in generators(context, replace(system, generate=tables)):
-        assert {found.query for found in generator.generate(queries)} == set(queries)
 
 
 @pytest.mark.parametrize("name", [name for name in SPACE.system_names() if "22" in name or "23" in name])

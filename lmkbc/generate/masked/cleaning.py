@@ -1,0 +1,108 @@
+"""What is kept of a cloze's answers, and under which name: the relation's shape, and what a recipe adds to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from lmkbc.clean import clean, same_name
+from lmkbc.errors import InputError
+from lmkbc.generate.masked.answers import Scores
+from lmkbc.generate.masked.probe import Probe
+from lmkbc.generate.masked.stems import Stems
+from lmkbc.types import Edition, Query, Relation
+
+FUNCTION_WORDS = frozenset(
+    """a about above across after again against all along also although always among an and another any anyone anything
+    are around as at back be because been before behind being below between both but by came can come could did do does
+    done down during each either else ever every everyone everything few for from further get go had has have he her
+    here hers herself him himself his how however if in instead into is it its itself just later least less made many
+    me more most much my myself near neither never next none nor not now of off often on once only onto or other
+    others our ours out over own per same several shall she should since so some someone something still such than that
+    the their theirs them themselves then there these they this those though through to together too toward towards
+    under until up upon very was we well were what when where whether which while whom whose why with within without
+    would yet you your yours""".split()
+)
+"""English words that name nothing. Without those that are also names or numbers: who, us, may, will, one."""
+
+_WORD = re.compile(r"[^\W\d_]{2,}")
+
+
+class Cleaning:
+    """Keeps the answers that may be objects. origins: relation -> object of its train rows -> the queries with it."""
+
+    def __init__(
+        self, probe: Probe, edition: Edition, relations: Mapping[str, Relation],
+        origins: Mapping[str, Mapping[str, Sequence[Query]]],
+    ) -> None:  # fmt: skip
+        self._probe, self._edition, self._relations, self._origins = probe, edition, relations, origins
+        self._stems = {one.name: Stems(one, number) for one in relations.values() if (number := probe.stem(one))}
+        for relation in relations.values():
+            if probe.name_words_of(relation) is not None and not relation.shape.closed:
+                raise InputError(f"probe.name_words names {relation.name}, whose shape lists no closed names")
+        self._known_as: dict[tuple[str, str], tuple[str, ...]] = {}
+
+    def kept(self, query: Query, scores: Scores) -> dict[str, float]:
+        """Scores by object, "" for answering nothing. What only the query's own row names is left out."""
+        relation, null = self._relations[query.relation], self._probe.null
+        kept: dict[str, float] = {}
+        for name, score in scores.items():
+            found: Iterable[str]
+            if null and name == null:
+                found = ("",) if relation.nullable(self._edition.name) else ()
+            elif not self._known(name, query):
+                found = ()
+            else:
+                found = self._cleaned(name, relation, query.subject) if self._probe.clean else (name,)
+            for one in found:
+                kept[one] = kept.get(one, 0.0) + score
+        if self._probe.rescale and kept:
+            factor = sum(scores.values()) / sum(kept.values())
+            kept = {name: min(score * factor, 1.0) for name, score in kept.items()}
+        return kept
+
+    def words(self, query: Query) -> tuple[str, ...]:
+        """The words of the subject's name where the probe asks them too, and there are several."""
+        if self._probe.name_words_of(self._relations[query.relation]) is None:
+            return ()
+        words = tuple(dict.fromkeys(_WORD.findall(query.subject)))
+        return words if len(words) > 1 else ()
+
+    def said(self, query: Query) -> dict[str, float]:
+        """The objects that words of the subject's name say themselves, with the score declared for them."""
+        relation = self._relations[query.relation]
+        score = self._probe.name_words_of(relation)
+        if not score:
+            return {}
+        return {name: score for word in _WORD.findall(query.subject) for name in self._names(word, relation)}
+
+    def _cleaned(self, name: str, relation: Relation, subject: str) -> list[str]:
+        names = self._names(name, relation)
+        return [one for one in names if relation.shape.may_be_subject or not same_name(one, subject)]
+
+    def _names(self, word: str, relation: Relation) -> tuple[str, ...]:
+        key = relation.name, word
+        if key not in self._known_as:
+            self._known_as[key] = self._looked_up(word, relation)
+        return self._known_as[key]
+
+    def _looked_up(self, word: str, relation: Relation) -> tuple[str, ...]:
+        word = self._probe.variant(word, relation)
+        if word.casefold() in FUNCTION_WORDS and not (word.isupper() and len(word) > 1):
+            return ()
+        if self._probe.digits and relation.kind == "number" and not (word.isascii() and word.isdecimal()):
+            return ()
+        names = clean([word], relation, "")
+        if not names and relation.name in self._stems and (name := self._stems[relation.name].find(word)):
+            return (name,)
+        return names
+
+    def _known(self, name: str, query: Query) -> bool:
+        """Whether a name of a vocabulary that train gave is known from another subject."""
+        if self._probe.vocabulary != "train":
+            return True
+        return any(not _same_subject(origin, query) for origin in self._origins[query.relation].get(name, ()))
+
+
+def _same_subject(one: Query, other: Query) -> bool:
+    return one.subject == other.subject or (one.subject_id is not None and one.subject_id == other.subject_id)

@@ -1,0 +1,46 @@
+"""Objects of the wrong kind dropped, where an index knows what a name stands for (Yang et al. 2023: category filter).
+
+A name that the index does not hold, or holds without classes, is kept: not to know is no evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from lmkbc.link.evidence import Hit, Index
+from lmkbc.link.object_types import ObjectTypes, bundled
+from lmkbc.types import Candidate, CandidateSet, Relation
+
+
+class TypeFilter:
+    """Keeps candidates that may be of the relation's object type. relations: by every spelling that queries use."""
+
+    def __init__(self, relations: Mapping[str, Relation], index: Index, types: ObjectTypes | None = None) -> None:
+        self._relations, self._index, self._types = relations, index, types or bundled()
+        self._fits: dict[tuple[str, str], bool] = {}
+
+    def keep(self, found: CandidateSet) -> CandidateSet:
+        """The set without candidates that the index knows only as things of other kinds."""
+        relation = self._relations[found.query.relation]
+        wanted = relation.object_type.qid
+        if relation.kind != "entity" or wanted not in self._types.types:
+            return found
+        return replace(found, candidates=tuple(one for one in found.candidates if self._may_be(one, wanted)))
+
+    def _may_be(self, candidate: Candidate, wanted: str) -> bool:
+        asked = candidate.id or candidate.text
+        if not asked:
+            return True
+        if (asked, wanted) not in self._fits:
+            classes = [hit.classes for hit in self._hits(candidate)]
+            self._fits[asked, wanted] = not all(classes) or not classes or self._any_fits(classes, wanted)
+        return self._fits[asked, wanted]
+
+    def _any_fits(self, classes: list[tuple[str, ...]], wanted: str) -> bool:
+        return any(self._types.fits(one, wanted) for one in classes)
+
+    def _hits(self, candidate: Candidate) -> list[Hit]:
+        """What the index knows: of the entity where the candidate is linked to one it holds, else of the name."""
+        known = self._index.entities([candidate.id]).get(candidate.id) if candidate.id else None
+        return [known] if known else list(self._index.exact(candidate.text))

@@ -1,0 +1,121 @@
+"""Questions asked first: compared words, bounds on what counts, names of a type as answers, and what follows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from lmkbc import EntityType, Precondition, Relation
+from lmkbc.errors import InputError
+from lmkbc.generate.masked.backbone import Backbone
+from lmkbc.generate.masked.clozes import Clozes
+from lmkbc.generate.masked.forward import Forward
+from lmkbc.generate.masked.lexicon import names_of_type
+from lmkbc.generate.masked.preconditions import Asker, Prepared, rewritten
+from lmkbc.generate.masked.probe import Probe
+from lmkbc.generate.masked.words import Words
+from lmkbc.types import Example, GoldObject, Query
+
+COUNTRIES = ["France", "Papua New Guinea", "Italy", "Peru"]
+SLOT = Precondition(
+    cloze="{subject} is in {mask}.", type="Q6256", top_k=10_000, clozes=("in {answer}, {subject} borders {mask}.",)
+)
+DIED = Precondition(cloze="{subject} has {mask}.", answers=("died",), top_k=200, floor=1e-9, required=True)
+
+
+def asker(backbone: Backbone) -> Asker:
+    names = {"Q6256": COUNTRIES}
+    return Asker(Forward(backbone), Clozes(backbone), Words(backbone.tokenizer), lambda qid: names.get(qid, []))
+
+
+def probabilities(backbone: Backbone, text: str) -> dict[str, float]:
+    ids = backbone.tokenizer(text)["input_ids"]
+    with torch.inference_mode():
+        logits = backbone.model(input_ids=torch.tensor([ids])).logits[0, ids.index(backbone.mask_id)]
+    shares = logits.softmax(-1)
+    return {word: float(shares[index]) for word, index in backbone.tokenizer.get_vocab().items()}
+
+
+def test_the_most_probable_name_of_a_type_fills_the_slot(backbone: Backbone) -> None:
+    wanted = probabilities(backbone, "oslo is in [MASK].")
+    best = max(("france", "italy", "peru"), key=lambda name: wanted[name])
+    (answers,) = asker(backbone).answers(SLOT, ["oslo"])
+    assert answers.keys() == {"France", "Italy", "Peru"}  # what is several tokens cannot be one answer
+    assert sum(answers.values()) == pytest.approx(1)
+    (prepared,) = asker(backbone).prepare([SLOT], ["oslo"])
+    assert prepared == Prepared((f"in {best.capitalize()}, {{subject}} borders {{mask}}.",), 0.0)
+
+
+def test_without_an_answer_the_usual_clozes_are_asked(backbone: Backbone) -> None:
+    nowhere = Precondition(cloze=SLOT.cloze, type="Q1", top_k=5, clozes=SLOT.clozes)
+    assert asker(backbone).prepare([nowhere], ["oslo", "lima"]) == [Prepared(), Prepared()]
+
+
+@pytest.mark.parametrize("bound", ["top_k", "floor"])
+def test_an_answer_counts_only_within_bounds(backbone: Backbone, bound: str) -> None:
+    """The bounds are those of the whole vocabulary, whatever the answers share among themselves."""
+    found = probabilities(backbone, "oslo has [MASK].")
+    rank = sum(share > found["died"] for share in found.values())
+    inside: Any = {"top_k": rank + 1} if bound == "top_k" else {"floor": found["died"] * 0.99}
+    outside: Any = {"top_k": rank} if bound == "top_k" else {"floor": found["died"] * 1.01}
+    for settings, counted in ((inside, {"died": pytest.approx(1)}), (outside, {})):
+        one = Precondition(cloze=DIED.cloze, answers=("died",), required=True, **settings)
+        assert asker(backbone).answers(one, ["oslo"]) == [counted]
+        assert asker(backbone).prepare([one], ["oslo"])[0].vetoed == pytest.approx(0 if counted else 1)
+
+
+def test_a_gate_the_wrong_way_round(backbone: Backbone) -> None:
+    inverted = Precondition(cloze=DIED.cloze, answers=("died",), floor=1e-12, vetoes=frozenset({"died"}))
+    assert asker(backbone).prepare([inverted], ["oslo"])[0].vetoed == pytest.approx(1)
+
+
+def test_preconditions_add_up(backbone: Backbone) -> None:
+    kind = Precondition(cloze="{subject} is a {mask}.", answers=("dead", "alive"), vetoes=frozenset({"alive"}))
+    one = asker(backbone).prepare([kind], ["oslo"])[0].vetoed
+    both = asker(backbone).prepare([kind, SLOT, kind], ["oslo"])[0]
+    assert both.vetoed == pytest.approx(1 - (1 - one) ** 2)
+    assert both.clozes
+
+
+def test_a_name_of_a_type_within_the_subject_says_nothing() -> None:
+    kinds = Precondition(
+        cloze="{subject} is a {mask}.", answers=("state", "city"), clozes=("the {answer} {subject} {mask}",)
+    )
+    assert rewritten(kinds, "Kansas City", {"state": 0.9, "city": 0.1}) == ("the city {subject} {mask}",)
+    assert rewritten(SLOT, "New Peru", {"Italy": 0.9, "Peru": 0.1}) == ("in Italy, {subject} borders {mask}.",)
+
+
+def test_names_of_a_type_are_subjects_and_objects() -> None:
+    def relation(name: str, subject: str, thing: str) -> Relation:
+        return Relation(
+            name=name, names=(name,), property="P1", subject_type=EntityType("s", subject),
+            object_type=EntityType("o", thing), kind="entity", may_be_empty=False, definition="d",
+            clozes=("{subject} {mask}",), question="{subject}?", triple="t", statement="{subject} {object}",
+        )  # fmt: skip
+
+    relations = {"rivers": relation("rivers", "Q4022", "Q6256"), "borders": relation("borders", "Q6256", "Q6256")}
+    rows = [
+        Example(Query("Rhine", "rivers"), (GoldObject(("Federal Republic of Germany", "Germany")),)),
+        Example(Query("France", "borders"), (GoldObject(("Germany",)), GoldObject(("Spain",)))),
+    ]
+    assert names_of_type(rows, relations, "Q6256") == ["Federal Republic of Germany", "Germany", "France", "Spain"]
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        ({"cloze": "{subject} {mask}"}, "answers to compare, or a type"),
+        ({"cloze": "{subject} {mask}", "answers": ["a", "b"], "type": "Q5"}, "one of the two"),
+        ({"cloze": "{subject} {mask}", "answers": ["a"], "vetoes": ["a"]}, "fewer than two words"),
+        ({"cloze": "{subject} {mask}", "answers": ["a", "b"], "required": True}, "give top_k or floor"),
+        ({"cloze": "{subject} {mask}", "answers": ["a", "b"], "floor": 1.0, "vetoes": ["a"]}, "below 1"),
+        ({"cloze": "{subject}", "type": "Q5", "clozes": ["{subject} {mask}"]}, "each exactly once"),
+        ({"answers": ["a", "b"], "vetoes": ["a"]}, "cloze"),
+        ({"cloze": "{subject} {mask}", "type": "Q5", "top_k": "ten", "required": True}, "expected `int`"),
+    ],
+)
+def test_a_recipes_precondition_that_makes_no_sense_is_refused(table: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        Probe.of({"preconditions": {"Thing": [table]}}, ["Thing"])

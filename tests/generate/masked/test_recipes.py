@@ -1,0 +1,75 @@
+"""Every masked recipe, as a user runs it: one command, a tiny model, a checked submission."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tiny_masked import save
+from typer.testing import CliRunner
+
+from lmkbc.cli import build
+from lmkbc.generate.masked.backbone import load
+from lmkbc.link.build import build_index
+from lmkbc.train.soft_prompt import FILE, SoftPrompt, write
+from lmkbc.workspace import Workspace
+
+SPACE = Workspace()
+WORDS = "state province department city region dead alive Yes No died Germany France Spain Oslo Rome".split()
+MASKED = [
+    name
+    for name in SPACE.system_names()
+    if any(table.get("component") == "masked" for table in SPACE.system(name).generate)
+]
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> Sequence[str]:
+    """A model with soft prompts, entity vectors and an index: each recipe takes what it reads."""
+    folder = tmp_path_factory.mktemp("given")
+    model = save(folder / "model", WORDS)
+    backbone, names = load(model, offline=True), {relation.name for relation in SPACE.relations.values()}
+    cloze = "the capital of {subject} is {mask}."
+    write(model / FILE, {name: SoftPrompt.manual(backbone, cloze) for name in names - {"profession"}}, "model")
+    (folder / "vectors.txt").write_text("3 2\nOslo 1 0\nRome 0 1\nENTITY/New_York 1 1\n")
+    table = folder / "table.csv"
+    table.write_text("text,id,classes\nOslo,Q585,Q515\nRome,Q220,Q515\n")
+    build_index(folder / "index.sqlite", tables=[table])
+    paths = {"--model": "model", "--from": "vectors.txt", "--index": "index.sqlite"}
+    return [word for option, name in paths.items() for word in (option, str(folder / name))]
+
+
+def predicted(given: Sequence[str], out: Path, system: str, *options: str) -> int:
+    """Run the command, and count the rows of the submission that it wrote."""
+    arguments = ["predict", "--system", system, *given, "--out", str(out), *options]
+    result = CliRunner().invoke(build(), arguments)
+    assert result.exit_code == 0, result.output
+    with zipfile.ZipFile(out / "predictions.zip") as submission:
+        return len(submission.read("predictions.jsonl").splitlines())
+
+
+@pytest.mark.parametrize("system", MASKED)
+def test_every_masked_recipe_makes_a_submission(system: str, given: Sequence[str], tmp_path: Path) -> None:
+    queries = SPACE.queries(SPACE.edition("mini"), "test")
+    assert predicted(given, tmp_path / "run", system, "--edition", "mini") == len(queries)
+
+
+@pytest.mark.parametrize("system", MASKED)
+def test_it_does_so_for_the_edition_it_was_made_for(
+    system: str, given: Sequence[str], tmp_path: Path, data_dir: Path
+) -> None:
+    """Two subjects of each relation, so that every table that names one is read."""
+    edition = SPACE.edition(next(iter(SPACE.system(system).published)).partition("/")[0])
+    data = tmp_path / "data" / edition.folder
+    data.mkdir(parents=True)
+    for name in ("train", "test"):
+        rows: dict[str, list[str]] = {}
+        for line in (data_dir / edition.folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
+            relation = next(relation for relation in edition.relations if f'"{relation}"' in line)
+            rows.setdefault(relation, []).append(line)
+        few = [line for lines in rows.values() for line in lines[: 2 if name == "test" else 20]]
+        (data / f"{name}.jsonl").write_text("\n".join(few) + "\n", encoding="utf-8")
+    options = ["--edition", edition.name, "--data", str(tmp_path / "data")]
+    assert predicted(given, tmp_path / "run", system, *options) == 2 * len(edition.relations)

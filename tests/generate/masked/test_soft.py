@@ -1,0 +1,151 @@
+"""Soft prompts: asked as they were trained, and a fact that only the prompt holds is predicted with it alone."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_masked import save
+from typer.testing import CliRunner
+
+from lmkbc.cli import build
+from lmkbc.errors import InputError
+from lmkbc.generate.masked.backbone import load
+from lmkbc.generate.masked.clozes import Clozes
+from lmkbc.generate.masked.forward import Forward
+from lmkbc.generate.masked.soft import read_prompts, with_prompts
+from lmkbc.generate.masked.words import Words
+from lmkbc.train.soft_prompt import FILE, SoftPrompt, mask_logits
+
+RELATION = """
+from lmkbc import EntityType, Relation
+RELATION = Relation(
+    name="home", names=("PersonHome",), property="P551", subject_type=EntityType("person", "Q5"),
+    object_type=EntityType("city", "Q515"), kind="entity", may_be_empty=False, definition="d",
+    clozes=("{subject} lives in {mask}.",), question="Where does {subject} live?", triple="lives in",
+    statement="{subject} lives in {object}.", cardinality={"toy": (1, 1)},
+)
+"""
+EDITION = """
+from lmkbc import AliasScorer, Edition, Metric
+EDITION = Edition(
+    name="toy", folder="toy", relations=("PersonHome",), splits={"train": None, "val": None, "test": None},
+    column="ObjectEntities", target="string", metric=Metric(AliasScorer(), average="relation"),
+)
+"""
+NAMES = [f"{first}{second}" for first in "abcdefgh" for second in "klmn"]
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "electra", "albert", "distilbert"])
+def test_a_prompt_is_asked_as_it_was_trained(save_model: Callable[..., Path], family: str) -> None:
+    backbone = load(save_model(family), offline=True)
+    prompts = {
+        "manual": SoftPrompt.manual(backbone, "the home of {subject} is {mask}."),
+        "random": SoftPrompt.random(backbone, 3),
+    }
+    wide, layouts = with_prompts(backbone, prompts)
+    clozes, columns = Clozes(wide, layouts), torch.arange(10, 20)
+    subjects = ["Paris", "Rome and Lima", "[MASK] x <mask>"]
+    for name, prompt in prompts.items():
+        with torch.inference_mode():
+            wanted = torch.cat([mask_logits(backbone, prompt, [subject], columns) for subject in subjects])
+        for indices, logits in Forward(wide).logits(clozes.fill(name, subjects), columns):
+            torch.testing.assert_close(logits[:, 0], wanted[indices], rtol=1e-4, atol=1e-4)
+    assert len(backbone.model.get_input_embeddings().weight) == len(wide.model.get_output_embeddings().weight)
+    assert Words(wide.tokenizer).plain == Words(backbone.tokenizer).plain
+
+
+def test_a_manual_prompt_begins_as_its_cloze(save_model: Callable[..., Path]) -> None:
+    backbone = load(save_model(), offline=True)
+    cloze = "the home of {subject} is {mask}."
+    wide, layouts = with_prompts(backbone, {"home": SoftPrompt.manual(backbone, cloze)})
+    clozes = Clozes(wide, layouts)
+    ((_, soft),) = Forward(wide).logits(clozes.fill("home", ["paris"]), torch.arange(10, 20))
+    ((_, plain),) = Forward(backbone).logits(clozes.fill(cloze, ["paris"]), torch.arange(10, 20))
+    torch.testing.assert_close(soft, plain)
+
+
+def test_a_long_subject_is_cut(save_model: Callable[..., Path]) -> None:
+    wide, layouts = with_prompts(backbone := load(save_model(), offline=True), {"home": SoftPrompt.random(backbone, 3)})
+    clozes = Clozes(wide, layouts)
+    (ids,) = clozes.fill("home", ["zebrafinch " * 600])
+    assert len(ids) == wide.longest
+    assert ids.count(wide.mask_id) == 1
+    assert clozes.cut == 1
+
+
+def test_prompts_of_another_model_are_refused(save_model: Callable[..., Path], tmp_path: Path) -> None:
+    backbone = load(save_model(), offline=True)
+    fitting = SoftPrompt.random(backbone, 2)
+    wrong = [
+        SoftPrompt(fitting.layout, torch.zeros(2, 5)),
+        SoftPrompt(fitting.layout, torch.zeros(3, 16)),
+        SoftPrompt((*fitting.layout, 10**6), fitting.vectors),
+    ]
+    for prompt in wrong:
+        with pytest.raises(InputError, match="the soft prompt of home is not for"):
+            with_prompts(backbone, {"home": prompt})
+    with pytest.raises(InputError, match=r"holds no soft_prompts\.safetensors: name a directory"):
+        read_prompts(tmp_path)
+    (tmp_path / FILE).write_bytes(b"cos\nsystem\n(S'false'\ntR.")
+    with pytest.raises(InputError, match="holds no soft prompts"):
+        read_prompts(tmp_path)
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Path:
+    """A workspace in which nearly everybody lives in Oslo, which no model could know."""
+    folder = tmp_path / "space"
+    for place, text in (("relations/home.py", RELATION), ("eval/toy.py", EDITION)):
+        (folder / place).parent.mkdir(parents=True)
+        (folder / place).write_text(text)
+    (folder / "thresholds").mkdir()
+    (folder / "eval" / "toy").mkdir()
+    for split, names in (("train", NAMES), ("val", ["op", "qr"]), ("test", ["st", "uv", "wx"])):
+        others = dict(zip(names, ("Rome", "Lima", "Paris"), strict=False)) if split == "train" else {}
+        rows = [
+            {"SubjectEntity": name, "Relation": "PersonHome", "ObjectEntities": [[others.get(name, "Oslo")]]}
+            for name in names
+        ]
+        (folder / "eval" / "toy" / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "vectors.txt").write_text("4 2\nOslo 1 0\nRome 0 1\nlives 1 1\nin -1 1\n")
+    save(folder / "tiny", ["Oslo", "Rome", "Lima", "Paris", "lives", "in", "none"])
+    return folder
+
+
+def best(folder: Path, system: str, model: Path) -> list[str]:
+    """The best candidate of each test query, as the command predicts it."""
+    arguments = ["predict", "--system", system, "--model", str(model), "--workspace", str(folder), "--edition", "toy"]
+    arguments += ["--from", str(folder / "vectors.txt"), "--offline", "--out", str(folder / "run")]
+    result = CliRunner().invoke(build(), arguments)
+    assert result.exit_code == 0, result.output
+    with gzip.open(folder / "run" / "candidates.jsonl.gz", "rt") as file:
+        return [json.loads(line)["candidates"][0]["object"] for line in file]
+
+
+def test_what_only_the_prompt_holds_is_predicted(toy: Path) -> None:
+    trained = toy / "trained"
+    arguments = ["train", "soft-prompt", "--backbone", str(toy / "tiny"), "--out", str(trained), "--edition", "toy"]
+    arguments += ["--workspace", str(toy), "--offline", "--epochs", "12", "--rate", "0.1"]
+    result = CliRunner().invoke(build(), arguments)
+    assert result.exit_code == 0, result.output
+    recipe = toy / "asked.toml"
+    recipe.write_text(
+        'description = "d"\n[[generate]]\ncomponent = "masked"\n[generate.probe]\nsoft_prompts = true\n'
+        'vocabulary = ["Oslo", "Rome", "Lima", "Paris"]\n[select]\nrule = "top-k"\nk = 1\n'
+    )
+    assert best(toy, str(recipe), trained) == ["Oslo"] * 3
+    without = toy / "without.toml"
+    without.write_text(recipe.read_text().replace("soft_prompts = true", "soft_prompts = false"))
+    assert best(toy, str(without), trained) != ["Oslo"] * 3
+    assert best(toy, "gesis23", trained) == ["Oslo"] * 3
+    shutil.rmtree(toy / "run")
+    result = CliRunner().invoke(build(), ["predict", "--system", str(recipe), "--model", str(toy / "tiny"),
+                                          "--workspace", str(toy), "--edition", "toy", "--offline"])  # fmt: skip
+    assert isinstance(result.exception, InputError)
+    assert "train soft-prompt" in str(result.exception)

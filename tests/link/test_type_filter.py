@@ -1,0 +1,116 @@
+"""Objects that the index knows as another kind of thing are dropped; what it does not know is kept."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from lmkbc.cli import build
+from lmkbc.errors import InputError
+from lmkbc.link.build import build_index
+from lmkbc.link.index import AliasIndex
+from lmkbc.link.type_filter import TypeFilter
+from lmkbc.types import Candidate, CandidateSet, Query, Relation
+
+ROWS = [
+    "Inn,Q14369,Q4022",
+    "inn,Q27686,Q11707",  # the hotel: a name may mean both
+    "Guitar,Q6607,Q110295396",
+    "Passau,Q4190,Q515",
+    "Nile,Q3392,Q47521",  # a stream: below river
+    "Nowhere,Q999,",
+]
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("index")
+    (folder / "table.csv").write_text("\n".join(["text,id,classes", *ROWS]) + "\n")
+    build_index(folder / "index.sqlite", tables=[folder / "table.csv"])
+    return folder / "index.sqlite"
+
+
+def kept(index: Path, relations: dict[str, Relation], relation: str, *candidates: Candidate) -> list[str]:
+    found = CandidateSet(Query("Somebody", relation), candidates)
+    return [one.text for one in TypeFilter(relations, AliasIndex(index)).keep(found).candidates]
+
+
+def test_names_of_another_kind_are_dropped(index: Path, relations: dict[str, Relation]) -> None:
+    names = ["Inn", "Nile", "Passau", "Guitar", "Nowhere", "Atlantis", ""]
+    candidates = [Candidate(name) for name in names]
+    assert kept(index, relations, "Rivers", *candidates) == ["Inn", "Nile", "Nowhere", "Atlantis", ""]
+    assert kept(index, relations, "Instruments", *candidates) == ["Guitar", "Nowhere", "Atlantis", ""]
+
+
+def test_a_link_says_which_thing_is_meant(index: Path, relations: dict[str, Relation]) -> None:
+    hotel, river, other = Candidate("Inn", id="Q27686"), Candidate("Inn", id="Q14369"), Candidate("Inn", id="Q1")
+    assert kept(index, relations, "Rivers", hotel, river, other) == ["Inn", "Inn"]
+
+
+def test_numbers_have_no_kind(index: Path, relations: dict[str, Relation]) -> None:
+    assert kept(index, relations, "Children", Candidate("Passau")) == ["Passau"]
+
+
+RECIPE = """
+description = "d"
+[[generate]]
+component = "recorded"
+[clean]
+types = {types}
+[select]
+rule = "top-k"
+k = 9
+"""
+
+
+def test_a_recipe_of_any_generator_asks_for_it(index: Path, tmp_path: Path) -> None:
+    answers = tmp_path / "answers.jsonl"
+    rows = CliRunner().invoke(
+        build(), ["predict", "--edition", "mini", "--system", "prior", "--out", str(tmp_path / "p")]
+    )
+    assert rows.exit_code == 0, rows.output
+    with gzip.open(tmp_path / "p" / "candidates.jsonl.gz", "rt") as file:
+        asked = [json.loads(line) for line in file]
+    names = [{"object": "Passau", "score": 0.9}, {"object": "Inn", "score": 0.8}, {"object": "Guitar", "score": 0.7}]
+    answers.write_text("".join(json.dumps(row | {"candidates": names}) + "\n" for row in asked))
+    recipe, counts = tmp_path / "own.toml", {}
+    for types in ("false", "true"):
+        recipe.write_text(RECIPE.format(types=types))
+        arguments = [
+            "predict",
+            "--edition",
+            "mini",
+            "--system",
+            str(recipe),
+            "--from",
+            str(answers),
+            "--index",
+            str(index),
+        ]
+        result = CliRunner().invoke(build(), [*arguments, "--out", str(tmp_path / types)])
+        assert result.exit_code == 0, result.output
+        manifest = json.loads((tmp_path / types / "manifest.json").read_bytes())
+        assert index.name in manifest["inputs"]
+        with gzip.open(tmp_path / types / "candidates.jsonl.gz", "rt") as file:
+            found = [json.loads(line) for line in file]
+        counts[types] = {(row["Relation"], one["object"], one.get("id")) for row in found for one in row["candidates"]}
+    assert ("PersonPlaysInstrument", "Guitar", "Q6607") in counts["true"]
+    dropped = {(relation, name) for relation, name, _ in counts["false"] - counts["true"]}
+    assert ("PersonPlaysInstrument", "Passau") in dropped
+    assert ("RiverBasinsCountry", "Guitar") in dropped
+    assert not any(name == "Guitar" for relation, name in dropped if relation == "PersonPlaysInstrument")
+
+
+def test_without_an_index_there_is_nothing_to_tell_kinds_by(tmp_path: Path) -> None:
+    recipe = tmp_path / "own.toml"
+    recipe.write_text(RECIPE.format(types="true").replace("recorded", "prior"))
+    result = CliRunner().invoke(build(), ["predict", "--edition", "mini", "--system", str(recipe)])
+    assert isinstance(result.exception, InputError)
+    assert "name one with --index" in str(result.exception)
+    recipe.write_text(RECIPE.format(types='"yes"').replace("recorded", "prior"))
+    result = CliRunner().invoke(build(), ["predict", "--edition", "mini", "--system", str(recipe)])
+    assert "clean: setting 'types' is 'yes'" in str(result.exception)
