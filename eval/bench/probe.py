@@ -1,24 +1,26 @@
 """What the probes measure and how fast they are: controls of the challenge, KMIR's builder, KAMEL on shared prefixes.
 
-    python eval/bench/probe.py controls|kmir|kamel [--data DIR] [--properties 6] [--queries 40]
+    python eval/bench/probe.py controls|kmir|kamel [--data DIR] [--properties 6] [--queries 40] [--split test]
 
 controls: macro-F1 of the embedded default and of recorded answers beside what train alone reaches, and on the queries
 that no control answers (2022 dev, 2023 val; selection tuned out of fold, exact sweeps). kmir: questions a minute, and
-whether the same seed writes the same bytes. kamel: 5 fixed shots on a tiny random model, against one full prompt at a
-time, on the same queries.
+whether the same seed writes the same bytes. kamel: 5 fixed shots on a tiny model, first a sample against one full
+prompt at a time in the same run, then the whole split, all 234 properties, each answer committed to a store.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
+import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from lmkbc.components import Context
-from lmkbc.probe.controls import Selection, controls
+from lmkbc.probe.controls import CONTROLS, RANDOM, Selection, controls, learned
 from lmkbc.workspace import Workspace
 
 RECORDED = {
@@ -35,8 +37,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("controls", "kmir", "kamel"))
     parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
-    parser.add_argument("--properties", type=int, default=6)
-    parser.add_argument("--queries", type=int, default=40)
+    parser.add_argument("--properties", type=int, default=6, help="of kamel's sample")
+    parser.add_argument("--queries", type=int, default=40, help="of each property of kamel's sample")
+    parser.add_argument("--split", choices=("dev", "test"), default="test", help="that kamel asks as a whole")
     given = parser.parse_args(argv)
     space = Workspace(data=given.data)
     root = space.split_path(space.edition("2023"), "val").parent.parent
@@ -45,26 +48,33 @@ def main(argv: Sequence[str] | None = None) -> None:
     elif given.what == "kmir":
         measure_kmir(root / "kamel" / "KAMEL.tar.xz")
     else:
-        measure_kamel(root / "kamel" / "KAMEL.tar.xz", given.properties, given.queries)
+        measure_kamel(root / "kamel" / "KAMEL.tar.xz", given.properties, given.queries, given.split)
 
 
 def measure_controls(space: Workspace, root: Path) -> None:
-    print("edition  system                                                   F1  prior     NB  embed  hard  F1 on hard")
+    """Each control is computed once per edition: all rows of an edition share it."""
+    names = [*CONTROLS, RANDOM]
+    print(f"{'edition':8}{'system':52}{'F1':>6}", *(f"{name:>11}" for name in names), "  hard  F1 on hard  seconds")
     for name, recorded in RECORDED.items():
         edition = space.edition(name)
         examples = space.examples(edition, edition.held_out)
+        context = Context(
+            workspace=space, edition=edition, offline=True, search_table=root / "wikidata" / "search_first_hit.json"
+        )
+        start = time.perf_counter()
+        known = learned(context, examples, Selection())
+        print(f"{name:8}the controls, made once for all rows: {time.perf_counter() - start:.0f} s")
         for file in ("", *recorded):
+            start = time.perf_counter()
             path = root / "recorded" / f"{name}-{edition.held_out}" / file
-            context = Context(
-                workspace=space, edition=edition, files=(path,) if file else (), offline=True,
-                search_table=root / "wikidata" / "search_first_hit.json",
+            own = replace(context, files=(path,)) if file else context
+            system = space.system("recorded" if file else "embedded")
+            row = controls(own, system, examples, Selection(), known=known).overall
+            shares = (f"{'-' if (f1 := row.controls.get(one)) is None else f'{f1:.3f}':>11}" for one in names)
+            print(
+                f"{name:8}{file or 'embedded':52}{row.system:6.3f}", *shares, f"{row.hard:6}  {row.hard_f1:10.3f}",
+                f"{time.perf_counter() - start:8.0f}", flush=True,
             )  # fmt: skip
-            table = controls(context, space.system("recorded" if file else "embedded"), examples, Selection())
-            row = table.overall
-            shares = "  ".join(
-                f"{row.controls.get(one, float('nan')):.3f}" for one in ("prior", "naive-bayes", "embedded")
-            )
-            print(f"{name:7}  {file or 'embedded':52}  {row.system:.3f}  {shares}  {row.hard:4}  {row.hard_f1:.3f}")
 
 
 def measure_kmir(archive: Path) -> None:
@@ -83,42 +93,95 @@ def measure_kmir(archive: Path) -> None:
     print(f"same seed, same bytes: {same}")
 
 
-def measure_kamel(archive: Path, properties: int, queries: int) -> None:
-    import torch
-    from transformers import AutoModelForCausalLM, GPT2Config
-
+def measure_kamel(archive: Path, properties: int, queries: int, split: str) -> None:
+    """First the ratio, on a sample of properties, then the whole split, each answer committed to a store."""
     from lmkbc.generate.causal.model import CausalModel
     from lmkbc.probe import kamel
-    from lmkbc.probe.kamel_prompts import Shots, prompts, questions
-    from lmkbc.probe.kamel_run import ask
+    from lmkbc.probe.kamel_prompts import Shots, answered, questions
+    from lmkbc.probe.kamel_run import GREEDY, ask, questions_of
+    from lmkbc.probe.kamel_score import END, score
+    from lmkbc.probe.local import Local
+    from lmkbc.store import Store
 
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-    import tiny_causal
-
-    torch.manual_seed(0)
-    config = GPT2Config(
-        vocab_size=tiny_causal.SIZE, n_positions=2048, n_embd=128, n_layer=4, n_head=4,
-        bos_token_id=tiny_causal.EOS, eos_token_id=tiny_causal.EOS, pad_token_id=tiny_causal.EOS,
-    )  # fmt: skip
-    tokenizer = tiny_causal.tokenizer()
-    model = CausalModel(AutoModelForCausalLM.from_config(config).eval(), tokenizer)
-    names = list(questions())[:: 234 // properties][:properties]
-    found = kamel.read(archive, properties=names)
-    wording, shots = questions(), Shots(count=5, drawing="fixed")
-    shared = alone = 0.0
+    found = kamel.read(archive, splits=("train", split))
+    names, wording, shots = found.properties, questions(), Shots(count=5, drawing="fixed")
+    every = list(questions_of(found, wording, shots, properties=names, split=split))
+    lessons = questions_of(found, wording, shots, properties=names, split="train", limit=10)
+    model = CausalModel(*taught([f"{prompt.text} {answered(fact)}{END}\n" for fact, prompt in lessons]))
+    lengths = [len(tokens) for tokens in model.encode([prompt.text for _, prompt in every[::50]])]
+    size = sum(weight.numel() for weight in model.model.parameters()) / 1e6
+    print(
+        f"GPT-2 of {size:.1f}M parameters, taught how answers look; prompts of {sum(lengths) / len(lengths):.0f} tokens"
+    )
+    sample = [
+        list(questions_of(found, wording, shots, properties=[name], split=split, limit=queries))
+        for name in names[:: len(names) // properties][:properties]
+    ]
+    local, seconds = Local(model, "tiny", GREEDY), [0.0, 0.0]
     same = total = 0
-    for name in names:
-        given = list(prompts(found.of(name, "test")[:queries], found.of(name, "train"), wording, shots))
+    for given in sample:
         start = time.perf_counter()
-        together = [text for _, text in ask(model, "tiny", given)]
-        shared += time.perf_counter() - start
+        together = ask(local, given)
+        seconds[0] += time.perf_counter() - start
         start = time.perf_counter()
-        single = [text for pair in given for _, text in ask(model, "tiny", [pair])]
-        alone += time.perf_counter() - start
+        single = [answer for pair in given for answer in ask(local, [pair])]
+        seconds[1] += time.perf_counter() - start
         same += sum(one == other for one, other in zip(together, single, strict=True))
         total += len(given)
-    print(f"{total} queries of {len(names)} properties, 5 fixed shots: {same} answers alike")
-    print(f"one full prompt at a time {alone:.1f} s, shared prefixes {shared:.1f} s: {alone / shared:.1f} x faster")
+    print(f"{total} queries of {len(sample)} properties, 5 fixed shots: {same} answers alike")
+    print(
+        f"one full prompt at a time {seconds[1]:.1f} s, shared prefixes {seconds[0]:.1f} s: "
+        f"{seconds[1] / seconds[0]:.1f} x faster",
+        flush=True,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        answers = ask(Local(model, "tiny", GREEDY, Store(Path(folder) / "store.sqlite")), every)
+        spent = time.perf_counter() - start
+    table = score([(fact, text or "") for fact, text in answers])
+    print(
+        f"{len(answers)} queries of {len(names)} properties, {split}: {spent:.0f} s, {len(answers) / spent:.0f} a "
+        f"second; F1 {table.overall.f1:.4f}"
+    )
+
+
+def taught(texts: Sequence[str]) -> tuple[Any, Any]:
+    """A GPT-2 of two layers that knows nothing but some solved prompts of train: enough to end an answer with `%`.
+
+    A model that never stops says 100 tokens to every question, which no model that is worth probing does.
+    """
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import AutoModelForCausalLM, GPT2Config, PreTrainedTokenizerFast
+
+    from lmkbc.train.loop import Plan, train
+    from lmkbc.train.wording import padded
+
+    raw = Tokenizer(models.BPE())
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    raw.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    pieces = trainers.BpeTrainer(
+        vocab_size=4000, special_tokens=["<end>"], initial_alphabet=alphabet, show_progress=False
+    )
+    raw.train_from_iterator(texts, pieces)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<end>", pad_token="<end>")
+    torch.manual_seed(0)
+    config = GPT2Config(
+        vocab_size=len(tokenizer), n_positions=2048, n_embd=128, n_layer=2, n_head=4,
+        bos_token_id=0, eos_token_id=0, pad_token_id=0,
+    )  # fmt: skip
+    model = AutoModelForCausalLM.from_config(config)
+    rows = tokenizer(list(texts))["input_ids"]
+
+    def loss(numbers: Sequence[int]) -> Any:
+        ids, keep = padded([rows[number] for number in numbers], 0, model.device)
+        return model(ids, attention_mask=keep, labels=ids.masked_fill(keep == 0, -100)).loss
+
+    start = time.perf_counter()
+    trained = train(dict(model.named_parameters()), loss, len(rows), Plan(rate=2e-3, epochs=2, batch=16))
+    print(f"taught in {time.perf_counter() - start:.0f} s, loss {trained.losses[-1]:.2f}", flush=True)
+    return model.eval(), tokenizer
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from lmkbc.cli import options as given
-from lmkbc.cli import probe_kamel, probe_kmir, probe_lama
+from lmkbc.cli import probe_kamel, probe_kmir, probe_lama, probe_optiprompt
 from lmkbc.cli.screen import note, progress, show_json, show_table
 
 app = typer.Typer(no_args_is_help=True, help="Probe what a model knows.", rich_markup_mode=None)
@@ -18,6 +18,7 @@ def register(parent: typer.Typer) -> None:
     """Add the command group."""
     app.command("kamel", epilog=probe_kamel.EXAMPLE)(probe_kamel.kamel)
     app.command("lama", epilog=probe_lama.EXAMPLE)(probe_lama.lama)
+    app.command("optiprompt", epilog=probe_optiprompt.EXAMPLE)(probe_optiprompt.optiprompt)
     app.add_typer(probe_kmir.app, name="kmir")
     parent.add_typer(app, name="probe")
 
@@ -36,11 +37,15 @@ def controls(
     ] = True,
     trials: Annotated[int, typer.Option(min=0, help="Optuna trials per relation; 0: exact sweeps only.")] = 0,
     folds: Annotated[int, typer.Option(min=2, help="Folds by subject.")] = 5,
-    seed: Annotated[int, typer.Option(help="Seed of folds and search.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of folds, search and random weights.")] = 0,
+    random: Annotated[
+        bool, typer.Option("--random/--no-random", help="Ask a local model's random twin too, by the same recipe.")
+    ] = True,
     json: given.AsJson = False,
     data: given.Data = None,
     offline: given.Offline = False,
     search_table: given.SearchTable = None,
+    index: given.IndexPath = None,
     workspace: given.Root = None,
     base_url: given.BaseUrl = None,
     concurrency: given.Concurrency = None,
@@ -54,19 +59,22 @@ def controls(
     from lmkbc.probe.controls import controls as run_controls
 
     servers = given.server_options(base_url, concurrency, max_cost, max_tokens, prices, store)
-    context, recipe = given.opened(workspace, data, edition, system, model, files, search_table, offline, servers)
+    context, recipe = given.opened(
+        workspace, data, edition, system, model, files, search_table, offline, servers, index
+    )  # fmt: skip
     chosen = context.edition
     examples = context.workspace.examples(chosen, split or chosen.held_out)
     how = Selection(tuned=tuned, trials=trials, folds=folds, seed=seed)
     with progress() as report:
-        table = run_controls(context, recipe, examples, how, report=report)
+        table = run_controls(context, recipe, examples, how, random=random, report=report)
     if json:
         show_json(asdict(table))
         return
     names = list(table.overall.controls)
 
     def line(name: str, row: Row) -> list[Any]:
-        return [name, row.queries, row.system, *(row.controls[one] for one in names), row.hard, row.hard_f1]
+        shares = ("-" if (share := row.controls[one]) is None else share for one in names)
+        return [name, row.queries, row.system, *shares, row.hard, row.hard_f1]
 
     rows = [line(name, row) for name, row in table.relations.items()]
     rows.append(line("*** Average ***", table.overall))

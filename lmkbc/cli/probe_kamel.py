@@ -1,25 +1,34 @@
-"""`lmkbc probe kamel`: ask a local model KAMEL's questions, with the published scores beside its own."""
+"""`lmkbc probe kamel`: ask a local model or a server KAMEL's questions, with the published scores beside its own."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lmkbc.atomic import write_bytes
-from lmkbc.cli.options import AsJson, Offline, StorePath
+from lmkbc.cli import options as given
+from lmkbc.cli.kamel_tables import by_answers, by_property, overall
+from lmkbc.cli.probe_models import local, served
 from lmkbc.cli.screen import note, progress, show_json, show_table
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from lmkbc.probe.kamel_controls import Answered
+    from lmkbc.probe.kamel_prompts import Asks
+    from lmkbc.probe.local import Answers
 
 EXAMPLE = "Example: lmkbc probe kamel KAMEL.tar.xz --model gpt2 --shots 5 --fixed --properties P36,P47 --limit 20"
+FORMS = ("chat", "completion")
 Source = Annotated[Path, typer.Argument(help="KAMEL.tar.xz, or the directory that holds P36/test.jsonl and the like.")]
 
 
 def kamel(
     source: Source,
-    model: Annotated[str, typer.Option("--model", help="Causal model: id on the hub, or directory.")],
+    model: Annotated[str, typer.Option("--model", help="Causal model (id, directory), or the server's name for one.")],
     shots: Annotated[int, typer.Option(min=0, help="Examples before each question; the paper has 1, 5 and 10.")] = 5,
     fixed: Annotated[
         bool, typer.Option("--fixed/--random", help="The same examples per property (fast), or others per query.")
@@ -31,41 +40,66 @@ def kamel(
     templates: Annotated[
         Path | None, typer.Option(help="Questions in place of ours, such as the authors' file.")
     ] = None,
+    controls: Annotated[
+        bool, typer.Option("--controls/--no-controls", help="Show what train alone teaches, and what it leaves.")
+    ] = True,
     out: Annotated[Path | None, typer.Option(help="Write the completions as JSONL.")] = None,
-    json: AsJson = False,
-    offline: Offline = False,
-    store: StorePath = None,
+    form: Annotated[str, typer.Option(help="How a server is asked: chat (turns) or completion (one text).")] = "chat",
+    json: given.AsJson = False,
+    offline: given.Offline = False,
+    base_url: Annotated[str | None, typer.Option("--base-url", help="Ask this OpenAI-compatible server.")] = None,
+    concurrency: given.Concurrency = None,
+    max_cost: given.MaxCost = None,
+    max_tokens: given.MaxTokens = None,
+    prices: given.Prices = None,
+    store: given.StorePath = None,
 ) -> None:
-    """Probe a local model with KAMEL; a run that was killed goes on where it stopped."""
-    import msgspec
-
-    from lmkbc.generate.causal.checkpoint import identity, load
-    from lmkbc.generate.causal.model import CausalModel
+    """Probe a model with KAMEL; a run that was killed goes on where it stopped."""
     from lmkbc.probe import kamel as benchmark
-    from lmkbc.probe.kamel_prompts import Shots, questions
-    from lmkbc.probe.kamel_run import run
-    from lmkbc.probe.kamel_score import PUBLISHED, score
+    from lmkbc.probe.kamel_controls import learned
+    from lmkbc.probe.kamel_prompts import Shots, check_wording, questions
+    from lmkbc.probe.kamel_run import GREEDY, ask, questions_of, sampling
     from lmkbc.store import Store, default_store
 
     if split not in ("dev", "test"):
         raise InputError(f"--split is {split!r}: KAMEL is probed on test or dev, with examples of train")
+    if form not in FORMS:
+        raise InputError(f"--form is {form!r}: {did_you_mean(form, FORMS)}")
+    chosen = Shots(count=shots, drawing="fixed" if fixed else "random", seed=seed)
     wording = questions(templates)
     wanted = None if properties is None else {name.strip() for name in properties.split(",")}
     data = benchmark.read(source, properties=wanted, splits=("train", split))
     for line in data.skipped:
         note(f"skipped {line}")
-    names = data.properties if wanted is None else sorted(wanted, key=lambda name: int(name[1:] or 0))
-    loaded, tokenizer = load(model, offline=offline)
-    name = Path(model).name if Path(model).is_dir() else model
+    names = data.properties if wanted is None else sorted(wanted, key=lambda name: (len(name), name))
+    for name in names:
+        data.of(name, split)  # or a sentence on what is absent, before a model is loaded
+    check_wording(names, wording)
+    asks: Asks = "completion" if base_url is None or form == "completion" else "chat"
+    asked = list(questions_of(data, wording, chosen, properties=names, split=split, limit=limit, form=asks))
+    kept = Store(store or default_store())
+    who: Answers
+    if base_url is None:
+        who = local(model, kept, GREEDY, offline=offline)
+    else:
+        options = given.server_options(base_url, concurrency, max_cost, max_tokens, prices, store)
+        who = served(model, kept, sampling(asks), options, offline=offline)
     with progress() as report:
-        answers = list(
-            run(
-                CausalModel(loaded, tokenizer), name, data, wording,
-                Shots(count=shots, drawing="fixed" if fixed else "random", seed=seed),
-                properties=names, split=split, limit=limit, store=Store(store or default_store()),
-                revision=identity(model, loaded), report=report,
-            )
-        )  # fmt: skip
+        answers = ask(who, asked, report)
+    for remark in getattr(who, "remarks", ()):
+        note(remark)
+    if unasked := sum(text is None for _, text in answers):
+        note(f"{unasked} prompts are longer than the model's window: they count as wrong")
+    said = [(fact, text or "") for fact, text in answers]
+    _show(said, learned(data, (fact for fact, _ in said)) if controls else {}, out, json)
+
+
+def _show(answers: Answered, controls: Mapping[str, Answered], out: Path | None, as_json: bool) -> None:
+    import msgspec
+
+    from lmkbc.probe.kamel_controls import hard
+    from lmkbc.probe.kamel_score import score
+
     if out is not None:
         rows = ({"property": fact.property, "subject": fact.subject, "completion": text} for fact, text in answers)
         write_bytes(out, b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
@@ -75,20 +109,12 @@ def kamel(
         "stripped": score(answers, strip=True),
         "stripped, labels only": score(answers, strip=True, alternatives=False),
     }
-    if json:
-        show_json({way: asdict(table) for way, table in ways.items()})
+    beside = {name: score(made) for name, made in controls.items()}
+    left = hard(answers, controls) if controls else []
+    if left:
+        beside["published, what no control answers"] = score(left)
+    if as_json:
+        show_json({way: asdict(table) for way, table in (ways | beside).items()})
         return
-    lines: list[list[Any]] = [
-        [way, part, *(100 * value for value in (one.p, one.r, one.f1)), one.count]
-        for way, table in ways.items()
-        for part, one in {
-            "all": table.overall, "entities": table.entities, "literals": table.literals, "LAMA's": table.lama,
-            **{f"{count} gold answers": scored for count, scored in table.by_answers.items()},
-        }.items()
-    ]  # fmt: skip
-    lines += [
-        [paper, f"paper, {k} shots", *scores, 234] for paper, table in PUBLISHED.items() for k, scores in table.items()
-    ]
-    show_table(["scoring", "over", "P %", "R %", "F1 %", "count"], lines)
-    per = ways["stripped"].properties.items()
-    show_table(["property", "P %", "R %", "F1 %"], [[n, 100 * one.p, 100 * one.r, 100 * one.f1] for n, one in per])
+    for shown in (overall(ways | beside), by_answers(ways | beside), by_property(ways)):
+        show_table(*shown)

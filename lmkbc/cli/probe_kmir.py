@@ -1,4 +1,4 @@
-"""`lmkbc probe kmir`: build questions from triples, and score answers to them."""
+"""`lmkbc probe kmir`: build questions from triples, ask them of a model, and score the answers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typing import Annotated
 import typer
 
 from lmkbc.atomic import write_directory
+from lmkbc.cli import probe_kmir_run
 from lmkbc.cli.options import AsJson
-from lmkbc.cli.screen import show_json, show_table
+from lmkbc.cli.screen import note, show_json, show_table
 
 app = typer.Typer(no_args_is_help=True, help="KMIR: memorisation, identification, reasoning.", rich_markup_mode=None)
+app.command("run", epilog=probe_kmir_run.EXAMPLE)(probe_kmir_run.run)
 
 
 @app.command("build", epilog="Example: lmkbc probe kmir build KAMEL.tar.xz --out kmir --seed 1")
@@ -53,7 +55,10 @@ def score(
     from lmkbc.probe.kmir_score import score as score_questions
 
     asked = read_questions(questions)
-    table = score_questions(asked, read_guesses(answers, asked))
+    guesses = read_guesses(answers, asked)
+    if unanswered := sum(question.id not in guesses for question in asked):
+        note(f"{unanswered} of {len(asked)} questions have no answer: they count as wrong")
+    table = score_questions(asked, guesses)
     if json:
         show_json(asdict(table))
         return

@@ -12,12 +12,16 @@ import typer
 from lmkbc.cli.options import AsJson, Offline
 from lmkbc.cli.screen import note, progress, show_json, show_table
 from lmkbc.data import read_bytes
+from lmkbc.errors import InputError
 
 EXAMPLE = "Example: lmkbc probe lama data/ --model bert-base-cased --model roberta-base --uhn"
 
 
 def lama(
-    source: Annotated[Path, typer.Argument(help="Directory of relations.jsonl and TREx/; or KAMEL, for want of it.")],
+    source: Annotated[
+        Path,
+        typer.Argument(help="Directory of relations.jsonl and TREx/; or KAMEL, whose properties of LAMA are asked."),
+    ],
     model: Annotated[list[str], typer.Option("--model", help="Masked model: id or directory; repeatable.")],
     vocabulary: Annotated[
         Path | None, typer.Option(help="One word a line; default: all words that the models share.")
@@ -40,16 +44,27 @@ def lama(
     else:
         with as_file(files("lmkbc.probe").joinpath("kamel_schema.toml")) as path:
             schema = read_schema(path)
-        asked = benchmark.of_kamel(kamel.read(source, properties=wanted or schema.relations, splits=("test",)), schema)
+        found = kamel.read(source, properties=wanted or kamel.LAMA, splits=("test",))
+        for line in found.skipped:
+            note(f"skipped {line}")
+        asked = benchmark.of_kamel(found, benchmark.kamel_clozes(schema))
     backbones = {name: load(name, offline=offline) for name in model}
     listed = None if vocabulary is None else set(read_bytes(vocabulary).decode("utf-8", "replace").split())
-    words = benchmark.shared_vocabulary([known_words(one) for one in backbones.values()], listed)
+    vocabularies = {name: known_words(one) for name, one in backbones.items()}
+    for name, words_of in vocabularies.items():
+        if all(word == word.lower() for word in words_of):
+            note(f"{name} reads no capitals: objects are asked in lower case")
+            asked = benchmark.lowered(asked)
+    words = benchmark.shared_vocabulary(list(vocabularies.values()), listed)
     known = frozenset(words)
     asked = benchmark.within(asked, lambda _, __, object_: object_ in known)
+    if not asked:
+        raise InputError("no fact has an object among the shared words: name other models, or other relations")
     note(f"{len(words)} shared words, {sum(len(one.facts) for one in asked)} facts of {len(asked)} relations")
     probes = {name: MaskedProbe(one, words) for name, one in backbones.items()}
     if uhn:
         asked = benchmark.unhelpful(asked, next(iter(probes.values())).guesses(asked))
+        note(f"{sum(len(one.facts) for one in asked)} facts that no name gives away, as the first model reads names")
     tables = {}
     with progress() as report:
         for name, probe in probes.items():
@@ -61,9 +76,11 @@ def lama(
     if json:
         show_json({name: asdict(table) for name, table in tables.items()})
         return
+    kinds = {one.name: one.type for one in asked}
     lines: list[list[Any]] = []
     for name, table in tables.items():
         for part, row in {**table.relations, **table.types, "*** Average ***": table.overall}.items():
-            lines.append([name, part, 100 * row.p1, 100 * row.p10, row.mrr, row.log_probability, row.facts])
-    lines += [[name, "paper, T-REx", score, None, None, None, None] for name, score in benchmark.PUBLISHED.items()]
-    show_table(["model", "over", "P@1 %", "P@10 %", "MRR", "log p", "facts"], lines)
+            kind = kinds.get(part, "")
+            lines.append([name, part, kind, 100 * row.p1, 100 * row.p10, row.mrr, row.log_probability, row.facts])
+    lines += [[name, "paper, T-REx", "", score, None, None, None, None] for name, score in benchmark.PUBLISHED.items()]
+    show_table(["model", "over", "type", "P@1 %", "P@10 %", "MRR", "log p", "facts"], lines)

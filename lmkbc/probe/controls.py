@@ -12,6 +12,7 @@ from typing import Any
 
 from lmkbc.components import Context
 from lmkbc.predict import Report, decide, propose, silent
+from lmkbc.probe.random_weights import with_random_weights
 from lmkbc.score import Pair, Table
 from lmkbc.select.registry import build
 from lmkbc.submit import answers
@@ -21,18 +22,23 @@ from lmkbc.types import Example, Prediction, System
 
 CONTROLS = ("prior", "naive-bayes", "embedded")
 """Systems that ask no language model: most frequent objects, words of the subject's name, and both with similarity."""
+RANDOM = "random"
+"""The system's own recipe, its local models with random weights."""
+
+Made = Mapping[str, Sequence[Prediction]]
+"""What each control predicts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """One relation, or all: official F1 of the system and of each control, and the system's on the hard queries.
 
-    hard_f1: None where no query is hard.
+    controls: None for random weights where the system reads no local model. hard_f1: None where no query is hard.
     """
 
     queries: int
     system: float
-    controls: Mapping[str, float]
+    controls: Mapping[str, float | None]
     hard: int
     hard_f1: float | None
 
@@ -62,22 +68,34 @@ def controls(
     system: System,
     examples: Sequence[Example],
     how: Selection,
-    names: Sequence[str] = CONTROLS,
+    *,
+    known: Made | None = None,
+    random: bool = True,
     report: Report = silent,
 ) -> Controls:
     """Run a system and the controls on a labelled split.
 
     A query is hard when no control answers it, that is, none reaches F1 = 1 on it. A system is no control of itself:
     where it bears a control's name, the others alone say what is hard. Failed queries count as wrong.
+    known: what `learned` made of the same examples in the same way. random: ask the system's random-model control too.
     """
-    made = _predictions(context, system, examples, how, report)
+    others = dict(learned(context, examples, how, report=report) if known is None else known)
+    own = others.pop(system.name, None)
+    made = own or _predictions(context, system, examples, how, report)
+    if random:
+        with with_random_weights(context, system, how.seed) as drawn:
+            if drawn is not None:
+                others[RANDOM] = _predictions(*drawn, examples, how, report)
+    return compare(context, system.name, examples, made, others, [RANDOM] if random else [])
+
+
+def learned(
+    context: Context, examples: Sequence[Example], how: Selection, names: Sequence[str] = CONTROLS,
+    report: Report = silent,
+) -> dict[str, list[Prediction]]:  # fmt: skip
+    """What the controls that ask no language model predict: the same for every system, so made once per edition."""
     plain = replace(context, files=(), model=None)
-    others = {
-        name: _predictions(plain, context.workspace.system(name), examples, how, report)
-        for name in names
-        if name != system.name
-    }
-    return compare(context, system.name, examples, made, others)
+    return {name: _predictions(plain, context.workspace.system(name), examples, how, report) for name in names}
 
 
 def _predictions(
@@ -97,9 +115,10 @@ def compare(
     name: str,
     examples: Sequence[Example],
     made: Sequence[Prediction],
-    others: Mapping[str, Sequence[Prediction]],
+    others: Made,
+    absent: Sequence[str] = (),
 ) -> Controls:
-    """The table of predictions for the same queries."""
+    """The table of predictions for the same queries. absent: controls to name even where they were not made."""
     edition = context.edition
     gold: dict[Pair, Any] = {(x.query.subject, x.query.relation): gold_column(x, edition) for x in examples}
 
@@ -115,7 +134,9 @@ def compare(
     def row(of: Callable[[Table], Any]) -> Row:
         part, rest = of(whole), of(hard)
         count = rest.rows if rest else 0
-        return Row(part.rows, part.f1, {c: of(t).f1 for c, t in tables.items()}, count, rest.f1 if count else None)
+        shares: dict[str, float | None] = {control: of(table).f1 for control, table in tables.items()}
+        shares = shares | {control: shares.get(control) for control in absent}
+        return Row(part.rows, part.f1, shares, count, rest.f1 if count else None)
 
     return Controls(
         system=name,

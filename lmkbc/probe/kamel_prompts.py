@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -15,8 +15,13 @@ from lmkbc import data
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.probe.kamel import Fact
 from lmkbc.probe.kamel_score import END, SEPARATOR
+from lmkbc.prompts import Message, Prompt
 
 Drawing = Literal["random", "fixed"]
+Asks = Literal["completion", "chat"]
+TASK = "Answer each question with names, years or numbers alone, parted by semicolons."
+"""What a chat model is told first; a text needs no such words."""
+
 SUBJECT = "{subject}"
 _LINE = re.compile(r"\s*(P\d+)\s*[,\t](.*)")
 _SLOT = re.compile(r"\{subject\}|\[[SX]\]", re.IGNORECASE)
@@ -65,8 +70,8 @@ class Shots:
 
 
 def prompts(
-    facts: Sequence[Fact], train: Sequence[Fact], wording: Mapping[str, str], shots: Shots
-) -> Iterator[tuple[Fact, str]]:
+    facts: Sequence[Fact], train: Sequence[Fact], wording: Mapping[str, str], shots: Shots, form: Asks = "completion"
+) -> Iterator[tuple[Fact, Prompt]]:
     """Each fact of one property with its prompt, which ends with the fact's question.
 
     No example has the query's own subject. InputError for a property without a question or with too few examples.
@@ -74,8 +79,7 @@ def prompts(
     if not facts:
         return
     name = facts[0].property
-    if name not in wording:
-        raise InputError(f"{name} has no question template: add a line for it to the templates file")
+    check_wording([name], wording)
     if len({fact.subject for fact in train}) <= shots.count:
         raise InputError(f"{name} has {len(train)} train facts, too few for {shots.count} shots")
     fixed = _random(shots.seed, name).sample(train, len(train)) if shots.drawing == "fixed" else []
@@ -84,8 +88,27 @@ def prompts(
             train, min(len(train), 4 * shots.count + 8)
         )
         chosen = [one for one in drawn if one.subject != fact.subject][: shots.count]
+        yield fact, _prompt(chosen, fact, wording, form)
+
+
+def check_wording(properties: Iterable[str], wording: Mapping[str, str]) -> None:
+    """InputError for a property without a question."""
+    lacking = [name for name in properties if name not in wording]
+    if lacking:
+        more = f" (and {len(lacking) - 1} more)" if lacking[1:] else ""
+        raise InputError(f"{lacking[0]}{more} has no question template: add a line for it to the templates file")
+
+
+def _prompt(chosen: Sequence[Fact], fact: Fact, wording: Mapping[str, str], form: Asks) -> Prompt:
+    """As in the paper, one text in which `%` ends each answer; or turns of a chat, which end by themselves."""
+    own = (Message("user", _asked(fact, wording)),)
+    if form == "completion":
         solved = "".join(f"{_asked(one, wording)} {answered(one)}{END}\n" for one in chosen)
-        yield fact, solved + _asked(fact, wording)
+        return Prompt((Message("user", solved),), own, "completion")
+    turns = [Message("system", TASK)]
+    for one in chosen:
+        turns += Message("user", _asked(one, wording)), Message("assistant", answered(one))
+    return Prompt(tuple(turns), own, "chat")
 
 
 def answered(fact: Fact) -> str:

@@ -9,15 +9,16 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
 from lmkbc import data
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.probe.kamel import Kamel
+from lmkbc.probe.kamel import Fact, Kamel
 from lmkbc.probe.kmir_schema import Schema
+from lmkbc.train.facts import phrases
 
 PUBLISHED: Mapping[str, float] = {"BERT-base": 31.1, "BERT-large": 32.3}
 """Model -> P@1 in percent, mean over the 41 relations of T-REx."""
@@ -63,9 +64,9 @@ class Asked:
 def read(path: Path, relations: Collection[str] | None = None) -> list[Asked]:
     """T-REx as published: relations.jsonl, and TREx/P*.jsonl beside it; each pair of labels once.
 
-    InputError for a template without [X] and [Y], or where no file is found.
+    InputError for a template without [X] and [Y], a relation that is not there, or where no file is found.
     """
-    found = []
+    found: list[Asked] = []
     for row in data.read_jsonl(path / "relations.jsonl", _Relation):
         file = next((file for file in (path / "TREx" / f"{row.relation}.jsonl", path / f"{row.relation}.jsonl")
                      if file.is_file()), None)  # fmt: skip
@@ -78,20 +79,39 @@ def read(path: Path, relations: Collection[str] | None = None) -> list[Asked]:
         found.append(Asked(row.relation, cloze, row.type, tuple(pairs)))
     if not found:
         raise InputError(f"{path} holds no facts of these relations: give the directory of relations.jsonl and TREx/")
+    for name in sorted(set(relations or ()) - {one.name for one in found}):
+        raise InputError(f"{path} holds no facts of {name}: {did_you_mean(name, (one.name for one in found))}")
     return found
 
 
-def of_kamel(benchmark: Kamel, schema: Schema, split: str = "test") -> list[Asked]:
-    """KAMEL's facts with a single object, in the first template of the schema: for want of LAMA's own files."""
+def kamel_clozes(schema: Schema) -> dict[str, str]:
+    """Property -> cloze: the first template of a schema, else the phrase by which training words its facts."""
+    plain = {name: f"{{subject}} {phrase} {{mask}}." for name, phrase in phrases().items()}
+    return plain | {name: one.templates[0].replace("{object}", "{mask}") for name, one in schema.relations.items()}
+
+
+def of_kamel(benchmark: Kamel, clozes: Mapping[str, str], split: str = "test") -> list[Asked]:
+    """KAMEL's facts with a single object: for want of LAMA's own files. InputError for a property without a cloze."""
     found = []
     for name in benchmark.properties:
-        if name not in schema.relations:
-            raise InputError(f"the schema has no template for {name}: {did_you_mean(name, schema.relations)}")
-        cloze = schema.relations[name].templates[0].replace("{object}", "{mask}")
+        if name not in clozes:
+            raise InputError(f"there is no template for {name}: {did_you_mean(name, clozes)}")
         facts = benchmark.of(name, split)
         pairs = dict.fromkeys((fact.subject, fact.objects[0].shown) for fact in facts if len(fact.objects) == 1)
-        found.append(Asked(name, cloze, "", tuple(pairs)))
+        found.append(Asked(name, clozes[name], _type(facts), tuple(pairs)))
     return found
+
+
+def _type(facts: Sequence[Fact]) -> str:
+    """1-1, N-1 or N-M, by the facts themselves.
+
+    N where objects have 1.5 subjects or more on average, M where a tenth of the subjects have several objects.
+    """
+    objects = [answer.shown for fact in facts for answer in fact.objects]
+    several = sum(len(fact.objects) > 1 for fact in facts)
+    if 10 * several >= len(facts):
+        return "N-M"
+    return "N-1" if len(objects) >= 1.5 * len(set(objects)) else "1-1"
 
 
 def shared_vocabulary(vocabularies: Sequence[Iterable[str]], listed: Collection[str] | None = None) -> list[str]:
@@ -103,12 +123,14 @@ def shared_vocabulary(vocabularies: Sequence[Iterable[str]], listed: Collection[
     return sorted(common)
 
 
+def lowered(asked: Iterable[Asked]) -> list[Asked]:
+    """The same facts with objects in lower case, for models that read no capitals; each pair once."""
+    return [replace(one, facts=tuple(dict.fromkeys((name, word.lower()) for name, word in one.facts))) for one in asked]
+
+
 def within(asked: Iterable[Asked], keep: Callable[[str, str, str], bool]) -> list[Asked]:
     """The facts for which keep(relation, subject, object) holds; relations left without facts drop out."""
-    kept = [
-        Asked(one.name, one.cloze, one.type, tuple(pair for pair in one.facts if keep(one.name, *pair)))
-        for one in asked
-    ]
+    kept = [replace(one, facts=tuple(pair for pair in one.facts if keep(one.name, *pair))) for one in asked]
     return [one for one in kept if one.facts]
 
 

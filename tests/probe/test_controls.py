@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 import pytest
+import tiny_causal
+import tiny_masked
+import torch
+from safetensors.torch import load_file
 
 from lmkbc.components import Context
-from lmkbc.probe.controls import CONTROLS, Selection, compare, controls
+from lmkbc.probe.controls import CONTROLS, RANDOM, Selection, compare, controls, learned
+from lmkbc.probe.random_weights import with_random_weights
 from lmkbc.tune.outcomes import gold_column
-from lmkbc.types import Candidate, Example, Prediction
+from lmkbc.types import Candidate, Example, Prediction, System
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()
 EDITION = SPACE.edition("mini")
 CONTEXT = Context(workspace=SPACE, edition=EDITION, offline=True)
+UNTUNED = Selection(tuned=False)
 VAL = SPACE.examples(EDITION, EDITION.held_out)
 
 
@@ -48,9 +58,57 @@ def test_a_failed_query_is_wrong_even_where_nothing_is_to_be_found() -> None:
     assert (table.failed, table.overall.system) == (len(VAL), 0.0)
 
 
+@pytest.fixture(scope="module")
+def context(tmp_path_factory: pytest.TempPathFactory) -> Context:
+    """Fits the embedded default once for all tests."""
+    return replace(CONTEXT, cache=tmp_path_factory.mktemp("embedded"))
+
+
 @pytest.mark.parametrize("tuned", [True, False])
-def test_a_system_is_no_control_of_itself(tuned: bool) -> None:
-    table = controls(CONTEXT, SPACE.system("prior"), VAL, Selection(tuned=tuned))
+def test_a_system_is_no_control_of_itself(tuned: bool, context: Context) -> None:
+    table = controls(context, SPACE.system("prior"), VAL, Selection(tuned=tuned), random=False)
     assert set(table.overall.controls) == set(CONTROLS) - {"prior"}
     assert table.overall.queries == len(VAL)
     assert set(table.relations) == {x.query.relation for x in VAL}
+
+
+def test_controls_made_once_serve_every_system(context: Context) -> None:
+    known = learned(context, VAL, UNTUNED)
+    for name in ("bl22-empty", "prior"):
+        system = SPACE.system(name)
+        assert controls(context, system, VAL, UNTUNED, known=known) == controls(context, system, VAL, UNTUNED)
+
+
+def test_a_system_without_a_local_model_has_no_random_twin() -> None:
+    with with_random_weights(replace(CONTEXT, model="gpt-4"), SPACE.system("bl24")) as drawn:
+        assert drawn is None
+    table = controls(CONTEXT, SPACE.system("prior"), VAL, UNTUNED, known={})
+    assert table.overall.controls == {RANDOM: None}
+
+
+def test_a_local_causal_model_is_asked_again_with_random_weights(tmp_path: Path) -> None:
+    tiny_causal.model("gpt2", seed=3).save_pretrained(tmp_path / "model")
+    tiny_causal.tokenizer().save_pretrained(tmp_path / "model")
+    recipe = {"component": "causal", "sampling": {"max_tokens": 3}, "prompt": {"form": "completion"}}
+    check_twin(tmp_path, recipe)
+
+
+def test_a_local_masked_model_is_asked_again_with_random_weights(tmp_path: Path) -> None:
+    tiny_masked.save(tmp_path / "model", ["France", "Spain"], seed=3)
+    check_twin(tmp_path, {"component": "masked", "probe": {"clozes": 1, "vocabulary": "train"}})
+
+
+def check_twin(root: Path, recipe: dict[str, Any]) -> None:
+    system = System(
+        name="local", description="", generate=(recipe, {"component": "prior"}), select={"rule": "top-k", "k": 1}
+    )
+    context = replace(CONTEXT, model=str(root / "model"), options={"store": root / "store.sqlite"})
+    with with_random_weights(context, system, seed=1) as drawn:
+        assert drawn is not None
+        twin = Path(drawn[1].generate[0]["model"])
+        fresh, own = (load_file(one / "model.safetensors") for one in (twin, root / "model"))
+        assert {name: value.shape for name, value in fresh.items()} == {n: v.shape for n, v in own.items()}
+        assert any(not torch.equal(value, own[name]) for name, value in fresh.items())
+    assert not twin.exists()
+    table = controls(context, system, VAL[:12], UNTUNED, known={})
+    assert table.overall.controls[RANDOM] is not None

@@ -15,7 +15,8 @@ from lmkbc.generate.causal.decode import Completion, Decoding
 from lmkbc.probe import kamel
 from lmkbc.probe.kamel import Answer, Fact
 from lmkbc.probe.kamel_prompts import Shots, prompts, questions
-from lmkbc.probe.kamel_run import run
+from lmkbc.probe.kamel_run import GREEDY, ask, questions_of
+from lmkbc.probe.local import Local
 from lmkbc.store import Store
 
 TRAIN = [Fact("P36", f"land {i}", (Answer(f"town {i}"), Answer(f"city {i}"))) for i in range(30)]
@@ -94,8 +95,8 @@ def test_prompts_have_the_papers_form_and_never_the_own_subject() -> None:
     wording = {"P36": "Capital of {subject}?"}
     for drawing in ("random", "fixed"):
         shots = Shots(count=3, drawing=drawing)  # type: ignore[arg-type]
-        made = list(prompts(TRAIN, TRAIN, wording, shots))
-        assert made == list(prompts(TRAIN, TRAIN, wording, shots))
+        made = texts(wording, shots)
+        assert made == texts(wording, shots)
         for fact, text in made:
             *solved, question = text.split("\n")
             assert question == f"Capital of {fact.subject}?"
@@ -104,8 +105,20 @@ def test_prompts_have_the_papers_form_and_never_the_own_subject() -> None:
             assert all(line.split("? ")[1].endswith("%") and "; city" in line for line in solved)
     heads = {text.rsplit("\n", 1)[0] for _, text in made}
     assert len(heads) == 1 + 3  # one head for all, but for the subjects that are themselves examples
-    assert len({text.rsplit("\n", 1)[0] for _, text in prompts(TRAIN, TRAIN, wording, Shots(count=3))}) > 20
-    assert next(prompts(TRAIN[:1], TRAIN, {"P36": "{subject}"}, Shots(count=0)))[1] == "land 0"
+    assert len({text.rsplit("\n", 1)[0] for _, text in texts(wording, Shots(count=3))}) > 20
+    assert next(prompts(TRAIN[:1], TRAIN, {"P36": "{subject}"}, Shots(count=0)))[1].text == "land 0"
+
+
+def texts(wording: dict[str, str], shots: Shots) -> list[tuple[Fact, str]]:
+    return [(fact, prompt.text) for fact, prompt in prompts(TRAIN, TRAIN, wording, shots)]
+
+
+def test_a_chat_is_shown_examples_as_turns() -> None:
+    (_, prompt), *_ = prompts(TRAIN[:1], TRAIN, {"P36": "Capital of {subject}?"}, Shots(count=2), "chat")
+    roles, said = zip(*((turn["role"], turn["content"]) for turn in prompt.messages()), strict=True)
+    assert roles == ("system", "user", "assistant", "user", "assistant", "user")
+    assert said[-1] == "Capital of land 0?"
+    assert all("; city" in answer and "%" not in answer for answer in said[2::2])
 
 
 def test_prompts_refuse_what_they_cannot_ask() -> None:
@@ -135,10 +148,9 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     benchmark = kamel.read(tree(tmp_path))
     store = Store(tmp_path / "store.sqlite")
 
-    def asked(model: Echo) -> list[tuple[Fact, str]]:
-        return list(
-            run(model, "echo", benchmark, questions(), Shots(count=2), properties=["P36"], split="train", store=store)
-        )
+    def asked(model: Echo) -> list[tuple[Fact, str | None]]:
+        pairs = questions_of(benchmark, questions(), Shots(count=2), properties=["P36"], split="train")
+        return ask(Local(model, "echo", GREEDY, store), pairs)
 
     with pytest.raises(KeyboardInterrupt):
         asked(Echo(12))

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from lmkbc.probe.kamel import Answer, Fact
+from lmkbc.probe.kamel import Answer, Fact, Kamel
+from lmkbc.probe.kamel_controls import hard, learned
 from lmkbc.probe.kamel_score import parts, query_score, score
 
 
@@ -63,3 +64,18 @@ def test_groups_average_properties_and_cardinalities_average_queries() -> None:
     assert table.lama == table.properties["P36"].__class__(0.5, 0.5, 0.5, 1)
     assert {count: scored.count for count, scored in table.by_answers.items()} == {1: 2, 2: 1}
     assert score([]).overall.f1 == 0.0
+
+
+def test_controls_learn_from_train_alone_and_never_from_the_subject_asked() -> None:
+    def born(*rows: tuple[str, str]) -> tuple[Fact, ...]:
+        return tuple(Fact("P19", name, (Answer(town),)) for name, town in rows)
+
+    train = born(("Ada Rossi", "Rome"), ("Leo Rossi", "Rome"), ("Jean Roux", "Paris"), ("Ann Roux", "Paris"),
+                 ("Eve Bly", "York"), ("Bea Bly", "York"), ("Cid Bly", "York"))  # fmt: skip
+    asked = born(("Max Rossi", "Rome"), ("Eve Bly", "Hull"), ("Tom Roux", "Lima"), ("Zed Oz", "York"))
+    found = learned(Kamel({("P19", "train"): train, ("P19", "test"): asked}), asked)
+    assert [text for _, text in found["majority of train"]] == ["Paris"] * 4  # York lost the fact on Eve Bly
+    assert [text for _, text in found["naive Bayes of train"]][:3] == ["Rome", "York", "Paris"]
+    said = [(fact, "York") for fact in asked]
+    assert [fact.subject for fact, _ in hard(said, found)] == ["Eve Bly", "Tom Roux"]
+    assert hard(said, {"all": said}) == said[:3]

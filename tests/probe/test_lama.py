@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import string
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import tiny_causal
+import tiny_masked
 import torch
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
+from lmkbc.cli import main
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.backbone import Backbone
+from lmkbc.probe import kamel
 from lmkbc.probe.kamel import Answer, Fact, Kamel
 from lmkbc.probe.kmir_schema import RelationSchema, Schema
-from lmkbc.probe.lama import Asked, of_kamel, read, shared_vocabulary, table, unhelpful, within
+from lmkbc.probe.lama import Asked, kamel_clozes, lowered, of_kamel, read, shared_vocabulary, table, unhelpful, within
 from lmkbc.probe.lama_run import MaskedProbe, known_words
 
 BORN = Asked(
@@ -73,6 +80,11 @@ def test_filters() -> None:
     assert [one.facts for one in harder] == [(("Jean Roux", "Paris"),), (("Rome", "Italian"),)]
 
 
+def test_objects_in_lower_case() -> None:
+    twice = Asked("P19", BORN.cloze, "N-1", (("Ada", "Rome"), ("Ada", "rome"), ("Jean", "Paris")))
+    assert lowered([twice])[0].facts == (("Ada", "rome"), ("Jean", "paris"))
+
+
 def test_averages_are_over_relations() -> None:
     found = table([BORN, SPEAKS], {"P19": [(1, -1.0), (2, -2.0), (2000, -9.0)], "P37": [(10, -3.0)]})
     assert found.relations["P19"].p1 == pytest.approx(1 / 3)
@@ -86,10 +98,26 @@ def test_averages_are_over_relations() -> None:
 def test_kamels_facts_with_one_object() -> None:
     facts = (Fact("P36", "France", (Answer("Paris"),)), Fact("P36", "Bolivia", (Answer("La Paz"), Answer("Sucre"))))
     schema = Schema({"P36": RelationSchema("capital", ("The capital of {subject} is {object}.",))})
-    (asked,) = of_kamel(Kamel({("P36", "test"): facts}), schema)
+    clozes = kamel_clozes(schema)
+    (asked,) = of_kamel(Kamel({("P36", "test"): facts}), clozes)
     assert (asked.cloze, asked.facts) == ("The capital of {subject} is {mask}.", (("France", "Paris"),))
+    assert kamel_clozes(Schema({}))["P36"] == "{subject} has the capital {mask}."
+    assert set(clozes) >= kamel.LAMA
     with pytest.raises(InputError, match="no template for P36"):
-        of_kamel(Kamel({("P36", "test"): facts}), Schema({}))
+        of_kamel(Kamel({("P36", "test"): facts}), {})
+
+
+@pytest.mark.parametrize(
+    ("objects", "type_"),
+    [
+        ([["a"], ["b"], ["c"]], "1-1"),
+        ([["a"], ["a"], ["b"]], "N-1"),
+        ([["a", "b"], ["c"], ["d"]], "N-M"),
+    ],
+)
+def test_the_type_of_kamels_relations_is_told_by_their_facts(objects: list[list[str]], type_: str) -> None:
+    facts = tuple(Fact("P36", f"s{n}", tuple(map(Answer, names))) for n, names in enumerate(objects))
+    assert of_kamel(Kamel({("P36", "test"): facts}), {"P36": "{subject} {mask}"})[0].type == type_
 
 
 def tiny() -> Backbone:
@@ -134,3 +162,75 @@ def test_guesses_from_names_are_asked_for_persons_only() -> None:
     guessed = probe.guesses([BORN, SPEAKS])
     assert len(guessed("P19", "Rossi")) == 3
     assert not guessed("P37", "Rome")
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["lmkbc", "probe", "lama", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        printed = capsys.readouterr()
+        return int(stopped.value.code or 0), printed.out, printed.err
+
+    return run
+
+
+def test_two_models_are_compared_on_the_words_that_they_share(run: Run, tmp_path: Path) -> None:
+    common = ["Rome", "Paris", "Italian"]
+    first = tiny_masked.save(tmp_path / "first", [*common, "born", "London"])
+    second = tiny_masked.save(tmp_path / "second", [*common, "people", "Oslo"], seed=2)
+    models = ["--model", first, "--model", second]
+    status, printed, told = run(trex(tmp_path), *models, "--json")
+    tables = json.loads(printed)
+    letters = len(string.ascii_letters + string.digits)
+    assert (status, f"{3 + letters} shared words, 4 facts of 2 relations" in told) == (0, True)
+    for name in map(str, (first, second)):
+        table = tables[name]
+        assert set(table["types"]) == {"N-1", "N-M"}
+        assert table["overall"]["facts"] == 4
+        for measure in ("p1", "p10", "mrr"):
+            per = [one[measure] for one in table["relations"].values()]
+            assert table["overall"][measure] == pytest.approx(sum(per) / 2)
+            assert table["types"]["N-M"][measure] == table["relations"]["P37"][measure]
+    assert tables[str(first)] != tables[str(second)]
+    assert json.loads(run(tmp_path, "--model", first, "--json")[1])[str(first)]["overall"]["facts"] == 4
+    status, printed, told = run(tmp_path, *models, "--uhn")
+    assert (status, "Paris Hill" in printed, "paper, T-REx" in printed) == (0, False, True)
+    assert "facts that no name gives away" in told
+    listed = tmp_path / "words.txt"
+    listed.write_text("Rome\nParis\n")
+    assert "2 shared words, 3 facts of 1 relations" in run(tmp_path, *models, "--vocabulary", listed)[2]
+
+
+def test_kamels_facts_of_one_word(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "KAMEL" / "P36"
+    folder.mkdir(parents=True)
+    rows = [("Italy", ["Rome"]), ("France", ["Paris"]), ("Bolivia", ["Sucre", "La Paz"]), ("Peru", ["Lima"])]
+    facts = [
+        {"sub_label": land, "obj_label": [{"rdf": x, "chosen": x, "alternative": []} for x in towns]}
+        for land, towns in rows
+    ]
+    (folder / "test.jsonl").write_text("".join(json.dumps(fact) + "\n" for fact in facts))
+    model = tiny_masked.save(tmp_path / "model", ["Rome", "Paris", "Sucre"])
+    status, printed, _ = run(tmp_path / "KAMEL", "--model", model, "--json")
+    table = json.loads(printed)[str(model)]
+    assert (status, table["overall"]["facts"], list(table["types"])) == (0, 2, ["N-M"])
+
+
+def test_bad_input_is_one_sentence(run: Run, tmp_path: Path) -> None:
+    tiny_causal.model("gpt2").save_pretrained(tmp_path / "gpt2")
+    tiny_causal.tokenizer().save_pretrained(tmp_path / "gpt2")
+    model = tiny_masked.save(tmp_path / "bert", ["Oslo"])
+    trex(tmp_path)
+    for arguments, message in (
+        ((tmp_path, "--model", tmp_path / "gpt2"), "gpt2 model, which fills no masks"),
+        ((tmp_path, "--model", model), "no fact has an object among the shared words"),
+        ((tmp_path, "--model", model, "--properties", "P37,P36"), "no facts of P36"),
+        ((tmp_path / "TREx", "--model", model), "does not hold"),
+    ):
+        status, printed, told = run(*arguments)
+        assert (status, printed, message in told, told.count("error:")) == (2, "", True, 1)

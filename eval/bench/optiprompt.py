@@ -1,0 +1,97 @@
+"""OptiPrompt's table on the MiniLM encoder with a head that facts taught: what prompts recall, what they learn.
+
+    python eval/bench/optiprompt.py [--data DIR] [--relations 12] [--facts 200] [--models DIR]
+
+The head is taught KAMEL's train facts, silver and the challenge's train splits, one word per answer; no subject of
+KAMEL's dev and test splits is among them. Then, per relation of LAMA that KAMEL has: the manual cloze, soft prompts of
+5 and 10 random vectors and from the manual cloze, and fine-tuning, each on that model, on random weights and on random
+embeddings. Test facts that naive Bayes or a fine-tuned control answers are easy, the others hard. With --models, what
+is finished is kept, and a killed run goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from lmkbc.cli.probe_optiprompt import lines
+from lmkbc.cli.screen import show_table
+from lmkbc.data import data_dirs
+from lmkbc.generate.masked.backbone import load
+from lmkbc.generate.masked.words import Words
+from lmkbc.probe import kamel, optiprompt
+from lmkbc.probe.optiprompt_run import Experiment, Runner
+from lmkbc.scorers import folded_key
+from lmkbc.train.corpus import Corpus, gather
+from lmkbc.train.facts import KAMEL, Fact
+from lmkbc.train.loop import Plan
+from lmkbc.train.tasks import Task
+from lmkbc.train.teach import teach
+from lmkbc.workspace import Workspace
+
+ENCODER = "all-MiniLM-L6-v2"
+HEAD = Plan(rate=1e-3, rates={"layers": 3e-4}, epochs=5, batch=256, patience=2)
+HOW = Experiment(
+    soft=Plan(rate=1e-2, epochs=10, batch=32, patience=3),
+    finetune=Plan(rate=1e-4, epochs=10, batch=32, decay=0.01, patience=3),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
+    parser.add_argument("--relations", type=int, default=12)
+    parser.add_argument("--facts", type=int, default=200, help="most facts to learn, to stop by, and to test on")
+    parser.add_argument("--models", type=Path, help="directory that keeps the model and what is finished")
+    given = parser.parse_args(argv)
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
+    places = data_dirs(given.data)
+    archive = next(place / KAMEL for place in places if (place / KAMEL).is_file())
+    facts = kamel.read(archive, properties=kamel.LAMA)
+    with tempfile.TemporaryDirectory() as folder:
+        models = given.models or Path(folder)
+        if not (models / "words").is_dir():
+            corpus = without(gather(Workspace(data=given.data), places), facts)
+            print("\n".join(corpus.proof), flush=True)
+            task = Task(backbone=ENCODER, out=models / "words", plan=HEAD, offline=True)
+            teach(task, corpus, expand=False)
+        backbone = load(models / "words", offline=True)
+        words = Words(backbone.tokenizer)
+        lessons = optiprompt.within(
+            optiprompt.of_kamel(facts), lambda name: words.single(name) is not None, least=150, most=given.facts
+        )[: given.relations]
+        print(f"{len(lessons)} relations, {sum(len(one.test) for one in lessons)} test facts", flush=True)
+        start = time.monotonic()
+        answers = Runner(backbone, lessons, HOW).run(models / "optiprompt.jsonl", show)
+        show_table(*lines(optiprompt.table(lessons, answers)))
+        print(f"{time.monotonic() - start:.0f} s")
+
+
+def without(corpus: Corpus, facts: kamel.Kamel) -> Corpus:
+    """The corpus less all facts about subjects that are learned or tested later."""
+    asked = frozenset(
+        folded_key(fact.subject) for (_, split), part in facts.facts.items() if split != "train" for fact in part
+    )
+    held = replace(corpus.held_out, keys=corpus.held_out.keys | asked, splits=(*corpus.held_out.splits, "KAMEL"))
+
+    def kept(part: Sequence[Fact]) -> tuple[Fact, ...]:
+        return tuple(held.without(part)[0])
+
+    return Corpus(kept(corpus.challenge), kept(corpus.others), corpus.removed, held)
+
+
+def show(step: str, done: int, total: int | None) -> None:
+    """One line per finished relation."""
+    if step == "relations":
+        print(f"{done} of {total} relations", flush=True)
+
+
+if __name__ == "__main__":
+    main()

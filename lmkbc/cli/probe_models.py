@@ -1,0 +1,38 @@
+"""Who answers a probe, as the command line names it: a local model, or a server's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lmkbc.generate.causal import Decoding
+    from lmkbc.probe.local import Local
+    from lmkbc.probe.served import Served
+    from lmkbc.store import Store
+
+
+def local(model: str, store: Store, how: Decoding, *, offline: bool) -> Local:
+    """A causal model by id or directory. InputError for another kind."""
+    from lmkbc.generate.causal.checkpoint import identity, load
+    from lmkbc.generate.causal.model import CausalModel
+    from lmkbc.probe.local import Local
+
+    loaded, tokenizer = load(model, offline=offline)
+    name = Path(model).name if Path(model).is_dir() else model
+    return Local(CausalModel(loaded, tokenizer), name, how, store, identity(model, loaded))
+
+
+def served(
+    model: str, store: Store, sampling: Mapping[str, Any], options: Mapping[str, Any], *, offline: bool
+) -> Served:
+    """A server's model. options: as `server_options` reads them."""
+    from lmkbc.generate.chat.client import Server
+    from lmkbc.generate.chat.limits import Budget, Limits
+    from lmkbc.probe.served import Served
+
+    server = Server.of(options["base_url"], model, offline=offline)
+    limits = Limits.of({"concurrency": options["concurrency"]} if options["concurrency"] else {})
+    budget = Budget(options["max_cost"], options["max_tokens"], options["prices"])
+    return Served(server, store, sampling, limits=limits, budget=budget, offline=offline)

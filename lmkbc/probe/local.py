@@ -1,0 +1,64 @@
+"""A probe's prompts answered by a local model, each answer kept in the store as soon as it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from lmkbc.generate.causal.decode import Completion, Decoding
+from lmkbc.prompts import Prompt
+from lmkbc.store import Call, Store
+
+CHUNK = 1024
+"""Prompts that are looked up, encoded and grouped by their shared beginnings at a time."""
+
+
+class Answers(Protocol):
+    """Whoever answers prompts: a local model or a server."""
+
+    def answers(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, str | None]]:
+        """Yield (place, text) in any order; no text for a prompt that cannot be asked. LmkbcError where asking ends."""
+        ...
+
+
+class Completes(Protocol):
+    """A local model: the completions of each text, by its place, in any order."""
+
+    def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
+        """Yield (place, draws)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """A causal model that goes on with texts, greedily. revision: what tells it from others of its name.
+
+    A prompt longer than the model's window has no answer. store: None to keep nothing.
+    """
+
+    model: Completes
+    name: str
+    how: Decoding
+    store: Store | None = None
+    revision: str = ""
+
+    def answers(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, str | None]]:
+        """Stored answers first, then the model's, chunk by chunk."""
+        for start in range(0, len(prompts), CHUNK):
+            missing, calls = list[int](), dict[int, Call]()
+            for place in range(start, min(start + CHUNK, len(prompts))):
+                calls[place] = self._call(prompts[place].text)
+                if self.store and (answer := self.store.get(calls[place])) is not None:
+                    yield place, answer["text"]
+                else:
+                    missing.append(place)
+            for index, (draw, *_) in self.model.complete([prompts[place].text for place in missing], self.how):
+                place = missing[index]
+                if self.store and draw.text is not None:
+                    self.store.put([(calls[place], {"text": draw.text, "finished": draw.finished})])
+                yield place, draw.text
+
+    def _call(self, text: str) -> Call:
+        sampling = {"max_tokens": self.how.max_tokens, "temperature": 0.0, "stops": list(self.how.stops)}
+        return Call(model=self.name, prompt=text, revision=self.revision, sampling=sampling)

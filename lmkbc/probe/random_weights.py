@@ -1,0 +1,73 @@
+"""The random-model control: a recipe whose local models have the same shape and weights drawn anew.
+
+After Zhong, Friedman and Chen, Factual Probing Is [MASK], NAACL 2021, section 4: what such a model answers comes from
+the recipe and from tuning, never from what a model read.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from lmkbc.components import GENERATORS, Context
+from lmkbc.types import System
+
+LOCAL = ("causal", "entity-masked", "masked")
+"""Components that read a model's weights on this machine."""
+
+
+@contextmanager
+def with_random_weights(context: Context, system: System, seed: int = 0) -> Iterator[tuple[Context, System] | None]:
+    """The same recipe on random weights, and the context to run it in; None where no step reads a local model.
+
+    The models lie in a temporary directory until the block ends.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        tables = [dict(table) for table in system.generate]
+        drawn = False
+        for number, table in enumerate(tables):
+            component, name = str(table.get("component")), context.model or table.get("model")
+            if not name or "model" not in signature(GENERATORS[component]).parameters:
+                continue
+            table["model"] = name
+            if component in LOCAL:
+                table["model"] = str(_drawn(str(name), table, Path(folder) / str(number), context.offline, seed))
+                table.pop("revision", None)
+                drawn = True
+        yield (replace(context, model=None), replace(system, generate=tuple(tables))) if drawn else None
+
+
+def _drawn(name: str, table: Mapping[str, Any], out: Path, offline: bool, seed: int) -> Path:
+    """Save a model of the same shape, with its tokenizer and what lies beside it: objects, soft prompts."""
+    from transformers.utils import logging
+
+    from lmkbc.train import entities, soft_prompt
+    from lmkbc.train.controls import randomised
+
+    model: Any
+    if table.get("component") == "causal":
+        from lmkbc.generate.causal.checkpoint import load as load_causal
+
+        code = bool(table.get("remote_code"))
+        model, tokenizer = load_causal(name, revision=table.get("revision"), offline=offline, remote_code=code)
+    else:
+        from lmkbc.generate.masked.backbone import load as load_masked
+
+        code = bool(table.get("trust_remote_code"))
+        found = load_masked(name, revision=table.get("revision"), offline=offline, trust_remote_code=code)
+        model, tokenizer = found.model, found.tokenizer
+    fresh = randomised(model, seed=seed)
+    if model.can_generate():
+        fresh.generation_config = model.generation_config
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    fresh.save_pretrained(out)
+    tokenizer.save_pretrained(out)
+    for beside in (entities.FILE, soft_prompt.FILE):
+        if (Path(name) / beside).is_file():
+            (out / beside).write_bytes((Path(name) / beside).read_bytes())
+    return out

@@ -1,0 +1,99 @@
+"""A probe's prompts answered by an OpenAI-compatible server, many at a time, within limits, resumed from the store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lmkbc.errors import LmkbcError
+from lmkbc.generate.chat.client import Server
+from lmkbc.generate.chat.limits import Budget, Limits
+from lmkbc.generate.chat.said import WITHHELD
+from lmkbc.generate.chat.session import Session
+from lmkbc.prompts import Prompt
+from lmkbc.store import Call, Store
+
+Done = asyncio.Queue[tuple[int, str | None] | BaseException]
+
+
+class Served:
+    """Asks a server: chat prompts as messages, others as a text to go on with.
+
+    sampling: the request's further fields. offline: answers of the store only. remarks: what a person should know of a
+    run, once it is over.
+    """
+
+    def __init__(
+        self, server: Server, store: Store, sampling: Mapping[str, Any], *, limits: Limits | None = None,
+        budget: Budget | None = None, offline: bool = False,
+    ) -> None:  # fmt: skip
+        self.remarks: list[str] = []
+        self._server, self._store, self._sampling = server, store, sampling
+        self._limits, self._budget, self._offline = limits or Limits(), budget or Budget(), offline
+        self._withheld = 0
+
+    def answers(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, str | None]]:
+        """As answers come; what a model refuses to answer is answered with "".
+
+        LmkbcError at the end where answers are missing: they are failures, no wrong answers.
+        """
+        session = Session(self._server, self._store, self._limits, self._budget, offline=self._offline)
+        unanswered = 0
+        with asyncio.Runner() as runner:
+            try:
+                done: Done = asyncio.Queue()
+                workers = runner.run(self._start(session, iter(enumerate(prompts)), done))
+                for _ in prompts:
+                    one = runner.run(done.get())
+                    if isinstance(one, BaseException):
+                        raise one
+                    unanswered += one[1] is None
+                    yield one
+                del workers
+            finally:
+                runner.run(session.close())
+        self.remarks = list(self._told(session))
+        if unanswered:
+            why = session.stopped or next((reason for reason, _ in session.failures.most_common(1)), "no answer")
+            raise LmkbcError(
+                f"{unanswered} of {len(prompts)} prompts have no answer ({why}): "
+                f"run the same command again to go on from {self._store.path}"
+            )
+
+    async def _start(
+        self, session: Session, todo: Iterator[tuple[int, Prompt]], done: Done
+    ) -> list[asyncio.Task[None]]:
+        async def work() -> None:
+            try:
+                for place, prompt in todo:
+                    await asyncio.sleep(0)  # answers from the store alone would hold up all others
+                    done.put_nowait((place, await self._answer(session, prompt)))
+            except Exception as error:  # raised where the results are read
+                done.put_nowait(error)
+
+        return [asyncio.create_task(work()) for _ in range(self._limits.concurrency)]
+
+    async def _answer(self, session: Session, prompt: Prompt) -> str | None:
+        call = Call(
+            model=self._server.model,
+            revision=self._server.revision,
+            base_url=self._server.base_url,
+            prompt=prompt.text if prompt.form == "completion" else prompt.messages(),
+            sampling=self._sampling,
+        )
+        (reply,) = await session.draws([call])
+        if reply is not None and reply.finish in WITHHELD:
+            self._withheld += 1
+            return ""
+        return None if reply is None else reply.text
+
+    def _told(self, session: Session) -> Iterator[str]:
+        budget = self._budget
+        price = "" if budget.cost is None else f", cost {budget.cost:.4f}"
+        yield (
+            f"{self._server.model}: {budget.requests} requests, {session.replayed} answers from the store, "
+            f"{budget.prompt_tokens} prompt and {budget.completion_tokens} answer tokens{price}"
+        )
+        if self._withheld:
+            yield f"{self._server.model}: {self._withheld} prompts were refused: they count as wrong"

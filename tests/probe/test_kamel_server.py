@@ -1,0 +1,115 @@
+"""KAMEL against a chat server: turns and texts, what is resumed, offline runs, limits, and what failed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from generate.loopback import Body, Loopback
+
+from lmkbc.cli import main
+
+ROWS = 12
+Run = Callable[..., tuple[int, str, str]]
+
+
+def town(body: Body) -> str:
+    """The right answer to every question but those on land 3."""
+    asked = body["messages"][-1]["content"] if "messages" in body else body["prompt"].rsplit("\n", 1)[-1]
+    number = "".join(filter(str.isdigit, asked))
+    return "no idea" if number == "3" else f"Town {number}"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    folder = tmp_path / "KAMEL" / "P36"
+    folder.mkdir(parents=True)
+    for split, name in (("train", "isle"), ("test", "land")):
+        facts = [{"sub_label": f"{name} {row}", "obj_label": [f"town {row}"]} for row in range(ROWS)]
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(fact) + "\n" for fact in facts))
+
+    def run(url: str, *more: object) -> tuple[int, str, str]:
+        command = ["lmkbc", "probe", "kamel", tmp_path / "KAMEL", "--base-url", url, "--model", "m", "--json"]
+        monkeypatch.setattr(sys, "argv", [str(one) for one in (*command, "--store", tmp_path / "s.sqlite", *more)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        printed = capsys.readouterr()
+        return int(stopped.value.code or 0), printed.out, printed.err
+
+    return run
+
+
+def f1(printed: str) -> Any:
+    return json.loads(printed)["published"]["overall"]["f1"]
+
+
+def test_a_chat_is_asked_once_and_then_answered_from_the_store(run: Run) -> None:
+    with Loopback(town) as server:
+        status, first, told = run(server.url, "--shots", 2)
+        assert (status, f1(first), len(server.requests)) == (0, pytest.approx(1 - 1 / ROWS), ROWS)
+        assert f"{ROWS} requests, 0 answers from the store" in told
+        body = server.requests[0]
+        assert [turn["role"] for turn in body["messages"]] == ["system", *["user", "assistant"] * 2, "user"]
+        assert (body["temperature"], body["max_tokens"], "stop" in body) == (0, 100, False)
+        again = run(server.url, "--shots", 2)
+        assert (again[:2], len(server.requests)) == ((0, first), ROWS)
+        url = server.url
+    assert run(url, "--shots", 2, "--offline")[:2] == (0, first)
+    status, _, told = run(url, "--shots", 1, "--offline")
+    assert (status, f"{ROWS} of {ROWS} prompts have no answer (offline)" in told) == (1, True)
+
+
+def test_a_completion_server_gets_the_papers_text(run: Run) -> None:
+    with Loopback(town) as server:
+        status, printed, _ = run(server.url, "--shots", 1, "--form", "completion")
+        assert (status, f1(printed)) == (0, pytest.approx(1 - 1 / ROWS))
+        body = server.requests[0]
+        assert body["stop"] == ["%"]
+        solved, asked = body["prompt"].split("\n")
+        assert solved.endswith("%")
+        assert asked.endswith("?")
+
+
+def test_what_a_limit_leaves_out_fails_and_is_asked_later(run: Run) -> None:
+    with Loopback(town) as server:
+        status, printed, told = run(server.url, "--concurrency", 1, "--max-tokens", 900)
+        assert (status, printed) == (1, "")
+        assert "prompts have no answer (--max-tokens 900 is reached)" in told
+        before = len(server.requests)
+        assert 0 < before < ROWS
+        status, printed, _ = run(server.url)
+        assert (status, f1(printed), len(server.requests)) == (0, pytest.approx(1 - 1 / ROWS), ROWS)
+
+
+def test_a_refusal_is_a_wrong_answer_and_a_failure_is_none(run: Run) -> None:
+    def refuses(body: Body) -> str | Body:
+        right = town(body)
+        return {"refusal": "I will not."} if right == "Town 5" else right
+
+    with Loopback(refuses, faults=["500", "reset", "broken-json"]) as server:
+        status, printed, told = run(server.url)
+        assert (status, f1(printed)) == (0, pytest.approx(1 - 2 / ROWS))
+        assert "1 prompts were refused" in told
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--form", "chatt"), "did you mean 'chat'"),
+        (("--max-cost", "1"), "give --prices"),
+        (("--prices", "1"), "give two numbers"),
+    ],
+)
+def test_bad_input_is_one_sentence(run: Run, more: tuple[str, ...], message: str) -> None:
+    status, _, told = run("http://127.0.0.1:9/v1", *more)
+    assert (status, message in told, told.count("\n")) == (2, True, 1)
+
+
+def test_an_absent_model_is_one_sentence(run: Run) -> None:
+    with Loopback(town) as server:
+        status, _, told = run(server.url, "--model", "absent")
+    assert (status, "has no model 'absent'" in told) == (1, True)

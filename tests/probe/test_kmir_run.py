@@ -1,0 +1,214 @@
+"""KMIR asked of tiny models: eight masks, training that resumes, clozes as texts, and models of the wrong kind."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+import tiny_causal
+import tiny_masked
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import T5Config, T5ForConditionalGeneration
+
+from lmkbc.cli import main
+from lmkbc.errors import InputError
+from lmkbc.generate.masked.backbone import Backbone, load
+from lmkbc.probe import kmir_causal, kmir_masked
+from lmkbc.probe.kmir_files import Question, question_lines
+from lmkbc.probe.kmir_masked import MASKS, _widened
+from lmkbc.probe.model_kind import model_kind
+from lmkbc.prompts import Prompt
+from lmkbc.train.loop import Plan
+
+WORDS = "true false Paris Rome Lima New York France Italy Peru is the capital of".split()
+CAPITALS = {"France": "Paris", "Italy": "Rome", "Peru": "Lima", "York": "New York"}
+LESSONS = [
+    Question(f"completion-{n}-{place}", "completion", text.format(land), [town], "P36", n)
+    for n, (land, town) in enumerate(CAPITALS.items())
+    for place, text in enumerate(("The capital of {} is [MASK].", "[MASK] is the capital of {}."))
+]
+PLAN = Plan(rate=3e-3, epochs=120, batch=4)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def backbone(tmp_path: Path) -> Backbone:
+    return load(tiny_masked.save(tmp_path / "bert", WORDS), offline=True)
+
+
+def test_a_mask_becomes_eight_and_the_answer_is_padded_to_eight(backbone: Backbone) -> None:
+    (ids, *_) = kmir_masked.inputs(backbone, LESSONS[:1])
+    assert ids.count(backbone.mask_id) == MASKS
+    assert ids[ids.index(backbone.mask_id) :][:MASKS] == [backbone.mask_id] * MASKS
+    pad = backbone.tokenizer.pad_token_id
+    new_york = kmir_masked.labels(backbone, LESSONS[-1:], 0)[0]
+    assert backbone.tokenizer.convert_ids_to_tokens(new_york[:2]) == ["New", "York"]
+    assert new_york[2:] == [pad] * (MASKS - 2)
+    long = changed(LESSONS[0], answer=["abcdefghijklmnop"])
+    assert len(kmir_masked.labels(backbone, [long], 0)[0]) == MASKS
+
+
+def changed(one: Question, **fields: object) -> Question:
+    return msgspec.structs.replace(one, **fields)
+
+
+@given(st.integers(1, 60), st.integers(0, 59), st.integers(MASKS + 2, 40))
+def test_long_questions_are_cut_around_their_masks(words: int, at: int, longest: int) -> None:
+    ids = [0, *([5] * words), 1]
+    ids.insert(1 + at % (words + 1), 9)
+    cut = _widened(ids, 9, longest)
+    assert (cut.count(9), cut[0], cut[-1]) == (MASKS, 0, 1)
+    assert len(cut) == min(len(ids) + MASKS - 1, longest)
+
+
+def test_training_teaches_answers_of_several_tokens_and_is_read_again(backbone: Backbone, tmp_path: Path) -> None:
+    gold = [question.answer[0] for question in LESSONS]
+    assert kmir_masked.guesses(backbone, LESSONS) != gold
+    taught = kmir_masked.finetuned(backbone, LESSONS, (), PLAN, tmp_path / "out", "tiny")
+    assert kmir_masked.guesses(taught, LESSONS) == gold
+    again = kmir_masked.finetuned(backbone, LESSONS, (), PLAN, tmp_path / "out", "tiny")
+    assert again is not taught
+    assert kmir_masked.guesses(again, LESSONS) == gold
+    with pytest.raises(InputError, match="holds something other"):
+        kmir_masked.finetuned(backbone, LESSONS[1:], (), PLAN, tmp_path / "out", "tiny")
+
+
+def test_a_stopped_training_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
+    plan = replace(PLAN, epochs=4, every=1)
+    whole, halved = (load(tiny_masked.save(tmp_path / "bert", WORDS), offline=True) for _ in range(2))
+    kmir_masked.finetuned(whole, LESSONS, LESSONS[:2], plan, tmp_path / "whole", "tiny")
+
+    def stop(_: str, done: int, __: int | None) -> None:
+        if done == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        kmir_masked.finetuned(halved, LESSONS, LESSONS[:2], plan, tmp_path / "out", "tiny", stop)
+    assert not (tmp_path / "out").exists()
+    fresh = load(tmp_path / "bert", offline=True)
+    kmir_masked.finetuned(fresh, LESSONS, LESSONS[:2], plan, tmp_path / "out", "tiny")
+    ends = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "out")]
+    assert ends[0] == ends[1]
+
+
+def test_a_question_without_its_mask_is_refused(backbone: Backbone) -> None:
+    broken = changed(LESSONS[0], question="The capital of France is Paris.")
+    for refused in (lambda: kmir_masked.inputs(backbone, [broken]), lambda: kmir_causal.lead(broken)):
+        with pytest.raises(InputError, match="'completion-0-0' needs"):
+            refused()
+
+
+class Repeats:
+    """Answers with the last example's answer, and a full stop."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def answers(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, str | None]]:
+        self.asked = [prompt.text for prompt in prompts]
+        for place in reversed(range(len(prompts))):
+            yield place, None if place == 1 else f" {place}. "
+
+
+def test_a_cloze_becomes_a_text_to_go_on_with() -> None:
+    ends, begins = LESSONS[:2]
+    assert kmir_causal.lead(ends) == "The capital of France is"
+    assert kmir_causal.lead(begins) == "___ is the capital of France. Here ___ stands for"
+    asked = list(kmir_causal.prompts(LESSONS, LESSONS, 2))
+    for question, prompt in zip(LESSONS, asked, strict=True):
+        first, second, own = prompt.text.split("\n")
+        assert own == kmir_causal.lead(question)
+        own_fact = {f"{kmir_causal.lead(x)} {x.answer[0]}." for x in LESSONS if x.fact == question.fact}
+        assert not {first, second} & own_fact
+    assert len({prompt.prefix for prompt in asked}) <= 3
+    model = Repeats()
+    assert kmir_causal.guesses(model, asked[:3]) == ["0", "", "2"]
+    with pytest.raises(InputError, match="say --shots 6"):
+        list(kmir_causal.prompts(LESSONS, LESSONS, 7))
+    assert [prompt.static for prompt in kmir_causal.prompts(LESSONS[:1], (), 0)] == [()]
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    (tmp_path / "train.jsonl").write_bytes(question_lines(LESSONS))
+    (tmp_path / "test.jsonl").write_bytes(question_lines(LESSONS[:3]))
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        command = ["lmkbc", "probe", "kmir", *arguments]
+        monkeypatch.setattr(sys, "argv", [str(one) for one in command])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        printed = capsys.readouterr()
+        return int(stopped.value.code or 0), printed.out, printed.err
+
+    return run
+
+
+def test_a_masked_model_from_training_to_scores(run: Run, tmp_path: Path) -> None:
+    tiny_masked.save(tmp_path / "bert", WORDS)
+    files = [tmp_path / "test.jsonl", tmp_path / "train.jsonl"]
+    more = ["--train", tmp_path / "train.jsonl", "--rate", 3e-3, "--epochs", 120, "--batch", 4]
+    status, _, told = run("run", *files, "--model", tmp_path / "bert", "--out", tmp_path / "out", *more)
+    assert (status, told.count("wrote")) == (0, 2)
+    for file in files:
+        status, printed, _ = run("score", file, tmp_path / "out" / file.name, "--json")
+        assert (status, json.loads(printed)["f1"]) == (0, 1.0)
+    before = (tmp_path / "out" / "test.jsonl").read_bytes()
+    assert run("run", *files, "--model", tmp_path / "bert", "--out", tmp_path / "out", *more)[0] == 0
+    assert (tmp_path / "out" / "test.jsonl").read_bytes() == before
+    status, _, told = run("score", tmp_path / "train.jsonl", tmp_path / "out" / "test.jsonl", "--json")
+    assert (status, "5 of 8 questions have no answer" in told) == (0, True)
+
+
+def test_a_causal_model_is_shown_examples_and_asked_once(run: Run, tmp_path: Path) -> None:
+    tiny_causal.model("gpt2").save_pretrained(tmp_path / "gpt2")
+    tiny_causal.tokenizer().save_pretrained(tmp_path / "gpt2")
+    more = ["--model", tmp_path / "gpt2", "--train", tmp_path / "train.jsonl", "--shots", 2]
+    more += ["--store", tmp_path / "store.sqlite"]
+    status, printed, _ = run("run", tmp_path / "test.jsonl", "--out", tmp_path / "one", "--json", *more)
+    assert (status, json.loads(printed)["kind"]) == (0, "causal")
+    assert run("run", tmp_path / "test.jsonl", "--out", tmp_path / "two", *more)[0] == 0
+    assert (tmp_path / "one" / "test.jsonl").read_bytes() == (tmp_path / "two" / "test.jsonl").read_bytes()
+    assert run("score", tmp_path / "test.jsonl", tmp_path / "one" / "test.jsonl")[0] == 0
+    more += ["--dev", tmp_path / "test.jsonl"]
+    status, _, told = run("run", tmp_path / "test.jsonl", "--out", tmp_path / "x", *more)
+    assert (status, "is a causal model, which is shown examples" in told) == (2, True)
+
+
+def test_wrong_models_and_files_are_one_sentence(run: Run, tmp_path: Path) -> None:
+    config = T5Config(vocab_size=100, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2)
+    T5ForConditionalGeneration(config).save_pretrained(tmp_path / "t5")
+    test, out = tmp_path / "test.jsonl", tmp_path / "out"
+    (tmp_path / "again").mkdir()
+    (tmp_path / "again" / "test.jsonl").write_bytes(test.read_bytes())
+    for arguments, message in (
+        ((test, "--model", tmp_path / "t5"), "is a T5ForConditionalGeneration, which neither fills masks"),
+        ((test, "--model", tmp_path / "none"), "cannot be loaded"),
+        ((test, tmp_path / "again" / "test.jsonl", "--model", tmp_path / "t5"), "have the same name"),
+    ):
+        status, _, told = run("run", *arguments, "--out", out)
+        assert (status, message in told, told.count("\n")) == (2, True, 1)
+    assert not out.exists()
+
+
+def test_kinds(tmp_path: Path) -> None:
+    tiny_causal.model("gpt2").save_pretrained(tmp_path / "gpt2")
+    assert model_kind(str(tmp_path / "gpt2")) == "causal"
+    assert model_kind(str(tiny_masked.save(tmp_path / "bert"))) == "masked"

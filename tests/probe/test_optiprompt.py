@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import tiny_masked
+import torch
+from typer.testing import CliRunner
+
+from lmkbc.cli import build
+from lmkbc.errors import InputError
+from lmkbc.generate.masked.backbone import Backbone, load
+from lmkbc.probe.optiprompt import Lesson, of_trex, read, table, within
+from lmkbc.probe.optiprompt_run import Experiment, Runner
+from lmkbc.train.loop import Plan
+
+PLACES = ("Rome", "Paris", "Lima", "Oslo")
+NAMES = tuple(f"{first}{last}" for first in "abcdefgh" for last in "stuv")
+PAIRS = tuple((name, PLACES["stuv".index(name[1])]) for name in NAMES)
+BORN = Lesson("P19", "N-1", "{subject} was born in {mask} .", PAIRS[:24], PAIRS[24:28], PAIRS[28:])
+DIED = Lesson("P20", "N-M", "{subject} died in {mask} .", PAIRS[:24], PAIRS[24:28], (("ax", "Rome"), ("bs", "Oslo")))
+HOW = Experiment(
+    soft=Plan(rate=3e-2, epochs=6, batch=8),
+    finetune=Plan(rate=1e-2, epochs=20, batch=8),
+    methods=("manual", "soft-3", "soft-manual", "finetune"),
+)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def backbone(tmp_path_factory: pytest.TempPathFactory) -> Backbone:
+    words = (*PLACES, *"was born died in".split())
+    return load(tiny_masked.save(tmp_path_factory.mktemp("tiny"), words), offline=True)
+
+
+def test_a_table_is_averaged_over_relations_and_split_by_what_controls_answer() -> None:
+    gold = [place for _, place in BORN.test]
+    rows = {
+        "majority": ["Rome"] * 4,
+        "naive-bayes": [gold[0], "", "", ""],
+        "random finetune": ["", gold[1], "", ""],
+        "pretrained manual": [gold[0], "x", gold[2], "x"],
+    }
+    other = {row: ["Rome", "Oslo"] for row in rows} | {"naive-bayes": ["Rome", ""], "random finetune": ["", ""]}
+    found = table([BORN, DIED], {"P19": rows, "P20": other})
+    line = found["pretrained manual"]
+    assert line.overall == pytest.approx((2 / 4 + 1) / 2)
+    assert line.types == {"N-1": 0.5, "N-M": 1.0}
+    assert line.easy == pytest.approx((1 / 2 + 1) / 2)
+    assert line.hard == pytest.approx((1 / 2 + 1) / 2)
+    assert found["naive-bayes"].hard == 0
+
+
+def test_objects_that_no_train_fact_names_are_left_out() -> None:
+    lesson = Lesson("P1", "", BORN.cloze, PAIRS[:8], (("x", "Rome"),), (("y", "Paris"), ("z", "Kyiv"), ("w", "Lima")))
+    (kept,) = within([lesson], lambda name: name != "Lima", least=3, most=3)
+    assert kept.test == (("y", "Paris"),)
+    assert kept.train == tuple(pair for pair in PAIRS[:8] if pair[1] != "Lima")[:3]
+    with pytest.raises(InputError, match="no relation keeps 99 facts"):
+        within([lesson], lambda _: True, least=99, most=100)
+
+
+def test_prompts_and_weights_learn_and_a_killed_run_goes_on(backbone: Backbone, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.jsonl"
+    before = {name: value.clone() for name, value in backbone.model.state_dict().items()}
+    first = Runner(backbone, [BORN, DIED], HOW).run(kept)
+    assert all(torch.equal(value, before[name]) for name, value in backbone.model.state_dict().items())
+    assert set(first["P19"]) == {"majority", "naive-bayes"} | {
+        f"{model} {method}" for model in HOW.models for method in HOW.methods
+    }
+    gold = [place for _, place in BORN.test]
+    assert first["P19"]["pretrained finetune"] == gold != first["P19"]["pretrained manual"]
+    lines = kept.read_bytes().splitlines(keepends=True)
+    kept.write_bytes(lines[0])
+    asked: list[str] = []
+    again = Runner(backbone, [BORN, DIED], HOW).run(kept, lambda step, done, total: asked.append(step))
+    assert again == first
+    assert kept.read_bytes() == b"".join(lines)
+    assert not any(step.startswith("P19") for step in asked)
+
+
+def test_another_model_is_not_answered_from_what_was_kept(backbone: Backbone, tmp_path: Path) -> None:
+    how = Experiment(soft=HOW.soft, finetune=HOW.finetune, models=("pretrained",), methods=("manual",))
+    Runner(backbone, [BORN], how).run(tmp_path / "kept")
+    other = load(tiny_masked.save(tmp_path / "other", (*PLACES, *"was born died in".split()), seed=1))
+    Runner(other, [BORN], how).run(tmp_path / "kept")
+    assert len((tmp_path / "kept").read_bytes().splitlines()) == 2
+
+
+def kamel(folder: Path) -> Path:
+    for split, pairs in (("train", BORN.train), ("dev", BORN.dev), ("test", BORN.test)):
+        path = folder / "P19" / f"{split}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(
+            "".join(
+                json.dumps({"sub_label": subject, "obj_label": [{"rdf": one, "chosen": one}]}) + "\n"
+                for subject, one in pairs
+            )
+        )  # fmt: skip
+    return folder
+
+
+def test_the_command_shows_the_table(backbone: Backbone, tmp_path: Path) -> None:
+    arguments = ["probe", "optiprompt", str(kamel(tmp_path / "K")), "--model", backbone.name, "--offline"]
+    arguments += ["--methods", "manual,soft-manual", "--models", "pretrained", "--least", "4", "--epochs", "1"]
+    result = CliRunner().invoke(build(), [*arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    assert set(json.loads(result.stdout)) == {
+        "majority", "naive-bayes", "pretrained manual", "pretrained soft-manual",
+    }  # fmt: skip
+    shown = CliRunner().invoke(build(), arguments)
+    assert "31.1" in shown.stdout
+    assert "1 relations, 4 facts" in shown.stderr
+
+
+def test_lama_brings_its_own_facts_to_learn(tmp_path: Path) -> None:
+    (tmp_path / "TREx").mkdir()
+    (tmp_path / "relations.jsonl").write_text('{"relation": "P19", "template": "[X] was born in [Y] .", "type": "N-1"}')
+    (tmp_path / "TREx" / "P19.jsonl").write_text('{"sub_label": "ht", "obj_label": "Paris"}\n')
+    with pytest.raises(InputError, match="name those to learn with --train"):
+        read(tmp_path, None, None)
+    (tmp_path / "train" / "P19").mkdir(parents=True)
+    for part, row in (("train", PAIRS[0]), ("dev", PAIRS[1])):
+        (tmp_path / "train" / "P19" / f"{part}.jsonl").write_text(
+            json.dumps(dict(zip(("sub_label", "obj_label"), row, strict=True)))
+        )
+    (lesson,) = read(tmp_path, tmp_path / "train", None)
+    assert lesson == Lesson("P19", "N-1", "{subject} was born in {mask} .", PAIRS[:1], PAIRS[1:2], (("ht", "Paris"),))
+    assert of_trex([], tmp_path) == []
