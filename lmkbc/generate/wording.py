@@ -69,10 +69,9 @@ def is_abstention(text: str, relation: Relation) -> bool:
     if text.strip() in _EMPTY_MARKS:
         return True
     key = folded_key(text)
-    if key in _NOTHING_WORDS:
-        return True
-    if key == "na":
-        return text.strip(" .") != "Na"  # the symbol of sodium
+    if key in _NOTHING_WORDS or key == "na":
+        marked = any(letter.isalpha() and not letter.isascii() for letter in text)  # folding made "Ñañ" a nan
+        return not marked and text.strip(" .") != "Na"  # the symbol of sodium
     first, _, rest = key.partition(" ")
     if first in ("no", "without", "none", "non") and rest:
         following = text.replace("-", " ").split()[1:2]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lmkbc.generate.numbers import read_numbers
@@ -255,6 +255,7 @@ QUOTED_STYLES: dict[str, Callable[[list[str]], str]] = {
 
 @pytest.mark.parametrize("style", STYLES)
 @given(names=NAMES)
+@example(names=["Ñañ"])
 def test_plain_lists_round_trip(style: str, names: list[str]) -> None:
     assert parse(STYLES[style](names), BAND, SUBJECT).objects == tuple(names)
 
