@@ -8,7 +8,7 @@ from typing import Any
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.examples import ExampleSelector, Shots, TextEncoder
-from lmkbc.prompts import Prompt, PromptStyle, compose
+from lmkbc.prompts import Prompt, PromptStyle, compose, second_turn
 from lmkbc.settings import checked
 from lmkbc.types import Edition, Example, Query, Relation
 
@@ -81,11 +81,20 @@ class Asking:
         """How a query's relation is asked."""
         return self._plans[query.relation]
 
-    def prompt(self, query: Query, context: str = "") -> Prompt:
-        """The prompt of a query; context: text that was found about it."""
+    def prompt(self, query: Query, context: str = "", slot: str = "") -> Prompt:
+        """The prompt of a query; context: text that was found about it; slot: what {slot} is."""
         plan = self._plans[query.relation]
         shots = plan.selector.select(query)
-        return compose(plan.style, self._relations, query, shots, edition=self._edition.name, context=context)
+        edition = self._edition.name
+        return compose(plan.style, self._relations, query, shots, edition=edition, context=context, slot=slot)
+
+    def prompts(self, query: Query, context: str = "") -> list[Prompt]:
+        """The prompts of a query: one, or one for each slot of its style."""
+        return [self.prompt(query, context, slot) for slot in self._plans[query.relation].style.slots or ("",)]
+
+    def second_turn(self, query: Query, context: str) -> str:
+        """What is said once a query is answered, so that it is answered again; nothing where the answer stands."""
+        return second_turn(self._plans[query.relation].style, self._relations, query, context)
 
 
 def needs_encoder(tables: Mapping[str, Any], overrides: Mapping[str, Mapping[str, Any]]) -> bool:

@@ -7,11 +7,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from lmkbc.errors import InputError, did_you_mean
+from lmkbc.generate.around import Only
 from lmkbc.types import Candidate, CandidateSet, Edition, Example, Generator, Query, Relation, System
 from lmkbc.workspace import Workspace
+
+if TYPE_CHECKING:
+    from lmkbc.generate.masked.forward import Precision
 
 Settings = Mapping[str, Any]
 NONE: Settings = {}
@@ -26,10 +30,13 @@ class Context:
     model: str | None = None
     files: tuple[Path, ...] = ()
     search_table: Path | None = None
+    index: Path | None = None
     offline: bool = False
     cache: Path | None = None
     options: Settings = field(default_factory=dict)
     """What the command line says of servers: base_url, concurrency, max_cost, max_tokens, prices, store."""
+    loaded: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    """Models that generators of this run have loaded, so that a second one of the same model does not."""
 
     @cached_property
     def relations(self) -> dict[str, Relation]:
@@ -75,13 +82,13 @@ def _embedded(context: Context, encoder: bool = True) -> Generator:
     return EmbeddedGenerator(context.edition, context.relations, context.train, found, context.cache)
 
 
-def _entity_masked(context: Context, model: str = "", top_k: int = 40) -> Generator:
+def _entity_masked(context: Context, model: str = "", top_k: int = 40, precision: Precision = "fp32") -> Generator:
     from lmkbc.generate.entity_masked import EntityMasked
 
     directory = context.model or model
     if not directory:
         raise InputError("this system reads a model that 'lmkbc train mlm' made: name its directory with --model")
-    return EntityMasked.read(Path(directory), context.relations, top_k)
+    return EntityMasked.read(Path(directory), context.relations, top_k, precision)
 
 
 def _prior(context: Context) -> Generator:
@@ -105,17 +112,17 @@ def _recorded(context: Context) -> Generator:
 
 
 def _causal(
-    run: Context, /, model: str | None = None, revision: str | None = None, dtype: str = "auto",
-    device: str | None = None, remote_code: bool = False, closed_book: bool = True, prompt: Settings = NONE,
-    shots: Settings = NONE, sampling: Settings = NONE, context: Settings = NONE, verify: Settings = NONE,
-    relations: Mapping[str, Settings] = NONE,
+    run: Context, /, name: str = "", model: str | None = None, revision: str | None = None, dtype: str = "auto",
+    device: str | None = None, remote_code: bool = False, quantise: Literal["none", "4bit"] = "none",
+    closed_book: bool = True, prompt: Settings = NONE, shots: Settings = NONE, sampling: Settings = NONE,
+    context: Settings = NONE, verify: Settings = NONE, relations: Mapping[str, Settings] = NONE,
 ) -> Generator:  # fmt: skip
     from lmkbc.generate.causal.recipe import build
 
     return build(
-        run, model=model, revision=revision, dtype=dtype, device=device, remote_code=remote_code,
-        closed_book=closed_book, prompt=prompt, shots=shots, sampling=sampling, context=context, verify=verify,
-        relations=relations,
+        run, name=name, model=model, revision=revision, dtype=dtype, device=device, remote_code=remote_code,
+        quantise=quantise, closed_book=closed_book, prompt=prompt, shots=shots, sampling=sampling, context=context,
+        verify=verify, relations=relations,
     )  # fmt: skip
 
 
@@ -158,22 +165,58 @@ GENERATORS: dict[str, Callable[..., Generator]] = {
 
 def generators(context: Context, system: System) -> Iterator[tuple[str, Generator]]:
     """The generators of a recipe with a name for each; recorded answers are one generator per file."""
-    for settings in system.generate:
+    for settings in (voice for table in system.generate for voice in _voices(table)):
         name = str(settings.get("component"))
         if name == "recorded" and len(context.files) > 1:
             for path in context.files:
                 yield path.name, _build(replace(context, files=(path,)), settings)
         else:
-            yield name, _build(context, settings)
+            yield str(settings.get("name", name)), _build(context, settings)
+
+
+def _voices(table: Settings) -> Iterator[Settings]:
+    """A generator's table; or, where it holds a list `each`, one table per entry, with what the entry says instead.
+
+    Entries without a name are numbered, since each is a voice of its own.
+    """
+    if "each" not in table:
+        yield table
+        return
+    shared, entries = {name: value for name, value in table.items() if name != "each"}, table["each"]
+    if not (isinstance(entries, list) and entries and all(isinstance(own, Mapping) for own in entries)):
+        raise InputError(
+            f"generator {table.get('component')!r}: each is a list of tables, with what each voice differs in"
+        )
+    for number, own in enumerate(entries, start=1):
+        yield _merged(shared, {"name": f"{shared.get('name', 'voice')} {number}"} | own)
+
+
+def _merged(table: Settings, other: Settings) -> dict[str, Any]:
+    """A table with another laid over it, tables within them likewise."""
+    both = {
+        name: _merged(table[name], value)
+        if isinstance(value, Mapping) and isinstance(table.get(name), Mapping)
+        else value
+        for name, value in other.items()
+    }
+    return {**table, **both}
 
 
 def _build(context: Context, settings: Settings) -> Generator:
     own = dict(settings)
-    name = own.pop("component", None)
+    name, only = own.pop("component", None), own.pop("only", None)
     if name not in GENERATORS:
         raise InputError(f"unknown generator {name!r}: {did_you_mean(str(name), GENERATORS)}")
-    known = set(inspect.signature(GENERATORS[name]).parameters)
-    for setting in own:
+    known = dict([*inspect.signature(GENERATORS[name]).parameters.items()][1:])  # the first is the run
+    for setting, value in own.items():
         if setting not in known:
             raise InputError(f"generator {name!r} has no setting {setting!r}: {did_you_mean(setting, known)}")
-    return GENERATORS[name](context, **own)
+        if known[setting].default is NONE and not isinstance(value, Mapping):
+            raise InputError(f"generator {name!r}: {setting} is {value!r}: give a table")
+    if only is None:
+        return GENERATORS[name](context, **own)
+    if not isinstance(only, list):
+        raise InputError(f"generator {name!r}: only is {only!r}: give a list of relations")
+    chosen = {relation: context.workspace.relation(relation) for relation in only}
+    spellings = {spelling for relation in chosen.values() for spelling in (relation.name, *relation.names)}
+    return Only(GENERATORS[name](context, **own), spellings)

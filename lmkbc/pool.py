@@ -189,12 +189,17 @@ def _by_model(ballots: Sequence[_Ballot], voices: Sequence[int], models: Sequenc
 
 
 def _merged(ballots: Sequence[_Ballot], score: float, by_model: ByModel) -> Candidate:
-    """One candidate for many: all voices, the commonest spelling (ties: the first in the alphabet), the id."""
+    """One candidate for many: all voices, the commonest spelling (ties: the first in the alphabet), the id.
+
+    Its truth is the mean over the spellings and generators that were verified.
+    """
     spellings = Counter(candidate.text for _, candidate in ballots)
     text = min(spellings, key=lambda spelling: (-spellings[spelling], spelling))
     voices = {voice for _, candidate in ballots for voice in candidate.sources}
     ids = sorted({candidate.id for _, candidate in ballots if candidate.id})
-    return Candidate(text, score, tuple(sorted(voices)), ids[0] if ids else None, by_model)
+    truths = {(group, c.text): c.truth for group, c in ballots if c.truth is not None}
+    truth = math.fsum(truths.values()) / len(truths) if truths else None
+    return Candidate(text, score, tuple(sorted(voices)), ids[0] if ids else None, by_model, truth)
 
 
 def _against_background(sets: Sequence[CandidateSet], key: Callable[[Candidate], Hashable]) -> Iterator[CandidateSet]:

@@ -6,6 +6,7 @@ cheap, so tuning and prediction share the first and differ in the rest.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections import Counter
@@ -19,18 +20,28 @@ from lmkbc import data, submit, thresholds
 from lmkbc.components import Context, generators
 from lmkbc.context import Passage
 from lmkbc.context import lines as lines_of
-from lmkbc.errors import LmkbcError
+from lmkbc.errors import InputError, LmkbcError
 from lmkbc.link import Linker, TrainObjects
+from lmkbc.link.index import AliasIndex
 from lmkbc.link.sources import open_search
+from lmkbc.link.type_filter import TypeFilter
 from lmkbc.link.wikidata import CONTACT
 from lmkbc.pool import Pool, without_subject
 from lmkbc.select.registry import build
+from lmkbc.settings import checked
 from lmkbc.types import CandidateSet, Edition, Prediction, Query, Selector, System
 
 Report = Callable[[str, int, int | None], None]
 """Called with (step, done, total) as a run goes on."""
 
 PACKAGES = ("lmkbc", "numpy", "scikit-learn", "torch", "transformers")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Clean:
+    """A recipe's table `clean`."""
+
+    types: bool = False
 
 
 def silent(step: str, done: int, total: int | None) -> None:
@@ -51,15 +62,18 @@ class Proposals:
 
 
 def propose(context: Context, system: System, queries: Sequence[Query], report: Report = silent) -> Proposals:
-    """Generate, link and pool the candidates of all queries."""
+    """Generate, link, clean and pool the candidates of all queries."""
     groups: list[list[CandidateSet]] = []
     usage: dict[str, Any] = {}
     retrieved: dict[Query, Sequence[Passage]] = {}
     links = linker(context) if context.edition.target == "id" else None
+    types = type_filter(context, system)
     for name, generator in generators(context, system):
         found = _in_order(generator.generate(queries), queries, name, report)
         if links is not None:
             found = _linked(links, found, report)
+        if types is not None:
+            found = [types.keep(one) for one in found]
         groups.append([without_subject(one, context.relations[one.query.relation]) for one in found])
         usage |= {name: spent} if (spent := getattr(generator, "usage", None)) else {}
         retrieved |= getattr(generator, "retrieved", {})
@@ -77,11 +91,27 @@ def _in_order(found: Iterable[CandidateSet], queries: Sequence[Query], name: str
 
 
 def linker(context: Context) -> Linker:
-    """Links by train objects, then by search: the recorded table, the cache, or Wikidata where a contact is set."""
+    """Links by train objects, then by the index where one is given, then by search.
+
+    The search is the recorded table, the cache, or Wikidata where a contact is set.
+    """
     search = None
     if context.search_table or context.offline or os.environ.get(CONTACT):
         search = open_search(context.search_table, offline=context.offline)
-    return Linker(context.relations, TrainObjects(context.train, context.relations), search=search)
+    index = AliasIndex(context.index) if context.index else None
+    return Linker(context.relations, TrainObjects(context.train, context.relations), index, search)
+
+
+def type_filter(context: Context, system: System) -> TypeFilter | None:
+    """What drops objects of the wrong kind, where the recipe wants it. InputError without an index to know them by."""
+    if not checked(_Clean, system.clean, "clean").types:
+        return None
+    if context.index is None:
+        raise InputError(
+            f"system {system.name} drops objects of another kind, which an index tells: name one with --index "
+            "('lmkbc link build' makes it), or set clean.types = false in the recipe"
+        )
+    return TypeFilter(context.relations, AliasIndex(context.index))
 
 
 def _linked(links: Linker, found: Sequence[CandidateSet], report: Report) -> list[CandidateSet]:
@@ -148,7 +178,7 @@ def run_files(
         "split": split,
         "system": system.name,
         "model": context.model,
-        "recipe": {"generate": system.generate, "pool": system.pool, "select": system.select},
+        "recipe": {"generate": system.generate, "clean": system.clean, "pool": system.pool, "select": system.select},
         "selection": provenance,
         "counts": _counts(edition, predictions),
         "inputs": dict(_inputs(context, split)),
@@ -174,3 +204,6 @@ def _inputs(context: Context, split: str) -> Iterator[tuple[str, str]]:
         yield f"{edition.folder}/{name}", submit.sha256(data.read_bytes(space.split_path(edition, name)))
     for path in (*context.files, *filter(None, (context.search_table,))):
         yield Path(path).name, submit.sha256(data.read_bytes(path))
+    if context.index is not None:
+        with context.index.open("rb") as file:
+            yield context.index.name, hashlib.file_digest(file, "sha256").hexdigest()

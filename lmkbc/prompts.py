@@ -28,6 +28,8 @@ RECALLED = 3
 
 _SLOT = re.compile(r"\{(\w+)\}")
 _SLOTS = ("subject", "phrase", "question", "cloze", "subject_type", "object_type", "property", "definition", "null")
+_EXTRA = {"ask": ("slot",), "again": ("context",)}
+"""Slots that one template has besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,11 @@ class Prompt:
     static: tuple[Message, ...]
     own: tuple[Message, ...]
     form: Form = "chat"
+
+    def followed(self, answer: str, turn: str) -> Prompt:
+        """The prompt that goes on after an answer with another turn of the user."""
+        before = (*self.static, *self.own) if self.form == "chat" else (Message(self.own[-1].role, self.text),)
+        return Prompt((), (*before, Message("assistant", answer), Message("user", turn)))
 
     @property
     def prefix(self) -> str:
@@ -83,6 +90,9 @@ class PromptStyle:
     listing: how objects are written; null: how the lack of any is written. objects: names, or QIDs.
     role, task: templates over {subject_type}, {object_type}, {phrase}, {property}, {definition} and {null}.
     ask: how the query, and only the query, is worded instead, over {subject}, {question}, {cloze} and the above.
+    slots: what {slot} in ask is in turn: the query is asked once for each, and the answers are one.
+    again: a second turn once the first is answered, over the slots of ask and {context}, which is told there and not
+    before; what it is answered with counts. Where nothing is found to tell, the first answer stands.
     knowledge: what is told of the relation; a record tells it in every record, other styles once.
     cue: what a text ends with before the answer. recall: first what is known, then the answer.
     wording: relations by their verb phrase, or by the name the edition gives them.
@@ -96,6 +106,8 @@ class PromptStyle:
     role: str = ""
     task: str = ""
     ask: str = ""
+    slots: tuple[str, ...] = ()
+    again: str = ""
     knowledge: tuple[Knowledge, ...] = ()
     cue: str = ""
     recall: bool = False
@@ -106,10 +118,17 @@ class PromptStyle:
     def of(cls, settings: Mapping[str, Any]) -> PromptStyle:
         """A style from a recipe's table. InputError for a setting, value or slot that does not exist."""
         style = checked(cls, settings, "prompt")
-        for field in ("role", "task", "ask"):
+        for field in ("role", "task", "ask", "again"):
+            known = (*_SLOTS, *_EXTRA.get(field, ()))
             for slot in _SLOT.findall(getattr(style, field)):
-                if slot not in _SLOTS:
-                    raise InputError(f"prompt: {field} has a slot {{{slot}}}: {did_you_mean(slot, _SLOTS)}")
+                if slot not in known:
+                    raise InputError(f"prompt: {field} has a slot {{{slot}}}: {did_you_mean(slot, known)}")
+        if bool(style.slots) != ("{slot}" in style.ask):
+            raise InputError("prompt: slots is a list of what {slot} in ask is in turn: give both, or neither")
+        if style.again and style.form == "completion":
+            raise InputError(
+                "prompt: again is a second turn, which form 'completion' has none of: use 'single' or 'chat'"
+            )
         return style
 
     @property
@@ -120,11 +139,12 @@ class PromptStyle:
 
 def compose(
     style: PromptStyle, relations: Mapping[str, Relation], query: Query, shots: Sequence[Example] = (), *,
-    edition: str = "", context: str = "",
+    edition: str = "", context: str = "", slot: str = "",
 ) -> Prompt:  # fmt: skip
     """The prompt of one query. relations: by the edition's names. shots: worked examples, in the order shown.
 
     edition: whose cardinalities the knowledge block tells. context: retrieved or recalled text, told before the query.
+    slot: what {slot} is.
     """
     writer = _Writer(style, relations[query.relation], edition)
     writers = [(shot, _Writer(style, relations[shot.query.relation], edition)) for shot in shots]
@@ -133,11 +153,18 @@ def compose(
         turns = [Message("system", header)] if header else []
         for shot, its in writers:
             turns += Message("user", its.ask(shot.query)), Message("assistant", its.answer(shot))
-        return Prompt(tuple(turns), (Message("user", writer.own(query, context)),))
+        return Prompt(tuple(turns), (Message("user", writer.own(query, context, slot)),))
     blocks = [f"{header}\n\n"] if header else []
     blocks += [f"{its.ask(shot.query)} {its.answer(shot)}{its.gap}" for shot, its in writers]
-    static, own = Message(style.speaker, "".join(blocks)), Message(style.speaker, writer.own(query, context))
+    static, own = Message(style.speaker, "".join(blocks)), Message(style.speaker, writer.own(query, context, slot))
     return Prompt((static,) if static.content else (), (own,), style.form)
+
+
+def second_turn(style: PromptStyle, relations: Mapping[str, Relation], query: Query, context: str) -> str:
+    """What the style says once a query is answered; nothing where it has nothing to tell."""
+    if not style.again or ("{context}" in style.again and not context.strip()):
+        return ""
+    return _Writer(style, relations[query.relation], "").again(query, context)
 
 
 def listed(style: PromptStyle, objects: Sequence[str]) -> str:
@@ -212,10 +239,14 @@ class _Writer:
             objects = f"{objects}}}" if self._text else f'{{"objects": {objects}}}'
         return f"{self._recalled(shot)}\nAnswer: {objects}" if style.recall else objects
 
-    def own(self, query: Query, context: str) -> str:
+    def own(self, query: Query, context: str, slot: str) -> str:
         """The query's part: what was found about it, and the question, as the style words it for the query alone."""
-        asked = fill(self._style.ask, self._values(query)) if self._style.ask else self.ask(query)
-        return f"Context: {context.strip()}\n\n{asked}" if context.strip() else asked
+        asked = fill(self._style.ask, self._values(query) | {"slot": slot}) if self._style.ask else self.ask(query)
+        return f"Context: {context.strip()}\n\n{asked}" if context.strip() and not self._style.again else asked
+
+    def again(self, query: Query, context: str) -> str:
+        """The second turn."""
+        return fill(self._style.again, self._values(query) | {"context": context.strip()})
 
     def _cue(self, default: str) -> str:
         if self._style.recall and self._text:

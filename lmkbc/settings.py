@@ -23,6 +23,8 @@ def checked(kind: type[Settings], table: Mapping[str, Any], what: str) -> Settin
         return msgspec.convert(dict(table), kind)
     except msgspec.ValidationError as error:
         reason, _, place = str(error).partition(" - at `$.")
+        if reason.startswith("Expected"):
+            reason = reason.replace("object", "table").replace("array", "list")  # as TOML calls them
         given = table.get(place.rstrip("`").partition("[")[0])
         setting = f"setting {place.rstrip('`')!r}" if place else "a setting"
         raise InputError(f"{what}: {setting} is {given!r}: {reason.lower()}") from None

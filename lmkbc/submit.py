@@ -19,7 +19,7 @@ import msgspec
 
 from lmkbc import data
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.types import CandidateSet, Edition, Prediction, Query
+from lmkbc.types import Candidate, CandidateSet, Edition, Prediction, Query
 
 PREDICTIONS = "predictions.jsonl"
 ARCHIVE = "predictions.zip"
@@ -66,23 +66,26 @@ def json_lines(rows: Iterable[dict[str, Any]]) -> bytes:
 
 
 def candidate_lines(sets: Iterable[CandidateSet]) -> bytes:
-    """The scored candidates of a run, gzipped, readable by `--from`."""
+    """The scored candidates of a run, gzipped, readable by `--from`; none of a failed query, which stays failed."""
     rows = []
-    for found in sets:
+    for found in (one for one in sets if not one.failed):
         row: dict[str, Any] = {"SubjectEntity": found.query.subject, "Relation": found.query.relation}
         if found.query.subject_id is not None:
             row["SubjectEntityID"] = found.query.subject_id
-        row["candidates"] = [_candidate_row(c.text, c.score, c.id, c.sources) for c in found.candidates]
+        row["candidates"] = [_candidate_row(candidate) for candidate in found.candidates]
+        row["pooled"] = True
         rows.append(row)
     return gzip.compress(json_lines(rows), mtime=0)
 
 
-def _candidate_row(text: str, score: float, identifier: str | None, sources: Sequence[str]) -> dict[str, Any]:
-    row: dict[str, Any] = {"object": text, "score": round(score, 6)}
-    if identifier is not None:
-        row["id"] = identifier
-    if sources:
-        row["source"] = "; ".join(sources)
+def _candidate_row(candidate: Candidate) -> dict[str, Any]:
+    row: dict[str, Any] = {"object": candidate.text, "score": round(candidate.score, 6)}
+    if candidate.id is not None:
+        row["id"] = candidate.id
+    if candidate.sources:
+        row["source"] = "; ".join(candidate.sources)
+    if candidate.truth is not None:
+        row["truth"] = round(candidate.truth, 6)
     return row
 
 

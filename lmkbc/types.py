@@ -43,6 +43,7 @@ class Candidate:
     """A proposed object. Empty `text` is the proposal to answer nothing; `sources` name the voices behind it.
 
     by_model: once pooled, what each model that proposes it makes of it, as (model, score), in [0, 1].
+    truth: how likely it holds, as a verifier says, in [0, 1]; None where none was asked or none could tell.
     """
 
     text: str
@@ -50,6 +51,7 @@ class Candidate:
     sources: tuple[str, ...] = ()
     id: str | None = None
     by_model: tuple[tuple[str, float], ...] = ()
+    truth: float | None = None
 
 
 class State(StrEnum):
@@ -92,7 +94,7 @@ class Relation:
     names: the spellings of the editions. cardinality: edition name -> (fewest, most) objects in its train split.
     clozes use {subject} and {mask} once each, question uses {subject}, statement uses {subject} and {object};
     triple is the verb phrase between subject and object. symmetric: (s, r, o) implies (o, r, s). preconditions are
-    what a masked model is asked first.
+    what a masked model is asked first. paraphrases: more clozes, kept in paraphrases.toml for recipes that ask many.
     """
 
     name: str
@@ -112,6 +114,7 @@ class Relation:
     cardinality: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     shape: Shape = field(default_factory=Shape)
     preconditions: tuple[Precondition, ...] = ()
+    paraphrases: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a field that makes no sense: ValueError naming the field."""
@@ -126,8 +129,9 @@ class Relation:
             raise ValueError(f"unit is {self.unit!r} but kind is {self.kind!r}: only numbers have units")
         if not self.clozes:
             raise ValueError("clozes is empty: give at least one template with {subject} and {mask}")
-        for cloze in self.clozes:
-            require("clozes", cloze, {"subject", "mask"})
+        for name, clozes in (("clozes", self.clozes), ("paraphrases", self.paraphrases)):
+            for cloze in clozes:
+                require(name, cloze, {"subject", "mask"})
         require("question", self.question, {"subject"})
         require("statement", self.statement, {"subject", "object"})
         for edition, (fewest, most) in self.cardinality.items():
@@ -214,13 +218,15 @@ class Edition:
 class System:
     """A recipe: which components do each step, with their settings; plus citation and published scores.
 
-    generate: one table per generator. published: "edition/split" -> macro-F1.
+    generate: one table per generator. clean: types = true drops objects that an index knows only as things of other
+    kinds. published: "edition/split" -> macro-F1.
     """
 
     name: str
     description: str
     generate: Sequence[Mapping[str, Any]]
     select: Mapping[str, Any]
+    clean: Mapping[str, Any] = field(default_factory=dict)
     pool: Mapping[str, Any] = field(default_factory=dict)
     citation: str = ""
     published: Mapping[str, float] = field(default_factory=dict)

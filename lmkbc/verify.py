@@ -1,4 +1,6 @@
-"""Verification: the model is asked again whether each proposed fact holds, and candidates are rescored by the answer.
+"""Verification: the model is asked again whether each proposed fact holds; candidates keep the answer beside the score.
+
+What the answer counts for is decided later, by the selection rule `verified`, which tuning switches on where it helps.
 
 Fact probing as in ProP (Alivanistos et al. 2022), by several lenses as in a jury (MAVE, LM-KBC 2026), and backwards,
 from the object to the subject, as in a cycle check (CS2, LM-KBC 2026). Worked examples come before each question, the
@@ -7,6 +9,7 @@ same for all subjects of a relation, so that they are encoded once.
 
 from __future__ import annotations
 
+import logging
 import math
 import random
 from collections import defaultdict
@@ -15,8 +18,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from lmkbc.clean import same_name
-from lmkbc.errors import InputError
-from lmkbc.examples import ExampleSelector
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.examples import ExampleSelector, Shots
+from lmkbc.generate.around import Around
 from lmkbc.generate.parse import parse
 from lmkbc.prompts import fill, one_line
 from lmkbc.scorers import folded_key
@@ -25,14 +29,15 @@ from lmkbc.shape import Shape
 from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, Relation
 
 Lens = Literal["statement", "clozes", "question", "reverse"]
+log = logging.getLogger(__name__)
 Truths = dict[tuple[Query, str], list[float]]
 
 
 class Verifier(Protocol):
-    """Rescores candidates."""
+    """Judges candidates."""
 
     def verify(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
-        """Yield each set, in order, with the scores of its objects changed."""
+        """Yield each set, in order, with the truth of its objects, where it can be told."""
         ...
 
 
@@ -55,9 +60,9 @@ class Check:
     lenses: how a fact is put: the relation's "statement", its "clozes" (a paraphrase each), its "question" with the
     answer, or in "reverse", where the model names the subject of an object. by: what is read, the probability of the
     two words or the text. words: for true and for false. shots: worked examples, half of them true.
-    jury: the "mean" of the lenses, or "votes", the share of them that hold it true. combine: what becomes of the score,
-    its "product" or "mean" with the truth, or to "replace" it. off: relations that are not checked.
-    most_sources: candidates that more voices name are believed unasked.
+    jury: the truth is the "mean" of the lenses, or their "votes", the share of them that hold it true. only: the
+    relations that are checked, all if none is named. most_sources: candidates that more voices name are believed
+    unasked. draws: texts per question. temperature: at which they are drawn, unless given 1 for several and else 0.
     """
 
     lenses: tuple[Lens, ...] = ("statement",)
@@ -66,26 +71,32 @@ class Check:
     shots: int = 4
     seed: int = 0
     jury: Literal["mean", "votes"] = "mean"
-    combine: Literal["product", "mean", "replace"] = "product"
-    off: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
     most_sources: int | None = None
+    draws: int = 1
+    temperature: float | None = None
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> Check:
-        """A check from a recipe's table. InputError for what makes no sense."""
+    def of(cls, settings: Mapping[str, Any], known: Mapping[str, Relation] | None = None) -> Check:
+        """A check from a recipe's table. known: all relations, by every name. InputError for what makes no sense."""
         check = checked(cls, settings, "verify")
         if not check.lenses or len(set(map(str.casefold, check.words))) < 2 or not all(check.words):
             raise InputError("verify: give at least one lens, and two different words")
-        if check.shots < 0:
-            raise InputError(f"verify: shots is {check.shots}: it cannot be negative")
+        if check.temperature is None:
+            check = replace(check, temperature=float(check.draws > 1))
+        if check.shots < 0 or check.draws < 1 or (check.temperature or 0.0) < 0:
+            raise InputError("verify: shots and temperature are at least 0, and draws at least 1")
+        for name in check.only:
+            if known is not None and name not in known:
+                raise InputError(f"verify: only names {name!r}, which is no relation: {did_you_mean(name, known)}")
         return check
 
 
 class FactCheck:
     """Asks a scorer about every object of every set once, however many voices name it.
 
-    A fact that the scorer says nothing clear about keeps its score; so does the proposal to answer nothing. examples
-    leave out the query's own subject.
+    A fact that the scorer says nothing clear about stays without a truth; so does the proposal to answer nothing.
+    examples leave out the query's own subject.
     """
 
     def __init__(
@@ -93,12 +104,23 @@ class FactCheck:
         train: Sequence[Example],
     ) -> None:  # fmt: skip
         self._scorer, self._check, self._relations, self._examples = scorer, check, relations, examples
+        self._unclear: list[str] = []
         self._objects: defaultdict[str, list[str]] = defaultdict(list)
         for example in train:
             self._objects[example.query.relation] += [gold.names[0] for gold in example.objects]
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the scorer remarks, and how much stays unverified."""
+        return (*getattr(self._scorer, "remarks", ()), *self._unclear)
+
+    @property
+    def usage(self) -> Mapping[str, Any]:
+        """What has been spent, where the scorer tells it."""
+        return getattr(self._scorer, "usage", {})
+
     def verify(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
-        """Each set with its objects rescored."""
+        """Each set with the truth of its objects."""
         given = list(sets)
         asked = {(one.query, text) for one in given for text in self._doubtful(one)}
         facts = sorted(asked, key=lambda fact: (fact[0].relation, fact[0].subject, fact[0].subject_id or "", fact[1]))
@@ -107,13 +129,17 @@ class FactCheck:
             told = self._backwards(facts) if lens == "reverse" else self._judged(facts, lens)
             for fact, truth in told:
                 truths[fact].append(truth)
+        if unclear := len(facts) - len(truths):
+            self._unclear = [f"{unclear} of {len(facts)} facts got no clear verdict: they stay unverified"]
+            log.warning(self._unclear[0])
         for one in given:
-            rescored = [self._rescored(c, truths.get((one.query, c.text))) for c in one.candidates]
-            yield replace(one, candidates=tuple(rescored))
+            judged = [self._judgement(c, truths.get((one.query, c.text))) for c in one.candidates]
+            yield replace(one, candidates=tuple(judged))
 
     def _doubtful(self, one: CandidateSet) -> Iterator[str]:
         """The objects of a set that are to be asked about."""
-        if one.query.relation in self._check.off:
+        relation = self._relations[one.query.relation]
+        if self._check.only and not {relation.name, *relation.names}.intersection(self._check.only):
             return
         voices: defaultdict[str, set[str]] = defaultdict(set)
         for candidate in one.candidates:
@@ -121,12 +147,11 @@ class FactCheck:
         most = self._check.most_sources
         yield from (text for text, names in voices.items() if text and (most is None or len(names) <= most))
 
-    def _rescored(self, candidate: Candidate, truths: Sequence[float] | None) -> Candidate:
+    def _judgement(self, candidate: Candidate, truths: Sequence[float] | None) -> Candidate:
         if not truths:
             return candidate
-        truth = math.fsum(t >= 0.5 if self._check.jury == "votes" else t for t in truths) / len(truths)
-        changed = {"product": candidate.score * truth, "mean": (candidate.score + truth) / 2, "replace": truth}
-        return replace(candidate, score=changed[self._check.combine])
+        votes = self._check.jury == "votes"
+        return replace(candidate, truth=math.fsum(t >= 0.5 if votes else t for t in truths) / len(truths))
 
     def _judged(self, facts: Sequence[tuple[Query, str]], lens: Lens) -> Iterator[tuple[tuple[Query, str], float]]:
         """What is true of each fact in each wording of a lens; a fact is left out where that is unclear."""
@@ -189,30 +214,34 @@ class FactCheck:
         return f"Sentence: {fill(statement, {'subject': '____', 'object': one_line(text)})}\nBlank:"
 
 
-class Verified:
+class Verifying(Around):
     """A generator whose candidates are verified before they are handed on."""
 
     def __init__(self, generator: Generator, verifier: Verifier) -> None:
-        self.generator, self._verifier = generator, verifier
+        super().__init__(generator)
+        self._verifier = verifier
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What the generator remarks."""
-        return tuple(getattr(self.generator, "remarks", ()))
+        """What generator and verifier remark."""
+        return (*super().remarks, *getattr(self._verifier, "remarks", ()))
 
     @property
     def usage(self) -> Mapping[str, Any]:
-        """What the generator's calls cost."""
-        return getattr(self.generator, "usage", {})
-
-    @property
-    def retrieved(self) -> Mapping[Query, Any]:
-        """What the generator retrieved."""
-        return getattr(self.generator, "retrieved", {})
+        """What the calls of generator and verifier cost."""
+        return {**super().usage, **getattr(self._verifier, "usage", {})}
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
-        """The generator's sets, rescored."""
+        """The generator's sets, judged."""
         return self._verifier.verify(self.generator.generate(queries))
+
+
+def verifying(
+    generator: Generator, scorer: Scorer, check: Check, relations: Mapping[str, Relation], train: Sequence[Example]
+) -> Verifying:
+    """A generator whose candidates a scorer judges, after examples drawn at random from train."""
+    examples = ExampleSelector(Shots(k=check.shots, method="random", seed=check.seed), train)
+    return Verifying(generator, FactCheck(scorer, check, relations, examples, train))
 
 
 def _share(yes: float, no: float) -> float | None:

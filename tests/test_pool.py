@@ -195,6 +195,13 @@ def test_two_groups_of_one_model_are_told_apart() -> None:
     assert found.candidates[0].by_model == (("m", 0.5), ("m+2", 0.7))
 
 
+def test_what_was_verified_stays_verified() -> None:
+    one = [Candidate("Ann", 1.0, (f"m#{draw}",), truth=0.9) for draw in range(3)]
+    other = [Candidate("ann", 1.0, ("n#0",), truth=0.5), Candidate("Bo", 1.0, ("n#0",)), Candidate("", 0.5, ("n#1",))]
+    (merged,) = Pool(edition=STRINGS).merge([[CandidateSet(QUERY, tuple(found))] for found in (one, other)])
+    assert {c.text: c.truth for c in merged.candidates} == {"Ann": 0.7, "Bo": None, "": None}
+
+
 def test_a_subject_is_not_its_own_object() -> None:
     found = CandidateSet(Query("s", "r", "Q1"), (Candidate("s", id="Q1"), Candidate("t", id="Q2"), Candidate("")))
     relation = Workspace().relation("CountryBordersCountry")

@@ -88,7 +88,9 @@ def test_f1_is_the_official_one(name: str, problem: tuple[list[CandidateSet], li
         assert outcomes.f1(rule) == pytest.approx([official[f"s{i}"] for i in range(len(sets))]), rule
 
 
-THRESHOLDS = (0.0, 1e-6, 0.05, 0.1, 0.2, 0.25, 0.250005, 0.25001, 0.4, 0.5, 0.7, 1.0, 1.5, 2.0)
+SCORES = (0.1, 0.25, 0.25001, 0.5, 1.0)
+RATIOS = tuple(high / low * (1 - 1e-9) for high in SCORES for low in SCORES if high <= low)  # just reached
+THRESHOLDS = (0.0, 1e-6, 0.05, 0.1, 0.2, 0.25, 0.250005, 0.25001, 0.4, 0.5, 0.7, 1.0, 1.5, 2.0, *RATIOS)
 
 
 @given(problem=problems(), relative=st.booleans(), least=st.integers(0, 1))

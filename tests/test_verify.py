@@ -1,9 +1,10 @@
-"""Facts are put to the model in words, and what it says of them moves the candidates' scores."""
+"""Facts are put to the model in words, and what it says of them is kept beside the candidates' scores."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +14,9 @@ from lmkbc.errors import InputError
 from lmkbc.examples import ExampleSelector, Shots
 from lmkbc.generate.causal import CausalModel, Decoding
 from lmkbc.generate.causal.scorer import CausalScorer
+from lmkbc.store import Store
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
-from lmkbc.verify import Check, FactCheck, Verified
+from lmkbc.verify import Check, FactCheck, Verifying
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()
@@ -67,35 +69,33 @@ def one(subject: str, *objects: str, voices: int = 1) -> CandidateSet:
     return CandidateSet(Query(subject, NAME), (*found, Candidate("", 0.3, ("m#9",))))
 
 
-def scores(found: CandidateSet) -> dict[str, float]:
-    return {candidate.text: round(candidate.score, 6) for candidate in found.candidates}
+def truths(found: CandidateSet) -> dict[str, float | None]:
+    return {c.text: None if c.truth is None else round(c.truth, 6) for c in found.candidates}
 
 
-def test_scores_are_weighed_by_the_truth_and_nothing_is_left_alone() -> None:
+def test_truth_stands_beside_the_score_and_nothing_is_left_alone() -> None:
     scorer = Knowing()
     (france, other) = check(scorer).verify([one("France", "Spain", "Peru"), one("Chile", "Peru")])
-    assert scores(france) == {"Spain": 0.6, "Peru": 0.08, "": 0.3}
-    assert scores(other) == {"Peru": 0.6, "": 0.3}
+    assert truths(france) == {"Spain": 0.75, "Peru": 0.1, "": None}
+    assert truths(other) == {"Peru": 0.75, "": None}
+    assert [candidate.score for candidate in france.candidates] == [0.8, 0.8, 0.3]
     assert france.query.subject == "France"
     assert len(scorer.asked) == 3
 
 
-@pytest.mark.parametrize(("combine", "score"), [("product", 0.6), ("mean", 0.775), ("replace", 0.75)])
-def test_how_score_and_truth_are_combined(combine: str, score: float) -> None:
-    (found,) = check(Knowing(), combine=combine).verify([one("France", "Spain")])
-    assert scores(found)["Spain"] == score
-
-
 def test_by_text_the_share_of_clear_draws_counts() -> None:
     (found,) = check(Knowing(), by="text").verify([one("France", "Spain", "Peru")])
-    assert scores(found) == {"Spain": 0.6, "Peru": 0.0, "": 0.3}
+    assert truths(found) == {"Spain": 0.75, "Peru": 0.0, "": None}
 
 
-def test_what_is_unclear_keeps_its_score() -> None:
-    (found,) = check(Knowing(silent=True)).verify([one("France", "Spain")])
-    assert scores(found)["Spain"] == 0.8
+def test_what_is_unclear_stays_unverified_and_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    silent = check(Knowing(silent=True))
+    (found,) = silent.verify([one("France", "Spain", "Peru")])
+    assert truths(found) == {"Spain": None, "Peru": None, "": None}
+    assert silent.remarks == ("2 of 2 facts got no clear verdict: they stay unverified",)
+    assert silent.remarks[0] in caplog.text
     (found,) = check(Knowing(says=("I", "")), by="text").verify([one("France", "Spain")])
-    assert scores(found)["Spain"] == 0.8
+    assert truths(found)["Spain"] is None
 
 
 def test_worked_examples_alternate_and_leave_out_the_subject() -> None:
@@ -134,17 +134,16 @@ def test_the_prefix_is_the_same_for_all_facts_of_a_relation() -> None:
     assert len({asked.rpartition("\n\n")[0] for asked in scorer.asked}) == 1
 
 
-def test_relations_that_are_off_and_corroborated_candidates_are_not_asked() -> None:
+def test_other_relations_and_corroborated_candidates_are_not_asked() -> None:
     scorer = Knowing()
-    assert [scores(found) for found in check(scorer, off=[NAME]).verify([one("France", "Peru")])] == [
-        {"Peru": 0.8, "": 0.3}
-    ]
+    (found,) = check(scorer, only=["instrument"]).verify([one("France", "Peru")])
+    assert truths(found)["Peru"] is None
     several = one("France", "Peru", voices=3)
     (found,) = check(scorer, most_sources=2).verify([several])
-    assert scores(found)["Peru"] == 0.8
+    assert truths(found)["Peru"] is None
     assert scorer.asked == []
-    (found,) = check(scorer, most_sources=3).verify([several])
-    assert scores(found)["Peru"] == 0.08
+    (found,) = check(scorer, most_sources=3, only=["country-borders"]).verify([several])
+    assert truths(found)["Peru"] == 0.1
     assert len(scorer.asked) == 1  # three voices, one question
 
 
@@ -153,14 +152,14 @@ def test_several_lenses_and_their_jury() -> None:
     (found,) = check(scorer, lenses=["statement", "clozes", "question"], jury="votes").verify([one("France", "Spain")])
     assert len(scorer.asked) == 2 + len(RELATIONS[NAME].clozes)
     assert len({asked.rpartition("\n\n")[2] for asked in scorer.asked}) > 3
-    assert scores(found)["Spain"] == 0.8
+    assert truths(found)["Spain"] == 1.0
 
 
 def test_backwards_the_object_must_lead_to_the_subject() -> None:
     scorer = Knowing(says=("France, Andorra", "Portugal", "the Republic", ""))
-    (found,) = check(scorer, lenses=["reverse"], combine="replace").verify([one("France", "Spain")])
+    (found,) = check(scorer, lenses=["reverse"]).verify([one("France", "Spain")])
     assert "France" not in "".join(scorer.asked)
-    assert scores(found)["Spain"] == pytest.approx(1 / 3, abs=1e-6)
+    assert truths(found)["Spain"] == pytest.approx(1 / 3, abs=1e-6)
 
 
 def test_backwards_from_a_number() -> None:
@@ -168,7 +167,7 @@ def test_backwards_from_a_number() -> None:
     relations, examples = {name: SPACE.relation(name)}, ExampleSelector(Shots(k=0), [])
     backwards = FactCheck(Knowing(says=("Marie Curie",)), Check(lenses=("reverse",)), relations, examples, [])
     given = [CandidateSet(Query(subject, name), (Candidate("2", 0.5),)) for subject in ("Marie Curie", "Ada Lovelace")]
-    assert [scores(found)["2"] for found in backwards.verify(given)] == [0.5, 0.0]
+    assert [truths(found)["2"] for found in backwards.verify(given)] == [1.0, 0.0]
 
 
 def test_names_are_put_in_and_never_interpreted() -> None:
@@ -195,12 +194,36 @@ def test_over_a_local_model(by: str) -> None:
     model = CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer())
     scorer = CausalScorer(model, Decoding(draws=2, temperature=0.5), chat=False)
     sets = [one("France", "Spain", "Peru"), one("Chile", "Peru")]
-    found = list(check(scorer, by=by, combine="replace", lenses=["statement", "reverse"]).verify(sets))
+    found = list(check(scorer, by=by, lenses=["statement", "reverse"]).verify(sets))
     assert [one.query for one in found] == [one.query for one in sets]
-    again = list(check(scorer, by=by, combine="replace", lenses=["statement", "reverse"]).verify(sets[:1]))
+    again = list(check(scorer, by=by, lenses=["statement", "reverse"]).verify(sets[:1]))
     assert again == found[:1]
     if by == "probability":
-        assert len({score for each in found for text, score in scores(each).items() if text}) > 1
+        assert len({truth for each in found for text, truth in truths(each).items() if text}) > 1
+
+
+@pytest.mark.parametrize("by", ["probability", "text"])
+def test_what_a_local_model_judged_is_kept(by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer())
+    sets = [one("France", "Spain", "Peru"), one("x" * 2000, "Peru")]
+    how = Decoding(draws=2, temperature=0.5)
+
+    def verified(identity: str = "a") -> list[CandidateSet]:
+        store = Store(tmp_path / "s.sqlite")
+        scorer = CausalScorer(model, how, chat=False, store=store, name="tiny", identity=identity)
+        return list(check(scorer, by=by).verify(sets))
+
+    monkeypatch.setattr("lmkbc.generate.causal.scorer.PORTION", 1)
+    first = verified()
+    assert truths(first[1])["Peru"] is None  # it leaves no room in the model's window
+    asked: list[str] = []
+    for name in ("complete", "log_probabilities"):
+        real = getattr(model, name)
+        monkeypatch.setattr(model, name, lambda texts, how, real=real: [asked.extend(texts), real(texts, how)][1])
+    assert verified() == first
+    assert all("xxx" in text for text in asked)  # what was not told is asked again
+    verified("b")
+    assert any("France" in text for text in asked)
 
 
 def test_a_verified_generator_hands_on_what_the_generator_says() -> None:
@@ -210,8 +233,8 @@ def test_a_verified_generator_hands_on_what_the_generator_says() -> None:
         def generate(self, queries: Sequence[Query]) -> Any:
             return iter([one(query.subject, "Peru") for query in queries])
 
-    verified = Verified(Proposing(), check(Knowing()))
-    assert [scores(found)["Peru"] for found in verified.generate([Query("France", NAME)])] == [0.08]
+    verified = Verifying(Proposing(), check(Knowing()))
+    assert [truths(found)["Peru"] for found in verified.generate([Query("France", NAME)])] == [0.1]
     assert verified.remarks == ("a remark",)
     assert verified.retrieved == {}
 
@@ -224,8 +247,19 @@ def test_a_verified_generator_hands_on_what_the_generator_says() -> None:
         ({"words": ["Yes", "yes"]}, "words"),
         ({"shots": -1}, "shots"),
         ({"juror": 1}, "juror"),
+        ({"draws": 0}, "draws"),
+        ({"temperature": -1.0}, "temperature"),
+        ({"only": ["country-bordrs"]}, "did you mean 'country-borders'"),
     ],
 )
 def test_senseless_checks_are_refused(table: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        Check.of(table)
+        Check.of(table, SPACE.relations)
+
+
+def test_several_draws_are_sampled_and_one_is_not() -> None:
+    assert [Check.of(table).temperature for table in ({}, {"draws": 3}, {"draws": 3, "temperature": 0.2})] == [
+        0,
+        1,
+        0.2,
+    ]

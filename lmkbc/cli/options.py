@@ -25,6 +25,7 @@ Files = Annotated[
 SearchTable = Annotated[
     Path | None, typer.Option("--search-table", help="Recorded entity search: JSON object, text -> QID or ''.")
 ]
+IndexPath = Annotated[Path | None, typer.Option("--index", help="Alias index made by 'lmkbc link build'.")]
 Offline = Annotated[bool, typer.Option("--offline", help="Open no socket.")]
 SystemName = Annotated[
     str | None, typer.Option("--system", help="Recipe: a name from 'lmkbc systems list', or a TOML file.")
@@ -82,12 +83,13 @@ def chosen_edition(workspace: Workspace, name: str | None) -> Edition:
 def opened(
     workspace: Path | None, data: Path | None, edition: str | None, system: str | None, model: str | None,
     files: list[Path] | None, search_table: Path | None, offline: bool, options: dict[str, Any],
+    index: Path | None = None,
 ) -> tuple[Context, System]:  # fmt: skip
     """What a run works with, and its recipe: recorded answers where files are given, else the embedded default."""
     space = Workspace(workspace, data)
     recipe = space.system(system or ("recorded" if files else "embedded"))
     context = Context(
         workspace=space, edition=chosen_edition(space, edition), model=model, files=tuple(files or ()),
-        search_table=search_table, offline=offline, options=options,
+        search_table=search_table, index=index, offline=offline, options=options,
     )  # fmt: skip
     return context, recipe

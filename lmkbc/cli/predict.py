@@ -40,6 +40,7 @@ def predict(
     data: given.Data = None,
     offline: given.Offline = False,
     search_table: given.SearchTable = None,
+    index: given.IndexPath = None,
     workspace: given.Root = None,
     base_url: given.BaseUrl = None,
     concurrency: given.Concurrency = None,
@@ -51,7 +52,9 @@ def predict(
     """Predict a split: candidates, selection, linking, and a checked submission with its manifest."""
     start = time.monotonic()
     servers = given.server_options(base_url, concurrency, max_cost, max_tokens, prices, store)
-    context, recipe = given.opened(workspace, data, edition, system, model, files, search_table, offline, servers)
+    context, recipe = given.opened(
+        workspace, data, edition, system, model, files, search_table, offline, servers, index
+    )  # fmt: skip
     queries = context.workspace.queries(context.edition, split)[:limit]
     selector, provenance = selector_for(context, recipe, any_data=any_thresholds)
     with progress() as report:

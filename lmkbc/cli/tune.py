@@ -39,6 +39,7 @@ def tune(
     data: given.Data = None,
     offline: given.Offline = False,
     search_table: given.SearchTable = None,
+    index: given.IndexPath = None,
     workspace: given.Root = None,
     base_url: given.BaseUrl = None,
     concurrency: given.Concurrency = None,
@@ -49,7 +50,9 @@ def tune(
 ) -> None:
     """Tune selection per relation; the cross-validated F1 is the one to believe."""
     servers = given.server_options(base_url, concurrency, max_cost, max_tokens, prices, store)
-    context, recipe = given.opened(workspace, data, edition, system, model, files, search_table, offline, servers)
+    context, recipe = given.opened(
+        workspace, data, edition, system, model, files, search_table, offline, servers, index
+    )  # fmt: skip
     space, chosen = context.workspace, context.edition
     examples = space.examples(chosen, split)
     with progress() as report:

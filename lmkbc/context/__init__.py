@@ -7,7 +7,7 @@ model itself, "titles" and "passages" read text from outside it, which a closed-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -41,7 +41,8 @@ class Provider(Protocol):
 class ContextSettings:
     """Where context comes from, as a recipe's plain data.
 
-    path: a JSONL file with "title" and "text" per line, which "titles" and "passages" read. passages: how many are told
+    path: a JSONL file with "title" and "text" per line, which "titles" and "passages" read; "from" for the one that
+    --from names. passages: how many are told
     of at most. words: how long a passage is, overlap: how many words it shares with the one before (both 0: as read).
     """
 
@@ -66,6 +67,15 @@ class ContextSettings:
         if context.passages < 1 or context.words < 0 or not 0 <= context.overlap <= max(context.words - 1, 0):
             raise InputError("context: passages is at least 1, and overlap is below words")
         return context
+
+
+def located(settings: ContextSettings, files: Sequence[Path]) -> ContextSettings:
+    """The settings with the file that --from names, where path is "from". InputError unless it names one."""
+    if settings.path != "from":
+        return settings
+    if len(files) != 1:
+        raise InputError("this system tells text about each subject: name one JSONL file of title and text with --from")
+    return replace(settings, path=str(files[0]))
 
 
 def provider(

@@ -70,7 +70,7 @@ class Recorded:
         draws: list[State] = []
         for row in self._files[path].of(query):
             if row.completions is None:
-                states, scored = _scored(row, name, relation)
+                states, scored = (_pooled if row.pooled else _scored)(row, name, relation)
                 candidates += scored
                 draws += states
             for completion in row.completions or ():
@@ -122,10 +122,19 @@ def _scored(row: RecordedRow, voice: str, relation: Relation) -> tuple[list[Stat
         for text in texts:
             key = known or text.casefold(), source
             if key not in best or best[key].score < given.score:
-                best[key] = Candidate(text, given.score, (source,), known)
+                best[key] = Candidate(text, given.score, (source,), known, truth=given.truth)
     if any(candidate.object for candidate in row.candidates or ()):
         return [State.ANSWERED] * max(len({source for _, source in best}), 1), list(best.values())
     return [State.ABSTAINED], list(best.values()) or [Candidate("", 1.0, (voice,))]
+
+
+def _pooled(row: RecordedRow, voice: str, _: Relation) -> tuple[list[State], list[Candidate]]:
+    """The candidates of an earlier run as they are: cleaned, with the scores of all voices as one, and their names."""
+    found = [
+        Candidate(one.object, one.score, tuple((one.source or voice).split("; ")), one.id, truth=one.truth)
+        for one in row.candidates or ()
+    ]
+    return [State.ANSWERED if any(one.text for one in found) else State.ABSTAINED], found
 
 
 def _voice_names(models: Mapping[Path, str | None]) -> dict[Path, str]:

@@ -31,10 +31,14 @@ class CandidateRow(msgspec.Struct, gc=False):
     score: float = 1.0
     id: str | None = None
     source: str | None = None
+    truth: float | None = None
 
 
 class RecordedRow(msgspec.Struct, gc=False):
-    """One line of a completions or a candidates file. A completion that is null is a call that failed."""
+    """One line of a completions or a candidates file. A completion that is null is a call that failed.
+
+    pooled: the scores are of all voices together, whose names a candidate's source lists.
+    """
 
     SubjectEntity: str
     Relation: str
@@ -43,6 +47,7 @@ class RecordedRow(msgspec.Struct, gc=False):
     completions: list[str | None] | None = None
     candidates: list[CandidateRow] | None = None
     existence_probabilities: dict[str, float] | list[float] | None = None
+    pooled: bool = False
 
     @property
     def existence(self) -> float | None:
@@ -70,6 +75,9 @@ def read_rows(path: Path, edition: Edition) -> list[RecordedRow]:
             _refuse(path, index, "Relation", f"{row.Relation!r} is no relation of edition {edition.name}; {hint}")
         if (row.completions is None) == (row.candidates is None):
             _refuse(path, index, "completions", "a row has either completions or candidates; give one of them")
+        for one in row.candidates or ():
+            if one.truth is not None and not 0 <= one.truth <= 1:
+                _refuse(path, index, "truth", f"{one.truth} is no probability; give a number in [0, 1]")
         given = row.existence_probabilities
         for p in (given.values() if isinstance(given, dict) else given) or ():
             if not 0 <= p <= 1:

@@ -77,6 +77,14 @@ class Ranking:
         return counts
 
     @cached_property
+    def truths(self) -> Floats:
+        """What verification makes of each candidate, (n, m), -1 where nobody could tell."""
+        table = np.full(self.scores.shape, -1.0)
+        for row, candidates in zip(table, self.ranked, strict=True):
+            row[: len(candidates)] = [-1.0 if one.truth is None else one.truth for one in candidates]
+        return table
+
+    @cached_property
     def by_model(self) -> dict[str, Floats]:
         """What each model makes of each candidate, (n, m), -1 where it does not propose it; models in order."""
         names = sorted({model for candidates in self.ranked for one in candidates for model, _ in one.by_model})

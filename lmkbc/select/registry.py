@@ -15,8 +15,9 @@ from lmkbc.select.gate import NoneGate
 from lmkbc.select.numeric import Ball, ExpectedScore, LogCluster, StabMid, WeightedMedian
 from lmkbc.select.quorum import Quorum
 from lmkbc.select.rule import MaskRule, Rule
+from lmkbc.select.verified import Verified
 
-THRESHOLDS: list[type[Rule]] = [Cutoff, Relative, Sticky, TopK, Quorum, NoneGate]
+THRESHOLDS: list[type[Rule]] = [Cutoff, Relative, Sticky, TopK, Quorum, NoneGate, Verified]
 EXPECTATIONS: list[type[Rule]] = [ExpectedF1, Calibrated]
 NUMBERS: list[type[Rule]] = [StabMid, ExpectedScore, Ball, LogCluster, WeightedMedian]
 RULES = {rule.name: rule for rule in THRESHOLDS + EXPECTATIONS + NUMBERS}
@@ -28,6 +29,7 @@ WANTED = {
     "Mapping": "a table of numbers",
     "Literal": "a string",
     "Evidence": "a string",
+    "Combine": "a string",
 }
 
 
@@ -68,7 +70,7 @@ def _checked(kind: type[Rule], name: str, value: Any, declared: str) -> Any:
         return value
     elif declared.startswith("Mapping") and isinstance(value, Mapping) and all(map(_is_number, value.values())):
         return {str(key): float(number) for key, number in value.items()}
-    elif declared.startswith(("Literal", "Evidence")) and isinstance(value, str):
+    elif declared.startswith(("Literal", "Evidence", "Combine")) and isinstance(value, str):
         return value
     raise InputError(f"parameter {name!r} of rule {kind.name} is {value!r}: give {WANTED[declared.partition('[')[0]]}")
 

@@ -15,10 +15,11 @@ from optuna.exceptions import StorageInternalError
 from lmkbc.errors import InputError, LmkbcError, did_you_mean
 from lmkbc.score import Table
 from lmkbc.select.rule import Rule
+from lmkbc.select.verified import judged
 from lmkbc.submit import answers
 from lmkbc.tune.families import Task
 from lmkbc.tune.folds import by_subject, fold_of
-from lmkbc.tune.nested import Settings, choose
+from lmkbc.tune.nested import WAYS, Settings, choose
 from lmkbc.tune.outcomes import Outcomes, gold_column
 from lmkbc.tune.search import close_storage, open_storage
 from lmkbc.types import CandidateSet, Edition, Example, Prediction, Query, Relation
@@ -119,7 +120,12 @@ def _tune(
     folds: int,
 ) -> Tuned:
     answered = [pair for pair in pairs if not pair[0].failed]
-    tasks = _tasks(answered, edition, relations)
+    tasks, heeded = _tasks(answered, edition, relations), {}
+    if any(candidate.truth is not None for found, _ in answered for candidate in found.candidates):
+        heeded = {
+            way: _tasks([(judged(found, way), example) for found, example in answered], edition, relations)
+            for way in WAYS
+        }
     examples = [example for _, example in pairs]
     failed = {found.query: Prediction(found.query, failed=True) for found, _ in pairs if found.failed}
     outer, inner = by_subject(examples, folds, how.seed), by_subject(examples, INNER_FOLDS, how.seed + 1)
@@ -128,12 +134,12 @@ def _tune(
     held_out = dict(failed)
     for number in range(folds):
         rows = {name: fold[name] != number for name in tasks}
-        for name, rule in choose(tasks, rows, inner_fold, how.part(f"fold{number}")).items():
+        for name, rule in choose(tasks, heeded, rows, inner_fold, how.part(f"fold{number}")).items():
             for row in np.flatnonzero(~rows[name]).tolist():
                 found = tasks[name].outcomes.sets[row]
                 held_out[found.query] = rule.select(found)
     everything = {name: np.ones(len(task.outcomes), dtype=np.bool_) for name, task in tasks.items()}
-    final = choose(tasks, everything, inner_fold, how.part("all"))
+    final = choose(tasks, heeded, everything, inner_fold, how.part("all"))
     fitted = failed | {found.query: final[found.query.relation].select(found) for found, _ in answered}
     cv, insample = official(held_out, examples, edition), official(fitted, examples, edition)
     return Tuned(

@@ -1,4 +1,7 @@
-"""Which rule for which relation: inner cross-validation, a shared default, and what it takes to leave it."""
+"""Which rule for which relation: inner cross-validation, a shared default, and what it takes to leave it.
+
+Where candidates were verified, also whether the verdicts count: chosen by the same held-out F1, per relation.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import numpy as np
 from lmkbc.select.cutoffs import TopK
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import Rule
+from lmkbc.select.verified import Combine, Verified
 from lmkbc.tune.calibrate import Lesson, Weights, general
 from lmkbc.tune.families import FAMILIES, Task, applicable
 from lmkbc.tune.search import search, searched_rules
@@ -18,6 +22,8 @@ from lmkbc.tune.search import search, searched_rules
 UNFITTED = TopK(k=1)
 """What answers where there is no training row at all: the best candidate."""
 SEARCH = "search"
+WAYS: tuple[Combine, ...] = ("veto", "product")
+"""How verdicts may count; few, since each is one more chance to be best by luck."""
 MARGIN = 2.5
 """Standard errors by which a relation's own family must beat the shared one: 5 % over eight families (Bonferroni)."""
 
@@ -45,15 +51,43 @@ class Compared:
     searched: tuple[Rule, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The rule for a relation, and the held-out F1 on the training rows of the family that it is of."""
+
+    rule: Rule
+    held_out: float
+
+
 def fit(task: Task, family: str, rows: Mask) -> Rule:
     """A family's rule fitted to some queries; the best candidate where there are none."""
     return FAMILIES[family](task, rows) if rows.any() else UNFITTED
 
 
 def choose(
-    tasks: Mapping[str, Task], rows: Mapping[str, Mask], inner: Mapping[str, Ints], how: Settings
-) -> dict[str, Rule]:
+    tasks: Mapping[str, Task], judged: Mapping[Combine, Mapping[str, Task]], rows: Mapping[str, Mask],
+    inner: Mapping[str, Ints], how: Settings,
+) -> dict[str, Rule]:  # fmt: skip
     """A rule per relation, chosen on the given rows only.
+
+    tasks: on candidates as they are. judged: on what each way to heed their verdicts makes of them; a relation takes
+    a way whose held-out F1 is higher.
+    """
+    plain = _choose(tasks, rows, inner, how)
+    heeded = {way: _choose(others, rows, inner, how.part(way)) for way, others in judged.items()}
+    rules = {}
+    for name, chosen in plain.items():
+        best, rules[name] = chosen.held_out, chosen.rule
+        for way, made in heeded.items():
+            if made[name].held_out > best + 1e-9:
+                best, rules[name] = made[name].held_out, Verified(inner=made[name].rule, combine=way)
+    return rules
+
+
+def _choose(
+    tasks: Mapping[str, Task], rows: Mapping[str, Mask], inner: Mapping[str, Ints], how: Settings
+) -> dict[str, Chosen]:
+    """A rule per relation, all on candidates of one kind.
 
     All relations whose answers must be exact share the family that is best over all of them, and so do those that ask
     for a number within a tolerance; a relation leaves it for the simplest family whose held-out F1 there is clearly
@@ -68,8 +102,9 @@ def choose(
     for name, task in tasks.items():
         default = shared_family([compared[one] for one in tasks if tasks[one].approximate == task.approximate])
         family = _family(compared[name], default)
-        searched = compared[name].searched
-        chosen[name] = best_of(task, searched, rows[name]) if family == SEARCH else fit(task, family, rows[name])
+        searched, held_out = compared[name].searched, _mean(compared[name].held_out[family])
+        rule = best_of(task, searched, rows[name]) if family == SEARCH else fit(task, family, rows[name])
+        chosen[name] = Chosen(rule, held_out)
     return chosen
 
 

@@ -37,7 +37,8 @@ def some_names(body: Body) -> str:
 class Loopback:
     """answer: body -> text, or a dictionary that overrides fields of the choice. faults: one per request, then none.
 
-    ignores: what the server does not know ("n", "response_format"); rejects: what it answers with 400.
+    In the dictionary, "first" tells what the first token could have been: token -> log-probability.
+    ignores: what the server does not know ("n", "response_format", "logprobs"); rejects: what it answers with 400.
     """
 
     def __init__(
@@ -154,8 +155,9 @@ class Loopback:
             else:
                 message = {"role": "assistant", "content": given.get("content"), "refusal": given.get("refusal")}
                 choice["message"] = message
-            if body.get("logprobs"):
-                choice["logprobs"] = _logprobs(given.get("content") or "")
+            if body.get("logprobs") and "logprobs" not in self._ignores:
+                tell = _completion_logprobs if "prompt" in body else _chat_logprobs
+                choice["logprobs"] = tell(given.get("content") or "", given.get("first") or {})
             choices.append(choice)
         usage = {"prompt_tokens": 100, "completion_tokens": 10 * len(choices), "total_tokens": 0}
         return 200, {"id": "x", "object": "o", "created": 0, "model": body["model"], "choices": choices, "usage": usage}
@@ -221,10 +223,25 @@ class Loopback:
         }  # fmt: skip
 
 
-def _logprobs(text: str) -> Body:
+HALF = -0.6931471805599453
+
+
+def _pieces(text: str) -> list[str]:
+    return [text[start : start + 2] for start in range(0, len(text), 2)]
+
+
+def _chat_logprobs(text: str, first: dict[str, float]) -> Body:
     """One token per two characters, each of probability one half."""
-    pieces = [text[start : start + 2] for start in range(0, len(text), 2)]
-    return {"content": [{"token": piece, "logprob": -0.6931471805599453, "top_logprobs": []} for piece in pieces]}
+    content: list[Body] = [{"token": piece, "logprob": HALF, "top_logprobs": []} for piece in _pieces(text)]
+    if content:
+        content[0]["top_logprobs"] = [{"token": token, "logprob": p, "bytes": None} for token, p in first.items()]
+    return {"content": content, "refusal": None}
+
+
+def _completion_logprobs(text: str, first: dict[str, float]) -> Body:
+    pieces = _pieces(text)
+    alternatives: list[Any] = [first or None, *[None] * len(pieces)][: len(pieces)]
+    return {"tokens": pieces, "token_logprobs": [HALF] * len(pieces), "top_logprobs": alternatives, "text_offset": []}
 
 
 async def _send(writer: asyncio.StreamWriter, status: int, body: Body | bytes, extra: str = "") -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import tiny_causal
 import torch
-from transformers import BertConfig, BertForMaskedLM, T5Config, T5ForConditionalGeneration
+from transformers import BertConfig, BertForMaskedLM, LlamaConfig, T5Config, T5ForConditionalGeneration
 
 from lmkbc.errors import InputError
 from lmkbc.generate.causal import CausalModel, Decoding
@@ -35,6 +35,27 @@ def test_identity_changes_with_the_weights(tmp_path: Path) -> None:
     first, again, other = (saved(tmp_path / name, seed=seed) for name, seed in (("a", 0), ("b", 0), ("c", 1)))
     names = [identity(str(path), load(str(path))[0]) for path in (first, again, other)]
     assert names[0] == names[1] != names[2]
+
+
+def test_four_bits_need_what_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmkbc.generate.causal.checkpoint.find_spec", lambda name: None)
+    with pytest.raises(InputError, match="quantise = '4bit' needs bitsandbytes and accelerate: install"):
+        load(str(saved(tmp_path)), quantise="4bit")
+
+
+def test_four_bits(tmp_path: Path) -> None:
+    for name in ("bitsandbytes", "accelerate"):
+        pytest.importorskip(name, reason=f"four-bit weights need {name}")
+    wide = LlamaConfig(
+        vocab_size=tiny_causal.SIZE, hidden_size=128, intermediate_size=256, num_hidden_layers=1, num_attention_heads=4
+    )
+    tiny_causal.model("wide", config=wide).save_pretrained(tmp_path)
+    tiny_causal.tokenizer().save_pretrained(tmp_path)
+    plain, packed = (load(str(tmp_path), quantise=how)[0] for how in ("none", "4bit"))  # type: ignore[arg-type]
+    assert packed.get_memory_footprint() < plain.get_memory_footprint()
+    assert identity(str(tmp_path), packed) != identity(str(tmp_path), plain)
+    told = dict(CausalModel(packed, tiny_causal.tokenizer()).complete(["Peru"], Decoding(max_tokens=5)))
+    assert told[0][0].text
 
 
 def test_pickled_weights_are_refused(tmp_path: Path) -> None:

@@ -394,6 +394,8 @@ def test_a_subject_without_a_name_is_not_asked_and_not_empty(chat: Chat, subject
         ("models/llama.gguf", "no http or https address"),
         ("file:///etc/passwd", "no http or https address"),
         ("http://", "no http or https address"),
+        ("http://[::1/v1", "no http or https address"),
+        ("http://localhost:port/v1", "no http or https address"),
         (f"https://{CANARY}@example.org/v1", "OPENAI_API_KEY"),
         (f"https://example.org/v1?key={CANARY}", "OPENAI_API_KEY"),
     ],

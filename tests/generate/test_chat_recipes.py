@@ -14,9 +14,9 @@ from lmkbc.asking import Asking, Sampling
 from lmkbc.cli import build
 from lmkbc.components import Context, generators
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.generate.around import Around
 from lmkbc.generate.chat import ChatGenerator
 from lmkbc.types import Query, State
-from lmkbc.verify import Verified
 from lmkbc.workspace import SYSTEMS, Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,13 +24,21 @@ CANARY = "sk-canary-7f3a91c2"
 SPACE = Workspace()
 CHAT = [name for name in SPACE.system_names() if SPACE.system(name).generate[0].get("component") == "chat"]
 PUBLISHED = (
-    "prop22 bl23-gpt-ned bl23-gpt-ids llmke23 minimal23 lix23 biester23 bl24 bl25 bl26 cs2-26 thyl26 mave26 chironk26"
+    "prop22 bl23-gpt-ned bl23-gpt-ids llmke23 llmke23-context minimal23 lix23 biester23 bl24 bl25 bl26 cs2-26 thyl26 "
+    "mave26 chironk26"
 ).split()
 
 
 def context(url: str, tmp_path: Path, edition: str = "mini", **given: Any) -> Context:
     options = {"base_url": url, "store": tmp_path / "store.sqlite", **given.pop("options", {})}
     return Context(workspace=SPACE, edition=SPACE.edition(edition), options=options, **given)
+
+
+def bare(generator: Any) -> ChatGenerator:
+    while isinstance(generator, Around):
+        generator = generator.generator
+    assert isinstance(generator, ChatGenerator)
+    return generator
 
 
 def test_the_published_systems_are_here() -> None:
@@ -51,11 +59,13 @@ def test_recipes_ask_and_are_answered(name: str, tmp_path: Path) -> None:
     system = SPACE.system(name)
     asked = [Query(f"subject {place}", relation) for place, relation in enumerate(SPACE.edition("mini").relations)]
     with Loopback(lambda _: '["7"]') as server:
-        built = list(generators(context(server.url, tmp_path), system))
-        bare = [one.generator if isinstance(one, Verified) else one for _, one in built]
-        assert len({one._name for one in bare if isinstance(one, ChatGenerator)}) == len(built)
+        texts = tmp_path / "texts.jsonl"
+        texts.write_text('{"title": "subject 0", "text": "It borders Spain."}\n')
+        built = list(generators(context(server.url, tmp_path, files=(texts,)), system))
+        assert len({name for name, _ in built}) == len({bare(one)._name for _, one in built}) == len(built)
         for _, generator in built:
             found = list(generator.generate(asked))
+            assert {one.query for one in found} == set(asked)
             assert all(State.MISSING not in one.draws for one in found)
     assert server.requests
     assert not any("{" in prompt_of(body).split("subject ")[0].split("\n")[0] for body in server.requests)
@@ -118,24 +128,21 @@ def test_facts_are_checked_but_for_relations_that_the_recipe_leaves_out(tmp_path
     plays, died = Query("Ada", "PersonPlaysInstrument"), Query("Ada", "PersonHasPlaceOfDeath")
     with Loopback(answer) as server:
         ((_, generator),) = generators(context(server.url, tmp_path), SPACE.system("prop22"))
-        scores = {
-            (one.query.relation, c.text): c.score for one in generator.generate([plays, died]) for c in one.candidates
+        truths = {
+            (one.query.relation, c.text): c.truth for one in generator.generate([plays, died]) for c in one.candidates
         }
-    assert scores == {
+    assert truths == {
         (plays.relation, "oboe"): 0.0, (plays.relation, "piano"): 1.0,
-        (died.relation, "oboe"): 1.0, (died.relation, "piano"): 1.0,
+        (died.relation, "oboe"): None, (died.relation, "piano"): None,
     }  # fmt: skip
     assert len(server.requests) == 4
 
 
-def test_a_server_is_asked_for_no_probabilities(tmp_path: Path) -> None:
-    recipe = tmp_path / "check.toml"
-    recipe.write_text(
-        'description = "x"\n[[generate]]\ncomponent = "chat"\nmodel = "m"\nverify = { shots = 2 }\n'
-        '[select]\nrule = "cutoff"\nthreshold = 0.5\n'
-    )
-    with pytest.raises(InputError, match="by = 'text'"):
-        list(generators(context("http://127.0.0.1:9/v1", tmp_path), SPACE.system(str(recipe))))
+def test_a_recipe_that_verifies_heeds_the_verdicts() -> None:
+    for name in SPACE.system_names():
+        system = SPACE.system(name)
+        if any("verify" in table for table in system.generate):
+            assert "verified" in repr(system.select) or "admit" in repr(system.select), name
 
 
 @pytest.mark.parametrize(

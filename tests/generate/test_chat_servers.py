@@ -19,7 +19,9 @@ import numpy as np
 import pytest
 
 from lmkbc.asking import Asking
-from lmkbc.generate.chat import ChatGenerator, Limits, Server
+from lmkbc.generate.chat import Budget, ChatGenerator, Limits, Server
+from lmkbc.generate.chat.scorer import ChatScorer
+from lmkbc.generate.chat.session import Session
 from lmkbc.store import Store
 from lmkbc.types import CandidateSet, Query, State
 from lmkbc.workspace import Workspace
@@ -219,6 +221,24 @@ def test_a_schema_and_log_probabilities_are_heeded_or_done_without(ask: Ask) -> 
 
 def test_completion(ask: Ask) -> None:
     ask(prompt={"form": "completion", "style": "triple"}, sampling={"temperature": 0.0, "max_tokens": 8})
+
+
+@pytest.mark.parametrize("completion", [False, True])
+def test_verification_asks_for_probabilities(server: Server, tmp_path: Path, completion: bool) -> None:
+    def opened() -> Session:
+        return Session(server, Store(tmp_path / "s.sqlite"), Limits(attempts=2, timeout=60.0), Budget())
+
+    scorer = ChatScorer(server, opened, completion=completion)
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"  # a token each, so that some are among the likeliest of a random model
+    found = np.exp(scorer.log_probabilities(["Is it so?", "Or so?"], [*letters]))
+    if scorer.remarks:
+        assert "tells no log-probabilities" in scorer.remarks[0]
+        assert set(found.ravel()) <= {0.0, 1.0}
+    else:
+        assert (found >= 0).all()
+        assert (found < 0.999).all()
+        assert completion or found.sum() > 0  # of five alternatives none may be a letter
+    assert scorer.usage["requests"] == 2
 
 
 def test_a_model_that_is_not_there(transformers_serve: Server, tmp_path: Path) -> None:

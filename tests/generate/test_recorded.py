@@ -13,6 +13,8 @@ import pytest
 
 from lmkbc.errors import InputError
 from lmkbc.generate.recorded import Recorded
+from lmkbc.pool import Pool
+from lmkbc.submit import candidate_lines
 from lmkbc.types import Candidate, CandidateSet, Query, State
 from lmkbc.workspace import Workspace
 
@@ -147,6 +149,27 @@ def test_ten_thousand_candidates(tmp_path: Path) -> None:
     assert len(replay(write(tmp_path / "a.jsonl", row(candidates=given)))[0].candidates) == 10_000
 
 
+def test_candidates_of_a_run_come_back_as_they_were_pooled(tmp_path: Path) -> None:
+    pooled = CandidateSet(
+        QUERY,
+        (
+            Candidate("Joe Strummer", 0.9, ("gpt#0", "gpt#1", "llama#0"), truth=0.75),
+            Candidate("Mick Jones", 0.4, ("llama#0",), "Q2", truth=0.0),
+            Candidate("", 0.1, ("gpt#2",)),
+            Candidate("", 0.2, ("gpt?existence",)),
+        ),
+    )
+    failed, empty = CandidateSet(Query("Blur", BAND), (), (State.MISSING,)), CandidateSet(Query("Bis", BAND))
+    path = tmp_path / "candidates.jsonl.gz"
+    path.write_bytes(candidate_lines([pooled, failed, empty]))
+    found = replay(path, QUERY, failed.query, empty.query)
+    assert found == [pooled, failed, CandidateSet(empty.query, (), (State.ABSTAINED,))]
+    (again, *_rest) = Pool(edition=EDITION).merge([found])
+    assert [(c.text, c.score, c.sources, c.truth) for c in again.candidates] == [
+        (c.text, c.score, c.sources, c.truth) for c in pooled.candidates
+    ]
+
+
 def test_files_speak_apart_and_together(tmp_path: Path) -> None:
     first = write(tmp_path / "one.jsonl", row(model="gpt", completions=["Ann Lee"]))
     second = write(tmp_path / "two.candidates.jsonl", row(model="gpt", candidates=[{"object": "Bo Day", "score": 0.5}]))
@@ -188,6 +211,7 @@ BAD: list[tuple[dict[str, Any] | str, str]] = [
         row(candidates=[{"object": "x", "score": -0.1}, {"object": "y", "score": 0.4}]),
         "line 2, field candidates: .*negative",
     ),
+    (row(candidates=[{"object": "x", "truth": 1.5}]), "line 2, field truth: 1.5 is no probability"),
     (row(completions=["x"], existence_probabilities={"YES": 1.5}), "line 2, field existence_probabilities: 1.5"),
     ("{", "line 2: not valid JSON"),
 ]

@@ -18,6 +18,7 @@ from lmkbc.select.quorum import Quorum
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.registry import RULES, build
 from lmkbc.select.rule import Rule
+from lmkbc.select.verified import Verified
 from lmkbc.types import Candidate, CandidateSet, Query, State
 
 QUERY = Query("France", "borders")
@@ -29,6 +30,7 @@ RULE_EXAMPLES = [
     Sticky(threshold=0.4, ratio=0.8, reference="threshold"),
     TopK(k=2),
     Quorum(models=2, floor=0.1),
+    Quorum(models=2, admit=0.6),
     NoneGate(inner=TopK(k=1), threshold=0.5, evidence="draws"),
     ExpectedF1(missing=1.0),
     Calibrated(inner=TopK(k=1), weights={}, nothing={}),
@@ -38,6 +40,7 @@ RULE_EXAMPLES = [
     LogCluster(width=0.1),
     WeightedMedian(quantile=0.55),
     ExpectedScore(most=2),
+    Verified(inner=TopK(k=2), combine="product"),
 ]
 
 
@@ -156,6 +159,15 @@ def test_every_rule_survives_every_input(rule: Rule) -> None:
 @pytest.mark.parametrize("rule", RULE_EXAMPLES, ids=lambda rule: rule.name)
 def test_tables_round_trip(rule: Rule) -> None:
     assert build(rule.to_table()) == rule
+
+
+def test_a_quorum_admits_what_verification_vouches_for() -> None:
+    alone = [Candidate(name, 0.2, ("m#1",), truth=truth) for name, truth in (("a", 0.7), ("b", 0.5), ("c", None))]
+    found = CandidateSet(QUERY, (*alone, Candidate("d", 0.1, ("m#1", "n#1"), truth=0.0)))
+    assert kept(Quorum(models=2), found) == "d"
+    assert kept(Quorum(models=2, admit=2 / 3), found) == "ad"
+    assert kept(Quorum(models=2, admit=0.0), found) == "abd"  # whom nobody judged is not vouched for
+    assert kept(Quorum(models=2, admit=2 / 3, floor=0.15), found) == "a"
 
 
 def test_every_rule_is_tested() -> None:

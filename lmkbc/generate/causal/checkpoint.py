@@ -9,27 +9,37 @@ import hashlib
 import json
 import warnings
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import torch
 from safetensors import SafetensorError
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    BitsAndBytesConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 from transformers.utils import logging
 
 from lmkbc.errors import InputError
 
 ADAPTER = "adapter_config.json"
+Quantise = Literal["none", "4bit"]
 
 
 def load(
     name: str, *, revision: str | None = None, dtype: str = "auto", device: str | None = None, offline: bool = False,
-    remote_code: bool = False,
+    remote_code: bool = False, quantise: Quantise = "none",
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:  # fmt: skip
     """The model, ready to answer, and its tokenizer.
 
-    dtype: "auto" (float32 on a CPU, else as saved), or a torch type's name. InputError where the name leads to no
-    causal model, to pickled weights only, or to a model that needs its own code while `remote_code` is not allowed.
+    dtype: "auto" (float32 on a CPU, else as saved), or a torch type's name. quantise: "4bit" keeps linear layers in
+    four bits (NF4, doubly quantised; Dettmers et al. 2023). InputError where the name leads to no causal model, to
+    pickled weights only, or to a model that needs its own code while `remote_code` is not allowed.
     """
     directory = Path(name)
     if (directory / ADAPTER).is_file():
@@ -37,23 +47,26 @@ def load(
         if not base:
             raise InputError(f"{directory / ADAPTER}, field base_model_name_or_path: missing; name the base model")
         plain, tokens = load(
-            base, revision=revision, dtype=dtype, device=device, offline=offline, remote_code=remote_code
-        )
+            base, revision=revision, dtype=dtype, device=device, offline=offline, remote_code=remote_code,
+            quantise=quantise,
+        )  # fmt: skip
         return adapted(plain, directory), tokens
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
     how: dict[str, Any] = {
         "revision": revision, "local_files_only": offline or directory.is_dir(), "trust_remote_code": remote_code,
     }  # fmt: skip
     _check_files(directory)
+    packed = _four_bits(place) if quantise == "4bit" else {}
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         config = AutoConfig.from_pretrained(name, **how)
         _check_kind(name, config)
         loaded: Any = AutoModelForCausalLM.from_pretrained(
-            name, config=config, use_safetensors=True, dtype=_dtype(dtype, place), output_loading_info=True, **how
-        )
+            name, config=config, use_safetensors=True, dtype=_dtype(dtype, place), output_loading_info=True, **how,
+            **packed,
+        )  # fmt: skip
         model, told = loaded
-        model.to(place).eval()
+        (model if packed else model.to(place)).eval()
         tokenizer = AutoTokenizer.from_pretrained(name, **how)
     except (OSError, ValueError, ImportError, RuntimeError, SafetensorError) as error:  # what an unusable name leads to
         reason = " ".join(str(error).split())
@@ -80,7 +93,14 @@ def adapted(model: PreTrainedModel, adapter: Path) -> PreTrainedModel:
 
 
 def identity(name: str, model: PreTrainedModel) -> str:
-    """What tells a model from others of its name: the hub's commit, or the SHA-256 of a directory's files."""
+    """What tells a model from others of its name: the hub's commit, or the SHA-256 of a directory's files.
+
+    A model that was quantised says so besides.
+    """
+    return _files_of(name, model) + ("+quantised" if getattr(model, "is_quantized", False) else "")
+
+
+def _files_of(name: str, model: PreTrainedModel) -> str:
     directory = Path(name)
     if not directory.is_dir():
         return str(getattr(model.config, "_commit_hash", None) or "")
@@ -89,6 +109,19 @@ def identity(name: str, model: PreTrainedModel) -> str:
         with path.open("rb") as file:
             whole.update(path.name.encode() + hashlib.file_digest(file, "sha256").digest())
     return whole.hexdigest()
+
+
+def _four_bits(place: str) -> dict[str, Any]:
+    """What from_pretrained is told, so that weights are put in four bits as they are read."""
+    lacking = [name for name in ("bitsandbytes", "accelerate") if find_spec(name) is None]
+    if lacking:
+        raise InputError(f"quantise = '4bit' needs {' and '.join(lacking)}: install lmkbc[quantise], or leave quantise out")
+    kind = torch.bfloat16 if place != "cpu" else torch.float32
+    packing: Any = BitsAndBytesConfig
+    made = packing(
+        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=kind
+    )
+    return {"quantization_config": made, "device_map": {"": place}}
 
 
 def _check_files(directory: Path) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from typing import TypeVar
 
 import msgspec
 
@@ -15,16 +16,18 @@ from lmkbc.errors import InputError
 from lmkbc.generate.causal.decode import Completion, Decoding
 from lmkbc.generate.causal.model import CausalModel
 from lmkbc.generate.chat.answer import Reply
-from lmkbc.generate.chat.said import candidates
+from lmkbc.generate.chat.said import candidates, united
 from lmkbc.prompts import Prompt
 from lmkbc.store import Call, Store
-from lmkbc.types import CandidateSet, Query, Relation
+from lmkbc.types import CandidateSet, Query, Relation, State
+
+Key = TypeVar("Key")
 
 log = logging.getLogger(__name__)
 
 
 class CausalGenerator:
-    """Proposes what a local model answers: draw k of the model "m" is the voice "m#k".
+    """Proposes what a local model answers: draw k of the model "m" is the voice "m#k", or another where voice says so.
 
     context: what is told of a query in its prompt, kept in `retrieved`. identity: what tells this model from others of
     its name in the store, weights included. remarks: draws that were no whole answers, logged when it is done.
@@ -32,10 +35,11 @@ class CausalGenerator:
 
     def __init__(
         self, model: CausalModel, asking: Asking, relations: Mapping[str, Relation], name: str, *,
-        context: Provider | None = None, store: Store | None = None, identity: str = "",
+        context: Provider | None = None, store: Store | None = None, identity: str = "", voice: str = "",
     ) -> None:  # fmt: skip
         self.retrieved: dict[Query, tuple[Passage, ...]] = {}
         self._model, self._asking, self._relations, self._name = model, asking, relations, name
+        self._voice = voice or name
         self._context, self._store, self._identity = context, store, identity
         self._ends: Counter[str] = Counter()
 
@@ -45,29 +49,67 @@ class CausalGenerator:
         kinds = {"length": "cut off at max_tokens", "window": "not asked, since prompts exceed the model's window"}
         total = self._ends.total()
         return tuple(
-            f"{self._name}: {self._ends[k]} of {total} draws {why}" for k, why in kinds.items() if self._ends[k]
+            f"{self._voice}: {self._ends[k]} of {total} draws {why}" for k, why in kinds.items() if self._ends[k]
         )
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """One set per distinct query, in the order in which the model comes to them."""
         distinct = list(dict.fromkeys(queries))
+        named = [query for query in distinct if query.subject.strip()]  # nothing can be asked about the others
         if self._context:
-            self.retrieved = dict(zip(distinct, self._context.find(distinct), strict=True))
-        waiting: defaultdict[Decoding, list[tuple[Query, Prompt]]] = defaultdict(list)
-        for query in distinct:
-            prompt, how = self._asking.prompt(query, told(self.retrieved.get(query, ()))), self._decoding(query)
-            if stored := self._stored(prompt, how):
-                yield self._set(query, stored)
-            else:
-                waiting[how].append((query, prompt))
-        for how, asked in waiting.items():
-            for place, draws in self._model.complete([self._text(prompt) for _, prompt in asked], how):
-                query, prompt = asked[place]
-                replies = [self._reply(draw) for draw in draws]
-                self._keep(prompt, how, replies)
-                yield self._set(query, replies)
+            self.retrieved = dict(zip(named, self._context.find(named), strict=True))
+        yield from (CandidateSet(query, draws=(State.MISSING,)) for query in distinct if not query.subject.strip())
+        asked = {
+            (query, part): (prompt, self._decoding(query))
+            for query in named
+            for part, prompt in enumerate(self._asking.prompts(query, self._told(query)))
+        }
+        parts = Counter(query for query, _ in asked)
+        answers: defaultdict[Query, dict[int, Sequence[Reply | None]]] = defaultdict(dict)
+        for (query, part), replies in self._in_turns(asked):
+            answers[query][part] = replies
+            if len(answers[query]) == parts[query]:
+                yield self._set(query, [said for _, said in sorted(answers.pop(query).items())])
         for remark in self.remarks:
             log.warning(remark)
+
+    def _in_turns(
+        self, asked: Mapping[tuple[Query, int], tuple[Prompt, Decoding]]
+    ) -> Iterator[tuple[tuple[Query, int], Sequence[Reply | None]]]:
+        """The draws of each prompt; where more is told in a second turn, what each draw is answered with then."""
+        final: dict[tuple[Query, int], list[Reply | None]] = {}
+        second: dict[tuple[tuple[Query, int], int], tuple[Prompt, Decoding]] = {}
+        for key, replies in self._answers(asked):
+            turn = self._asking.second_turn(key[0], self._told(key[0]))
+            if not turn:
+                yield key, replies
+                continue
+            final[key] = list(replies)
+            prompt, how = asked[key]
+            for draw, reply in enumerate(replies):
+                if reply and reply.text.strip():
+                    alone = replace(how, draws=1, seed=how.seed + draw if how.temperature else how.seed)
+                    second[key, draw] = prompt.followed(reply.text, turn), alone
+        for (key, draw), (reply,) in self._answers(second):
+            final[key][draw] = reply
+        yield from final.items()
+
+    def _answers(self, asked: Mapping[Key, tuple[Prompt, Decoding]]) -> Iterator[tuple[Key, Sequence[Reply | None]]]:
+        """The draws of each prompt, in any order."""
+        waiting: defaultdict[Decoding, list[Key]] = defaultdict(list)
+        for key, (prompt, how) in asked.items():
+            if stored := self._stored(prompt, how):
+                yield key, stored
+            else:
+                waiting[how].append(key)
+        for how, keys in waiting.items():
+            for place, draws in self._model.complete([self._text(asked[key][0]) for key in keys], how):
+                replies = [self._reply(draw) for draw in draws]
+                self._keep(asked[keys[place]][0], how, replies)
+                yield keys[place], replies
+
+    def _told(self, query: Query) -> str:
+        return told(self.retrieved.get(query, ()))
 
     def _decoding(self, query: Query) -> Decoding:
         plan = self._asking.plan(query)
@@ -88,10 +130,10 @@ class CausalGenerator:
             return None
         return Reply(draw.text, "stop" if draw.finished else "length", logprobs=list(draw.logprobs) or None)
 
-    def _set(self, query: Query, replies: Sequence[Reply | None]) -> CandidateSet:
-        self._ends.update(reply.finish if reply else "window" for reply in replies)
+    def _set(self, query: Query, parts: Sequence[Sequence[Reply | None]]) -> CandidateSet:
+        self._ends.update(reply.finish if reply else "window" for replies in parts for reply in replies)
         relation, style = self._relations[query.relation], self._asking.plan(query).style
-        return candidates(query, relation, style, replies, self._name)
+        return united([candidates(query, relation, style, replies, self._voice) for replies in parts])
 
     def _calls(self, prompt: Prompt, how: Decoding) -> list[Call]:
         sampling = asdict(how)

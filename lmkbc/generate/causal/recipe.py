@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from lmkbc.asking import Asking, Sampling, needs_encoder
-from lmkbc.context import ContextSettings, Provider, provider
+from lmkbc.asking import Asking, needs_encoder
+from lmkbc.context import ContextSettings, Provider, located, provider
 from lmkbc.errors import InputError
-from lmkbc.examples import ExampleSelector, Shots
-from lmkbc.generate.causal.checkpoint import identity, load
+from lmkbc.generate.causal.checkpoint import Quantise, identity, load
 from lmkbc.generate.causal.decode import Decoding
 from lmkbc.generate.causal.generator import CausalGenerator
 from lmkbc.generate.causal.model import CausalModel
@@ -19,7 +17,7 @@ from lmkbc.generate.causal.scorer import CausalScorer
 from lmkbc.prompts import PromptStyle
 from lmkbc.store import Store, default_store
 from lmkbc.types import Generator
-from lmkbc.verify import Check, FactCheck, Verified
+from lmkbc.verify import Check, verifying
 
 if TYPE_CHECKING:
     from lmkbc.components import Context
@@ -30,11 +28,16 @@ RECALL = Decoding(max_tokens=128, stops=("\n\n",))
 
 
 def build(
-    run: Context, *, model: str | None, revision: str | None, dtype: str, device: str | None, remote_code: bool,
-    closed_book: bool, prompt: Table, shots: Table, sampling: Table, context: Table, verify: Table,
-    relations: Mapping[str, Table],
+    run: Context, *, name: str, model: str | None, revision: str | None, dtype: str, device: str | None,
+    remote_code: bool, quantise: Quantise, closed_book: bool, prompt: Table, shots: Table, sampling: Table,
+    context: Table, verify: Table, relations: Mapping[str, Table],
 ) -> Generator:  # fmt: skip
-    """The generator. Settings are checked before the model is loaded; --model comes before the recipe's model."""
+    """The generator. Settings are checked before the model is loaded; --model comes before the recipe's model.
+
+    Generators of one run that ask the same model share it.
+    """
+    if quantise not in get_args(Quantise):
+        raise InputError(f"the generator 'causal': quantise is {quantise!r}: use 'none' or '4bit'")
     tables = {"prompt": prompt, "shots": shots, "sampling": sampling}
     encoder = None
     if needs_encoder(tables, relations):
@@ -42,45 +45,39 @@ def build(
 
         encoder = find_encoder()
     asking = Asking(run.edition, run.relations, run.train, tables, relations, run.workspace.relations, encoder)
-    check = Check.of(verify) if verify else None
-    ContextSettings.of(context, closed_book=closed_book)
-    name = run.model or model
-    if not name:
+    check = Check.of(verify, run.workspace.relations) if verify else None
+    located(ContextSettings.of(context, closed_book=closed_book), run.files)
+    source = run.model or model
+    if not source:
         raise InputError("the generator 'causal' names no model: give one with --model, of the hub or a directory")
-    loaded, tokenizer = load(
-        name, revision=revision, dtype=dtype, device=device, offline=run.offline, remote_code=remote_code
-    )
-    asked = CausalModel(loaded, tokenizer)
+    kind = {"revision": revision, "dtype": dtype, "device": device, "remote_code": remote_code, "quantise": quantise}
+    if (key := (source, *kind.values())) not in run.loaded:
+        loaded = load(source, offline=run.offline, **kind)  # type: ignore[arg-type]
+        run.loaded[key] = CausalModel(*loaded), identity(source, loaded[0])
+    asked, weights = run.loaded[key]
+    known_as = Path(source).name if Path(source).is_dir() else source
+    store = Store(Path(run.options.get("store") or default_store()))
     generator = CausalGenerator(
         asked,
         asking,
         run.relations,
-        Path(name).name if Path(name).is_dir() else name,
+        known_as,
         context=context_provider(run, context, asked, closed_book=closed_book),
-        store=Store(Path(run.options.get("store") or default_store())),
-        identity=identity(name, loaded),
+        store=store,
+        identity=weights,
+        voice=name,
     )
     if check is None:
         return generator
-    worked = ExampleSelector(Shots(k=check.shots, method="random", seed=check.seed), run.train)
-    scorer = CausalScorer(
-        asked, Decoding.of(Sampling.of(sampling), ()), chat=PromptStyle.of(prompt).form != "completion"
-    )
-    return Verified(generator, FactCheck(scorer, check, run.relations, worked, run.train))
+    how = Decoding(draws=check.draws, temperature=check.temperature or 0.0, seed=check.seed)
+    chat = PromptStyle.of(prompt).form != "completion"
+    scorer = CausalScorer(asked, how, chat=chat, store=store, name=known_as, identity=weights)
+    return verifying(generator, scorer, check, run.relations, run.train)
 
 
 def context_provider(run: Context, table: Table, model: CausalModel, *, closed_book: bool) -> Provider | None:
-    """What finds the context that a recipe tells, from the file given with --from where path is "from".
-
-    Recall asks the model itself, as a chat where it has a template.
-    """
-    settings = ContextSettings.of(table, closed_book=closed_book)
-    if settings.path == "from":
-        if len(run.files) != 1:
-            raise InputError(
-                "this system tells text about each subject: name one JSONL file of title and text with --from"
-            )
-        settings = replace(settings, path=str(run.files[0]))
+    """What finds the context that a recipe tells. Recall asks the model itself, as a chat where it has a template."""
+    settings = located(ContextSettings.of(table, closed_book=closed_book), run.files)
 
     def recall(questions: Sequence[str]) -> list[str]:
         chats = bool(model.tokenizer.chat_template)

@@ -9,6 +9,7 @@ class Reply(msgspec.Struct, omit_defaults=True):
     """One draw, as it is stored. finish: "stop", "length", "content_filter", "refusal" or the server's own word.
 
     The tokens are this draw's share of the request's. logprobs: (token, log-probability) of the answer, where offered.
+    first: the same of the tokens that could have come where its first word begins, where the request asked for them.
     """
 
     text: str
@@ -17,6 +18,7 @@ class Reply(msgspec.Struct, omit_defaults=True):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     logprobs: list[tuple[str, float]] | None = None
+    first: list[tuple[str, float]] | None = None
 
 
 def decode(raw: bytes) -> tuple[str, list[Reply]]:
@@ -37,6 +39,7 @@ def _reply(answer: _Answer, choice: _Choice) -> Reply:
         prompt_tokens=(usage.prompt_tokens or 0) // share,
         completion_tokens=(usage.completion_tokens or 0) // share,
         logprobs=choice.logprobs.pairs() if choice.logprobs else None,
+        first=choice.logprobs.first() if choice.logprobs else None,
     )
 
 
@@ -50,17 +53,22 @@ class _Message(msgspec.Struct):
     refusal: str | None = None
 
 
-class _Token(msgspec.Struct):
+class _Alternative(msgspec.Struct):
     token: str
     logprob: float
 
 
+class _Token(_Alternative):
+    top_logprobs: list[_Alternative] | None = None
+
+
 class _Logprobs(msgspec.Struct):
-    """As chat tells them (content), or as completion does (tokens, token_logprobs)."""
+    """As chat tells them (content), or as completion does (tokens, token_logprobs, top_logprobs)."""
 
     content: list[_Token] | None = None
     tokens: list[str] | None = None
     token_logprobs: list[float | None] | None = None
+    top_logprobs: list[dict[str, float] | None] | None = None
 
     def pairs(self) -> list[tuple[str, float]] | None:
         if self.content is not None:
@@ -68,6 +76,16 @@ class _Logprobs(msgspec.Struct):
         if self.tokens is None or self.token_logprobs is None:
             return None
         return [(token, p) for token, p in zip(self.tokens, self.token_logprobs, strict=False) if p is not None]
+
+    def first(self) -> list[tuple[str, float]] | None:
+        """What could have come in place of the first token that is not blank."""
+        for one in self.content or ():
+            if one.token.strip():
+                return [(other.token, other.logprob) for other in one.top_logprobs or ()] or None
+        for token, others in zip(self.tokens or (), self.top_logprobs or (), strict=False):
+            if token.strip():
+                return [*others.items()] if others else None
+        return None
 
 
 class _Choice(msgspec.Struct):

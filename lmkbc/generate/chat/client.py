@@ -11,7 +11,7 @@ import itertools
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -76,7 +76,7 @@ class Server:
         InputError for what cannot be asked. offline: nothing will be asked, so no key is needed.
         """
         url = (base_url or os.environ.get(BASE_URL) or OPENAI).rstrip("/")
-        parts = urlsplit(url)
+        parts = urlsplit(url) if _is_address(url) else urlsplit("")
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InputError(f"the base URL {url!r} is no http or https address: give one like {OPENAI}")
         if parts.username or parts.password or parts.query or parts.fragment:
@@ -91,6 +91,11 @@ class Server:
     def without_key(self, text: str) -> str:
         """A text of the server without our key, should it echo it."""
         return text.replace(self.key, "[key]") if len(self.key) > 3 else text
+
+    def echoes(self, tokens: Iterable[tuple[str, float]] | None) -> bool:
+        """Whether tokens spell our key, one by one or together."""
+        whole = "".join(token for token, _ in tokens or ())
+        return self.without_key(whole) != whole
 
 
 class ChatClient:
@@ -150,6 +155,8 @@ class ChatClient:
             )
         for reply in replies:
             reply.text = self.server.without_key(reply.text)
+            reply.logprobs = None if self.server.echoes(reply.logprobs) else reply.logprobs
+            reply.first = None if self.server.echoes(reply.first) else reply.first
         return replies
 
     def _refusal(self, error: openai.APIStatusError) -> LmkbcError:
@@ -179,6 +186,14 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
             return None
         seconds = email.utils.mktime_tz(date) - time.time()
     return max(seconds, 0.0) if not math.isnan(seconds) else None
+
+
+def _is_address(url: str) -> bool:
+    """Whether the standard library can take a URL apart: not where brackets or the port make no sense."""
+    try:
+        return urlsplit(url).port != 0
+    except ValueError:
+        return False
 
 
 def _same_model(asked: str, served: str) -> bool:

@@ -15,9 +15,10 @@ from lmkbc.generate.chat.answer import Reply
 from lmkbc.generate.chat.client import Server
 from lmkbc.generate.chat.limits import Budget, Limits
 from lmkbc.generate.chat.request import calls
-from lmkbc.generate.chat.said import WITHHELD, candidates
+from lmkbc.generate.chat.said import WITHHELD, candidates, united
 from lmkbc.generate.chat.schema import answer_schema, keeps_schema
 from lmkbc.generate.chat.session import Session
+from lmkbc.prompts import Prompt
 from lmkbc.store import Call, Store
 from lmkbc.types import CandidateSet, Query, Relation, State
 
@@ -58,7 +59,8 @@ class ChatGenerator:
         """One set per distinct query, in the order in which answers come. ServerError when asking is in vain."""
         distinct = list(dict.fromkeys(queries))
         if self._context:
-            self.retrieved = dict(zip(distinct, self._context.find(distinct), strict=True))
+            named = [query for query in distinct if query.subject.strip()]
+            self.retrieved = dict(zip(named, self._context.find(named), strict=True))
         tally = _Tally()
         session = Session(self._server, self._store, self._limits, self._budget, offline=self._offline)
         with asyncio.Runner() as runner:
@@ -94,18 +96,38 @@ class ChatGenerator:
         return [asyncio.create_task(work()) for _ in range(self._limits.concurrency)]
 
     async def _answer(self, session: Session, query: Query, tally: _Tally) -> CandidateSet:
-        relation, plan = self._relations[query.relation], self._asking.plan(query)
-        asked = self._calls(query)
-        replies: Sequence[Reply | None] = await session.draws(asked) if asked else [None]
-        found = candidates(query, relation, plan.style, replies, self._name)
-        tally.count(found, replies, relation if self._schema else None)
+        relation, style = self._relations[query.relation], self._asking.plan(query).style
+        turn = self._asking.second_turn(query, told(self.retrieved.get(query, ())))
+        parts: list[Sequence[Reply | None]] = []
+        for prompt in self._prompts(query):
+            replies = await session.draws(self._draws(query, prompt))
+            parts.append(await self._again(session, query, prompt, turn, replies) if turn else replies)
+        found = united([candidates(query, relation, style, replies, self._name) for replies in parts or ([None],)])
+        said = [reply for replies in parts for reply in replies if reply]
+        tally.count(found, said, relation if self._schema else None)
         return found
 
+    async def _again(
+        self, session: Session, query: Query, prompt: Prompt, turn: str, replies: Sequence[Reply | None]
+    ) -> list[Reply | None]:
+        """What each draw is answered with when told more; a draw that said nothing is not asked again."""
+        final: list[Reply | None] = []
+        for draw, reply in enumerate(replies):
+            if reply is None or reply.finish in WITHHELD or not reply.text.strip():
+                final.append(reply)
+            else:
+                final += await session.draws([self._draws(query, prompt.followed(reply.text, turn))[draw]])
+        return final
+
     def _calls(self, query: Query) -> list[Call]:
-        """One call per draw; none for a subject without a name, about which nothing can be asked."""
-        if not query.subject.strip():
-            return []
-        prompt = self._asking.prompt(query, told(self.retrieved.get(query, ())))
+        return [call for prompt in self._prompts(query) for call in self._draws(query, prompt)]
+
+    def _prompts(self, query: Query) -> list[Prompt]:
+        """None for a subject without a name, about which nothing can be asked."""
+        return self._asking.prompts(query, told(self.retrieved.get(query, ()))) if query.subject.strip() else []
+
+    def _draws(self, query: Query, prompt: Prompt) -> list[Call]:
+        """One call per draw."""
         schema = answer_schema(self._relations[query.relation].kind) if self._schema else None
         return calls(self._server, self._asking.plan(query), prompt, schema)
 
@@ -118,24 +140,20 @@ class _Tally:
         self.withheld = self.shapeless = 0
         self.unanswered: list[Query] = []
 
-    def count(self, found: CandidateSet, replies: Sequence[Reply | None], schema_of: Relation | None) -> None:
+    def count(self, found: CandidateSet, replies: Sequence[Reply], schema_of: Relation | None) -> None:
         """Count one query's draws. schema_of: the relation whose schema was asked for."""
         self.states.update(found.draws)
-        self.withheld += sum(reply is not None and reply.finish in WITHHELD for reply in replies)
+        self.withheld += sum(reply.finish in WITHHELD for reply in replies)
         if schema_of is not None:
-            self.shapeless += sum(one is not None and not keeps_schema(one.text, schema_of.kind) for one in replies)
+            self.shapeless += sum(not keeps_schema(one.text, schema_of.kind) for one in replies)
         if State.MISSING in found.draws:
             self.unanswered.append(found.query)
 
 
 def _usage(session: Session) -> dict[str, Any]:
     """Tokens of all answers, stored ones included, and what this run asked and spent."""
-    budget = session.budget
-    return {
-        "prompt_tokens": session.tokens[0], "completion_tokens": session.tokens[1], "from_store": session.replayed,
-        "requests": budget.requests, "spent_prompt_tokens": budget.prompt_tokens,
-        "spent_completion_tokens": budget.completion_tokens, "cost": budget.cost,
-    }  # fmt: skip
+    told = {"prompt_tokens": session.tokens[0], "completion_tokens": session.tokens[1], "from_store": session.replayed}
+    return told | session.budget.spent
 
 
 def _remarks(session: Session, tally: _Tally, store: Store) -> Iterator[str]:

@@ -100,6 +100,14 @@ class Budget:
         """What the run has cost so far, None where prices are not known."""
         return self._price(self.prompt_tokens, self.completion_tokens) if self.prices else None
 
+    @property
+    def spent(self) -> dict[str, Any]:
+        """What the run has asked and spent so far, for its records."""
+        return {
+            "requests": self.requests, "spent_prompt_tokens": self.prompt_tokens,
+            "spent_completion_tokens": self.completion_tokens, "cost": self.cost,
+        }  # fmt: skip
+
     def exhausted_by(self, prompt: int, completion: int) -> str | None:
         """Which limit a request of so many tokens might overrun, None where it fits: then its tokens are reserved."""
         tokens, cost = prompt + completion, self._price(prompt, completion)

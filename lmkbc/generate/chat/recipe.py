@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmkbc.asking import Asking, needs_encoder
-from lmkbc.context import ContextSettings, provider
+from lmkbc.context import ContextSettings, located, provider
 from lmkbc.errors import InputError
-from lmkbc.examples import ExampleSelector, Shots
 from lmkbc.generate.chat.client import Server
 from lmkbc.generate.chat.generator import ChatGenerator, Executor
 from lmkbc.generate.chat.limits import Budget, Limits
@@ -18,8 +17,8 @@ from lmkbc.generate.chat.scorer import ChatScorer
 from lmkbc.generate.chat.session import Session
 from lmkbc.prompts import PromptStyle
 from lmkbc.store import Store, default_store
-from lmkbc.types import Generator
-from lmkbc.verify import Check, FactCheck, Verified
+from lmkbc.types import Generator, Query
+from lmkbc.verify import Check, verifying
 
 if TYPE_CHECKING:
     from lmkbc.components import Context
@@ -40,13 +39,10 @@ def build(
 
         encoder = find_encoder()
     asking = Asking(run.edition, run.relations, run.train, tables, relations, run.workspace.relations, encoder)
-    check = Check.of(verify) if verify else None
-    if check is not None and check.by != "text":
-        raise InputError("verify: a server is asked for text, not for probabilities: say by = 'text'")
-    if check is not None:
-        spellings = (name for off in check.off for name in run.workspace.relation(off).names)
-        check = replace(check, off=tuple(spellings))
-    knows = ContextSettings.of(context, closed_book=closed_book)
+    check = Check.of(verify, run.workspace.relations) if verify else None
+    knows = located(ContextSettings.of(context, closed_book=closed_book), run.files)
+    if executor == "batch" and any(asking.plan(Query("", relation)).style.again for relation in run.relations):
+        raise InputError("the generator 'chat': a batch is answered once: use executor 'calls' where prompt has again")
     given = run.options
     server = Server.of(
         given.get("base_url") or base_url,
@@ -66,7 +62,13 @@ def build(
     def open_session() -> Session:
         return Session(server, store, allowed, budget, offline=run.offline)
 
-    scorer = ChatScorer(server, open_session, completion=style.form == "completion")
+    scorer = ChatScorer(
+        server,
+        open_session,
+        completion=style.form == "completion",
+        draws=check.draws if check else 1,
+        temperature=(check.temperature if check else None) or 0.0,
+    )
     generator = ChatGenerator(
         asking,
         run.relations,
@@ -80,7 +82,4 @@ def build(
         offline=run.offline,
         context=provider(knows, run.relations, scorer.paragraphs, run.cache),
     )
-    if check is None:
-        return generator
-    worked = ExampleSelector(Shots(k=check.shots, method="random", seed=check.seed), run.train)
-    return Verified(generator, FactCheck(scorer, check, run.relations, worked, run.train))
+    return verifying(generator, scorer, check, run.relations, run.train) if check else generator

@@ -11,7 +11,7 @@ from lmkbc.generate.chat.schema import response_format
 from lmkbc.prompts import Prompt
 from lmkbc.store import Call
 
-OPTIONAL = ("n", "response_format", "logprobs", "seed")
+OPTIONAL = ("n", "response_format", "logprobs", "top_logprobs", "seed")
 """Fields that not every server takes, and without which an answer is still an answer."""
 
 

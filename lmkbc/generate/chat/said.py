@@ -31,6 +31,28 @@ def candidates(
     return CandidateSet(query, tuple(found), tuple(states))
 
 
+def united(sets: Sequence[CandidateSet]) -> CandidateSet:
+    """The sets of a query that was asked in several parts as one: what the parts of a draw say, its voice says.
+
+    A draw that lacks a part is missing, since it is asked again when the run is; else it answered where any part did.
+    """
+    if len(sets) == 1:
+        return sets[0]
+    draws = tuple(_whole_state(states) for states in zip(*(one.draws for one in sets), strict=True))
+    best: dict[tuple[str, ...], Candidate] = {}
+    for candidate in (candidate for one in sets for candidate in one.candidates):
+        key = candidate.text.casefold(), *candidate.sources
+        draw = draws[int(candidate.sources[0].rpartition("#")[2])]
+        if draw is not State.MISSING and bool(candidate.text) == (draw is State.ANSWERED):
+            best[key] = max(best.get(key, candidate), candidate, key=lambda one: one.score)
+    return CandidateSet(sets[0].query, tuple(best.values()), draws)
+
+
+def _whole_state(parts: Sequence[State]) -> State:
+    order = State.MISSING, State.ANSWERED, State.ABSTAINED, State.TRUNCATED
+    return next((state for state in order if state in parts), State.UNPARSED)
+
+
 def _said(
     reply: Reply | None, relation: Relation, subject: str, style: PromptStyle, voice: str
 ) -> tuple[State, list[Candidate]]:

@@ -1,0 +1,219 @@
+"""Verification over a server: probabilities where it tells them, its word where it does not, and never a silent 1."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import math
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from loopback import Loopback, prompt_of
+from typer.testing import CliRunner
+
+from lmkbc.cli import build
+from lmkbc.components import Context, generators
+from lmkbc.generate.chat import Budget, Limits, Server, ServerError
+from lmkbc.generate.chat.answer import decode
+from lmkbc.generate.chat.scorer import ChatScorer
+from lmkbc.generate.chat.session import Session
+from lmkbc.store import Store
+from lmkbc.types import Query
+from lmkbc.workspace import Workspace
+
+WORDS = ("True", "False")
+HASTY = Limits(first_wait=0.001, attempts=2, patience=3, timeout=2.0)
+Make = Callable[..., ChatScorer]
+
+
+@pytest.fixture
+def scorer(tmp_path: Path) -> Make:
+    def make(url: str, *, completion: bool = False, offline: bool = False, **how: Any) -> ChatScorer:
+        server, store = Server.of(url, "stand-in"), Store(tmp_path / "store.sqlite")
+        budget = Budget(prices=(1.0, 1.0))
+        return ChatScorer(
+            server, lambda: Session(server, store, HASTY, budget, offline=offline), completion=completion, **how
+        )
+
+    return make
+
+
+def says(first: dict[str, float], text: str = "True") -> Callable[[Any], dict[str, Any]]:
+    return lambda _: {"content": text, "first": {token: math.log(p) for token, p in first.items()}}
+
+
+@pytest.mark.parametrize("completion", [False, True])
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [
+        ({"True": 0.6, "False": 0.3, "Well": 0.1}, (0.6, 0.3)),
+        ({" True": 0.4, "true": 0.1, "TR": 0.1, " fa": 0.2, "T": 0.1}, (0.7, 0.2)),
+        ({"Tru": 0.9, "Maybe": 0.08}, (0.9, 0.02)),  # what is not told has what is left at most ...
+        ({"False": 0.5, "Maybe": 0.1, "So": 0.2}, (0.1, 0.5)),  # ... and no more than the least that is told
+        ({"Maybe": 0.7, "trueish": 0.2}, (0.0, 0.0)),
+    ],
+)
+def test_probabilities_of_the_first_word(
+    scorer: Make, completion: bool, first: dict[str, float], expected: tuple[float, float]
+) -> None:
+    with Loopback(says(first)) as server:
+        asked = scorer(server.url, completion=completion)
+        (found,) = asked.log_probabilities(["Is it?"], WORDS)
+        assert [math.exp(p) for p in found] == pytest.approx(expected)
+        assert asked.log_probabilities(["Is it?"], WORDS) == [found]  # from the store
+    (body,) = server.requests
+    assert (body["logprobs"], body.get("top_logprobs")) == ((5, None) if completion else (True, 20))
+    assert asked.remarks == []
+    assert asked.usage["requests"] == 1
+    assert asked.usage["cost"] > 0
+
+
+def test_a_blank_first_token_is_passed_over() -> None:
+    content = [{"token": "\n", "logprob": 0.0, "top_logprobs": [{"token": "True", "logprob": -5.0}]}]
+    content += [{"token": "Fal", "logprob": -0.1, "top_logprobs": [{"token": "Fal", "logprob": -0.1}]}]
+    choice = {"message": {"content": "\nFalse"}, "logprobs": {"content": content}}
+    _, (reply,) = decode(msgspec.json.encode({"choices": [choice]}))
+    assert reply.first == [("Fal", -0.1)]
+
+
+@pytest.mark.parametrize("completion", [False, True])
+@pytest.mark.parametrize("server_that", [{"ignores": ("logprobs",)}, {"rejects": ("logprobs",)}, {}])
+def test_without_probabilities_its_word_counts_and_one_line_says_so(
+    scorer: Make, server_that: dict[str, Any], completion: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    def answer(body: dict[str, Any]) -> str:
+        return {"yes?": " True.", "no?": "False, since", "eh?": "That is hard to say", "": ""}[prompt_of(body)]
+
+    with Loopback(answer, **server_that) as server:
+        asked = scorer(server.url, completion=completion)
+        found = asked.log_probabilities(["yes?", "no?", "eh?"], WORDS)
+        assert asked.log_probabilities(["yes?"], WORDS) == found[:1]
+    assert found == [[0.0, -math.inf], [-math.inf, 0.0], [-math.inf, -math.inf]]
+    assert asked.remarks == [f"{server.url} tells no log-probabilities: what it writes is taken for certain"]
+    assert caplog.text.count("tells no log-probabilities") == 1
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"content": None},
+        {"content": []},
+        {"content": [{"token": "True", "logprob": -0.1}]},
+        {"content": [{"token": "True", "logprob": -0.1, "top_logprobs": None}]},
+        {"content": [{"token": " ", "logprob": -0.1, "top_logprobs": [{"token": "True", "logprob": -0.1}]}]},
+        {"tokens": ["True"], "token_logprobs": [-0.1], "top_logprobs": [None]},
+        {"tokens": [], "top_logprobs": None},
+    ],
+)
+def test_alternatives_that_are_left_out_are_none(told: dict[str, Any]) -> None:
+    choice = {"message": {"content": "True"}, "logprobs": told}
+    _, (reply,) = decode(msgspec.json.encode({"choices": [choice]}))
+    assert reply.first is None
+
+
+def test_numbers_that_are_no_log_probabilities_do_no_harm(scorer: Make) -> None:
+    first = {"True": 1000.0, "False": 5.0}
+    with Loopback(lambda _: {"content": "True", "first": first}) as server:
+        (found,) = scorer(server.url).log_probabilities(["a"], WORDS)
+    assert found == [0.0, 0.0]  # as likely as can be, both
+
+
+def test_a_server_that_refuses_only_the_alternatives(scorer: Make) -> None:
+    with Loopback(lambda _: "True", rejects=("top_logprobs",)) as server:
+        asked = scorer(server.url)
+        assert asked.log_probabilities(["a", "b"], WORDS) == [[0.0, -math.inf]] * 2
+    assert len(asked.remarks) == 1
+
+
+def test_lost_answers_tell_nothing_and_are_reported(scorer: Make) -> None:
+    asked = scorer("http://127.0.0.1:9/v1")
+    assert asked.log_probabilities(["a", "b"], WORDS) == [[-math.inf] * 2] * 2
+    assert asked.texts(["a"], 4) == [[]]
+    assert any("2 of 2 questions have no answer" in remark for remark in asked.remarks)
+    offline = scorer("http://127.0.0.1:9/v1", offline=True)
+    assert offline.paragraphs(["a"]) == [""]
+    assert "offline" in offline.remarks[0]
+    assert asked.log_probabilities([], WORDS) == []
+
+
+def test_texts_are_drawn_as_often_as_asked(scorer: Make) -> None:
+    with Loopback() as server:
+        ((one, two, three),) = scorer(server.url, draws=3, temperature=0.5).texts(["a"], 8)
+        assert one == two == three  # the stand-in answers by prompt and seed alone
+    assert [(body["n"], body["temperature"]) for body in server.requests] == [(3, 0.5)]
+
+
+CANARY = "sk-canary-7f3a91c2"
+
+
+def test_the_key_is_written_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In a run that recalls, asks in two turns, verifies both ways, and meets a server that echoes the key."""
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    caplog.set_level(logging.DEBUG)
+
+    def answer(body: dict[str, Any]) -> dict[str, Any]:
+        return {"content": f'["Spain", "{CANARY}"] True', "first": {CANARY: -0.1, "True": -2.0, "False": -3.0}}
+
+    recipe = tmp_path / "r.toml"
+    recipe.write_text(
+        'description = "x"\n[[generate]]\ncomponent = "chat"\nmodel = "m"\nshots = { k = 0 }\n'
+        'context = { provider = "recall" }\nprompt = { again = "{context} Sure?" }\nlimits = { first_wait = 0.01 }\n'
+        'sampling = { logprobs = true }\nverify = { lenses = ["statement", "reverse"], draws = 2 }\n'
+        '[select]\nrule = "verified"\ninner = { rule = "cutoff", threshold = 0.1 }\n'
+    )
+    (tmp_path / "t.json").write_text("{}")
+    common = ["predict", "--split", "val", "--edition", "mini", "--system", str(recipe), "--limit", "6"]
+    common += ["--store", str(tmp_path / "s.sqlite"), "--search-table", str(tmp_path / "t.json"), "--failed-as-empty"]
+    with Loopback(answer, faults=["500", "broken-json", None, "reset"]) as server:
+        done = CliRunner().invoke(build(), [*common, "--base-url", server.url, "--out", str(tmp_path / "run")])
+        assert done.exit_code == 0, done.output
+        assert any(CANARY in head for head in server.headers)
+        assert any("top_logprobs" in body for body in server.requests)
+        shown = done.output
+    lost = CliRunner().invoke(
+        build(), [*common, "--base-url", server.url, "--model", "other", "--out", str(tmp_path / "dead")]
+    )
+    shown += lost.output + "".join(traceback.format_exception(lost.exception)) if lost.exception else lost.output
+    assert CANARY not in shown + caplog.text
+    kept = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {"candidates.jsonl.gz", "manifest.json", "retrieved.jsonl", "s.sqlite"} <= {path.name for path in kept}
+    for path in kept:
+        raw = path.read_bytes()
+        assert CANARY.encode() not in (gzip.decompress(raw) if path.suffix == ".gz" else raw), path
+
+
+def test_a_model_that_is_not_there_ends_the_run_wherever_it_is_asked(scorer: Make, tmp_path: Path) -> None:
+    with Loopback() as server:
+        absent, store = Server.of(server.url, "absent"), Store(tmp_path / "absent.sqlite")
+        asked = ChatScorer(absent, lambda: Session(absent, store, HASTY, Budget()), completion=False)
+        with pytest.raises(ServerError, match="has no model 'absent'"):
+            asked.log_probabilities([str(n) for n in range(30)], WORDS)
+
+
+@pytest.mark.parametrize("form", ["chat", "completion"])
+def test_a_recipe_verifies_by_probability(tmp_path: Path, form: str) -> None:
+    def answer(body: dict[str, Any]) -> str | dict[str, Any]:
+        last = prompt_of(body).rstrip().split("\n")[-2:]
+        if "Statement:" not in last[0]:
+            return '["Spain", "Peru"]'
+        return says({"True": 0.6, "False": 0.2} if "Spain" in last[0] else {" True": 0.1, " False": 0.9})(body)
+
+    recipe = tmp_path / "check.toml"
+    recipe.write_text(
+        'description = "x"\n[[generate]]\ncomponent = "chat"\nmodel = "m"\nverify = { shots = 2 }\n'
+        f'prompt = {{ form = "{form}" }}\n[select]\nrule = "verified"\ninner = {{ rule = "cutoff", threshold = 0.5 }}\n'
+    )
+    space = Workspace()
+    with Loopback(answer) as server:
+        options = {"base_url": server.url, "store": tmp_path / "s.sqlite", "prices": (1.0, 1.0)}
+        run = Context(workspace=space, edition=space.edition("mini"), options=options)
+        ((_, generator),) = generators(run, space.system(str(recipe)))
+        (found,) = generator.generate([Query("Utopia", "CountryBordersCountry")])
+    assert {c.text: round(c.truth or 0, 6) for c in found.candidates} == {"Spain": 0.75, "Peru": 0.1}
+    assert generator.usage["requests"] == 3  # type: ignore[attr-defined]

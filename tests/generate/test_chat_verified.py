@@ -1,0 +1,87 @@
+"""From a server that verifies, over a file of candidates, to thresholds that prediction obeys."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Loopback, prompt_of
+from typer.testing import CliRunner
+
+from lmkbc.cli import build
+from lmkbc.workspace import Workspace
+
+ASKED = ("CountryBordersCountry", "PersonPlaysInstrument")
+
+
+def lmkbc(*words: str | Path) -> str:
+    done = CliRunner().invoke(build(), [str(word) for word in words], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_from_a_server_to_thresholds_that_prediction_obeys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    space = Workspace()
+    examples = space.examples(space.edition("mini"), "val")
+    gold = {example.query.subject: [one.names[0] for one in example.objects] for example in examples}
+    relation = {example.query.subject: example.query.relation for example in examples}
+    known = {one.names[0]: one.id or "" for example in examples for one in example.objects}
+    ids = {name: qid for name, qid in known.items() if qid.startswith("Q")}
+    wrong = {subject: f"Wrongland {place}" for place, subject in enumerate(gold)}
+    ids |= {name: f"Q99{place}" for place, name in enumerate(wrong.values(), start=1000)}
+
+    def answer(body: dict[str, Any]) -> str:
+        """Proposes what is right and one thing that is not; judges well, but holds nothing true of one relation."""
+        last = prompt_of(body).rstrip().split("\n")[-2 if "Statement:" in prompt_of(body) else -1]
+        subject = max((name for name in gold if name in last), key=len)
+        if "Statement:" not in last:
+            return json.dumps([*gold[subject], *([wrong[subject]] if relation[subject] in ASKED else [])])
+        return "False" if "Wrongland" in last or relation[subject] == ASKED[1] else "True"
+
+    for name in ("relations", "eval"):
+        (tmp_path / name).symlink_to(Path(__file__).parents[2] / name)
+    (tmp_path / "thresholds").mkdir()
+    (tmp_path / "search.json").write_text(json.dumps(ids))
+    (tmp_path / "checked.toml").write_text(
+        'description = "x"\n[[generate]]\ncomponent = "chat"\nmodel = "m"\nshots = { k = 0 }\n'
+        'prompt = { ask = "{subject}: {question}" }\nverify = { by = "text", shots = 0 }\n'
+        '[select]\nrule = "verified"\ninner = { rule = "cutoff", threshold = 0.5 }\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    common = ["--split", "val", "--edition", "mini", "--workspace", tmp_path, "--search-table", "search.json"]
+    recipe = ["--system", "checked.toml", "--store", "store.sqlite"]
+    with Loopback(answer) as server:
+        lmkbc("predict", *common, *recipe, "--base-url", server.url, "--out", "on")
+        asked = server.served
+        lmkbc("tune", *common, *recipe, "--base-url", server.url, "--trials", "0", "--folds", "2", "--json")
+        assert server.served == asked
+        lmkbc("predict", *common, *recipe, "--base-url", server.url, "--out", "tuned")
+    kept = Path("on/candidates.jsonl.gz")
+    told = [json.loads(line) for line in gzip.decompress(kept.read_bytes()).splitlines()]
+    assert {one["truth"] for row in told for one in row["candidates"] if one["object"]} == {0.0, 1.0}
+    lmkbc("tune", *common, "--from", kept, "--trials", "0", "--folds", "2")
+    lmkbc("predict", *common, "--from", kept, "--out", "replayed")
+
+    def answers(run: str) -> dict[str, dict[str, list[str]]]:
+        lines = map(json.loads, Path(run, "predictions.jsonl").read_text().splitlines())
+        found: dict[str, dict[str, list[str]]] = {}
+        for row in lines:
+            found.setdefault(row["Relation"], {})[row["SubjectEntity"]] = row["ObjectEntitiesID"]
+        return found
+
+    for name in ("checked", "recorded"):
+        select = tomllib.loads(Path(f"thresholds/mini/{name}.toml").read_text())["relations"]
+        assert select[ASKED[0]]["select"]["rule"] == "verified"
+        assert select[ASKED[1]]["select"]["rule"] != "verified"
+    falsehoods = {ids[name] for name in wrong.values()}
+    assert all(falsehoods.isdisjoint(one) for one in answers("on")[ASKED[0]].values())
+    assert not any(answers("on")[ASKED[1]].values())
+    for run in ("tuned", "replayed"):
+        assert all(falsehoods.isdisjoint(one) for one in answers(run)[ASKED[0]].values())
+        assert sum(len({*one} - falsehoods) for one in answers(run)[ASKED[1]].values()) > 20
+        manifest = json.loads(Path(run, "manifest.json").read_text())
+        assert "thresholds/mini/" in manifest["selection"]["how"]

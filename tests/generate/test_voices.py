@@ -1,0 +1,184 @@
+"""One generator's table for many voices; generators for some relations only; slots, and second turns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Loopback, prompt_of
+
+from lmkbc.components import Context, generators
+from lmkbc.errors import InputError
+from lmkbc.generate.chat.said import united
+from lmkbc.pool import Pool
+from lmkbc.predict import propose
+from lmkbc.types import Candidate, CandidateSet, Query, State, System
+from lmkbc.workspace import Workspace
+
+SPACE = Workspace()
+EDITION = SPACE.edition("mini")
+BORDERS, DEATH = Query("Utopia", "CountryBordersCountry"), Query("Ada", "PersonHasPlaceOfDeath")
+SELECT = {"rule": "cutoff", "threshold": 0.5}
+A, N, M, U, T = State.ANSWERED, State.ABSTAINED, State.MISSING, State.UNPARSED, State.TRUNCATED
+
+
+def system(**table: Any) -> System:
+    chat = {"component": "chat", "model": "m", "shots": {"k": 0}} | table
+    return System(name="x", description="x", generate=[chat], select=SELECT)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., Context]:
+    def make(url: str = "http://127.0.0.1:9/v1", **given: Any) -> Context:
+        options = {"base_url": url, "store": tmp_path / "store.sqlite"}
+        return Context(workspace=SPACE, edition=EDITION, options=options, **given)
+
+    return make
+
+
+Run = Callable[..., Context]
+
+
+def test_one_table_makes_a_voice_per_entry(run: Run) -> None:
+    wordings = [{}, {"prompt": {"ask": "Name them: {question}"}}, {"name": "short", "sampling": {"max_tokens": 3}}]
+    recipe = system(name="w", each=wordings, prompt={"null": "none"}, sampling={"max_tokens": 9, "temperature": 0.0})
+    with Loopback(lambda _: '["Spain"]') as server:
+        built = dict(generators(run(server.url), recipe))
+        sets = [list(one.generate([BORDERS])) for one in built.values()]
+    assert [*built] == ["w 1", "w 2", "short"]
+    assert [body["max_tokens"] for body in server.requests] == [9, 9, 3]
+    assert [prompt_of(body).startswith("Name them") for body in server.requests] == [False, True, False]
+    (pooled,) = Pool(edition=EDITION).merge(sets)
+    assert {voice.split("#")[0] for voice in pooled.candidates[0].sources} == set(built)
+
+
+def test_what_each_voice_costs_is_told_apart(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text("{}")
+    with Loopback(lambda _: '["Spain"]') as server:
+        made = propose(run(server.url, search_table=tmp_path / "t.json"), system(each=[{}, {"name": "b"}]), [BORDERS])
+    assert {name: spent["prompt_tokens"] for name, spent in made.usage.items()} == {"voice 1": 100, "b": 100}
+
+
+def test_a_generator_for_some_relations_is_no_voice_for_others(run: Run) -> None:
+    with Loopback(lambda _: '["Spain"]') as server:
+        some = {"name": "one", "only": ["country-borders"], "prompt": {"task": "List."}}
+        built = generators(run(server.url), system(each=[{"name": "all"}, some]))
+        groups = [sorted(one.generate([BORDERS, DEATH]), key=lambda found: found.query.relation) for _, one in built]
+    assert len(server.requests) == 3
+    assert groups[1][1] == CandidateSet(DEATH, (), ())
+    borders, death = Pool(edition=EDITION).merge(groups)
+    assert (borders.candidates[0].score, death.candidates[0].score) == (1.0, 1.0)
+    assert not death.failed
+    with Loopback() as server:
+        ((_, nobody),) = generators(run(server.url), system(only=["instrument"]))
+        assert [one.failed for one in nobody.generate([BORDERS, DEATH])] == [True, True]
+    assert server.requests == []
+
+
+def test_a_query_is_asked_for_each_slot_and_answered_once(run: Run) -> None:
+    def answer(body: dict[str, Any]) -> str:
+        last = prompt_of(body)
+        return '["Spain", "Peru"]' if "north" in last else '["peru", "Chad"]' if "south" in last else "[]"
+
+    prompt = {"ask": "{question} Only in the {slot}.", "slots": ["north", "south", "sea"]}
+    with Loopback(answer) as server:
+        recipe = system(prompt=prompt, sampling={"draws": 2, "temperature": 1.0})
+        ((_, asked),) = generators(run(server.url), recipe)
+        (found,) = asked.generate([BORDERS])
+    assert len(server.requests) == 3
+    assert found.draws == (A, A)
+    assert [(c.text, c.sources) for c in found.candidates] == [
+        (name, (f"m#{draw}",)) for names in (("Spain", "Peru"), ("Chad",)) for draw in (0, 1) for name in names
+    ]
+
+
+def test_slots_go_into_one_batch_job(run: Run) -> None:
+    prompt = {"ask": "{question} Only in the {slot}.", "slots": ["north", "south"]}
+    with Loopback(lambda body: '["Spain"]' if "north" in prompt_of(body) else '["Peru"]') as server:
+        recipe = system(prompt=prompt, executor="batch", limits={"poll": 0.01})
+        ((_, asked),) = generators(run(server.url), recipe)
+        (found,) = asked.generate([BORDERS])
+    assert [*server.requests] == [{"batch": "file-0"}]
+    assert [c.text for c in found.candidates] == ["Spain", "Peru"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "state"),
+    [((A, N), A), ((A, M), M), ((N, M), M), ((N, N), N), ((N, U), N), ((U, T), T), ((U, U), U), ((A, T), A)],
+)
+def test_what_becomes_of_a_draw_in_parts(parts: tuple[State, ...], state: State) -> None:
+    said = {A: (Candidate("a", 0.5, ("m#0",)),), N: (Candidate("", 1.0, ("m#0",)),)}
+    whole = united([CandidateSet(BORDERS, said.get(part, ()), (part,)) for part in parts])
+    assert whole == CandidateSet(BORDERS, said.get(state, ()), (state,))
+
+
+AGAIN = "An encyclopedia says:\n{context}\nCompare, and answer again: {question}"
+
+
+@pytest.mark.parametrize("form", ["chat", "single"])
+def test_a_second_turn_tells_what_was_found_and_its_answer_counts(run: Run, tmp_path: Path, form: str) -> None:
+    def answer(body: dict[str, Any]) -> str:
+        turns = body["messages"]
+        if "Nowhere" in prompt_of(body):
+            return '["Chad"]'
+        return f'["Peru", "{turns[-3]["content"][-9:-2]}"]' if len(turns) > 2 else '["Bolivia"]'
+
+    (tmp_path / "texts.jsonl").write_text(json.dumps({"title": "Utopia", "text": "It borders {question} Peru."}))
+    recipe = system(
+        prompt={"form": form, "again": AGAIN, "task": ""}, closed_book=False, sampling={"draws": 2},
+        context={"provider": "titles", "path": "from", "words": 0, "overlap": 0},
+    )  # fmt: skip
+    nowhere = Query("Nowhere", BORDERS.relation)
+    with Loopback(answer) as server:
+        ((_, asked),) = generators(run(server.url, files=(tmp_path / "texts.jsonl",)), recipe)
+        found = {one.query: one for one in asked.generate([BORDERS, nowhere])}
+        served = server.served
+        ((_, again),) = generators(run(server.url, files=(tmp_path / "texts.jsonl",)), recipe)
+        assert {one.query: one for one in again.generate([BORDERS, nowhere])} == found
+        assert server.served == served == 4
+    second = [body["messages"] for body in server.requests if len(body["messages"]) > 2]
+    assert [[turn["role"] for turn in turns] for turns in second] == [["user", "assistant", "user"]] * 2
+    assert second[0][1]["content"] == '["Bolivia"]'
+    assert second[0][2]["content"].startswith("An encyclopedia says:\nUtopia: It borders {question} Peru.\nCompare")
+    assert "encyclopedia" not in second[0][0]["content"]
+    assert {c.text for c in found[BORDERS].candidates} >= {"Peru"}
+    assert {c.text for c in found[nowhere].candidates} == {"Chad"}  # nothing was found, so the first answer stands
+
+
+def test_a_lost_second_turn_is_a_lost_answer(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "texts.jsonl").write_text(json.dumps({"title": "Utopia", "text": "It borders Peru."}))
+    recipe = system(
+        prompt={"again": AGAIN}, closed_book=False, context={"provider": "titles", "path": "from"},
+        limits={"attempts": 1, "first_wait": 0.01},
+    )  # fmt: skip
+    with Loopback(lambda _: '["Spain"]', faults=[None, "500"]) as server:
+        ((_, asked),) = generators(run(server.url, files=(tmp_path / "texts.jsonl",)), recipe)
+        (found,) = asked.generate([BORDERS])
+    assert found == CandidateSet(BORDERS, (), (M,))
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"each": []}, "each is a list of tables"),
+        ({"each": ["a"]}, "each is a list of tables"),
+        ({"prompt": "short"}, "prompt is 'short': give a table"),
+        ({"each": [{"shots": 5}]}, "shots is 5: give a table"),
+        ({"only": ["country-bordrs"]}, "did you mean 'country-borders'"),
+        ({"only": "country-borders"}, "give a list of relations"),
+        ({"prompt": {"slots": ["a"]}}, "give both, or neither"),
+        ({"prompt": {"ask": "{slot}"}}, "give both, or neither"),
+        ({"prompt": {"task": "{slot}"}}, "task has a slot {slot}"),
+        ({"prompt": {"again": "{text}"}}, "again has a slot {text}"),
+        ({"prompt": {"again": "Sure?", "form": "completion"}}, "form 'completion'"),
+        ({"prompt": {"again": "Sure?"}, "executor": "batch"}, "executor 'calls'"),
+        ({"component": "causal", "quantise": "2bit"}, "use 'none' or '4bit'"),
+        ({"run": 1}, "no setting 'run'"),
+    ],
+)
+def test_senseless_tables_are_refused(run: Run, table: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        list(generators(run(), system(**table)))

@@ -1,0 +1,64 @@
+"""The rule that lets verdicts count: what each way of combining does, and that nothing else is touched."""
+
+from __future__ import annotations
+
+import pytest
+
+from lmkbc.errors import InputError
+from lmkbc.select.cutoffs import Cutoff, TopK
+from lmkbc.select.expected_f1 import ExpectedF1
+from lmkbc.select.gate import NoneGate
+from lmkbc.select.registry import build
+from lmkbc.select.verified import Verified, judged
+from lmkbc.types import Candidate, CandidateSet, Query, State
+
+FOUND = CandidateSet(
+    Query("s", "r"),
+    (
+        Candidate("a", 0.9, truth=0.1),
+        Candidate("b", 0.6, truth=0.9),
+        Candidate("c", 0.5),
+        Candidate("d", 0.4, truth=0.5),
+        Candidate("", 0.2, truth=0.9),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("table", "left"),
+    [
+        ({}, {"b": 0.6, "c": 0.5, "d": 0.4, "": 0.2}),
+        ({"least": 0.05}, {"a": 0.9, "b": 0.6, "c": 0.5, "d": 0.4, "": 0.2}),
+        ({"combine": "product"}, {"b": 0.54, "c": 0.5, "d": 0.2, "": 0.2, "a": 0.09}),
+        ({"combine": "mean"}, {"b": 0.75, "a": 0.5, "c": 0.5, "d": 0.45, "": 0.2}),
+        ({"combine": "replace"}, {"b": 0.9, "c": 0.5, "d": 0.5, "": 0.2, "a": 0.1}),
+    ],
+)
+def test_what_the_verdicts_leave_best_first(table: dict[str, str | float], left: dict[str, float]) -> None:
+    rule = build({"rule": "verified", "inner": {"rule": "top-k", "k": 9}, **table})
+    assert isinstance(rule, Verified)
+    heeded = judged(FOUND, rule.combine, rule.least).candidates
+    assert [(one.text, pytest.approx(one.score)) for one in heeded] == list(left.items())
+    assert [one.text for one in rule.select(FOUND).objects] == [name for name in left if name]
+
+
+def test_any_rule_may_stand_inside() -> None:
+    gate = NoneGate(inner=Cutoff(threshold=0.1), threshold=0.2)
+    assert Verified(inner=gate).select(FOUND).objects == ()
+    assert [one.text for one in Verified(inner=TopK(k=1)).select(FOUND).objects] == ["b"]
+    assert build(Verified(inner=gate, combine="product", least=0.4).to_table()) == Verified(
+        inner=gate, combine="product", least=0.4
+    )
+
+
+def test_without_the_rule_verdicts_count_nothing_and_failures_stay_failed() -> None:
+    assert [one.text for one in Cutoff(threshold=0.45).select(FOUND).objects] == ["a", "b", "c"]
+    failed = CandidateSet(FOUND.query, (), (State.MISSING,))
+    assert Verified(inner=ExpectedF1()).select(failed).failed
+
+
+def test_an_unknown_way_is_refused() -> None:
+    with pytest.raises(InputError, match="combine of rule verified is 'sum': use one of veto, product"):
+        build({"rule": "verified", "inner": {"rule": "top-k", "k": 1}, "combine": "sum"})
+    with pytest.raises(InputError, match="needs parameter 'inner'"):
+        build({"rule": "verified"})
