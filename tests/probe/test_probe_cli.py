@@ -119,8 +119,8 @@ def test_kamel_refuses_in_one_sentence(
     tiny_masked.save(tmp_path / "bert")
     capsys.readouterr()
     for arguments, message in (
-        (("--model", tmp_path / "bert"), "is a BertForMaskedLM, which does not continue a text"),
-        (("--model", tmp_path / "t5"), "is a encoder-decoder, which does not continue a text"),
+        (("--model", tmp_path / "bert"), "is of type BertForMaskedLM, which does not continue a text"),
+        (("--model", tmp_path / "t5"), "is of type encoder-decoder, which does not continue a text"),
         (("--model", tmp_path / "none"), "is no model directory"),
         (("--model", "x", "--templates", templates), "P36 has no question template"),
         (("--model", "x", "--properties", "P36,P9999"), "KAMEL has no test split of 'P9999'"),

@@ -143,7 +143,7 @@ def _check_kind(name: str, config: Any) -> None:
     if config.is_encoder_decoder or (masked and not getattr(config, "is_decoder", False)):
         kind = masked[0] if masked else "encoder-decoder"
         raise InputError(
-            f"the model {name!r} is a {kind}, which does not continue a text: name a causal language model, or use "
+            f"the model {name!r} is of type {kind}, which does not continue a text: name a causal language model, or use "
             "a component for masked models"
         )
 
