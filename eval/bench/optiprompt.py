@@ -33,11 +33,10 @@ from lmkbc.train.corpus import Corpus, gather
 from lmkbc.train.facts import KAMEL, Fact
 from lmkbc.train.loop import Plan
 from lmkbc.train.tasks import Task
-from lmkbc.train.teach import teach
+from lmkbc.train.teach import PLAN, teach
 from lmkbc.workspace import Workspace
 
 ENCODER = "all-MiniLM-L6-v2"
-HEAD = Plan(rate=1e-3, rates={"layers": 3e-4}, epochs=5, batch=256, patience=2)
 HOW = Experiment(
     soft=Plan(rate=1e-2, epochs=10, batch=32, patience=3),
     finetune=Plan(rate=1e-4, epochs=10, batch=32, decay=0.01, patience=3),
@@ -60,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if not (models / "words").is_dir():
             corpus = without(gather(Workspace(data=given.data), places), facts)
             print("\n".join(corpus.proof), flush=True)
-            task = Task(backbone=ENCODER, out=models / "words", plan=HEAD, offline=True)
+            task = Task(backbone=ENCODER, out=models / "words", plan=PLAN, offline=True)
             teach(task, corpus, expand=False)
         backbone = load(models / "words", offline=True)
         words = Words(backbone.tokenizer)

@@ -27,16 +27,14 @@ from lmkbc.generate.masked.forward import Precision
 from lmkbc.pool import Pool
 from lmkbc.predict import linker
 from lmkbc.train.corpus import gather
-from lmkbc.train.loop import Plan
 from lmkbc.train.tasks import Task
-from lmkbc.train.teach import teach
+from lmkbc.train.teach import PLAN, teach
 from lmkbc.tune import Tuned, tune
 from lmkbc.types import CandidateSet, Edition, Query
 from lmkbc.workspace import Workspace
 
 ENCODER = "all-MiniLM-L6-v2"
 EDITIONS = ("2023", "2022")
-PLAN = Plan(rate=1e-3, rates={"layers": 3e-4}, epochs=5, batch=256, patience=2)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -33,8 +33,6 @@ Random = Annotated[str, typer.Option("--random", help="A control: draw 'all' wei
 OneRelation = Annotated[str, typer.Option("--relation", help="Only this relation, by its module's name.")]
 Editions = Annotated[list[str] | None, typer.Option("--edition", "-e", help="Whose train splits; repeatable.")]
 Most = Annotated[int, typer.Option("--most", min=0, help="KAMEL and silver facts of one relation.")]
-LAYERS_RATE = 0.3
-"""With --head, of the peak rate: the head starts from nothing, the top layers from good weights."""
 PATIENCE = 2
 
 
@@ -77,10 +75,10 @@ def mlm(
     from lmkbc.train import tasks
     from lmkbc.train.loop import Plan
     from lmkbc.train.mlm import Masking
-    from lmkbc.train.teach import teach
+    from lmkbc.train.teach import RATES, teach
 
     corpus = _corpus(workspace, data, edition)
-    rates = {"layers": LAYERS_RATE * rate} if head else {}
+    rates = {name: share * rate for name, share in RATES.items()} if head else {}
     plan = Plan(rate=rate, epochs=epochs, batch=batch, seed=seed, patience=PATIENCE, rates=rates, every=100)
     task = tasks.Task(backbone=backbone, out=out, plan=plan, random=random, most=most, offline=offline)
     with _progress() as report:

@@ -22,7 +22,7 @@ from lmkbc.train.corpus import Corpus, near, split
 from lmkbc.train.entities import Entities
 from lmkbc.train.facts import Fact
 from lmkbc.train.head import Prompts, Top, assemble, fold_file, prepare, train_top, write
-from lmkbc.train.loop import Trained
+from lmkbc.train.loop import Plan, Trained
 from lmkbc.train.tasks import Task
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
     from lmkbc.generate.masked.backbone import Backbone
 
+RATES = {"layers": 0.3, "rows": 0.1}
+"""Shares of the peak rate: the head starts from nothing, layers and vectors from good weights."""
+PLAN = Plan(rate=1e-3, rates={name: 1e-3 * share for name, share in RATES.items()}, epochs=5, batch=256, patience=2)
 FOLDS = 3
 SECOND_RATE = 0.6
 """Of the first pass's rate: the head has learned what an answer is, and now learns which."""

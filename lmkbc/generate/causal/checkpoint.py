@@ -115,7 +115,7 @@ def _four_bits(place: str) -> dict[str, Any]:
     """What from_pretrained is told, so that weights are put in four bits as they are read."""
     lacking = [name for name in ("bitsandbytes", "accelerate") if find_spec(name) is None]
     if lacking:
-        raise InputError(f"quantise = '4bit' needs {' and '.join(lacking)}: install lmkbc[quantise], or leave quantise out")
+        raise InputError(f"quantise = '4bit' needs {' and '.join(lacking)}: install lmkbc[quantise], or leave it out")
     kind = torch.bfloat16 if place != "cpu" else torch.float32
     packing: Any = BitsAndBytesConfig
     made = packing(
@@ -143,8 +143,8 @@ def _check_kind(name: str, config: Any) -> None:
     if config.is_encoder_decoder or (masked and not getattr(config, "is_decoder", False)):
         kind = masked[0] if masked else "encoder-decoder"
         raise InputError(
-            f"the model {name!r} is of type {kind}, which does not continue a text: name a causal language model, or use "
-            "a component for masked models"
+            f"the model {name!r} is of type {kind}, which does not continue a text: name a causal language model, "
+            "or use a component for masked models"
         )
 
 
