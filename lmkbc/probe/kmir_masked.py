@@ -87,8 +87,6 @@ def finetuned(
     A killed training goes on from its checkpoint. dev: questions to stop early by. identity: of the weights that it
     starts from. InputError where the directory holds something else.
     """
-    from transformers.utils import logging
-
     from lmkbc.train.head import write
 
     mark = _mark(identity, plan, questions, dev)
@@ -120,7 +118,6 @@ def finetuned(
     )  # fmt: skip
     model.train(mode=False)
     record = {"training": mark, "losses": trained.losses, "held_out_losses": trained.held_out, "steps": trained.steps}
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     write(out, model, backbone.tokenizer, None, record)
     checkpoint.unlink(missing_ok=True)
     return backbone

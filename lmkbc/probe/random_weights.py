@@ -44,8 +44,7 @@ def with_random_weights(context: Context, system: System, seed: int = 0) -> Iter
 
 def _drawn(name: str, table: Mapping[str, Any], out: Path, offline: bool, seed: int) -> Path:
     """Save a model of the same shape, with its tokenizer and what lies beside it: objects, soft prompts."""
-    from transformers.utils import logging
-
+    from lmkbc.generate.masked.backbone import quiet
     from lmkbc.train import entities, soft_prompt
     from lmkbc.train.controls import randomised
 
@@ -64,10 +63,12 @@ def _drawn(name: str, table: Mapping[str, Any], out: Path, offline: bool, seed: 
     fresh = randomised(model, seed=seed)
     if model.can_generate():
         fresh.generation_config = model.generation_config
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    fresh.save_pretrained(out)
-    tokenizer.save_pretrained(out)
-    for beside in (entities.FILE, soft_prompt.FILE):
-        if (Path(name) / beside).is_file():
-            (out / beside).write_bytes((Path(name) / beside).read_bytes())
+    with quiet():
+        fresh.save_pretrained(out)
+        tokenizer.save_pretrained(out)
+    if (prompts := Path(name) / soft_prompt.FILE).is_file():
+        (out / soft_prompt.FILE).write_bytes(prompts.read_bytes())
+    if (Path(name) / entities.FILE).is_file():
+        known = replace(entities.Entities.read(Path(name)), folds={})  # random weights have seen no subject
+        (out / entities.FILE).write_bytes(known.to_json())
     return out

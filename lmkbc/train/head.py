@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from lmkbc.atomic import write_directory
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.backbone import Backbone
+from lmkbc.generate.masked.backbone import Backbone, quiet
 from lmkbc.predict import Report, silent
 from lmkbc.train.activations import Activations, activations, layer_at
 from lmkbc.train.entities import FILE, Entities
@@ -183,7 +183,7 @@ def write(
 
     more: other files, by name.
     """
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, quiet():
         model.save_pretrained(folder, safe_serialization=True)
         tokenizer.save_pretrained(folder)
         files = {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}

@@ -79,7 +79,7 @@ def load(
         "local_files_only": offline,
         "trust_remote_code": trust_remote_code,
     }
-    with _explained(name, offline), _quiet():
+    with _explained(name, offline), quiet():
         _check_config(name, where)
         _check_weights(name, revision, offline)
         tokenizer = AutoTokenizer.from_pretrained(name, **where)
@@ -153,7 +153,7 @@ def _explained(name: str, offline: bool) -> Iterator[None]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without the libraries' progress bars and reports on standard error; what matters is checked here."""
     from huggingface_hub.utils import logging as hub
     from transformers.utils import logging
