@@ -1,6 +1,6 @@
 """OptiPrompt's table on the MiniLM encoder with a head that facts taught: what prompts recall, what they learn.
 
-    python eval/bench/optiprompt.py [--data DIR] [--relations 12] [--facts 200] [--models DIR]
+    python eval/bench/optiprompt.py [--data DIR] [--relations 10] [--facts 150] [--models DIR]
 
 The head is taught KAMEL's train facts, silver and the challenge's train splits, one word per answer; no subject of
 KAMEL's dev and test splits is among them. Then, per relation of LAMA that KAMEL has: the manual cloze, soft prompts of
@@ -46,8 +46,8 @@ HOW = Experiment(
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
-    parser.add_argument("--relations", type=int, default=12)
-    parser.add_argument("--facts", type=int, default=200, help="most facts to learn, to stop by, and to test on")
+    parser.add_argument("--relations", type=int, default=10)
+    parser.add_argument("--facts", type=int, default=150, help="most facts to learn, to stop by, and to test on")
     parser.add_argument("--models", type=Path, help="directory that keeps the model and what is finished")
     given = parser.parse_args(argv)
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
