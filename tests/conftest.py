@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,17 @@ def data_dir() -> Path:
     if not (path / "lmkbc2023").is_dir():
         pytest.skip("official data absent: set LMKBC_DATA to the directory that holds lmkbc2022/, lmkbc2023/, ...")
     return path
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Tensors as small as a tiny model's only wait when several threads share them."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(autouse=True)

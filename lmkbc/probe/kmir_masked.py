@@ -8,8 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,7 +23,7 @@ from lmkbc.generate.masked.words import Words
 from lmkbc.predict import Report, silent
 from lmkbc.probe.kmir_build import MASK
 from lmkbc.train.loop import Plan, train
-from lmkbc.train.wording import padded
+from lmkbc.train.wording import at_masks, padded
 
 if TYPE_CHECKING:
     from lmkbc.probe.kmir_files import Question
@@ -125,19 +124,8 @@ def finetuned(
 
 def _loss(backbone: Backbone, asked: Rows, wanted: Rows) -> Tensor:
     ids, keep = padded(asked, _padding(backbone), backbone.device)
-    with _at(backbone.model, ids == backbone.mask_id):
-        logits = backbone.model(input_ids=ids, attention_mask=keep).logits
+    logits = at_masks(backbone.model, ids == backbone.mask_id, input_ids=ids, attention_mask=keep)
     return nn.functional.cross_entropy(logits.float(), torch.tensor(wanted, device=backbone.device).flatten())
-
-
-@contextmanager
-def _at(model: Any, masks: Tensor) -> Iterator[None]:
-    """Let the output matrix work on the masks alone: logits of shape (masks, v)."""
-    hook = model.get_output_embeddings().register_forward_pre_hook(lambda _, given: (given[0][masks],))
-    try:
-        yield
-    finally:
-        hook.remove()
 
 
 def _mark(identity: str, plan: Plan, questions: Sequence[Question], dev: Sequence[Question]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from lmkbc.atomic import write_bytes
 from lmkbc.data import read_jsonl
+from lmkbc.generate.causal.checkpoint import identity
 from lmkbc.generate.masked.backbone import Backbone
 from lmkbc.generate.masked.words import Words
 from lmkbc.predict import Report, silent
@@ -59,7 +59,7 @@ class Runner:
         self._columns = torch.tensor([found[name] for name in self._names])
         self._how, self._lessons = how, lessons
         self._models = {name: self._drawn(backbone, name) for name in how.models}
-        self._identity = identity(backbone)
+        self._identity = identity(backbone.name, backbone.model) or backbone.name
 
     def _drawn(self, backbone: Backbone, name: str) -> Backbone:
         """The model itself, or a control: drawn once, and tested with the weights that it was trained with."""
@@ -135,11 +135,3 @@ class Runner:
                 best = logits(subjects[start : start + BATCH]).argmax(-1).tolist()
                 found += [self._names[number] for number in best]
         return found
-
-
-def identity(backbone: Backbone) -> str:
-    """A digest of a model's weights and its vocabulary."""
-    digest = hashlib.sha256(json.dumps(backbone.tokenizer.get_vocab(), sort_keys=True).encode())
-    for name, value in sorted(backbone.model.state_dict().items()):
-        digest.update(name.encode() + value.detach().cpu().float().numpy().tobytes())
-    return digest.hexdigest()

@@ -49,14 +49,14 @@ def word_vectors(model: PreTrainedModel) -> Tensor:
     return cast(Tensor, model.get_input_embeddings().weight)
 
 
-def at_masks(model: PreTrainedModel, masks: Tensor, columns: Tensor, **inputs: Tensor) -> Tensor:
-    """Logits over some words at the places where masks, (b, t), is true, (b, v): the output matrix does no more."""
+def at_masks(model: PreTrainedModel, masks: Tensor, columns: Tensor | None = None, **inputs: Tensor) -> Tensor:
+    """Logits where masks, (b, t), is true, over some words, or all: (m, v). The output matrix does no more."""
     decoder = cast(nn.Linear, model.get_output_embeddings())  # type: ignore[no-untyped-call]
-    columns = columns.to(masks.device)
-    bias = None if decoder.bias is None else decoder.bias[columns]
+    chosen = slice(None) if columns is None else columns.to(masks.device)
+    bias = None if decoder.bias is None else decoder.bias[chosen]
 
     def reduced(states: Tensor) -> Tensor:
-        return nn.functional.linear(states[masks], decoder.weight[columns], bias)
+        return nn.functional.linear(states[masks], decoder.weight[chosen], bias)
 
     decoder.forward = reduced  # type: ignore[method-assign, assignment]
     try:

@@ -12,7 +12,6 @@ import msgspec
 import pytest
 import tiny_causal
 import tiny_masked
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from transformers import T5Config, T5ForConditionalGeneration
@@ -27,6 +26,7 @@ from lmkbc.probe.model_kind import model_kind
 from lmkbc.prompts import Prompt
 from lmkbc.train.loop import Plan
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 WORDS = "true false Paris Rome Lima New York France Italy Peru is the capital of".split()
 CAPITALS = {"France": "Paris", "Italy": "Rome", "Peru": "Lima", "York": "New York"}
 LESSONS = [
@@ -35,14 +35,6 @@ LESSONS = [
     for place, text in enumerate(("The capital of {} is [MASK].", "[MASK] is the capital of {}."))
 ]
 PLAN = Plan(rate=3e-3, epochs=120, batch=4)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture

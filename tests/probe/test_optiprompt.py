@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from lmkbc.probe.optiprompt import Lesson, of_trex, read, table, within
 from lmkbc.probe.optiprompt_run import Experiment, Runner
 from lmkbc.train.loop import Plan
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 PLACES = ("Rome", "Paris", "Lima", "Oslo")
 NAMES = tuple(f"{first}{last}" for first in "abcdefgh" for last in "stuv")
 PAIRS = tuple((name, PLACES["stuv".index(name[1])]) for name in NAMES)
@@ -26,14 +26,6 @@ HOW = Experiment(
     finetune=Plan(rate=1e-2, epochs=20, batch=8),
     methods=("manual", "soft-3", "soft-manual", "finetune"),
 )
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
