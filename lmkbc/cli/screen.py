@@ -77,7 +77,7 @@ def _cell(value: Any) -> str:
 
 @contextmanager
 def progress() -> Iterator[Report]:
-    """A progress bar per step on a terminal, silence in a pipe."""
+    """A progress bar per step on a terminal, silence in a pipe. What follows ", loss" in a step's name may change."""
     bar = Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         console=ERR, disable=not ERR.is_terminal, transient=True,
@@ -85,9 +85,10 @@ def progress() -> Iterator[Report]:
     tasks: dict[str, Any] = {}
 
     def report(step: str, done: int, total: int | None) -> None:
-        if step not in tasks:
-            tasks[step] = bar.add_task(step, total=total)
-        bar.update(tasks[step], completed=done, total=total)
+        name = step.partition(", loss")[0]
+        if name not in tasks:
+            tasks[name] = bar.add_task(step, total=total)
+        bar.update(tasks[name], description=step, completed=done, total=total)
 
     with bar:
         yield report

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from lmkbc.cli import train_lora
 from lmkbc.cli.options import AsJson, Data, Offline, Root
-from lmkbc.cli.screen import ERR, note, show_json, show_table
+from lmkbc.cli.screen import note, progress, show_json, show_table
 from lmkbc.data import data_dirs
-from lmkbc.predict import Report
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -81,7 +77,7 @@ def mlm(
     rates = {name: share * rate for name, share in RATES.items()} if head else {}
     plan = Plan(rate=rate, epochs=epochs, batch=batch, seed=seed, patience=PATIENCE, rates=rates, every=100)
     task = tasks.Task(backbone=backbone, out=out, plan=plan, random=random, most=most, offline=offline)
-    with _progress() as report:
+    with progress() as report:
         if head:
             trained = teach(task, corpus, expand=expand, top=top, report=report)
         else:
@@ -102,7 +98,7 @@ def finetune(
     corpus = _corpus(workspace, data, edition)
     plan = Plan(rate=rate, epochs=epochs, batch=batch, seed=seed, decay=0.01, patience=PATIENCE, every=100)
     task = tasks.Task(backbone=backbone, out=out, plan=plan, random=random, most=most, offline=offline)
-    with _progress() as report:
+    with progress() as report:
         trained = tasks.finetuned(task, corpus, relation, report)
     _show(trained, out, json)
 
@@ -121,7 +117,7 @@ def soft_prompt(
     corpus = _corpus(workspace, data, edition)
     plan = Plan(rate=rate, epochs=epochs, batch=batch, seed=seed)
     task = tasks.Task(backbone=backbone, out=out, plan=plan, random=random, most=most, offline=offline)
-    with _progress() as report:
+    with progress() as report:
         scores = tasks.soft_prompts(task, corpus, relation, length, report)
     if json:
         show_json({name: {"before": before, "after": after} for name, (before, after) in scores.items()})
@@ -151,22 +147,3 @@ def _show(trained: Trained, out: Path, as_json: bool) -> None:
         rows = [[str(n), *both] for n, both in enumerate(zip(trained.losses, held_out, strict=True), start=1)]
         show_table(["epoch", "loss", "held out"], rows)
     note(f"wrote {out}")
-
-
-@contextmanager
-def _progress() -> Iterator[Report]:
-    """A bar per step whose label changes with the loss; silence in a pipe."""
-    bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        console=ERR, disable=not ERR.is_terminal, transient=True,
-    )  # fmt: skip
-    bars = dict[str, TaskID]()
-
-    def report(step: str, done: int, total: int | None) -> None:
-        name = step.partition(", loss")[0]
-        if name not in bars:
-            bars[name] = bar.add_task(step, total=total)
-        bar.update(bars[name], description=step, completed=done, total=total)
-
-    with bar:
-        yield report

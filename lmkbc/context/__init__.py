@@ -42,8 +42,8 @@ class ContextSettings:
     """Where context comes from, as a recipe's plain data.
 
     path: a JSONL file with "title" and "text" per line, which "titles" and "passages" read; "from" for the one that
-    --from names. passages: how many are told
-    of at most. words: how long a passage is, overlap: how many words it shares with the one before (both 0: as read).
+    --from names. passages: how many are told of at most. words: how long a passage is, overlap: how many words it
+    shares with the one before (both 0: as read).
     """
 
     provider: Literal["none", "titles", "passages", "recall"] = "none"

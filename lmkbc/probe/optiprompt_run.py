@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from lmkbc.atomic import write_bytes
 from lmkbc.data import read_jsonl
+from lmkbc.errors import InputError, did_you_mean
 from lmkbc.generate.causal.checkpoint import identity
 from lmkbc.generate.masked.backbone import Backbone
 from lmkbc.generate.masked.words import Words
@@ -38,13 +40,25 @@ class _Done(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """What is run. soft, finetune: how the two are trained. seed: of random weights and of random vectors."""
+    """What is run. soft, finetune: how the two are trained. seed: of random weights and of random vectors.
+
+    InputError for a model or a method that does not exist; "soft-7" is one of seven vectors.
+    """
 
     soft: Plan
     finetune: Plan
     models: tuple[str, ...] = MODELS
     methods: tuple[str, ...] = METHODS
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be run, before anything is."""
+        for given in self.models:
+            if given not in MODELS:
+                raise InputError(f"there is no model {given!r} to compare: {did_you_mean(given, MODELS)}")
+        for given in self.methods:
+            if given not in METHODS and not re.fullmatch(r"soft-[1-9]\d*", given):
+                raise InputError(f"there is no way {given!r} of asking: {did_you_mean(given, METHODS)}")
 
 
 class Runner:

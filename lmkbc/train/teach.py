@@ -49,15 +49,17 @@ def teach(task: Task, corpus: Corpus, *, expand: bool = True, top: int = 1, repo
     others, challenge = near(corpus, task.most, task.plan.seed), list(corpus.challenge)
     if not (others or challenge):
         raise InputError("there is no fact to teach: give a train split, KAMEL or silver facts with --data")
-    entities = known(backbone, others, challenge, expand=expand)
+    entities = answers(backbone, others, challenge, expand=expand)
     learner = Top(cast("BertForMaskedLM", backbone.model), entities, top)
     trained = Trained((), (), 0)
     if others:
-        some, apart = (
-            prepare(backbone, part, entities, top, clozes=1, report=report) for part in split(others, task.apart)
-        )
+        some, apart = split(others, task.apart, task.plan.seed)
+        prompts = prepare(backbone, some, entities, top, clozes=1, report=report)
+        held_out = None
+        if any(entities.numbers(apart)):
+            held_out = prepare(backbone, apart, entities, top, clozes=1, report=report)
         trained = train_top(
-            learner, some, task.plan, held_out=apart, checkpoint=task.stage("others"), report=report
+            learner, prompts, task.plan, held_out=held_out, checkpoint=task.stage("others"), report=report
         )  # fmt: skip
     folds: list[Top] = []
     if challenge:
@@ -76,7 +78,7 @@ def teach(task: Task, corpus: Corpus, *, expand: bool = True, top: int = 1, repo
     return trained
 
 
-def known(backbone: Backbone, others: Sequence[Fact], challenge: Sequence[Fact], *, expand: bool) -> Entities:
+def answers(backbone: Backbone, others: Sequence[Fact], challenge: Sequence[Fact], *, expand: bool) -> Entities:
     """Every object of the challenge's relations, the frequent ones of others, and the folds of the subjects."""
     relations = sorted({fact.relation for fact in challenge})
     size = int(backbone.model.config.vocab_size)

@@ -128,3 +128,11 @@ def test_lama_brings_its_own_facts_to_learn(tmp_path: Path) -> None:
     (lesson,) = read(tmp_path, tmp_path / "train", None)
     assert lesson == Lesson("P19", "N-1", "{subject} was born in {mask} .", PAIRS[:1], PAIRS[1:2], (("ht", "Paris"),))
     assert of_trex([], tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "named", [{"models": ("pretrained", "randm")}, {"methods": ("soft",)}, {"methods": ("soft-0",)}]
+)
+def test_what_cannot_be_run_is_named_before_anything_is(named: dict[str, tuple[str, ...]]) -> None:
+    with pytest.raises(InputError, match=r"there is no (model 'randm'|way 'soft)"):
+        Experiment(soft=HOW.soft, finetune=HOW.finetune, **named)  # type: ignore[arg-type]

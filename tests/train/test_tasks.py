@@ -124,3 +124,9 @@ def test_the_command_says_what_it_held_out(task: tasks.Task, tmp_path: Path) -> 
     assert "overlap of subjects to train on with held-out names: 0" in result.stderr
     assert len(json.loads(result.stdout)["losses"]) == 1
     load(tmp_path / "cli", offline=True)
+
+
+def test_facts_too_few_to_stop_early_by_are_all_learned(task: tasks.Task, corpus: Corpus, facts: list[Fact]) -> None:
+    few = Corpus(tuple(facts), (replace(facts[0], subject="ada e"),), corpus.removed, corpus.held_out)
+    teach(replace(task, apart=0.1), few)
+    saved(task)
