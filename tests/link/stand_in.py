@@ -149,7 +149,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault in ("429", "503", "403"):
             self._send(int(fault), b"{}", {"Retry-After": "0"} if fault == "429" else {})
         elif fault == "slow":
-            time.sleep(0.6)
+            time.sleep(3.0)
             self._send(200, body)
         elif fault == "cut JSON":
             self._send(200, body[: len(body) // 2])
