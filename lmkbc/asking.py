@@ -8,7 +8,7 @@ from typing import Any
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.examples import ExampleSelector, Shots, TextEncoder
-from lmkbc.prompts import Prompt, PromptStyle, compose, second_turn
+from lmkbc.prompts import Message, Prompt, PromptStyle, compose, listed, worded
 from lmkbc.settings import checked
 from lmkbc.types import Edition, Example, Query, Relation
 
@@ -94,7 +94,19 @@ class Asking:
 
     def second_turn(self, query: Query, context: str) -> str:
         """What is said once a query is answered, so that it is answered again; nothing where the answer stands."""
-        return second_turn(self._plans[query.relation].style, self._relations, query, context)
+        style = self._plans[query.relation].style
+        if not style.again or ("{context}" in style.again and not context.strip()):
+            return ""
+        return worded(style.again, style, self._relations, query, context=context.strip())
+
+    def repair(self, query: Query, answer: str) -> Prompt | None:
+        """What asks for a broken answer as a list, where the style has anything to ask."""
+        style = self._plans[query.relation].style
+        if not style.repair:
+            return None
+        slots = {"answer": answer.strip(), "list": listed(style, ("first name", "second name"))}
+        text = worded(style.repair, style, self._relations, query, **slots)
+        return Prompt((), (Message("user", text),), style.form)
 
 
 def needs_encoder(tables: Mapping[str, Any], overrides: Mapping[str, Mapping[str, Any]]) -> bool:

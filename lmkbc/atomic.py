@@ -46,6 +46,29 @@ def write_bytes(path: Path, content: bytes) -> None:
             raise
 
 
+def check_file(path: Path | None) -> None:
+    """InputError where a file could not be written later, so that a person hears of it before the work is done."""
+    if path is not None:
+        if path.is_dir():
+            raise InputError(f"{path} is a directory: name a file to write")
+        _check_parents(path)
+
+
+def check_directory(path: Path | None) -> None:
+    """InputError where a directory could not be written later."""
+    if path is not None:
+        if path.exists() and not path.is_dir():
+            raise InputError(f"{path} is a file: name a directory")
+        _check_parents(path)
+
+
+def _check_parents(path: Path) -> None:
+    nearest = next(parent for parent in path.absolute().parents if parent.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        what = "may not be written to" if nearest.is_dir() else "is no directory"
+        raise InputError(f"{path} cannot be written, since {nearest} {what}: name another place")
+
+
 def _previous(directory: Path) -> Path:
     return directory.with_name(f".{directory.name}.previous")
 
@@ -59,7 +82,7 @@ def restore(directory: Path) -> None:
 def write_directory(directory: Path, files: Mapping[str, bytes]) -> None:
     """Replace a whole run directory by the given files."""
     if directory.exists() and not directory.is_dir():
-        raise InputError(f"{directory} is a file: --out takes a directory")
+        raise InputError(f"{directory} is a file: name a directory")
     with _disk_errors(directory):
         directory.parent.mkdir(parents=True, exist_ok=True)
         restore(directory)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.generate.around import Only
@@ -16,7 +16,9 @@ from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
     from lmkbc.generate.masked.forward import Precision
+    from lmkbc.link.ask_model import Completer
 
+Made = TypeVar("Made")
 Settings = Mapping[str, Any]
 NONE: Settings = {}
 
@@ -82,13 +84,15 @@ def _embedded(context: Context, encoder: bool = True) -> Generator:
     return EmbeddedGenerator(context.edition, context.relations, context.train, found, context.cache)
 
 
-def _entity_masked(context: Context, model: str = "", top_k: int = 40, precision: Precision = "fp32") -> Generator:
+def _entity_masked(
+    context: Context, model: str = "", top_k: int = 40, precision: Precision = "fp32", device: str | None = None
+) -> Generator:
     from lmkbc.generate.entity_masked import EntityMasked
 
     directory = context.model or model
     if not directory:
         raise InputError("this system reads a model that 'lmkbc train mlm' made: name its directory with --model")
-    return EntityMasked.read(Path(directory), context.relations, top_k, precision)
+    return EntityMasked.read(Path(directory), context.relations, top_k, precision, device)
 
 
 def _prior(context: Context) -> Generator:
@@ -128,7 +132,7 @@ def _causal(
 
 def _masked(
     context: Context, model: str = "", revision: str | None = None, trust_remote_code: bool = False,
-    device: str = "cpu", probe: Settings | None = None,
+    device: str | None = None, probe: Settings | None = None,
 ) -> Generator:  # fmt: skip
     from lmkbc.generate.masked import MaskedGenerator, Probe, load
 
@@ -150,6 +154,33 @@ def _nothing(_: Context) -> Generator:
     return Nothing()
 
 
+def _chat_completer(
+    run: Context, /, model: str | None = None, base_url: str | None = None, revision: str = "",
+    any_model: bool = False, limits: Settings = NONE, prices: Sequence[float] = (), extra: Settings = NONE,
+) -> Completer:  # fmt: skip
+    from lmkbc.generate.chat.recipe import Access
+    from lmkbc.generate.chat.scorer import ChatScorer
+
+    access = Access.of(
+        run, model=model, base_url=base_url, revision=revision, any_model=any_model, limits=limits, prices=prices
+    )
+    return ChatScorer(access.server, access.session, completion=False, extra=extra)
+
+
+def _causal_completer(
+    run: Context, /, model: str | None = None, revision: str | None = None, dtype: str = "auto",
+    device: str | None = None, remote_code: bool = False, quantise: Literal["none", "4bit"] = "none",
+) -> Completer:  # fmt: skip
+    from lmkbc.generate.causal.recipe import Asked
+
+    asked = Asked.of(
+        run, model, revision=revision, dtype=dtype, device=device, remote_code=remote_code, quantise=quantise
+    )
+    return asked.scorer()
+
+
+COMPLETERS: dict[str, Callable[..., Completer]] = {"chat": _chat_completer, "causal": _causal_completer}
+
 GENERATORS: dict[str, Callable[..., Generator]] = {
     "chat": _chat,
     "causal": _causal,
@@ -165,7 +196,7 @@ GENERATORS: dict[str, Callable[..., Generator]] = {
 
 def generators(context: Context, system: System) -> Iterator[tuple[str, Generator]]:
     """The generators of a recipe with a name for each; recorded answers are one generator per file."""
-    for settings in (voice for table in system.generate for voice in _voices(table)):
+    for settings in (voice for table in system.generate for voice in voices(table)):
         name = str(settings.get("component"))
         if name == "recorded" and len(context.files) > 1:
             for path in context.files:
@@ -174,7 +205,7 @@ def generators(context: Context, system: System) -> Iterator[tuple[str, Generato
             yield str(settings.get("name", name)), _build(context, settings)
 
 
-def _voices(table: Settings) -> Iterator[Settings]:
+def voices(table: Settings) -> Iterator[Settings]:
     """A generator's table; or, where it holds a list `each`, one table per entry, with what the entry says instead.
 
     Entries without a name are numbered, since each is a voice of its own.
@@ -202,21 +233,33 @@ def _merged(table: Settings, other: Settings) -> dict[str, Any]:
     return {**table, **both}
 
 
+def completer(context: Context, settings: Settings) -> Completer:
+    """The model that a table names by component and settings, to be asked for short texts."""
+    own = dict(settings)
+    return _made("completer", COMPLETERS, own.pop("component", None), own)(context, **own)
+
+
+def _made(what: str, known_as: Mapping[str, Callable[..., Made]], name: Any, own: Settings) -> Callable[..., Made]:
+    """What makes a component. InputError for a name or a setting that does not exist."""
+    if name not in known_as:
+        raise InputError(f"unknown {what} {name!r}: {did_you_mean(str(name), known_as)}")
+    known = dict([*inspect.signature(known_as[name]).parameters.items()][1:])  # the first is the run
+    for setting, value in own.items():
+        if setting not in known:
+            raise InputError(f"{what} {name!r} has no setting {setting!r}: {did_you_mean(setting, known)}")
+        if known[setting].default is NONE and not isinstance(value, Mapping):
+            raise InputError(f"{what} {name!r}: {setting} is {value!r}: give a table")
+    return known_as[name]
+
+
 def _build(context: Context, settings: Settings) -> Generator:
     own = dict(settings)
     name, only = own.pop("component", None), own.pop("only", None)
-    if name not in GENERATORS:
-        raise InputError(f"unknown generator {name!r}: {did_you_mean(str(name), GENERATORS)}")
-    known = dict([*inspect.signature(GENERATORS[name]).parameters.items()][1:])  # the first is the run
-    for setting, value in own.items():
-        if setting not in known:
-            raise InputError(f"generator {name!r} has no setting {setting!r}: {did_you_mean(setting, known)}")
-        if known[setting].default is NONE and not isinstance(value, Mapping):
-            raise InputError(f"generator {name!r}: {setting} is {value!r}: give a table")
+    make = _made("generator", GENERATORS, name, own)
     if only is None:
-        return GENERATORS[name](context, **own)
+        return make(context, **own)
     if not isinstance(only, list):
         raise InputError(f"generator {name!r}: only is {only!r}: give a list of relations")
     chosen = {relation: context.workspace.relation(relation) for relation in only}
     spellings = {spelling for relation in chosen.values() for spelling in (relation.name, *relation.names)}
-    return Only(GENERATORS[name](context, **own), spellings)
+    return Only(make(context, **own), spellings)

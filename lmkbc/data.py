@@ -54,7 +54,7 @@ def data_dirs(given: Path | None) -> list[Path]:
 def read_bytes(path: Path) -> bytes:
     """The bytes of a plain or gzipped file, without a byte-order mark."""
     if path.is_dir():
-        raise InputError(f"{path} is a directory: give a JSONL file")
+        raise InputError(f"{path} is a directory: give a file")
     try:
         raw = path.read_bytes()
         raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
@@ -106,8 +106,8 @@ def _first_bad_line(path: Path, raw: bytes, decoder: msgspec.json.Decoder[Any]) 
             return InputError(f"{path}, line {number}: not UTF-8 text; save the file as UTF-8")
         except msgspec.ValidationError as error:
             reason, _, where = str(error).partition(" - at `$")
-            field = where.rstrip("`").lstrip(".") or "row"
-            return InputError(f"{path}, line {number}, field {field}: {reason}")
+            field = where.rstrip("`").lstrip(".")
+            return InputError(f"{path}, line {number}{field and f', field {field}'}: {reason}")
         except msgspec.DecodeError as error:
             return InputError(f"{path}, line {number}: not valid JSON ({error}); each line is one JSON object")
     return InputError(f"{path}: not one JSON object per line")

@@ -17,12 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from lmkbc import data, submit, thresholds
-from lmkbc.components import Context, generators
+from lmkbc.components import Context, completer, generators
 from lmkbc.context import Passage
 from lmkbc.context import lines as lines_of
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.link import Linker, TrainObjects
+from lmkbc.link.ask_model import AskModel
+from lmkbc.link.choose import MODEL
 from lmkbc.link.index import AliasIndex
+from lmkbc.link.recipe import Linking
 from lmkbc.link.sources import open_search
 from lmkbc.link.type_filter import TypeFilter
 from lmkbc.link.wikidata import CONTACT
@@ -66,7 +69,7 @@ def propose(context: Context, system: System, queries: Sequence[Query], report: 
     groups: list[list[CandidateSet]] = []
     usage: dict[str, Any] = {}
     retrieved: dict[Query, Sequence[Passage]] = {}
-    links = linker(context) if context.edition.target == "id" else None
+    links = linker(context, system.link) if context.edition.target == "id" else None
     types = type_filter(context, system)
     for name, generator in generators(context, system):
         found = _in_order(generator.generate(queries), queries, name, report)
@@ -77,6 +80,7 @@ def propose(context: Context, system: System, queries: Sequence[Query], report: 
         groups.append([without_subject(one, context.relations[one.query.relation]) for one in found])
         usage |= {name: spent} if (spent := getattr(generator, "usage", None)) else {}
         retrieved |= getattr(generator, "retrieved", {})
+    usage |= {"link": links.usage} if links is not None and links.usage else {}
     pool = Pool.of(context.edition, system.pool)
     return Proposals(tuple(queries), tuple(pool.merge(groups)), usage, retrieved)
 
@@ -90,16 +94,27 @@ def _in_order(found: Iterable[CandidateSet], queries: Sequence[Query], name: str
     return [by_query[query] for query in queries]
 
 
-def linker(context: Context) -> Linker:
-    """Links by train objects, then by the index where one is given, then by search.
+def linker(context: Context, table: Mapping[str, Any] | None = None) -> Linker:
+    """Links by train objects, then by the index where one is given, then by search, as a recipe's table `link` says.
 
     The search is the recorded table, the cache, or Wikidata where a contact is set.
     """
+    known, relations = context.workspace.relations, context.relations
+    linking = Linking.of(table or {}, known)
+    strategies, keywords = linking.of_edition(known, relations)
+    asks = any(MODEL in names for names in strategies.values())
     search = None
     if context.search_table or context.offline or os.environ.get(CONTACT):
         search = open_search(context.search_table, offline=context.offline)
-    index = AliasIndex(context.index) if context.index else None
-    return Linker(context.relations, TrainObjects(context.train, context.relations), index, search)
+    return Linker(
+        relations,
+        TrainObjects(context.train, relations),
+        AliasIndex(context.index) if context.index else None,
+        search,
+        strategies=strategies,
+        keywords=keywords,
+        ask=AskModel(completer(context, linking.ask), relations) if asks else None,
+    )
 
 
 def type_filter(context: Context, system: System) -> TypeFilter | None:
@@ -178,7 +193,7 @@ def run_files(
         "split": split,
         "system": system.name,
         "model": context.model,
-        "recipe": {"generate": system.generate, "clean": system.clean, "pool": system.pool, "select": system.select},
+        "recipe": {step: getattr(system, step) for step in ("generate", "link", "clean", "pool", "select")},
         "selection": provenance,
         "counts": _counts(edition, predictions),
         "inputs": dict(_inputs(context, split)),

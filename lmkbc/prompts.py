@@ -28,7 +28,7 @@ RECALLED = 3
 
 _SLOT = re.compile(r"\{(\w+)\}")
 _SLOTS = ("subject", "phrase", "question", "cloze", "subject_type", "object_type", "property", "definition", "null")
-_EXTRA = {"ask": ("slot",), "again": ("context",)}
+_EXTRA = {"ask": ("slot",), "again": ("context",), "repair": ("answer", "list")}
 """Slots that one template has besides."""
 
 
@@ -93,6 +93,7 @@ class PromptStyle:
     slots: what {slot} in ask is in turn: the query is asked once for each, and the answers are one.
     again: a second turn once the first is answered, over the slots of ask and {context}, which is told there and not
     before; what it is answered with counts. Where nothing is found to tell, the first answer stands.
+    repair: what is asked, by itself, where an answer is no list: {answer} is that answer, {list} how lists look.
     knowledge: what is told of the relation; a record tells it in every record, other styles once.
     cue: what a text ends with before the answer. recall: first what is known, then the answer.
     wording: relations by their verb phrase, or by the name the edition gives them.
@@ -108,6 +109,7 @@ class PromptStyle:
     ask: str = ""
     slots: tuple[str, ...] = ()
     again: str = ""
+    repair: str = ""
     knowledge: tuple[Knowledge, ...] = ()
     cue: str = ""
     recall: bool = False
@@ -118,17 +120,17 @@ class PromptStyle:
     def of(cls, settings: Mapping[str, Any]) -> PromptStyle:
         """A style from a recipe's table. InputError for a setting, value or slot that does not exist."""
         style = checked(cls, settings, "prompt")
-        for field in ("role", "task", "ask", "again"):
+        for field in ("role", "task", "ask", "again", "repair"):
             known = (*_SLOTS, *_EXTRA.get(field, ()))
             for slot in _SLOT.findall(getattr(style, field)):
                 if slot not in known:
                     raise InputError(f"prompt: {field} has a slot {{{slot}}}: {did_you_mean(slot, known)}")
         if bool(style.slots) != ("{slot}" in style.ask):
             raise InputError("prompt: slots is a list of what {slot} in ask is in turn: give both, or neither")
+        if style.repair and "{answer}" not in style.repair:
+            raise InputError("prompt: repair asks for a broken answer as a list: show that answer with {answer}")
         if style.again and style.form == "completion":
-            raise InputError(
-                "prompt: again is a second turn, which form 'completion' has none of: use 'single' or 'chat'"
-            )
+            raise InputError("prompt: again is a second turn, and form 'completion' has none: use 'single' or 'chat'")
         return style
 
     @property
@@ -160,11 +162,11 @@ def compose(
     return Prompt((static,) if static.content else (), (own,), style.form)
 
 
-def second_turn(style: PromptStyle, relations: Mapping[str, Relation], query: Query, context: str) -> str:
-    """What the style says once a query is answered; nothing where it has nothing to tell."""
-    if not style.again or ("{context}" in style.again and not context.strip()):
-        return ""
-    return _Writer(style, relations[query.relation], "").again(query, context)
+def worded(
+    template: str, style: PromptStyle, relations: Mapping[str, Relation], query: Query, **slots: str
+) -> str:  # fmt: skip
+    """A template of the style about a query."""
+    return _Writer(style, relations[query.relation], "").filled(template, query, **slots)
 
 
 def listed(style: PromptStyle, objects: Sequence[str]) -> str:
@@ -241,12 +243,12 @@ class _Writer:
 
     def own(self, query: Query, context: str, slot: str) -> str:
         """The query's part: what was found about it, and the question, as the style words it for the query alone."""
-        asked = fill(self._style.ask, self._values(query) | {"slot": slot}) if self._style.ask else self.ask(query)
+        asked = self.filled(self._style.ask, query, slot=slot) if self._style.ask else self.ask(query)
         return f"Context: {context.strip()}\n\n{asked}" if context.strip() and not self._style.again else asked
 
-    def again(self, query: Query, context: str) -> str:
-        """The second turn."""
-        return fill(self._style.again, self._values(query) | {"context": context.strip()})
+    def filled(self, template: str, query: Query, **slots: str) -> str:
+        """A template about a query."""
+        return fill(template, self._values(query) | slots)
 
     def _cue(self, default: str) -> str:
         if self._style.recall and self._text:

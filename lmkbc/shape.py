@@ -57,8 +57,10 @@ class Precondition:
     subject's name wins where clozes are rewritten. type: in their place, a Wikidata class, for the names that train
     has of its things. top_k, floor: an answer counts only among so many best words of the model (0: among all), and
     with a higher probability. neutral: a subject that stands for none; an answer's probability is divided by the one
-    it has there. clozes: asked in place of the relation's own where an answer counts, with {subject} and {mask} once
-    each and {answer} wherever wanted. vetoes: the answers that mean "no object". required: where no answer counts,
+    it has there. times: how often the probability of an answer counts, where not once. decisive: only the likeliest
+    answer counts, as if it were sure. clozes: asked in place of the relation's own where an answer counts, with
+    {subject} and {mask} once each and {answer} wherever wanted. drawn: where no answer counts, one is drawn by chance,
+    always the same for the same subject. vetoes: the answers that mean "no object". required: where no answer counts,
     there is no object.
     """
 
@@ -68,7 +70,10 @@ class Precondition:
     top_k: int = 0
     floor: float = 0.0
     neutral: str = ""
+    times: Mapping[str, float] = field(default_factory=dict)
+    decisive: bool = False
     clozes: tuple[str, ...] = ()
+    drawn: bool = False
     vetoes: frozenset[str] = frozenset()
     required: bool = False
 
@@ -86,6 +91,10 @@ class Precondition:
             raise ValueError("answers holds fewer than two words: there is nothing to compare")
         if not self.vetoes <= set(self.answers) or (self.vetoes == set(self.answers) and self.vetoes and not bounded):
             raise ValueError("vetoes must be some of the answers, not all")
+        if not set(self.times) <= set(self.answers) or not all(number > 0 for number in self.times.values()):
+            raise ValueError("times must give answers a number above 0")
+        if self.drawn and not (bounded and self.clozes and self.answers):
+            raise ValueError("drawn asks that none may count: give answers, clozes, and top_k or floor")
         if self.required and not bounded:
             raise ValueError("required asks that an answer counts: give top_k or floor, else every one does")
         if not (self.clozes or self.vetoes or self.required):

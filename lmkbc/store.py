@@ -84,8 +84,11 @@ class Store:
             raise InputError(f"{path} was written by a newer lmkbc: update lmkbc, or name another with --store")
 
     def get(self, call: Call) -> Any | None:
-        """The stored answer, None where there is none."""
-        row = self._db.execute("SELECT answer FROM answers WHERE key = ?", (call.key,)).fetchone()
+        """The stored answer, None where there is none. LmkbcError when the file is damaged."""
+        try:
+            row = self._db.execute("SELECT answer FROM answers WHERE key = ?", (call.key,)).fetchone()
+        except sqlite3.DatabaseError as error:
+            raise LmkbcError(f"{self.path} cannot be read ({error}): name another with --store") from None
         return msgspec.json.decode(row[0]) if row else None
 
     def put(self, answers: Iterable[tuple[Call, Any]]) -> None:
@@ -97,7 +100,7 @@ class Store:
                     row = call.key, call.model, _json(call.settings), call.prompt_digest, _json(answer), date
                     self._db.execute("INSERT OR IGNORE INTO prompts VALUES (?, ?)", (row[3], _json(call.prompt)))
                     self._db.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?)", row)
-        except sqlite3.OperationalError as error:
+        except sqlite3.DatabaseError as error:
             raise LmkbcError(f"{self.path} cannot be written ({error}): make room and run again to resume") from None
 
     def note(self, key: str) -> Any | None:

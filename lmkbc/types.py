@@ -218,14 +218,15 @@ class Edition:
 class System:
     """A recipe: which components do each step, with their settings; plus citation and published scores.
 
-    generate: one table per generator. clean: types = true drops objects that an index knows only as things of other
-    kinds. published: "edition/split" -> macro-F1.
+    generate: one table per generator. link: how names are linked (see `lmkbc.link.recipe`). clean: types = true drops
+    objects that an index knows only as things of other kinds. published: "edition/split" -> macro-F1.
     """
 
     name: str
     description: str
     generate: Sequence[Mapping[str, Any]]
     select: Mapping[str, Any]
+    link: Mapping[str, Any] = field(default_factory=dict)
     clean: Mapping[str, Any] = field(default_factory=dict)
     pool: Mapping[str, Any] = field(default_factory=dict)
     citation: str = ""

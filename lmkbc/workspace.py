@@ -14,12 +14,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
+import msgspec
+
 from lmkbc.data import data_dirs, read_examples, read_queries
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.types import Edition, Example, Query, Relation, System
 
 PACKAGE = Path(__file__).resolve().parent
 SYSTEMS = PACKAGE / "systems"
+FOLDERS = ("relations", "eval", "thresholds")
 PARAPHRASES = "paraphrases.toml"
 Plugin = TypeVar("Plugin", Relation, Edition)
 
@@ -34,6 +37,8 @@ class Workspace:
     def __init__(self, root: Path | None = None, data: Path | None = None) -> None:
         if root is not None and not root.is_dir():
             raise InputError(f"{root} is not a directory: a workspace holds relations/, eval/ and thresholds/")
+        if root is not None and not any((root / name).is_dir() for name in FOLDERS):
+            raise InputError(f"{root} is no workspace: it needs at least one of {', '.join(FOLDERS)} as a directory")
         self._root = root
         self._data_dirs = data_dirs(data)
 
@@ -119,10 +124,10 @@ class Workspace:
             raise InputError(f"the test split of edition {edition.name} has no gold: use train or {edition.held_out}")
         return self.split_path(edition, split)
 
-    def has_data(self, edition: Edition) -> bool:
-        """Whether the splits of an edition are here."""
+    def has_data(self, edition: Edition, split: str = "train") -> bool:
+        """Whether the splits of an edition, or this one, are here."""
         try:
-            return self.split_path(edition, "train").is_file()
+            return self.split_path(edition, split).is_file()
         except InputError:
             return False
 
@@ -192,4 +197,8 @@ def _read_recipe(path: Path) -> System:
     for field in ("description", "generate", "select"):
         if field not in table:
             raise InputError(f"{path}: lacks {field}; a recipe needs description, [[generate]] and [select]")
-    return System(name=path.stem, **table)
+    try:
+        return msgspec.convert(table | {"name": path.stem}, System)
+    except msgspec.ValidationError as error:
+        reason, _, where = str(error).partition(" - at `$.")
+        raise InputError(f"{path}, field {where.rstrip('`')}: {reason}") from None

@@ -64,7 +64,7 @@ def test_harmless_variants_read(tmp_path: Path, content: bytes | str) -> None:
         (line() + "\n{oops", "line 2: not valid JSON"),
         (line(SubjectEntity=7), "line 1, field SubjectEntity: Expected `str`, got `int`"),
         (line(ObjectEntities=[7]), "line 1, field ObjectEntities"),
-        ('{"Relation": "RiverBasinsCountry"}', "line 1, field row: Object missing required field `SubjectEntity`"),
+        ('{"Relation": "RiverBasinsCountry"}', "line 1: Object missing required field `SubjectEntity`"),
         (
             line() + "\n\n" + line(SubjectEntity="X", Relation="RiverBasinCountry"),
             "line 3, field Relation: 'RiverBasinCountry'",

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lmkbc.cli import build
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, LmkbcError
 from lmkbc.store import Call, Store
 
 CALL = Call(
@@ -123,6 +123,17 @@ def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
         Store(tmp_path)
 
 
+def test_a_damaged_store_is_told_of(store: Store) -> None:
+    calls = [replace(CALL, draw=draw) for draw in range(200)]
+    store.put((call, {"text": "x" * 100}) for call in calls)
+    store.close()
+    raw = bytearray(store.path.read_bytes())
+    raw[4096:] = b"\xff" * (len(raw) - 4096)
+    store.path.write_bytes(raw)
+    with pytest.raises(LmkbcError, match=r"cannot (be read|be written|serve as the store).*--store"):
+        Store(store.path).get(CALL)
+
+
 def test_a_newer_store_is_refused(store: Store) -> None:
     store.close()
     with sqlite3.connect(store.path) as db:
@@ -130,6 +141,14 @@ def test_a_newer_store_is_refused(store: Store) -> None:
     db.close()
     with pytest.raises(InputError, match="newer lmkbc"):
         Store(store.path)
+
+
+def test_an_export_to_the_screen_cannot_steer_it(store: Store) -> None:
+    said = "a\x9b31mb\u202ec\x1b[2J\x7f"
+    store.put([(CALL, {"text": said})])
+    shown = CliRunner().invoke(build(), ["store", "export", "--store", str(store.path)]).stdout
+    assert all(char.isprintable() for char in shown.rstrip("\n"))
+    assert json.loads(shown)["answer"]["text"] == said
 
 
 def test_the_command(store: Store, tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_what_was_there(tmp_path: Path, m
 
 def test_a_run_does_not_replace_a_file(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("mine")
-    with pytest.raises(InputError, match="--out takes a directory"):
+    with pytest.raises(InputError, match="is a file: name a directory"):
         atomic.write_directory(tmp_path / "run", {"a": b"x"})
 
 

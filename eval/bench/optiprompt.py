@@ -68,8 +68,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         )[: given.relations]
         print(f"{len(lessons)} relations, {sum(len(one.test) for one in lessons)} test facts", flush=True)
         start = time.monotonic()
-        answers = Runner(backbone, lessons, HOW).run(models / "optiprompt.jsonl", show)
-        show_table(*lines(optiprompt.table(lessons, answers)))
+        runner = Runner(backbone, lessons, HOW)
+        answers = runner.run(models / "optiprompt.jsonl", show)
+        show_table(*lines(optiprompt.table(lessons, answers, runner.unhelped())))
         print(f"{time.monotonic() - start:.0f} s")
 
 

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
+from typing import Any
 
 import typer
-
-from lmkbc.cli.screen import show_error, show_logs
-from lmkbc.errors import LmkbcError
+from typer.core import TyperGroup
 
 COMMANDS = ("predict", "tune", "evaluate", "link", "submit", "data", "relations", "systems", "train", "store", "probe")
+INTERRUPTED = "interrupted; nothing half-written is left behind"
+
+
+class _Tree(TyperGroup):
+    """The command tree, less typer's own ways of ending a run that was interrupted or has no reader."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command. A reader that goes away, as `head` does, has read enough: that is no failure."""
+        from lmkbc.errors import LmkbcError
+
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise LmkbcError(INTERRUPTED) from None
+        except BrokenPipeError:
+            _forget_output()
 
 
 def build() -> typer.Typer:
@@ -18,6 +34,7 @@ def build() -> typer.Typer:
     app = typer.Typer(
         name="lmkbc",
         help="Build knowledge bases from language models, for every LM-KBC edition.",
+        cls=_Tree,
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
@@ -30,14 +47,26 @@ def build() -> typer.Typer:
 
 def main() -> None:
     """Run the command line: exit 0 when all went well, 1 when the run failed, 2 when the input is wrong."""
-    show_logs()
     try:
-        build()()
-    except LmkbcError as error:
-        show_error(str(error))
-        sys.exit(error.exit_code)
-    except BrokenPipeError:  # the reader of our output went away, which is its right
-        sys.stderr.close()
-    except KeyboardInterrupt:
-        show_error("interrupted; nothing half-written is left behind")
+        from lmkbc.cli.screen import show_error, show_logs
+        from lmkbc.errors import LmkbcError
+
+        show_logs()
+        try:
+            build()()
+        except LmkbcError as error:
+            show_error(str(error))
+            sys.exit(error.exit_code)
+        except OSError as error:  # a full disk, a directory that vanished
+            where = f" {error.filename}" if error.filename else " the output"
+            show_error(f"the machine refused{where}: {error.strerror or error}; mend that, and run the command again")
+            _forget_output()
+            sys.exit(1)
+    except KeyboardInterrupt:  # while the program itself is read
+        sys.stderr.write(f"error: {INTERRUPTED}\n")
         sys.exit(1)
+
+
+def _forget_output() -> None:
+    """What is still to be written to standard output goes nowhere, so that Python does not fail at its exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

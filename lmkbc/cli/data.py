@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from lmkbc import fetch as fetching
+from lmkbc.atomic import check_directory
 from lmkbc.cli.options import AsJson, Data, Root
 from lmkbc.cli.screen import note, progress, show_json, show_table
 from lmkbc.data import data_dirs
@@ -58,11 +59,12 @@ def fetch(
     ] = None,
     workspace: Root = None,
 ) -> None:
-    """Download the official splits; resumes, checks SHA-256, replaces files only when complete."""
+    """Download the official splits. Resumes, checks SHA-256, replaces files only when complete."""
     chosen = Workspace(workspace).edition(edition)
     if not any(chosen.splits.values()):
         raise InputError(f"edition {edition} comes with lmkbc: there is nothing to fetch")
     root = data if data is not None else data_dirs(None)[0]
+    check_directory(root)
     with progress() as report:
         for path in fetching.fetch(chosen, root, report):
             note(f"{path}: ok")

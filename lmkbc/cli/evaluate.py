@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from lmkbc.cli.options import AsJson, Data, EditionName, Root, Split, chosen_edition
-from lmkbc.cli.screen import note, show_json, show_table
+from lmkbc.cli.screen import note, note_published, show_json, show_table
 from lmkbc.evaluate import Evaluation, evaluate_file
 from lmkbc.score import Summary
 from lmkbc.types import Edition
@@ -38,7 +38,7 @@ def evaluate(
     data: Data = None,
     workspace: Root = None,
 ) -> None:
-    """Score a predictions file exactly as its edition's organisers do."""
+    """Score predictions exactly as the organisers do. Each edition has its own official table."""
     space = Workspace(workspace, data)
     chosen = chosen_edition(space, edition)
     path = gold if gold is not None else space.gold_path(chosen, split)
@@ -74,9 +74,7 @@ def _print_table(edition: Edition, result: Evaluation, split: str) -> None:
     lines = [[name, *_values(summary, columns)] for name, summary in result.table.relations.items()]
     lines.append(["*** Average ***", *_values(result.table.overall, columns)])
     show_table(["relation", *columns.values()], lines, title=f"LM-KBC {edition.name}, {split}")
-    best = max((p for p in edition.published if p.split == split), key=lambda p: p.f1, default=None)
-    if best is not None:
-        note(f"best published on {split}: {best.system}, F1 {best.f1:.3f}")
+    note_published(edition, split)
 
 
 def _values(summary: Summary, columns: dict[str, str]) -> list[Any]:

@@ -53,7 +53,15 @@ def by_property(ways: Mapping[str, KamelTable]) -> Shown:
     """What each property reached."""
     from lmkbc.probe.kamel_score import PUBLISHED_PROPERTIES
 
-    columns = ["property", "kind", "queries", "P %", "R %", *(f"F1 %, {way}" for way in ways), "F1 %, paper"]
+    columns = [
+        "property",
+        "kind",
+        "queries",
+        "P %, published",
+        "R %, published",
+        *(f"F1 %, {way}" for way in ways),
+        "F1 %, paper",
+    ]
     plain = ways["published"]
     return columns, [
         [name, plain.kinds[name], one.count, 100 * one.p, 100 * one.r,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from lmkbc.atomic import check_file
 from lmkbc.cli.options import AsJson, Data, EditionName, IndexPath, Offline, Root, SearchTable, chosen_edition
 from lmkbc.cli.screen import note, progress, show_json, show_table
 from lmkbc.errors import InputError
@@ -62,16 +63,17 @@ def file(
     data: Data = None,
     workspace: Root = None,
 ) -> None:
-    """Link a predictions file (the default), or explain one link; every link carries its evidence."""
+    """Link a predictions file (the default), or explain one link. Every link carries its evidence."""
     space = Workspace(workspace, data)
-    if (predictions is None) == (why is None):
-        raise InputError("give either a predictions file to link or --explain TEXT --relation NAME")
+    if (predictions is None) == (why is None) or (why is not None and relation is None):
+        raise InputError("give either a predictions file to link, or both --explain TEXT and --relation NAME")
+    check_file(out)
     chosen = chosen_edition(space, edition)
     search = open_search(search_table, offline=offline, contact=contact, api_url=api_url, refresh=refresh)
     train = TrainObjects(space.examples(chosen, "train"), space.relations)
     linker = Linker(space.relations, train, AliasIndex(index) if index else None, search)
     if predictions is None:
-        _explain(linker, str(why), space.relation(relation or "").names[0], subject)
+        _explain(linker, str(why), space.relation(str(relation)).names[0], subject)
         return
     report = link_file(predictions, out, linker, space.relations)
     if json:
@@ -105,7 +107,8 @@ def build(
     data: Data = None,
     workspace: Root = None,
 ) -> None:
-    """Build an alias index from train splits, tables and a dump; a killed build goes on where it stopped."""
+    """Build an alias index from train splits, tables and a dump. A killed build goes on where it stopped."""
+    check_file(path)
     space = Workspace(workspace, data)
     splits = {name: space.examples(space.edition(name), "train") for name in edition or ()}
     with progress() as report:
@@ -114,8 +117,15 @@ def build(
             languages=language or LANGUAGES, classes=class_ or (), report=lambda done: report("lines", done, None),
         )  # fmt: skip
     for source, line, reason in built.broken:
-        note(f"{source}, line {line}: skipped, {reason}")
+        note(f"{_file(source, dump)}, line {line}: skipped, {reason}")
     note(f"{path}: {built.entities} entities, {built.names} names, {len(built.broken)} broken lines")
+    if not built.entities:
+        note(f"{path} finds nothing: give train splits, a table of text and id, or a JSON dump of Wikidata")
+
+
+def _file(source: str, dump: Path | None) -> str:
+    """A source as a person knows it: a dump's name in the index also tells its size and what is kept of it."""
+    return str(dump) if dump is not None and source.startswith(f"{dump.name} ") else source
 
 
 @app.command("labels", epilog="Example: lmkbc link labels Q584 Q183 --index aliases.sqlite")

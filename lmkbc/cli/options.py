@@ -1,15 +1,21 @@
-"""Options that several commands share, and the edition that is meant when none is named."""
+"""Options that several commands share, alone and in groups, and the edition that is meant when none is named."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from lmkbc.cli.screen import note
 from lmkbc.components import Context
 from lmkbc.errors import InputError
+from lmkbc.select.registry import build
 from lmkbc.types import Edition, System
 from lmkbc.workspace import Workspace
 
@@ -47,22 +53,82 @@ StorePath = Annotated[
 ]
 
 
-def server_options(
-    base_url: str | None, concurrency: int | None, max_cost: float | None, max_tokens: int | None,
-    prices: str | None, store: Path | None,
-) -> dict[str, Any]:  # fmt: skip
-    """What the command line says of servers, as a context takes it. InputError for prices that are no two numbers."""
-    price = None
-    if prices is not None:
-        try:
-            prompt, answer = map(float, prices.split(","))
-        except ValueError:
-            raise InputError(f"--prices is {prices!r}: give two numbers, as in 2.50,10") from None
-        price = prompt, answer
-    return {
-        "base_url": base_url, "concurrency": concurrency, "max_cost": max_cost, "max_tokens": max_tokens,
-        "prices": price, "store": store,
-    }  # fmt: skip
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Which recipe a run follows, for which edition, and whose answers it reads."""
+
+    edition: EditionName = None
+    system: SystemName = None
+    model: Model = None
+    files: Files = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What a run may look things up in."""
+
+    data: Data = None
+    offline: Offline = False
+    search_table: SearchTable = None
+    index: IndexPath = None
+    workspace: Root = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Servers:
+    """How servers are asked, and where answers are kept."""
+
+    base_url: BaseUrl = None
+    concurrency: Concurrency = None
+    max_cost: MaxCost = None
+    max_tokens: MaxTokens = None
+    prices: Prices = None
+    store: StorePath = None
+
+    def options(self) -> dict[str, Any]:
+        """As a context takes them. InputError for prices that are no two numbers."""
+        found = asdict(self)
+        if self.prices is not None:
+            try:
+                prompt, answer = map(float, self.prices.split(","))
+            except ValueError:
+                raise InputError(f"--prices is {self.prices!r}: give two numbers, as in 2.50,10") from None
+            found["prices"] = prompt, answer
+        return found
+
+
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """The command as typer reads it: a parameter that is a group of options gives way to the group's own, in place."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+
+    def parameters() -> Iterator[Parameter]:
+        for name, own in signature(command).parameters.items():
+            if name not in groups:
+                yield own.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY)
+                continue
+            told = get_type_hints(groups[name], include_extras=True)
+            for one in fields(groups[name]):
+                yield Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=told[one.name])
+
+    @wraps(command)
+    def run(**options: Any) -> None:
+        for name, group in groups.items():
+            options[name] = group(**{one.name: options.pop(one.name) for one in fields(group)})
+        command(**options)
+
+    run.__signature__ = Signature(list(parameters()))  # type: ignore[attr-defined]
+    return run
+
+
+def listed(names: str | None) -> list[str] | None:
+    """The names of a comma-separated option; None where it was not given. InputError where one is empty."""
+    if names is None:
+        return None
+    found = [name.strip() for name in names.split(",")]
+    if not all(found):
+        raise InputError(f"{names!r} names nothing at one of its commas: give names with one comma between two")
+    return found
 
 
 def chosen_edition(workspace: Workspace, name: str | None) -> Edition:
@@ -73,6 +139,8 @@ def chosen_edition(workspace: Workspace, name: str | None) -> Edition:
     chosen = next((edition for edition in ranked if workspace.has_data(edition)), ranked[0])
     if chosen is not ranked[0]:
         best = ranked[0].name
+        if (place := os.environ.get("LMKBC_DATA")) and not Path(place).is_dir():
+            note(f"LMKBC_DATA is {place!r}, which is no directory")
         note(
             f"No data of edition {best} here: using the small bundled edition '{chosen.name}'. "
             f"'lmkbc data fetch {best}' fetches the real one."
@@ -80,16 +148,18 @@ def chosen_edition(workspace: Workspace, name: str | None) -> Edition:
     return chosen
 
 
-def opened(
-    workspace: Path | None, data: Path | None, edition: str | None, system: str | None, model: str | None,
-    files: list[Path] | None, search_table: Path | None, offline: bool, options: dict[str, Any],
-    index: Path | None = None,
-) -> tuple[Context, System]:  # fmt: skip
+def opened(asked: Asked, means: Means, servers: Servers) -> tuple[Context, System]:
     """What a run works with, and its recipe: recorded answers where files are given, else the embedded default."""
-    space = Workspace(workspace, data)
-    recipe = space.system(system or ("recorded" if files else "embedded"))
+    options = servers.options()
+    space = Workspace(means.workspace, means.data)
+    recipe = space.system(asked.system or ("recorded" if asked.files else "embedded"))
+    try:
+        build(recipe.select)
+    except InputError as error:
+        raise InputError(f"recipe {recipe.name}, table select: {error}") from None
     context = Context(
-        workspace=space, edition=chosen_edition(space, edition), model=model, files=tuple(files or ()),
-        search_table=search_table, index=index, offline=offline, options=options,
+        workspace=space, edition=chosen_edition(space, asked.edition), model=asked.model,
+        files=tuple(asked.files or ()), search_table=means.search_table, index=means.index, offline=means.offline,
+        options=options,
     )  # fmt: skip
     return context, recipe

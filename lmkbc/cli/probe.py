@@ -9,7 +9,7 @@ import typer
 
 from lmkbc.cli import options as given
 from lmkbc.cli import probe_kamel, probe_kmir, probe_lama, probe_optiprompt
-from lmkbc.cli.screen import note, progress, show_json, show_table
+from lmkbc.cli.screen import note, note_published, progress, show_json, show_table
 
 app = typer.Typer(no_args_is_help=True, help="Probe what a model knows.", rich_markup_mode=None)
 
@@ -24,14 +24,13 @@ def register(parent: typer.Typer) -> None:
 
 
 @app.command("controls", epilog="Example: lmkbc probe controls --edition 2023 --system recorded --from gpt4.jsonl.gz")
+@given.spread
 def controls(
-    edition: given.EditionName = None,
-    system: given.SystemName = None,
+    *,
     split: Annotated[
         str | None, typer.Option("--split", "-s", help="A labelled split; default: the edition's held-out one.")
     ] = None,
-    model: given.Model = None,
-    files: given.Files = None,
+    asked: given.Asked,
     tuned: Annotated[
         bool, typer.Option("--tune/--no-tune", help="Tune selection and score out of fold, or use the recipes' rules.")
     ] = True,
@@ -42,26 +41,14 @@ def controls(
         bool, typer.Option("--random/--no-random", help="Ask a local model's random twin too, by the same recipe.")
     ] = True,
     json: given.AsJson = False,
-    data: given.Data = None,
-    offline: given.Offline = False,
-    search_table: given.SearchTable = None,
-    index: given.IndexPath = None,
-    workspace: given.Root = None,
-    base_url: given.BaseUrl = None,
-    concurrency: given.Concurrency = None,
-    max_cost: given.MaxCost = None,
-    max_tokens: given.MaxTokens = None,
-    prices: given.Prices = None,
-    store: given.StorePath = None,
+    means: given.Means,
+    servers: given.Servers,
 ) -> None:
-    """Show a system's F1 beside what train alone reaches, and its F1 on the queries that no control answers."""
+    """Tell recall from learning. A system's F1 beside what train alone reaches, and on what no control answers."""
     from lmkbc.probe.controls import Row, Selection
     from lmkbc.probe.controls import controls as run_controls
 
-    servers = given.server_options(base_url, concurrency, max_cost, max_tokens, prices, store)
-    context, recipe = given.opened(
-        workspace, data, edition, system, model, files, search_table, offline, servers, index
-    )  # fmt: skip
+    context, recipe = given.opened(asked, means, servers)
     chosen = context.edition
     examples = context.workspace.examples(chosen, split or chosen.held_out)
     how = Selection(tuned=tuned, trials=trials, folds=folds, seed=seed)
@@ -78,6 +65,8 @@ def controls(
 
     rows = [line(name, row) for name, row in table.relations.items()]
     rows.append(line("*** Average ***", table.overall))
-    show_table(["relation", "queries", recipe.name, *names, "hard", "F1 on hard"], rows)
+    title = f"F1, LM-KBC {chosen.name}, {split or chosen.held_out}, {'tuned, out of fold' if tuned else 'untuned'}"
+    show_table(["relation", "queries", recipe.name, *names, "hard", "F1 on hard"], rows, title=title)
+    note_published(chosen, split or chosen.held_out)
     if table.failed:
         note(f"{table.failed} queries have no answer: they count as wrong")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lmkbc.atomic import write_bytes
+from lmkbc.atomic import check_file, write_bytes
 from lmkbc.cli import options as given
 from lmkbc.cli.kamel_tables import by_answers, by_property, overall
 from lmkbc.cli.probe_models import local, served
@@ -54,24 +54,23 @@ def kamel(
     prices: given.Prices = None,
     store: given.StorePath = None,
 ) -> None:
-    """Probe a model with KAMEL; a run that was killed goes on where it stopped."""
+    """Ask a model KAMEL's questions. A run that was killed goes on where it stopped."""
     from lmkbc.probe import kamel as benchmark
     from lmkbc.probe.kamel_controls import learned
     from lmkbc.probe.kamel_prompts import Shots, check_wording, questions
     from lmkbc.probe.kamel_run import GREEDY, ask, questions_of, sampling
     from lmkbc.store import Store, default_store
 
+    check_file(out)
     if split not in ("dev", "test"):
         raise InputError(f"--split is {split!r}: KAMEL is probed on test or dev, with examples of train")
     if form not in FORMS:
         raise InputError(f"--form is {form!r}: {did_you_mean(form, FORMS)}")
     chosen = Shots(count=shots, drawing="fixed" if fixed else "random", seed=seed)
     wording = questions(templates)
-    wanted = None if properties is None else {name.strip() for name in properties.split(",")}
+    wanted = given.listed(properties)
     data = benchmark.read(source, properties=wanted, splits=("train", split))
-    for line in data.skipped:
-        note(f"skipped {line}")
-    names = data.properties if wanted is None else sorted(wanted, key=lambda name: (len(name), name))
+    names = data.properties if wanted is None else sorted(set(wanted), key=lambda name: (len(name), name))
     for name in names:
         data.of(name, split)  # or a sentence on what is absent, before a model is loaded
     check_wording(names, wording)
@@ -82,8 +81,10 @@ def kamel(
     if base_url is None:
         who = local(model, kept, GREEDY, offline=offline)
     else:
-        options = given.server_options(base_url, concurrency, max_cost, max_tokens, prices, store)
-        who = served(model, kept, sampling(asks), options, offline=offline)
+        how = given.Servers(
+            base_url=base_url, concurrency=concurrency, max_cost=max_cost, max_tokens=max_tokens, prices=prices,
+        )  # fmt: skip
+        who = served(model, kept, sampling(asks), how.options(), offline=offline)
     with progress() as report:
         answers = ask(who, asked, report)
     for remark in getattr(who, "remarks", ()):
@@ -91,6 +92,8 @@ def kamel(
     if unasked := sum(text is None for _, text in answers):
         note(f"{unasked} prompts are longer than the model's window: they count as wrong")
     said = [(fact, text or "") for fact, text in answers]
+    drawn = f"{shots} {'fixed' if fixed else 'random'} shots" if shots else "no shots"
+    note(f"{model}, {drawn}: {len(said)} queries of {len(names)} properties, {split}")
     _show(said, learned(data, (fact for fact, _ in said)) if controls else {}, out, json)
 
 

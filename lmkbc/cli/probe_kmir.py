@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from lmkbc.atomic import write_directory
+from lmkbc.atomic import check_directory, write_directory
 from lmkbc.cli import probe_kmir_run
 from lmkbc.cli.options import AsJson
 from lmkbc.cli.screen import note, show_json, show_table
@@ -29,18 +29,27 @@ def build(
 ) -> None:
     """Build questions of the four types."""
     from lmkbc.probe.kmir_build import Builder
-    from lmkbc.probe.kmir_files import TYPES, read_triples, split_files
+    from lmkbc.probe.kmir_files import TYPES, question_lines, read_triples, split
     from lmkbc.probe.kmir_schema import read_schema
 
     with as_file(files("lmkbc.probe").joinpath("kamel_schema.toml")) as bundled:
         relations = read_schema(schema or bundled)
-    questions = list(Builder(read_triples(triples, relations), relations, seed).questions())
-    write_directory(out, split_files(questions, seed))
-    counts = Counter(question.type for question in questions)
+    check_directory(out)
+    facts = read_triples(triples, relations)
+    questions = list(Builder(facts, relations, seed).questions())
+    parts = split(questions, facts, seed)
+    write_directory(out, {f"{name}.jsonl": question_lines(part) for name, part in parts.items()})
+    counts = {name: Counter(question.type for question in part) for name, part in parts.items()}
+    whole = sum(counts.values(), Counter[str]())
     if json:
-        show_json(dict(counts))
+        show_json(dict(whole))
     else:
-        show_table(["type", "questions"], [[kind, counts[kind]] for kind in TYPES])
+        show_table(
+            ["type", "questions", *counts],
+            [[kind, whole[kind], *(part[kind] for part in counts.values())] for kind in TYPES],
+        )
+    left = f"; {len(questions) - whole.total()} that two splits would share are left out"
+    note(f"{out}: {whole.total()} questions on {len(facts)} facts{left}")
 
 
 @app.command("score", epilog="Example: lmkbc probe kmir score kmir/test.jsonl answers.jsonl")
@@ -49,7 +58,7 @@ def score(
     answers: Annotated[Path, typer.Argument(help='JSONL of {"id", "ret"}: a guess, or a list of guesses.')],
     json: AsJson = False,
 ) -> None:
-    """Score answers: token F1 by type and topic, and how steadily facts are known."""
+    """Score answers. Token F1 by type and topic, and how steadily facts are known."""
     from lmkbc.probe.kmir_files import TYPES, read_guesses, read_questions
     from lmkbc.probe.kmir_score import PUBLISHED, PUBLISHED_ROBUSTNESS
     from lmkbc.probe.kmir_score import score as score_questions
@@ -62,16 +71,18 @@ def score(
     if json:
         show_json(asdict(table))
         return
+    counts, topics = (Counter(getattr(question, field) for question in asked) for field in ("type", "topic"))
     own = [table.types.get(kind) for kind in TYPES]
     show_table(
-        ["F1 %", *TYPES],
-        [["these answers", *(None if value is None else 100 * value for value in own)],
-         *([name, *values] for name, values in PUBLISHED.items())],
+        ["F1 %", *TYPES, "all"],
+        [["these answers", *(None if value is None else 100 * value for value in own), 100 * table.f1],
+         ["questions", *(counts[kind] for kind in TYPES), len(asked)],
+         *([f"paper: {name}", *values, None] for name, values in PUBLISHED.items())],
     )  # fmt: skip
-    show_table(["topic", "F1 %"], [[topic, 100 * f1] for topic, f1 in table.topics.items()])
+    show_table(["topic", "F1 %", "questions"], [[topic, 100 * f1, topics[topic]] for topic, f1 in table.topics.items()])
     steady = table.robustness
     show_table(
-        ["questions on one fact", "all right %", "some", "none"],
-        [["these answers", 100 * steady.every, 100 * steady.some, 100 * steady.none],
-         *([name, *values] for name, values in PUBLISHED_ROBUSTNESS.items())],
+        ["questions on one fact", "all right %", "some %", "none %", "facts"],
+        [["these answers", 100 * steady.every, 100 * steady.some, 100 * steady.none, steady.facts],
+         *([f"paper: {name}", *values, None] for name, values in PUBLISHED_ROBUSTNESS.items())],
     )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lmkbc.atomic import write_bytes
+from lmkbc.atomic import check_directory, write_bytes
 from lmkbc.cli.options import AsJson, Offline, StorePath
 from lmkbc.cli.screen import note, progress, show_json
 from lmkbc.errors import InputError
@@ -41,18 +41,22 @@ def run(
     offline: Offline = False,
     store: StorePath = None,
 ) -> None:
-    """Ask a model; what was trained or answered before a kill is not done again."""
+    """Ask a model. What was trained or answered before a kill is not done again."""
     import msgspec
 
     from lmkbc.probe.kmir_files import read_questions
     from lmkbc.probe.model_kind import model_kind
     from lmkbc.train.loop import Plan
 
+    check_directory(out)
     if len({path.name for path in questions}) < len(questions):
         raise InputError("two files of questions have the same name, and so would their answers: rename one")
     asked = [read_questions(path)[:limit] for path in questions]
     lessons, others = ([] if path is None else read_questions(path) for path in (train, dev))
     every = [question for part in asked for question in part]
+    seen = {question.question for question in lessons}
+    if told := sum(question.question in seen for question in every):
+        note(f"{told} of {len(every)} questions are in {train} too: their answers are taught, not known")
     kind = model_kind(model, offline=offline)
     with progress() as report:
         if kind == "masked":
@@ -98,5 +102,7 @@ def _causal(
     from lmkbc.probe.kmir_causal import decoding, guesses, prompts
     from lmkbc.store import Store, default_store
 
+    if not shots:
+        note("without examples (--train, --shots) the model is not told how answers look: expect little")
     asked = list(prompts(every, lessons, shots, seed))
     return guesses(local(model, Store(store or default_store()), decoding(shots), offline=offline), asked, report)

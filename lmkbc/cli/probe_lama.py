@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lmkbc.cli.options import AsJson, Offline
+from lmkbc.cli.options import AsJson, Offline, listed
 from lmkbc.cli.screen import note, progress, show_json, show_table
 from lmkbc.data import read_bytes
 from lmkbc.errors import InputError
+
+if TYPE_CHECKING:
+    from lmkbc.probe.lama import Asked, LamaTable
 
 EXAMPLE = "Example: lmkbc probe lama data/ --model bert-base-cased --model roberta-base --uhn"
 
@@ -31,31 +35,20 @@ def lama(
     json: AsJson = False,
     offline: Offline = False,
 ) -> None:
-    """Rank each fact's object among the shared words: P@1, P@10, MRR, means over relations."""
+    """Ask masked models LAMA's clozes. P@1, P@10 and MRR of objects among the shared words, means over relations."""
     from lmkbc.generate.masked.backbone import load
-    from lmkbc.probe import kamel
     from lmkbc.probe import lama as benchmark
-    from lmkbc.probe.kmir_schema import read_schema
     from lmkbc.probe.lama_run import MaskedProbe, known_words
 
-    wanted = None if properties is None else [name.strip() for name in properties.split(",")]
-    if (source / "relations.jsonl").is_file():
-        asked = benchmark.read(source, wanted)
-    else:
-        with as_file(files("lmkbc.probe").joinpath("kamel_schema.toml")) as path:
-            schema = read_schema(path)
-        found = kamel.read(source, properties=wanted or kamel.LAMA, splits=("test",))
-        for line in found.skipped:
-            note(f"skipped {line}")
-        asked = benchmark.of_kamel(found, benchmark.kamel_clozes(schema))
+    asked = _facts(source, listed(properties))
+    words_given = None if vocabulary is None else set(read_bytes(vocabulary).decode("utf-8", "replace").split())
     backbones = {name: load(name, offline=offline) for name in model}
-    listed = None if vocabulary is None else set(read_bytes(vocabulary).decode("utf-8", "replace").split())
     vocabularies = {name: known_words(one) for name, one in backbones.items()}
     for name, words_of in vocabularies.items():
         if all(word == word.lower() for word in words_of):
             note(f"{name} reads no capitals: objects are asked in lower case")
             asked = benchmark.lowered(asked)
-    words = benchmark.shared_vocabulary(list(vocabularies.values()), listed)
+    words = benchmark.shared_vocabulary(list(vocabularies.values()), words_given)
     known = frozenset(words)
     asked = benchmark.within(asked, lambda _, __, object_: object_ in known)
     if not asked:
@@ -75,12 +68,33 @@ def lama(
             tables[name] = benchmark.table(asked, ranks)
     if json:
         show_json({name: asdict(table) for name, table in tables.items()})
-        return
-    kinds = {one.name: one.type for one in asked}
+    else:
+        _show(tables, {one.name: one.type for one in asked})
+
+
+def _facts(source: Path, properties: list[str] | None) -> list[Asked]:
+    from lmkbc.probe import kamel
+    from lmkbc.probe import lama as benchmark
+    from lmkbc.probe.kmir_schema import read_schema
+
+    if (source / "relations.jsonl").is_file():
+        return benchmark.read(source, properties)
+    with as_file(files("lmkbc.probe").joinpath("kamel_schema.toml")) as path:
+        schema = read_schema(path)
+    found = kamel.read(source, properties=properties or kamel.LAMA, splits=("test",))
+    for name in properties or ():
+        found.of(name, "test")
+    return benchmark.of_kamel(found, benchmark.kamel_clozes(schema))
+
+
+def _show(tables: Mapping[str, LamaTable], kinds: Mapping[str, str]) -> None:
+    from lmkbc.probe.lama import PUBLISHED
+
     lines: list[list[Any]] = []
     for name, table in tables.items():
         for part, row in {**table.relations, **table.types, "*** Average ***": table.overall}.items():
             kind = kinds.get(part, "")
             lines.append([name, part, kind, 100 * row.p1, 100 * row.p10, row.mrr, row.log_probability, row.facts])
-    lines += [[name, "paper, T-REx", "", score, None, None, None, None] for name, score in benchmark.PUBLISHED.items()]
+    for name, scores in PUBLISHED.items():
+        lines += ([f"paper, T-REx: {name}", part, "", p1, None, None, None, None] for part, p1 in scores.items())
     show_table(["model", "over", "type", "P@1 %", "P@10 %", "MRR", "log p", "facts"], lines)

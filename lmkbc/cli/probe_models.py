@@ -27,7 +27,7 @@ def local(model: str, store: Store, how: Decoding, *, offline: bool) -> Local:
 def served(
     model: str, store: Store, sampling: Mapping[str, Any], options: Mapping[str, Any], *, offline: bool
 ) -> Served:
-    """A server's model. options: as `server_options` reads them."""
+    """A server's model. options: as `Servers` tells them."""
     from lmkbc.generate.chat.client import Server
     from lmkbc.generate.chat.limits import Budget, Limits
     from lmkbc.probe.served import Served

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from lmkbc.cli.options import AsJson, Offline
+from lmkbc.atomic import check_file
+from lmkbc.cli.options import AsJson, Offline, listed
 from lmkbc.cli.screen import note, progress, show_json, show_table
 
 EXAMPLE = "Example: lmkbc probe optiprompt KAMEL.tar.xz --model bert-base-cased --lama --kept optiprompt.jsonl"
@@ -22,8 +23,12 @@ def optiprompt(
     ] = None,
     properties: Annotated[str | None, typer.Option(help="Only these relations, comma-separated.")] = None,
     lama: Annotated[bool, typer.Option("--lama", help="Of KAMEL, only the properties of LAMA.")] = False,
-    models: Annotated[str, typer.Option(help="The model and its controls, comma-separated.")] = "",
-    methods: Annotated[str, typer.Option(help="Ways of asking, comma-separated; soft-N has N random vectors.")] = "",
+    models: Annotated[
+        str | None, typer.Option(help="Of pretrained,random,embeddings: the model and its controls; default: all.")
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Of manual,soft-5,soft-10,soft-manual,finetune; default: all. soft-N: N vectors.")
+    ] = None,
     most: Annotated[int, typer.Option(min=1, help="Facts of a relation to learn, to stop by, and to test on.")] = 1000,
     least: Annotated[int, typer.Option(min=1, help="Facts to learn without which a relation is left out.")] = 150,
     rate: Annotated[float, typer.Option(help="Peak learning rate of soft prompts.")] = 3e-3,
@@ -37,56 +42,49 @@ def optiprompt(
     json: AsJson = False,
     offline: Offline = False,
 ) -> None:
-    """P@1 of every way of asking, averaged over relations, and on the facts that no control answers."""
+    """Compare ways of asking, and controls. P@1, averaged over relations, and on the facts that no control answers."""
     from lmkbc.generate.masked.backbone import load
     from lmkbc.generate.masked.words import Words
     from lmkbc.probe import optiprompt as benchmark
     from lmkbc.probe.optiprompt_run import Experiment, Runner
     from lmkbc.train.loop import Plan
 
-    backbone = load(model, offline=offline)
-    words = Words(backbone.tokenizer)
-    lessons = benchmark.within(
-        benchmark.read(source, train, properties.split(",") if properties else None, lama=lama),
-        lambda name: words.single(name) is not None, least=least, most=most,
-    )  # fmt: skip
+    check_file(kept)
     how = Experiment(
         soft=Plan(rate=rate, epochs=epochs, batch=batch, patience=patience, seed=seed),
         finetune=Plan(
             rate=finetune_rate, epochs=epochs, batch=finetune_batch, decay=0.01, patience=patience, seed=seed
         ),
-        models=tuple(models.split(",")) if models else benchmark.MODELS,
-        methods=tuple(methods.split(",")) if methods else benchmark.METHODS,
+        models=tuple(listed(models) or benchmark.MODELS),
+        methods=tuple(listed(methods) or benchmark.METHODS),
         seed=seed,
     )  # fmt: skip
+    facts = benchmark.read(source, train, listed(properties), lama=lama)
+    backbone = load(model, offline=offline)
+    words = Words(backbone.tokenizer)
+    lessons = benchmark.within(facts, lambda name: words.single(name) is not None, least=least, most=most)
+    runner = Runner(backbone, lessons, how)
     with progress() as report:
-        answers = Runner(backbone, lessons, how).run(kept, report)
-    table = benchmark.table(lessons, answers)
+        answers = runner.run(kept, report)
+    table = benchmark.table(lessons, answers, runner.unhelped())
     if json:
         show_json({row: asdict(line) for row, line in table.items()})
         return
     show_table(*lines(table))
     note(f"{len(lessons)} relations, {sum(len(one.test) for one in lessons)} facts; paper: BERT-base on T-REx")
+    if lacking := [row for row in benchmark.EASY if row not in table]:
+        note(f"easy is what the other controls answer, for want of {', '.join(lacking)}: no figure to compare")
 
 
 def lines(table: Any) -> tuple[list[str], list[list[Any]]]:
-    """Heads and rows of the table, in percent, with the paper's beside them."""
+    """Heads and rows of the table, in percent, with the paper's below them."""
     from lmkbc.probe.optiprompt import PUBLISHED
 
     kinds = list(next(iter(table.values())).types)
-
-    def percent(value: float | None) -> float | None:
-        return None if value is None else 100 * value
-
-    rows = [
-        [
-            name,
-            percent(row.overall),
-            *(percent(row.types[kind]) for kind in kinds),
-            percent(row.easy),
-            percent(row.hard),
-            *PUBLISHED.get(name, (None, None, None)),
-        ]
-        for name, row in table.items()
-    ]
-    return ["P@1 %", "all", *kinds, "easy", "hard", "paper", "easy", "hard"], rows
+    heads = ["all", *kinds, "UHN", "easy", "hard"]
+    rows: list[list[Any]] = []
+    for name, row in table.items():
+        shares = [row.overall, *(row.types[kind] for kind in kinds), row.uhn, row.easy, row.hard]
+        rows.append([name, *(None if share is None else 100 * share for share in shares)])
+    rows += [[f"paper: {name}", *(row.get(head) for head in heads)] for name, row in PUBLISHED.items()]
+    return ["P@1 %", *heads], rows

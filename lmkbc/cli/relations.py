@@ -58,7 +58,7 @@ def show(
 
 @app.command("check", epilog="Example: lmkbc relations check --workspace my-workspace")
 def check(workspace: Root = None) -> None:
-    """Load every relation and edition; the first that makes no sense is reported with its file."""
+    """Load every relation and edition. The first that makes no sense is reported with its file."""
     space = Workspace(workspace)
     note(f"{len(_distinct(space))} relations and {len(space.editions)} editions are sound")
 

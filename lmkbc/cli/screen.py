@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from lmkbc.predict import Report
+from lmkbc.types import Edition
+
+_STEERING = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Control characters that JSON may hold as they are, and marks that turn the direction of writing."""
 
 ERR = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -34,6 +39,14 @@ def note(sentence: str) -> None:
     ERR.print(printable(sentence))
 
 
+def note_published(edition: Edition, split: str) -> None:
+    """The best F1 that was published on a split, where one was. "val" and "dev" name the same one."""
+    names = {"val", "dev"} if split in ("val", "dev") else {split}
+    best = max((one for one in edition.published if one.split in names), key=lambda one: one.f1, default=None)
+    if best is not None:
+        note(f"best published on {split}: {best.system}, F1 {best.f1:.3f}")
+
+
 class _Notes(logging.Handler):
     """What the engine logs, as lines for people."""
 
@@ -51,7 +64,20 @@ def show_logs() -> None:
 
 def show_json(value: Any) -> None:
     """A result for machines, on stdout."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    sys.stdout.write(tame(json.dumps(value, ensure_ascii=False, indent=2)) + "\n")
+
+
+def tame(written: str) -> str:
+    """JSON of the same meaning in which nothing can steer a terminal: characters that do are written as escapes."""
+    return _STEERING.sub(lambda char: f"\\u{ord(char[0]):04x}", written)
+
+
+class _Output(Console):
+    """Standard output, whose reader may go away: `lmkbc.cli` knows how that ends."""
+
+    def on_broken_pipe(self) -> None:
+        """Tell of it, where rich would end the program as a failure."""
+        raise BrokenPipeError
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str | None = None) -> None:
@@ -62,10 +88,10 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: 
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(_cell(value) for value in row))
-    console = Console(highlight=False)
+    console = _Output(highlight=False)
     if not console.is_terminal:
         wide = Console(highlight=False, width=10_000)
-        console = Console(highlight=False, width=wide.measure(table).maximum)
+        console = _Output(highlight=False, width=wide.measure(table).maximum)
     console.print(table)
 
 

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from lmkbc.atomic import write_bytes
+from lmkbc.atomic import check_file, write_bytes
 from lmkbc.cli.options import AsJson, StorePath
-from lmkbc.cli.screen import note, show_json, show_table
+from lmkbc.cli.screen import note, show_json, show_table, tame
 from lmkbc.errors import InputError
 from lmkbc.store import Store, default_store
 
@@ -43,12 +43,13 @@ def export(
     out: Annotated[Path | None, typer.Option(help="The file to write; default: standard output.")] = None,
 ) -> None:
     """Write every answer with its call and prompt, one JSON line each."""
+    check_file(out)
     lines = _open(store).export(model)
     if out is not None:
         write_bytes(out, b"".join(line + b"\n" for line in lines))
         return
     for line in lines:
-        sys.stdout.buffer.write(line + b"\n")
+        sys.stdout.buffer.write(tame(line.decode()).encode() + b"\n")
     sys.stdout.flush()
 
 

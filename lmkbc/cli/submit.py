@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lmkbc import submit as submission
-from lmkbc.atomic import write_bytes
+from lmkbc.atomic import check_file, write_bytes
 from lmkbc.cli.options import Data, EditionName, Root, Split, chosen_edition
 from lmkbc.cli.screen import note
 from lmkbc.workspace import Workspace
@@ -29,7 +29,8 @@ def submit(
     data: Data = None,
     workspace: Root = None,
 ) -> None:
-    """Check a predictions file against a split's queries and zip it for CodaLab or Codabench."""
+    """Check a predictions file and zip it. As CodaLab and Codabench want it: each query of the split once."""
+    check_file(out)
     space = Workspace(workspace, data)
     chosen = chosen_edition(space, edition)
     queries = space.queries(chosen, split)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from lmkbc.atomic import check_directory
 from lmkbc.cli.options import AsJson, Data, EditionName, Files, Model, Offline, Root, chosen_edition
 from lmkbc.cli.screen import note, progress, show_json, show_table
 from lmkbc.components import Context
@@ -40,9 +41,10 @@ def lora(
     offline: Offline = False,
     workspace: Root = None,
 ) -> None:
-    """A LoRA adapter for a causal model; run again after a kill to go on."""
+    """A LoRA adapter for a causal model. Run again after a kill to go on."""
     from lmkbc.train.lora import Lora, train
 
+    check_directory(out)
     space = Workspace(workspace, data)
     run = Context(
         workspace=space,

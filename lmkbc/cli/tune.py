@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from lmkbc import submit, thresholds
+from lmkbc.atomic import check_file
 from lmkbc.cli import options as given
 from lmkbc.cli.screen import note, progress, show_json, show_table
 from lmkbc.predict import propose, split_sha256
@@ -20,15 +21,13 @@ EXAMPLE = "Example: lmkbc tune --split val --edition 2023 --from gpt4.jsonl.gz -
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("tune", epilog=EXAMPLE)(tune)
+    app.command("tune", epilog=EXAMPLE)(given.spread(tune))
 
 
 def tune(
+    *,
     split: given.Split = "val",
-    edition: given.EditionName = None,
-    system: given.SystemName = None,
-    model: given.Model = None,
-    files: given.Files = None,
+    asked: given.Asked,
     folds: Annotated[int, typer.Option(min=2, help="Folds by subject.")] = 5,
     trials: Annotated[int, typer.Option(min=0, help="Optuna trials per relation; 0: exact sweeps only.")] = 200,
     seed: Annotated[int, typer.Option(help="Seed of folds and search.")] = 0,
@@ -36,30 +35,20 @@ def tune(
     rules: Annotated[str | None, typer.Option(help="Only these rules, comma-separated.")] = None,
     write: Annotated[bool, typer.Option("--write/--no-write", help="Write thresholds/EDITION/SYSTEM.toml.")] = True,
     json: given.AsJson = False,
-    data: given.Data = None,
-    offline: given.Offline = False,
-    search_table: given.SearchTable = None,
-    index: given.IndexPath = None,
-    workspace: given.Root = None,
-    base_url: given.BaseUrl = None,
-    concurrency: given.Concurrency = None,
-    max_cost: given.MaxCost = None,
-    max_tokens: given.MaxTokens = None,
-    prices: given.Prices = None,
-    store: given.StorePath = None,
+    means: given.Means,
+    servers: given.Servers,
 ) -> None:
-    """Tune selection per relation; the cross-validated F1 is the one to believe."""
-    servers = given.server_options(base_url, concurrency, max_cost, max_tokens, prices, store)
-    context, recipe = given.opened(
-        workspace, data, edition, system, model, files, search_table, offline, servers, index
-    )  # fmt: skip
+    """Learn what to keep, per relation. The cross-validated F1 is the one to believe."""
+    context, recipe = given.opened(asked, means, servers)
     space, chosen = context.workspace, context.edition
     examples = space.examples(chosen, split)
+    path = thresholds.path_of(space.folder("thresholds"), chosen.name, recipe.name)
+    check_file(path if write else None)
     with progress() as report:
         proposals = propose(context, recipe, [example.query for example in examples], report)
         tuned = tune_rules(
             proposals.sets, examples, chosen, relations=context.relations, folds=folds, trials=trials, seed=seed,
-            storage=storage, rules=rules.split(",") if rules else None,
+            storage=storage, rules=given.listed(rules),
         )  # fmt: skip
     if json:
         show_json(_as_json(tuned))
@@ -70,7 +59,6 @@ def tune(
             tuned, edition=chosen.name, system=recipe.name, data_sha256=split_sha256(context, split),
             candidates_sha256=submit.sha256(submit.candidate_lines(proposals.sets)),
         )  # fmt: skip
-        path = thresholds.path_of(space.folder("thresholds"), chosen.name, recipe.name)
         thresholds.write(path, tuned, provenance)
         note(f"wrote {path}")
 

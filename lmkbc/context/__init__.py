@@ -17,8 +17,8 @@ from lmkbc.errors import InputError
 from lmkbc.settings import checked
 from lmkbc.types import Query, Relation
 
-Complete = Callable[[Sequence[str]], Sequence[str]]
-"""Prompts to greedy completions: how recall asks a model, whatever its back end."""
+Complete = Callable[[Sequence[str]], Sequence[str | None]]
+"""Prompts to greedy completions, None where none can be had: how recall asks a model, whatever its back end."""
 
 
 class Passage(msgspec.Struct, frozen=True):
@@ -32,8 +32,8 @@ class Passage(msgspec.Struct, frozen=True):
 class Provider(Protocol):
     """Finds passages. Batch first."""
 
-    def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...]]:
-        """The passages of each query, best first; none where nothing is known."""
+    def find(self, queries: Sequence[Query]) -> Sequence[tuple[Passage, ...] | None]:
+        """The passages of each query, best first; none where nothing is known, None where that could not be told."""
         ...
 
 
@@ -95,6 +95,12 @@ def provider(
             return Titles(read_corpus(Path(settings.path)), settings)
         case "passages":
             return Retrieval.open(read_corpus(Path(settings.path)), relations, settings, cache)
+
+
+def gathered(finder: Provider, queries: Sequence[Query]) -> dict[Query, tuple[Passage, ...]]:
+    """The passages of the queries for which it could be told whether there are any."""
+    passages = zip(queries, finder.find(queries), strict=True)
+    return {query: one for query, one in passages if one is not None}
 
 
 def told(passages: Sequence[Passage]) -> str:

@@ -20,10 +20,10 @@ class Recall:
     def __init__(self, relations: Mapping[str, Relation], complete: Complete) -> None:
         self._relations, self._complete = relations, complete
 
-    def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...]]:
-        """One passage per query, without a title; none where the model says nothing."""
+    def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...] | None]:
+        """One passage per query, without a title; none where the model says nothing, None where it was not heard."""
         said = self._complete([self._prompt(query) for query in queries])
-        return [(Passage("", text.strip()),) if text.strip() else () for text in said]
+        return [None if text is None else (Passage("", text.strip()),) if text.strip() else () for text in said]
 
     def _prompt(self, query: Query) -> str:
         relation, subject = self._relations[query.relation], one_line(query.subject)

@@ -12,7 +12,7 @@ from lmkbc.errors import InputError
 from lmkbc.generate.masked.backbone import Backbone, load
 from lmkbc.generate.masked.forward import Forward, Precision
 from lmkbc.scorers import folded_key
-from lmkbc.train.entities import Entities
+from lmkbc.train.entities import FILE, Entities
 from lmkbc.train.wording import masked
 from lmkbc.types import Candidate, CandidateSet, Query, Relation
 
@@ -38,12 +38,18 @@ class EntityMasked:
 
     @classmethod
     def read(
-        cls, directory: Path, relations: Mapping[str, Relation], top_k: int = 40, precision: Precision = "fp32"
-    ) -> EntityMasked:
+        cls, directory: Path, relations: Mapping[str, Relation], top_k: int = 40, precision: Precision = "fp32",
+        device: str | None = None,
+    ) -> EntityMasked:  # fmt: skip
         """From a trained directory."""
         from lmkbc.train.head import fold_model
 
-        backbone, entities = load(directory, offline=True), Entities.read(directory)
+        backbone = load(directory, offline=True, device=device)
+        if not (directory / FILE).is_file():
+            raise InputError(f"{directory} holds no {FILE}: name a directory that 'lmkbc train mlm' made")
+        entities = Entities.read(directory)
+        if max(entities.rows) >= backbone.model.config.vocab_size:
+            raise InputError(f"{directory / FILE} is not of the model beside it: train the model again")
 
         def fold(number: int) -> Backbone:
             return fold_model(directory, number, backbone, entities)
@@ -70,8 +76,7 @@ class EntityMasked:
             raise InputError(f"the model was trained on no fact of {relation.name}: train it on this edition too")
         columns = torch.tensor([self._entities.rows[number] for number in known])
         clozes = [cloze for _ in queries for cloze in relation.clozes]
-        tokenizer = self._backbone.tokenizer
-        prompts = masked(tokenizer, clozes, [query.subject for query in queries for _ in relation.clozes])
+        prompts = masked(self._backbone, clozes, [query.subject for query in queries for _ in relation.clozes])
         logits = torch.empty(len(prompts), len(known))
         for indices, found in forward.logits(prompts, columns):
             logits[indices] = found[:, 0].cpu()

@@ -165,4 +165,5 @@ def _parts(content: str, mark: str) -> list[str]:
 def _unescaped(text: str) -> str:
     if "\\" not in text:
         return text
-    return _ESCAPE.sub(lambda m: chr(int(m[1] or m[2], 16)) if m[1] or m[2] else (m[3] or " "), text)
+    plain = _ESCAPE.sub(lambda m: chr(int(m[1] or m[2], 16)) if m[1] or m[2] else (m[3] or " "), text)
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # halves of a character are none

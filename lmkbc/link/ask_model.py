@@ -1,39 +1,70 @@
-"""Choosing among hits by asking a language model: the question it is put, and how its reply is read."""
+"""Choosing among hits by asking a language model: the questions it is put, and how its replies are read."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
-from lmkbc.link.choose import Ask
+from lmkbc.link.choose import Question
 from lmkbc.link.evidence import Hit
-from lmkbc.types import Query, Relation
+from lmkbc.prompts import fill, one_line
+from lmkbc.types import Relation
 
-_NUMBER = re.compile(r"\d+")
+_NAMED = re.compile(r"Q?\d+")
 
 
-def question(query: Query, relation: Relation, text: str, hits: Sequence[Hit]) -> str:
+def question(asked: Question, relation: Relation) -> str:
     """The prompt: what was asked, what was answered, and the numbered entities that the answer may mean.
 
     Identifier, label and description of each hit, as in Zhang et al. 2023 (LLMKE), linking by language model.
     """
+    text = one_line(asked.text)
     lines = [
-        f"{at}. {hit.id}: {hit.label or text} ({hit.description or 'no description'})" for at, hit in enumerate(hits, 1)
+        f"{at}. {hit.id}: {one_line(hit.label) or text} ({one_line(hit.description) or 'no description'})"
+        for at, hit in enumerate(asked.hits, 1)
     ]
     return (
-        f"Question: {relation.question.format(subject=query.subject)}\n"
+        f"Question: {fill(relation.question, {'subject': one_line(asked.query.subject)})}\n"
         f"Answer: {text}\n"
         f"Which {relation.object_type.noun} does the answer mean?\n" + "\n".join(lines) + "\n"
         "Reply with its number only, or 0 if it is none of them."
     )
 
 
-def asker(complete: Callable[[str], str], relations: Mapping[str, Relation]) -> Ask:
-    """A `choose.Ask` from anything that completes a prompt. A reply that names no hit leaves the choice to others."""
+class Completer(Protocol):
+    """A model that completes prompts, whatever its back end."""
 
-    def ask(query: Query, text: str, hits: Sequence[Hit]) -> int | None:
-        reply = complete(question(query, relations[query.relation], text, hits))
-        numbers = [int(number) for number in _NUMBER.findall(reply)]
-        return numbers[0] - 1 if numbers and 1 <= numbers[0] <= len(hits) else None
+    def paragraphs(self, prompts: Sequence[str]) -> Sequence[str | None]:
+        """The greedy answer to each prompt; None where none can be had."""
+        ...
 
-    return ask
+
+class AskModel:
+    """A `choose.Ask` from a model that completes prompts. A reply that names no hit leaves the first one chosen."""
+
+    def __init__(self, model: Completer, relations: Mapping[str, Relation]) -> None:
+        self._model, self._relations = model, relations
+
+    def __call__(self, questions: Sequence[Question]) -> list[int | None]:
+        """The position of the hit that is meant, for each question; the same question is asked once."""
+        prompts = [question(one, self._relations[one.query.relation]) for one in questions]
+        distinct = list(dict.fromkeys(prompts))
+        replies = dict(zip(distinct, self._model.paragraphs(distinct), strict=True))
+        return [_place(replies[prompt] or "", one.hits) for prompt, one in zip(prompts, questions, strict=True)]
+
+    @property
+    def usage(self) -> Mapping[str, Any]:
+        """What the model's answers have cost, where it tells."""
+        return getattr(self._model, "usage", {})
+
+
+def _place(reply: str, hits: Sequence[Hit]) -> int | None:
+    """The position of the hit that a reply names first, by its number or its identifier."""
+    places = {hit.id: at for at, hit in reversed([*enumerate(hits)])}
+    for named in _NAMED.findall(reply.rpartition("</think>")[2]):
+        if named in places:
+            return places[named]
+        if named.isdigit():
+            return int(named) - 1 if 1 <= int(named) <= len(hits) else None
+    return None

@@ -28,6 +28,7 @@ class Link:
 
     evidence: given, literal, relation, type, known, index, fuzzy, search, re-search; "unlinked" when id is None and
     "nothing" for an empty candidate. strategy: how the hit was chosen among `hits`, or the reason for no link.
+    open: hits among which a language model is still to choose; the link stands where it says nothing.
     """
 
     id: str | None
@@ -35,6 +36,7 @@ class Link:
     strategy: str
     asked: str = ""
     hits: tuple[Hit, ...] = ()
+    open: tuple[Hit, ...] = ()
 
     @property
     def ambiguous(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import Any
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.link import choose
@@ -44,7 +45,8 @@ class Linker:
 
     relations: by every spelling that queries use. strategies, keywords: relation name -> how to choose among hits, and
     the words that a fitting description holds, overriding those of the object type. fuzzy: whether one typing error
-    is forgiven against train objects and the index. ask: puts the strategy "model" to a language model.
+    is forgiven against train objects and the index. ask: puts the strategy "model" to a language model, a batch at a
+    time; without it, the first of the hits that are left is the link.
     """
 
     def __init__(
@@ -82,6 +84,11 @@ class Linker:
             raise InputError(f"linking settings name the unknown relation {relation!r}; {hint}")
         return self._relations[relation].name
 
+    @property
+    def usage(self) -> Mapping[str, Any]:
+        """What the language model that is asked has cost, where it tells."""
+        return getattr(self._ask, "usage", {})
+
     def link(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
         """Yield each set, in order, with `id` filled where a link was found."""
         for candidates, links in self.links(sets):
@@ -94,8 +101,10 @@ class Linker:
         while batch := list(islice(stream, BATCH)):
             found = [[self._offline(group.query, candidate) for candidate in group.candidates] for group in batch]
             settled = self._search_for([step for row in found for step in row if isinstance(step, _Open)])
-            for group, row in zip(batch, found, strict=True):
-                yield group, tuple(next(settled) if isinstance(step, _Open) else step for step in row)
+            links = [[next(settled) if isinstance(step, _Open) else step for step in row] for row in found]
+            if self._ask:
+                links = list(_decided(self._ask, batch, links))
+            yield from ((group, tuple(row)) for group, row in zip(batch, links, strict=True))
 
     def consulted(self, query: Query, text: str) -> Iterator[tuple[str, tuple[Hit, ...]]]:
         """Every source of evidence in its order, with all that it offers for a text, whatever settled the link."""
@@ -172,9 +181,10 @@ class Linker:
         return self._kinds[self._relations[query.relation].name]
 
     def _chosen(self, query: Query, asked: str, evidence: str, hits: tuple[Hit, ...]) -> Link:
-        choice = choose.Choice(asked, query, self._type(query), self._types, self._ask)
-        hit, how = choose.choose(hits, self._type(query).strategies, choice)
-        return Link(hit.id if hit else None, evidence, how, asked, hits)
+        kind = self._type(query)
+        left, how = choose.choose(hits, kind.strategies, choose.Choice(kind, self._types))
+        several = tuple(left) if len(left) > 1 else ()
+        return Link(left[0].id if left else None, evidence, how, asked, hits, several)
 
     def _last_resort(self, query: Query, link: Link) -> Link:
         """What becomes of a name that nothing fits: its first misfit, unless the type is strict."""
@@ -208,6 +218,23 @@ class Linker:
                 step.asking = other
                 return None
         return step.plain or self._last_resort(step.query, step.misfit)
+
+
+def _decided(
+    ask: choose.Ask, batch: Sequence[CandidateSet], links: Sequence[Sequence[Link]]
+) -> Iterator[list[Link]]:  # fmt: skip
+    """The links, those that were left open as the language model decides them."""
+    pairs = zip(batch, links, strict=True)
+    questions = [
+        choose.Question(group.query, link.asked, link.open) for group, row in pairs for link in row if link.open
+    ]
+    picked = iter(ask(questions) if questions else ())
+    for row in links:
+        places = [next(picked) if link.open else None for link in row]
+        yield [
+            link if place is None else replace(link, id=link.open[place].id, strategy=choose.MODEL)
+            for link, place in zip(row, places, strict=True)
+        ]
 
 
 def _unlinked(reason: str, asked: str, hits: Sequence[Hit] = ()) -> Link:

@@ -76,11 +76,12 @@ def controls(
     """Run a system and the controls on a labelled split.
 
     A query is hard when no control answers it, that is, none reaches F1 = 1 on it. A system is no control of itself:
-    where it bears a control's name, the others alone say what is hard. Failed queries count as wrong.
+    where it is one of them, the others alone say what is hard. Failed queries count as wrong.
     known: what `learned` made of the same examples in the same way. random: ask the system's random-model control too.
     """
     others = dict(learned(context, examples, how, report=report) if known is None else known)
-    own = others.pop(system.name, None)
+    itself = [name for name in others if context.workspace.system(name) == system]  # a recipe may only share its name
+    own = others.pop(itself[0]) if itself else None
     made = own or _predictions(context, system, examples, how, report)
     if random:
         with with_random_weights(context, system, how.seed) as drawn:

@@ -5,6 +5,7 @@ Kalo and Fichtel, KAMEL: Knowledge Analysis with Multitoken Entities in Language
 
 from __future__ import annotations
 
+import logging
 import lzma
 import re
 import tarfile
@@ -27,6 +28,7 @@ LAMA = frozenset(
 )
 """The properties that KAMEL shares with LAMA's T-REx (all of its 41 but P530)."""
 
+_LOG = logging.getLogger(__name__)
 _MEMBER = re.compile(r"(?:^|/)(P\d+)/(train|dev|test)\.jsonl$")
 
 
@@ -91,7 +93,8 @@ class _Row(msgspec.Struct, gc=False):
 def read(path: Path, *, properties: Collection[str] | None = None, splits: Collection[str] = SPLITS) -> Kamel:
     """Read an archive (KAMEL.tar.xz) or a tree that holds P*/{train,dev,test}.jsonl; None means all properties.
 
-    A line that is no query is skipped and reported. InputError where there is nothing to read.
+    A line that is no query is skipped and reported. InputError where there is nothing to read; a property that is not
+    there is missed by `of`.
     """
     facts: dict[tuple[str, str], tuple[Fact, ...]] = {}
     skipped: list[str] = []
@@ -100,13 +103,15 @@ def read(path: Path, *, properties: Collection[str] | None = None, splits: Colle
         if split in splits and (properties is None or name in properties):
             facts[name, split] = tuple(_facts(name, split, raw, decoder, skipped))
     if not facts:
-        wanted = "KAMEL's files" if properties is None else f"{', '.join(sorted(properties))} of KAMEL"
+        wanted = f"{', '.join(properties)} of KAMEL" if properties and len(properties) < 4 else "KAMEL's files"
         raise InputError(f"{path} does not hold {wanted}: give KAMEL.tar.xz or the directory that holds P36/test.jsonl")
     return Kamel(facts, tuple(skipped))
 
 
 def _members(path: Path) -> Iterator[tuple[str, str, bytes]]:
     """(property, split, bytes) of every file: nothing of an archive is written to the disk."""
+    if not path.exists():
+        raise InputError(f"{path} does not exist: give KAMEL.tar.xz or the directory that holds P36/test.jsonl")
     if path.is_dir():
         for file in sorted(path.rglob("P*/*.jsonl")):
             if found := _MEMBER.search(file.as_posix()):
@@ -131,6 +136,7 @@ def _facts(
             row = decoder.decode(line)
         except msgspec.MsgspecError as error:
             skipped.append(f"{name}/{split}.jsonl, line {number}: {error}")
+            _LOG.info("skipped %s", skipped[-1])
             continue
         yield Fact(name, row.sub_label, tuple(map(_answer, row.obj_label)))
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lmkbc.probe.kamel import Fact, Kamel
 from lmkbc.probe.kamel_score import query_score
+from lmkbc.scorers import folded_key
 from lmkbc.train.controls import Majority, NaiveBayes
 
 Answered = list[tuple[Fact, str]]
@@ -18,12 +19,12 @@ Answered = list[tuple[Fact, str]]
 def learned(benchmark: Kamel, facts: Iterable[Fact]) -> dict[str, Answered]:
     """Control -> its answers to some facts, one object each. No control learns from a fact on a subject it is asked."""
     asked = list(facts)
-    own = {(fact.property, fact.subject) for fact in asked}
+    own = {(fact.property, folded_key(fact.subject)) for fact in asked}
     lessons = [
         (fact.subject, name, answer.shown)
         for name in dict.fromkeys(fact.property for fact in asked)
         for fact in benchmark.of(name, "train")
-        if (name, fact.subject) not in own
+        if (name, folded_key(fact.subject)) not in own
         for answer in fact.objects
     ]
     controls = {"majority of train": Majority(lessons).answer, "naive Bayes of train": NaiveBayes(lessons).answer}

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import islice
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -16,6 +17,7 @@ from lmkbc.errors import InputError, did_you_mean
 from lmkbc.probe.kamel import Fact
 from lmkbc.probe.kamel_score import END, SEPARATOR
 from lmkbc.prompts import Message, Prompt
+from lmkbc.scorers import folded_key
 
 Drawing = Literal["random", "fixed"]
 Asks = Literal["completion", "chat"]
@@ -74,20 +76,23 @@ def prompts(
 ) -> Iterator[tuple[Fact, Prompt]]:
     """Each fact of one property with its prompt, which ends with the fact's question.
 
-    No example has the query's own subject. InputError for a property without a question or with too few examples.
+    No example has the query's own subject, however it is spelt. InputError for a property without a question or with
+    too few examples.
     """
     if not facts:
         return
     name = facts[0].property
     check_wording([name], wording)
-    if len({fact.subject for fact in train}) <= shots.count:
-        raise InputError(f"{name} has {len(train)} train facts, too few for {shots.count} shots")
-    fixed = _random(shots.seed, name).sample(train, len(train)) if shots.drawing == "fixed" else []
+    lessons = [(folded_key(one.subject), one) for one in train]
+    fixed = _random(shots.seed, name).sample(lessons, len(lessons)) if shots.drawing == "fixed" else []
     for place, fact in enumerate(facts):
-        drawn: Sequence[Fact] = fixed or _random(shots.seed, f"{name} {place} {fact.subject}").sample(
-            train, min(len(train), 4 * shots.count + 8)
+        own = folded_key(fact.subject)
+        drawn = fixed or _random(shots.seed, f"{name} {place} {fact.subject}").sample(
+            lessons, min(len(lessons), 4 * shots.count + 8)
         )
-        chosen = [one for one in drawn if one.subject != fact.subject][: shots.count]
+        chosen = list(islice((one for key, one in drawn if key != own), shots.count))
+        if len(chosen) < shots.count:
+            raise InputError(f"{name} has {len(train)} train facts, too few for {shots.count} shots: lower --shots")
         yield fact, _prompt(chosen, fact, wording, form)
 
 

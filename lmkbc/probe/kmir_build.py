@@ -13,11 +13,12 @@ from itertools import chain
 
 from lmkbc.errors import InputError
 from lmkbc.probe.kmir_axioms import Closure, Step, Triple
-from lmkbc.probe.kmir_files import Question, TypedTriple
+from lmkbc.probe.kmir_files import MASK, Question, TypedTriple
 from lmkbc.probe.kmir_schema import RelationSchema, Schema
 
-MASK = "[MASK]"
 OPTIONS = 4
+ANSWERS = 50
+"""Right answers at most of a question that may be asked for its other end: which of a thousand places are in Asia?"""
 TRIES = 24
 """Random draws for distractors before all of them are looked at, or the question is not asked."""
 
@@ -79,13 +80,15 @@ class Builder:
     def _completions(self, number: int, row: TypedTriple) -> Iterator[Question]:
         """One per template, one end masked; every entity that makes it true is accepted."""
         draw = self._random("completion", number)
+        subjects = self.closure.subjects[row.relation, row.object]
+        objects = self.closure.objects[row.subject, row.relation]
         for place, template in enumerate(self._relation(row).templates):
-            if draw.random() < 0.5:
-                text = template.format(subject=MASK, object=row.object)
-                answers = list(self.closure.subjects[row.relation, row.object])
-            else:
-                text = template.format(subject=row.subject, object=MASK)
-                answers = list(self.closure.objects[row.subject, row.relation])
+            drawn = draw.random() < 0.5
+            if len(subjects) > ANSWERS or len(objects) > ANSWERS:
+                drawn = len(subjects) < len(objects)
+            ends = (MASK, row.object) if drawn else (row.subject, MASK)
+            text = template.format(subject=ends[0], object=ends[1])
+            answers = list(subjects if drawn else objects)
             yield self._question(f"completion-{number}-{place}", text, answers, row, number)
 
     def _checks(self, number: int, row: TypedTriple) -> Iterator[Question]:
@@ -140,7 +143,7 @@ class Builder:
 
     def _reasoning(self, place: int, triple: Triple, step: Step) -> Iterator[Question]:
         """What follows, with its object masked: a choice where other objects hold as well."""
-        number = self._number[step.premises[0]]
+        told = [self._number[premise] for premise in step.premises]
         draw = self._random("reasoning", place)
         said = " ".join(_said(draw, self._relation(premise), premise) for premise in step.premises)
         masked = _said(draw, self._relation(triple), triple._replace(object=MASK))
@@ -152,7 +155,9 @@ class Builder:
                 return
             options = draw.sample(names, len(names))
             text = CHOOSE.format(question=text, names=_listed(options))
-        yield self._question(f"reasoning-{place}", text, [triple.object], triple, number, options, step.axiom)
+        yield self._question(
+            f"reasoning-{place}", text, [triple.object], triple, told[0], options, step.axiom, told[1:]
+        )
 
     def _wrong(self, triple: Triple, draw: random.Random) -> list[str]:
         """Up to three objects of the relation that do not hold for the subject."""
@@ -169,11 +174,11 @@ class Builder:
 
     def _question(
         self, name: str, text: str, answers: list[str], about: TypedTriple | Triple, number: int,
-        options: Sequence[str] = (), axiom: str = "",
+        options: Sequence[str] = (), axiom: str = "", premises: Sequence[int] = (),
     ) -> Question:  # fmt: skip
         topic = self._relation(about).topic
         kind = name.split("-", 1)[0]
-        return Question(name, kind, text, answers, about.relation, number, topic, axiom, list(options))
+        return Question(name, kind, text, answers, about.relation, number, topic, axiom, list(options), list(premises))
 
 
 def _said(draw: random.Random, relation: RelationSchema, triple: Triple) -> str:

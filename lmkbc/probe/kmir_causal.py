@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING
 from lmkbc.errors import InputError
 from lmkbc.generate.causal.decode import Decoding
 from lmkbc.predict import Report, silent
-from lmkbc.probe.kmir_build import MASK
+from lmkbc.probe.kmir_files import MASK
 from lmkbc.probe.local import Answers
 from lmkbc.prompts import Message, Prompt
 
 if TYPE_CHECKING:
     from lmkbc.probe.kmir_files import Question
 
+_LOG = logging.getLogger(__name__)
 BLANK = "___"
 CLOSING = " .!?\"'"
 
@@ -61,9 +63,12 @@ def prompts(questions: Sequence[Question], train: Sequence[Question], shots: int
 
 
 def guesses(model: Answers, asked: Sequence[Prompt], report: Report = silent) -> list[str]:
-    """What the model goes on with, without the full stop; nothing where a prompt exceeds its window."""
-    found = [""] * len(asked)
+    """What the model goes on with, without the full stop; nothing where a prompt exceeds its window, which is told."""
+    found, unasked = [""] * len(asked), 0
     for done, (place, text) in enumerate(model.answers(asked), start=1):
         found[place] = (text or "").strip().rstrip(".")
+        unasked += text is None
         report("questions", done, len(asked))
+    if unasked:
+        _LOG.info("%d questions are longer than the model's window: they count as wrong", unasked)
     return found

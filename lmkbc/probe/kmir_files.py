@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,6 +14,7 @@ from lmkbc.probe import kamel
 from lmkbc.probe.kmir_axioms import Triple
 from lmkbc.probe.kmir_schema import Schema
 
+MASK = "[MASK]"
 SHARES = {"train": 8, "dev": 1, "test": 1}
 TYPES = ("completion", "checking", "distinction", "reasoning")
 
@@ -36,7 +37,8 @@ class TypedTriple(msgspec.Struct, frozen=True, gc=False):
 class Question(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One question with its accepted answers. fact: number of the triple asked about, from 0, in the order given.
 
-    options: what may be chosen, where a choice is asked; exactly one of them is right.
+    options: what may be chosen, where a choice is asked; exactly one of them is right. premises: numbers of the
+    triples that the question tells beside its own.
     """
 
     id: str
@@ -48,6 +50,7 @@ class Question(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     topic: str = ""
     axiom: str = ""
     options: list[str] = []
+    premises: list[int] = []
 
 
 def read_triples(path: Path, schema: Schema) -> list[TypedTriple]:
@@ -55,7 +58,7 @@ def read_triples(path: Path, schema: Schema) -> list[TypedTriple]:
 
     Columns: subject, relation, object, and subject_type and object_type where known. Of KAMEL's archive or tree, the
     schema's relations are read. Facts that occur twice, or relate an entity to itself, are dropped. InputError for a
-    relation without schema.
+    relation without schema, and for an entity without a name, or one whose name could be taken for a question's mask.
     """
     if path.is_dir() or path.name.endswith((".tar.xz", ".tar")):
         rows = _kamel(path, schema)
@@ -67,6 +70,11 @@ def read_triples(path: Path, schema: Schema) -> list[TypedTriple]:
         if row.relation not in schema.relations:
             hint = did_you_mean(row.relation, schema.relations)
             raise InputError(f"{path}, triple {number}: the schema lacks relation {row.relation!r}; {hint}")
+        for name in (row.subject, row.object):
+            if MASK in name or not name.strip():
+                raise InputError(
+                    f"{path}, triple {number}: {name!r} is no name of an entity: name it, or drop the triple"
+                )
     return list({row.triple: row for row in rows if row.subject != row.object}.values())
 
 
@@ -89,18 +97,30 @@ def question_lines(questions: Iterable[Question]) -> bytes:
     return b"".join(encoder.encode(question) + b"\n" for question in questions)
 
 
-def split_files(questions: Iterable[Question], seed: int) -> dict[str, bytes]:
-    """File name -> lines: all questions on one fact lie in one split, at random but always the same."""
+def split(questions: Iterable[Question], triples: Sequence[TypedTriple], seed: int) -> dict[str, list[Question]]:
+    """Split -> questions: all on one pair of entities lie in one split, at random but always the same.
+
+    So no split asks another's facts the other way round, as in capital and capital of. Left out is what would teach
+    what is tested: a question that tells facts of two splits, and one of train (or dev) whose words, with all their
+    right answers, are asked in another split too.
+    """
     names, shares = list(SHARES), list(SHARES.values())
+    of = [
+        random.Random(f"{seed} split {sorted((row.subject, row.object))}").choices(names, shares)[0] for row in triples
+    ]
     chosen: dict[str, list[Question]] = {name: [] for name in names}
     for question in questions:
-        draw = random.Random(f"{seed} split {question.fact}")
-        chosen[draw.choices(names, shares)[0]].append(question)
-    return {f"{name}.jsonl": question_lines(part) for name, part in chosen.items()}
+        if len({of[number] for number in (question.fact, *question.premises)}) == 1:
+            chosen[of[question.fact]].append(question)
+    asked = set[str]()
+    for name in reversed(names):
+        chosen[name] = [question for question in chosen[name] if question.question not in asked]
+        asked.update(question.question for question in chosen[name])
+    return chosen
 
 
 def read_questions(path: Path) -> list[Question]:
-    """Questions as `kmir build` writes them, or as the benchmark does."""
+    """Questions as `kmir build` writes them. InputError for any other file."""
     return data.read_jsonl(path, Question)
 
 

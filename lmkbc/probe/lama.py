@@ -6,6 +6,7 @@ Schuetze, E-BERT, Findings of EMNLP 2020.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -16,13 +17,17 @@ import msgspec
 
 from lmkbc import data
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.probe.kamel import Fact, Kamel
+from lmkbc.probe.kamel import LAMA, Fact, Kamel
 from lmkbc.probe.kmir_schema import Schema
 from lmkbc.train.facts import phrases
 
-PUBLISHED: Mapping[str, float] = {"BERT-base": 31.1, "BERT-large": 32.3}
-"""Model -> P@1 in percent, mean over the 41 relations of T-REx."""
+PUBLISHED: Mapping[str, Mapping[str, float]] = {
+    "BERT-base": {"1-1": 68.0, "N-1": 32.4, "N-M": 24.7, "all": 31.1, "LAMA-UHN": 21.8},
+    "BERT-large": {"all": 32.3},
+}
+"""Model -> P@1 in percent on T-REx, mean over its 41 relations, by their type, and on the facts that no name tells."""
 
+_LOG = logging.getLogger(__name__)
 TOP = 1000
 """Ranks that count towards MRR."""
 
@@ -34,6 +39,10 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "P1412": ("{subject} is a name that is common among speakers of {mask} .",),
 }
 """Relation of persons -> what is asked of one word of a name, to see whether the name alone gives the object away."""
+
+ONE_TO_ONE = frozenset(("P36", "P1376"))
+MANY_TO_MANY = frozenset("P27 P31 P39 P47 P101 P106 P108 P178 P190 P463 P527 P530 P937 P1001 P1303 P1412".split())
+"""T-REx's relations of these types in LAMA; its 23 others are N-1."""
 
 GUESSES = 3
 """A name gives an object away that is among this many most likely words."""
@@ -67,10 +76,14 @@ def read(path: Path, relations: Collection[str] | None = None) -> list[Asked]:
     InputError for a template without [X] and [Y], a relation that is not there, or where no file is found.
     """
     found: list[Asked] = []
+    absent: list[str] = []
     for row in data.read_jsonl(path / "relations.jsonl", _Relation):
         file = next((file for file in (path / "TREx" / f"{row.relation}.jsonl", path / f"{row.relation}.jsonl")
                      if file.is_file()), None)  # fmt: skip
-        if file is None or (relations is not None and row.relation not in relations):
+        if relations is not None and row.relation not in relations:
+            continue
+        if file is None:
+            absent.append(row.relation)
             continue
         if row.template.count("[X]") != 1 or row.template.count("[Y]") != 1:
             raise InputError(f"{path / 'relations.jsonl'}: template {row.template!r} of {row.relation} needs [X], [Y]")
@@ -81,6 +94,8 @@ def read(path: Path, relations: Collection[str] | None = None) -> list[Asked]:
         raise InputError(f"{path} holds no facts of these relations: give the directory of relations.jsonl and TREx/")
     for name in sorted(set(relations or ()) - {one.name for one in found}):
         raise InputError(f"{path} holds no facts of {name}: {did_you_mean(name, (one.name for one in found))}")
+    if absent:
+        _LOG.info("left out, since their files are not there: %s", ", ".join(absent))
     return found
 
 
@@ -98,15 +113,18 @@ def of_kamel(benchmark: Kamel, clozes: Mapping[str, str], split: str = "test") -
             raise InputError(f"there is no template for {name}: {did_you_mean(name, clozes)}")
         facts = benchmark.of(name, split)
         pairs = dict.fromkeys((fact.subject, fact.objects[0].shown) for fact in facts if len(fact.objects) == 1)
-        found.append(Asked(name, clozes[name], _type(facts), tuple(pairs)))
+        found.append(Asked(name, clozes[name], type_of(name, facts), tuple(pairs)))
     return found
 
 
-def _type(facts: Sequence[Fact]) -> str:
-    """1-1, N-1 or N-M, by the facts themselves.
+def type_of(name: str, facts: Sequence[Fact]) -> str:
+    """1-1, N-1 or N-M: as LAMA has it, and of a property that LAMA lacks by its facts themselves.
 
-    N where objects have 1.5 subjects or more on average, M where a tenth of the subjects have several objects.
+    By facts, N where objects have 1.5 subjects or more on average, M where a tenth of the subjects have several
+    objects.
     """
+    if name in LAMA:
+        return "1-1" if name in ONE_TO_ONE else "N-M" if name in MANY_TO_MANY else "N-1"
     objects = [answer.shown for fact in facts for answer in fact.objects]
     several = sum(len(fact.objects) > 1 for fact in facts)
     if 10 * several >= len(facts):
@@ -118,6 +136,8 @@ def shared_vocabulary(vocabularies: Sequence[Iterable[str]], listed: Collection[
     """The words that every model knows as one token (and that a list names, where there is one), sorted."""
     common = set.intersection(*map(set, vocabularies))
     common &= common if listed is None else set(listed)
+    if not common and listed is not None:
+        raise InputError("the models know none of the words listed as one token: list others, one word a line")
     if not common:
         raise InputError("the models share no word: compare models of the same language and casing")
     return sorted(common)
@@ -129,8 +149,10 @@ def lowered(asked: Iterable[Asked]) -> list[Asked]:
 
 
 def within(asked: Iterable[Asked], keep: Callable[[str, str, str], bool]) -> list[Asked]:
-    """The facts for which keep(relation, subject, object) holds; relations left without facts drop out."""
+    """The facts for which keep(relation, subject, object) holds; relations left without any drop out, and are told."""
     kept = [replace(one, facts=tuple(pair for pair in one.facts if keep(one.name, *pair))) for one in asked]
+    if left := [one.name for one in kept if not one.facts]:
+        _LOG.info("left out, since no fact remains: %s", ", ".join(left))
     return [one for one in kept if one.facts]
 
 

@@ -15,10 +15,10 @@ from lmkbc.probe.lama import GUESSES, NAMES, Asked, Rank
 
 
 class MaskedProbe:
-    """One masked model over a vocabulary of whole words, each of which it knows as one token."""
+    """One masked model over a vocabulary of whole words, each of which it knows as one token: `ids`, where given."""
 
-    def __init__(self, backbone: Backbone, vocabulary: Sequence[str]) -> None:
-        ids = known_words(backbone)
+    def __init__(self, backbone: Backbone, vocabulary: Sequence[str], ids: Mapping[str, int] | None = None) -> None:
+        ids = known_words(backbone) if ids is None else ids
         self._clozes, self._forward = Clozes(backbone), Forward(backbone)
         self._places = {word: place for place, word in enumerate(vocabulary)}
         self._columns = torch.tensor([ids[word] for word in vocabulary])

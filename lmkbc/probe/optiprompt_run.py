@@ -20,6 +20,8 @@ from lmkbc.generate.causal.checkpoint import identity
 from lmkbc.generate.masked.backbone import Backbone
 from lmkbc.generate.masked.words import Words
 from lmkbc.predict import Report, silent
+from lmkbc.probe.lama import Asked, unhelpful
+from lmkbc.probe.lama_run import MaskedProbe
 from lmkbc.probe.optiprompt import METHODS, MODELS, Lesson, Pair
 from lmkbc.train.controls import Majority, NaiveBayes, randomised
 from lmkbc.train.finetune import finetune
@@ -65,7 +67,7 @@ class Runner:
     """One model and its controls, answering with the words that the lessons name."""
 
     def __init__(self, backbone: Backbone, lessons: Sequence[Lesson], how: Experiment) -> None:
-        words = Words(backbone.tokenizer)
+        self._backbone, words = backbone, Words(backbone.tokenizer)
         pairs = (pair for lesson in lessons for part in (lesson.train, lesson.dev, lesson.test) for pair in part)
         found = {name: words.single(name) for _, name in pairs}
         self._names = sorted(found)
@@ -81,6 +83,13 @@ class Runner:
             return backbone
         drawn = randomised(backbone.model, "all" if name == "random" else "embeddings", self._how.seed)
         return Backbone(name, drawn, backbone.tokenizer)
+
+    def unhelped(self) -> set[tuple[str, str]]:
+        """(relation, subject) of the test facts whose object no name tells, as the model itself reads names."""
+        asked = [Asked(one.name, one.cloze, one.type, one.test) for one in self._lessons]
+        ids = dict(zip(self._names, self._columns.tolist(), strict=True))
+        kept = unhelpful(asked, MaskedProbe(self._backbone, self._names, ids).guesses(asked))
+        return {(one.name, subject) for one in kept for subject, _ in one.facts}
 
     def run(self, kept: Path | None = None, report: Report = silent) -> dict[str, dict[str, list[str]]]:
         """Relation -> row -> answers to its test facts. kept: JSONL of what was finished, read first and added to."""
@@ -130,7 +139,7 @@ class Runner:
         own = Backbone(backbone.name, copy.deepcopy(backbone.model).requires_grad_(True), backbone.tokenizer)
 
         def prompts(subjects: Sequence[str]) -> list[list[int]]:
-            return masked(own.tokenizer, [lesson.cloze] * len(subjects), subjects)
+            return masked(own, [lesson.cloze] * len(subjects), subjects)
 
         (subjects, golds), (others, other_golds) = self._taught(lesson.train), self._taught(lesson.dev)
         finetune(

@@ -14,7 +14,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from lmkbc.components import GENERATORS, Context
+from lmkbc.components import GENERATORS, Context, voices
 from lmkbc.types import System
 
 LOCAL = ("causal", "entity-masked", "masked")
@@ -25,30 +25,34 @@ LOCAL = ("causal", "entity-masked", "masked")
 def with_random_weights(context: Context, system: System, seed: int = 0) -> Iterator[tuple[Context, System] | None]:
     """The same recipe on random weights, and the context to run it in; None where no step reads a local model.
 
-    The models lie in a temporary directory until the block ends.
+    The models lie in a temporary directory until the block ends. Voices of one model share its random twin.
     """
     with tempfile.TemporaryDirectory() as folder:
-        tables = [dict(table) for table in system.generate]
-        drawn = False
-        for number, table in enumerate(tables):
+        tables = [dict(voice) for table in system.generate for voice in voices(table)]
+        twins: dict[tuple[str, str, str], str] = {}
+        for table in tables:
             component, name = str(table.get("component")), context.model or table.get("model")
-            if not name or "model" not in signature(GENERATORS[component]).parameters:
+            if component not in GENERATORS or not name or "model" not in signature(GENERATORS[component]).parameters:
                 continue
-            table["model"] = name
+            table["model"] = str(name)
             if component in LOCAL:
-                table["model"] = str(_drawn(str(name), table, Path(folder) / str(number), context.offline, seed))
+                key = component, str(name), str(table.get("revision"))
+                if key not in twins:
+                    twins[key] = str(_drawn(table, Path(folder) / str(len(twins)), context.offline, seed))
+                table["model"] = twins[key]
                 table.pop("revision", None)
-                drawn = True
-        yield (replace(context, model=None), replace(system, generate=tuple(tables))) if drawn else None
+        changed = replace(context, model=None, loaded={}), replace(system, generate=tuple(tables))
+        yield changed if twins else None
 
 
-def _drawn(name: str, table: Mapping[str, Any], out: Path, offline: bool, seed: int) -> Path:
+def _drawn(table: Mapping[str, Any], out: Path, offline: bool, seed: int) -> Path:
     """Save a model of the same shape, with its tokenizer and what lies beside it: objects, soft prompts."""
     from lmkbc.generate.masked.backbone import quiet
     from lmkbc.train import entities, soft_prompt
     from lmkbc.train.controls import randomised
 
     model: Any
+    name = table["model"]
     if table.get("component") == "causal":
         from lmkbc.generate.causal.checkpoint import load as load_causal
 

@@ -8,6 +8,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from lmkbc.errors import InputError, did_you_mean
+from lmkbc.select.attested import Attested
 from lmkbc.select.calibrated import Calibrated
 from lmkbc.select.cutoffs import Cutoff, Relative, Sticky, TopK
 from lmkbc.select.expected_f1 import ExpectedF1
@@ -17,13 +18,14 @@ from lmkbc.select.quorum import Quorum
 from lmkbc.select.rule import MaskRule, Rule
 from lmkbc.select.verified import Verified
 
-THRESHOLDS: list[type[Rule]] = [Cutoff, Relative, Sticky, TopK, Quorum, NoneGate, Verified]
+THRESHOLDS: list[type[Rule]] = [Cutoff, Relative, Sticky, TopK, Quorum, NoneGate, Verified, Attested]
 EXPECTATIONS: list[type[Rule]] = [ExpectedF1, Calibrated]
 NUMBERS: list[type[Rule]] = [StabMid, ExpectedScore, Ball, LogCluster, WeightedMedian]
 RULES = {rule.name: rule for rule in THRESHOLDS + EXPECTATIONS + NUMBERS}
 WANTED = {
     "float": "a number",
     "int": "a whole number",
+    "str": "a name",
     "Rule": "a table with its own rule",
     "MaskRule": "a table with a rule that keeps candidates",
     "Mapping": "a table of numbers",
@@ -70,7 +72,7 @@ def _checked(kind: type[Rule], name: str, value: Any, declared: str) -> Any:
         return value
     elif declared.startswith("Mapping") and isinstance(value, Mapping) and all(map(_is_number, value.values())):
         return {str(key): float(number) for key, number in value.items()}
-    elif declared.startswith(("Literal", "Evidence", "Combine")) and isinstance(value, str):
+    elif declared.startswith(("str", "Literal", "Evidence", "Combine")) and isinstance(value, str):
         return value
     raise InputError(f"parameter {name!r} of rule {kind.name} is {value!r}: give {WANTED[declared.partition('[')[0]]}")
 

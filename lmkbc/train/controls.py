@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import log
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import torch
 
@@ -35,7 +35,7 @@ def randomised(model: PreTrainedModel, what: Literal["all", "embeddings"] = "all
         with torch.no_grad():
             word_vectors(fresh).copy_(drawn)
     fresh.train(mode=False)
-    return fresh
+    return cast("PreTrainedModel", fresh.to(model.device))  # type: ignore[arg-type]
 
 
 class Majority:

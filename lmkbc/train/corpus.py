@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lmkbc.data import read_bytes
+from lmkbc.errors import InputError
 from lmkbc.scorers import folded_key
 from lmkbc.train.facts import KAMEL, SILVER, Fact, of_examples, of_kamel, of_silver
 from lmkbc.train.held_out import HeldOut, alias_groups
@@ -17,13 +19,15 @@ from lmkbc.workspace import Workspace
 class Corpus:
     """Facts of the challenge's train splits, and others; how many of each source were kept and removed.
 
-    removed: source -> (kept, removed because the subject is held out).
+    removed: source -> (kept, removed because the subject is held out). sentences: plain text to learn from, which
+    names no held-out subject.
     """
 
     challenge: tuple[Fact, ...]
     others: tuple[Fact, ...]
     removed: Mapping[str, tuple[int, int]]
     held_out: HeldOut
+    sentences: tuple[str, ...] = ()
 
     @property
     def proof(self) -> Iterator[str]:
@@ -32,11 +36,18 @@ class Corpus:
         yield f"held out: {len(self.held_out.keys)} names of subjects of {', '.join(self.held_out.splits)}"
         for source, (kept, removed) in self.removed.items():
             yield f"{source}: {kept} facts kept, {removed} removed because their subject is held out"
+        if self.sentences:
+            yield f"{len(self.sentences)} sentences, none of which holds a held-out name"
         yield "overlap of subjects to train on with held-out names: 0"
 
 
-def gather(workspace: Workspace, places: Sequence[Path], editions: Sequence[str] = ()) -> Corpus:
-    """Read the train splits of the editions (all that are here if none is named), KAMEL and silver below `places`."""
+def gather(
+    workspace: Workspace, places: Sequence[Path], editions: Sequence[str] = (), text: Path | None = None
+) -> Corpus:
+    """Read the train splits of the editions (all that are here if none is named), KAMEL and silver below `places`.
+
+    text: a file with a sentence a line. InputError when each of them names a held-out subject.
+    """
     known = [edition for edition in workspace.editions.values() if workspace.has_data(edition)]
     examples = {edition.name: workspace.examples(edition, "train") for edition in known}
     kamel = next((place / KAMEL for place in places if (place / KAMEL).is_file()), None)
@@ -58,7 +69,18 @@ def gather(workspace: Workspace, places: Sequence[Path], editions: Sequence[str]
     others = kept("KAMEL/train", of_kamel(kamel, relations)) if kamel else []
     if silver:
         others += kept("silver", of_silver(silver, relations))
-    return Corpus(tuple(challenge), tuple(others), removed, held)
+    sentences, lost = held.unmentioned(lines(text)) if text else ([], 0)
+    if text and not sentences:
+        raise InputError(f"{text}: none of its {lost} sentences is without a held-out subject: give others")
+    return Corpus(tuple(challenge), tuple(others), removed, held, tuple(sentences))
+
+
+def lines(path: Path) -> list[str]:
+    """The lines of a text that hold anything. InputError for a file that is not there or no UTF-8."""
+    try:
+        return [line.strip() for line in read_bytes(path).decode().splitlines() if line.strip()]
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not UTF-8 text; save the file as UTF-8") from None
 
 
 def near(corpus: Corpus, most: int, seed: int = 0) -> list[Fact]:

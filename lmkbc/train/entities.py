@@ -17,6 +17,7 @@ import msgspec
 
 from lmkbc.data import read_bytes
 from lmkbc.errors import InputError
+from lmkbc.generate.masked.words import Words
 from lmkbc.scorers import folded_key
 from lmkbc.train.facts import Fact
 
@@ -54,23 +55,27 @@ class Entities:
         counts, spellings, ids, answers = _gather(facts)
         chosen = {key for key, count in counts.items() if count >= least}
         chosen |= {key for name in always for key in answers.get(name, ())}
-        names, rows, pieces, number = [""], [size if expand else _none(tokenizer)], [(_none(tokenizer),)], {"": 0}
+        names, rows, number = [""], [size if expand else _none(tokenizer)], {"": 0}
+        pieces: list[tuple[int, ...]] = [(_none(tokenizer),)]
         ordered = sorted(chosen)
-        encoded = tokenizer([spellings[key] for key in ordered], add_special_tokens=False)
-        for key, tokens in zip(ordered, encoded["input_ids"], strict=True):
+        for key, tokens in zip(ordered, Words(tokenizer).pieces([spellings[key] for key in ordered]), strict=True):
             if not tokens or tokenizer.unk_token_id in tokens or (not expand and len(tokens) > 1):
                 continue
             number[key] = len(names)
             rows.append(size + len(names) if expand else tokens[0])
             names.append(spellings[key])
             pieces.append(tuple(tokens))
-        if len(names) == 1:
-            raise InputError("no object is left to train on: give more facts, or expand the vocabulary")
         relations = {
             name: (0, *sorted({number[key] for key in keys if key in number})) for name, keys in answers.items()
         }
         found = tuple(ids.get(folded_key(name), "") for name in names)
         return cls(tuple(names), found, tuple(rows), tuple(pieces), relations)
+
+    def some(self) -> Entities:
+        """Themselves. InputError when there is nothing among them but no object."""
+        if len(self.names) == 1:
+            raise InputError("no object is left to train on: give more facts, or expand the vocabulary")
+        return self
 
     @property
     def expanded(self) -> bool:
@@ -115,7 +120,7 @@ class Entities:
 
 
 def _none(tokenizer: PreTrainedTokenizerBase) -> int:
-    return int(tokenizer(NOTHING, add_special_tokens=False)["input_ids"][0])
+    return Words(tokenizer).ids(NOTHING)[0]
 
 
 def _gather(

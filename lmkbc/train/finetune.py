@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-import torch
 from torch import Tensor
 
 from lmkbc.predict import Report, silent
 from lmkbc.train.loop import Plan, Trained, train
-from lmkbc.train.wording import at_masks, mask_id, padded, soft_loss
+from lmkbc.train.wording import at_masks, mask_id, mean_loss, padded, soft_loss
 
 if TYPE_CHECKING:
     from lmkbc.generate.masked.backbone import Backbone
@@ -39,14 +38,13 @@ def finetune(
 
     def held_out_loss() -> float:
         model.train(mode=False)
-        with torch.inference_mode():
-            value = float(soft_loss(mask_logits(backbone, held_out[0], columns), held_out[1]))
+        value = mean_loss(lambda part: mask_logits(backbone, part, columns), *held_out, soft_loss)
         model.train()
         return value
 
     model.train()
     trained = train(
-        dict(model.named_parameters()), loss, len(prompts), plan, name="fine-tuning",
+        dict(model.named_parameters()), loss, len(prompts), plan, name="fine-tuning", about=(prompts, golds),
         held_out=held_out_loss if held_out[0] else None, checkpoint=checkpoint, report=report,
     )  # fmt: skip
     model.train(mode=False)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 DROPOUT = 0.1
 
 
-def open_encoder(name: str, seed: int = 0) -> Backbone:
+def open_encoder(name: str, seed: int = 0, *, offline: bool = False, device: str | None = None) -> Backbone:
     """The sentence encoder of the embedded default with an untrained head, or another encoder by directory or id."""
     from lmkbc.generate.embedded.encoder import MODEL, find_encoder
     from lmkbc.generate.masked.backbone import load
@@ -47,7 +47,7 @@ def open_encoder(name: str, seed: int = 0) -> Backbone:
             raise InputError(f"{name} is not on this machine: install lmkbc[encoder], or name a directory")
         where = found.directory
     torch.manual_seed(seed)  # the new head's
-    backbone = load(where, new_head=True)
+    backbone = load(where, new_head=True, offline=offline, device=device)
     if backbone.model.config.model_type != "bert":
         raise InputError(f"{name} is a {backbone.model.config.model_type}: a head is put on BERT encoders only")
     return Backbone(name, backbone.model, backbone.tokenizer)
@@ -59,12 +59,14 @@ class Top(nn.Module):
     def __init__(self, model: BertForMaskedLM, entities: Entities, top: int) -> None:
         super().__init__()
         layers = model.bert.encoder.layer
+        if not 1 <= top <= len(layers):
+            raise InputError(f"top is {top}: the model has {len(layers)} layers, of which one to all can learn")
         self.layers = copy.deepcopy(layers[len(layers) - top :])
         self.transform = copy.deepcopy(model.cls.predictions.transform)
         words = model.bert.embeddings.word_embeddings.weight.detach()
         rows = torch.stack([words[list(pieces)].mean(0) for pieces in entities.pieces])
         self.rows = nn.Parameter(rows, requires_grad=entities.expanded)
-        self.bias = nn.Parameter(torch.zeros(len(rows)))
+        self.bias = nn.Parameter(rows.new_zeros(len(rows)))
 
     def forward(self, cached: Activations, numbers: Sequence[int], dropout: float = 0.0) -> Tensor:
         """Logits over the n objects at the masks of some cached prompts, (b, n)."""
@@ -101,7 +103,7 @@ def prepare(
     ]
     if not asked:
         raise InputError("no fact has an object that the model can answer with: give more facts, or expand")
-    ids = masked(backbone.tokenizer, [cloze for _, cloze, _ in asked], [facts[n].subject for n, _, _ in asked])
+    ids = masked(backbone, [cloze for _, cloze, _ in asked], [facts[n].subject for n, _, _ in asked])
     cached = activations(cast("BertForMaskedLM", backbone.model), ids, mask_id(backbone.tokenizer), top, report)
     return Prompts(cached, [gold for _, _, gold in asked], [number for number, _, _ in asked])
 
@@ -127,6 +129,7 @@ def train_top(
 
     return train(
         head.trained(), loss, len(prompts.golds), plan, name="masked-LM head",
+        about=(prompts.golds, prompts.cached.lengths.tolist(), prompts.cached.masks.tolist()),
         held_out=held_out_loss if held_out else None, checkpoint=checkpoint, report=report,
     )  # fmt: skip
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from lmkbc.scorers import folded_key
 from lmkbc.train.facts import Fact, members
 from lmkbc.types import Example
 from lmkbc.workspace import Workspace
+
+_POSSESSIVE = re.compile(r"['\u2019]s?(?!\w)")
+_BRACKETS = re.compile(r"\([^()]*\)")
 
 
 class _Names(msgspec.Struct):
@@ -35,14 +39,18 @@ class HeldOut:
 
     @classmethod
     def of(cls, workspace: Workspace, aliases: Iterable[Sequence[str]] = ()) -> HeldOut:
-        """The subjects of all editions whose data is here. aliases: groups of names of one entity."""
+        """The subjects of all editions whose data is here. aliases: groups of names of one entity.
+
+        InputError for an edition of which one held-out split is here and another is not.
+        """
         groups = defaultdict[str, set[str]](set)
         subjects: list[tuple[str, str | None]] = []
         splits = []
         for edition in workspace.editions.values():
-            if not workspace.has_data(edition):
-                continue
-            for split in edition.splits:
+            here = [split for split in edition.splits if workspace.has_data(edition, split)]
+            for split in edition.splits if here else ():
+                if split == "train" and split not in here:
+                    continue
                 rows = workspace.queries(edition, split)
                 for query in rows:
                     groups[query.subject_id or query.subject].add(query.subject)
@@ -53,7 +61,7 @@ class HeldOut:
 
     def names(self, subject: str) -> bool:
         """Whether a name is one of a held-out subject's."""
-        return folded_key(subject) in self.keys
+        return not self.keys.isdisjoint(_readings(subject))
 
     def without(self, facts: Iterable[Fact]) -> tuple[list[Fact], int]:
         """The facts about other subjects, and how many were removed."""
@@ -66,13 +74,43 @@ class HeldOut:
                 kept.append(fact)
         return kept, removed
 
+    def unmentioned(self, sentences: Iterable[str]) -> tuple[list[str], int]:
+        """The sentences that hold no name of a held-out subject, and how many do."""
+        most = max((key.count(" ") for key in self.keys), default=0) + 1
+        kept, removed = list[str](), 0
+        for sentence in sentences:
+            readings = {_key(sentence), _key(_POSSESSIVE.sub(" ", sentence))}
+            if any(span in self.keys for reading in readings for span in _spans(reading.split(), most)):
+                removed += 1
+            else:
+                kept.append(sentence)
+        return kept, removed
+
     def check(self, facts: Iterable[Fact]) -> None:
         """Prove that no fact is about a held-out subject: LmkbcError with the first that is."""
-        overlap = {folded_key(fact.subject) for fact in facts} & self.keys
+        overlap = {reading for fact in facts for reading in _readings(fact.subject)} & self.keys
         if overlap:
             raise LmkbcError(
                 f"{len(overlap)} held-out subjects are among the facts to train on, first {min(overlap)!r}"
             )
+
+
+def _spans(words: Sequence[str], most: int) -> Iterator[str]:
+    for start in range(len(words)):
+        for end in range(start + 1, min(start + most, len(words)) + 1):
+            yield " ".join(words[start:end])
+
+
+def _key(name: str) -> str:
+    """The normal form of a name, which of mere punctuation is the name."""
+    return folded_key(name) or name.strip()
+
+
+def _readings(name: str) -> set[str]:
+    """What a name may be known by elsewhere: also without what stands in brackets, an article, or its spaces."""
+    whole = {_key(name), _key(_BRACKETS.sub(" ", name))}
+    readings = whole | {reading.removeprefix("the ") for reading in whole}
+    return (readings | {reading.replace(" ", "") for reading in readings}) - {""}
 
 
 def _closed(
@@ -81,14 +119,13 @@ def _closed(
     """Normal forms of the subjects' names and of every alias group that holds one of them."""
     keys = set[str]()
     for name, identifier in subjects:
-        keys.update(map(folded_key, by_id.get(identifier or name, ())))
-        keys.add(folded_key(name))
+        for known in (name, *by_id.get(identifier or name, ())):
+            keys |= _readings(known)
     found = set(keys)
     for group in aliases:
-        forms = {folded_key(name) for name in group}
-        if forms & keys:
-            found |= forms
-    return frozenset(found - {""})
+        if not keys.isdisjoint(map(_key, group)):
+            found.update(*map(_readings, group))
+    return frozenset(found)
 
 
 def alias_groups(examples: Iterable[Example], kamel: Path | None = None) -> list[Sequence[str]]:

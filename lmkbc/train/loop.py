@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from zlib import crc32
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +25,7 @@ Loss = Callable[[Sequence[int]], Tensor]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How long and how fast. rate: peak learning rate. warm_up: share of all steps. decay: weight decay.
+    """How long and how fast. rate: peak learning rate. warm_up: share of all steps. decay: weight decay, of matrices.
 
     rates: beginning of a parameter's name -> its own rate. patience: epochs without a better held-out loss before
     stopping (0: never stop early). every: steps between checkpoints (0: only after epochs).
@@ -64,11 +65,12 @@ class Trained:
 
 
 def train(
-    parameters: Parameters, loss: Loss, count: int, plan: Plan, *, name: str = "train",
+    parameters: Parameters, loss: Loss, count: int, plan: Plan, *, name: str = "train", about: object = None,
     held_out: Callable[[], float] | None = None, checkpoint: Path | None = None, report: Report = silent,
 ) -> Trained:  # fmt: skip
     """Fit the parameters, in place, to `count` examples. loss: of a batch of example numbers.
 
+    about: what the examples are; a checkpoint is taken up by the same training alone: plan, start and examples.
     held_out: loss on what is not trained on; the parameters end as they were when it was lowest, the start included.
     checkpoint: file that a killed run resumes from, and a finished one too, without a step; whoever names it removes it
     once the outcome is kept. LmkbcError when the loss is no number.
@@ -76,7 +78,8 @@ def train(
     if not count:
         raise InputError("there is nothing to train on: no example is left")
     run = _Run(parameters, plan, -(-count // plan.batch) * plan.epochs)
-    state = (load(checkpoint, run.fingerprint(count)) if checkpoint else None) or Checkpoint()
+    identity = run.fingerprint(count, about) if checkpoint else ""
+    state = (load(checkpoint, identity) if checkpoint else None) or Checkpoint()
     run.restore(state)
     if held_out and not state.held_out:
         state.note(held_out(), parameters)
@@ -95,7 +98,7 @@ def train(
             if held_out:
                 state.note(held_out(), parameters)
         if checkpoint and (ended or (plan.every and state.step % plan.every == 0)):
-            save(checkpoint, run.snapshot(state), run.fingerprint(count))
+            save(checkpoint, run.snapshot(state), identity)
     _copy(state.best, parameters)
     return Trained(tuple(state.losses), tuple(state.held_out), state.step)
 
@@ -111,9 +114,13 @@ def _copy(values: Mapping[str, Tensor], parameters: Parameters) -> None:
             parameters[name].copy_(value)
 
 
+def _checksum(value: Tensor) -> int:
+    return crc32(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+
+
 def half_precision(device: torch.device) -> AbstractContextManager[object]:
     """Compute in bf16 where the hardware multiplies it natively, else in fp32. Weights stay in fp32."""
-    if device.type == "cuda" and torch.cuda.is_bf16_supported():
+    if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False):
         return torch.autocast("cuda", dtype=torch.bfloat16)
     if device.type == "cpu" and torch.ops.mkldnn._is_mkldnn_bf16_supported():
         return torch.autocast("cpu", dtype=torch.bfloat16)
@@ -125,8 +132,11 @@ class _Run:
 
     def __init__(self, parameters: Parameters, plan: Plan, steps: int) -> None:
         self.parameters, self.plan, self.steps = parameters, plan, steps
-        groups = [{"params": [value], "peak": self._peak(name)} for name, value in parameters.items()]
-        self._optimiser = torch.optim.AdamW(groups, lr=plan.rate, weight_decay=plan.decay)
+        groups = [
+            {"params": [value], "peak": self._peak(name), "weight_decay": plan.decay if value.ndim > 1 else 0.0}
+            for name, value in parameters.items()
+        ]
+        self._optimiser = torch.optim.AdamW(groups, lr=plan.rate)
         self._device = next(iter(parameters.values())).device
 
     def _peak(self, name: str) -> float:
@@ -147,10 +157,10 @@ class _Run:
         self._optimiser.step()
         return float(value.item())
 
-    def fingerprint(self, count: int) -> str:
-        """What a checkpoint must have in common with this run."""
-        shapes = {name: tuple(value.shape) for name, value in self.parameters.items()}
-        return repr((self.plan, count, sorted(shapes.items())))
+    def fingerprint(self, count: int, about: object) -> str:
+        """What a checkpoint must have in common with this run, before its first step."""
+        start = {name: (tuple(value.shape), _checksum(value)) for name, value in self.parameters.items()}
+        return repr((self.plan, count, sorted(start.items()), about))
 
     def snapshot(self, state: Checkpoint) -> Checkpoint:
         """The state with parameters and moments."""

@@ -24,20 +24,25 @@ from torch.nn.functional import cross_entropy
 from lmkbc.asking import Asking
 from lmkbc.atomic import write_directory
 from lmkbc.components import Context
-from lmkbc.context import told
+from lmkbc.context import Complete, gathered, told
 from lmkbc.errors import InputError
 from lmkbc.generate.causal.checkpoint import identity, load
+from lmkbc.generate.causal.decode import Decoding
 from lmkbc.generate.causal.model import CausalModel
 from lmkbc.generate.causal.prefixes import Tokens, common
-from lmkbc.generate.causal.recipe import context_provider
+from lmkbc.generate.causal.recipe import asking_for, context_provider, kept_answers
+from lmkbc.generate.causal.scorer import CausalScorer
 from lmkbc.predict import Report, silent, split_sha256
 from lmkbc.prompts import compose
 from lmkbc.settings import checked
+from lmkbc.train.held_out import HeldOut, alias_groups
 from lmkbc.train.loop import Plan, Trained
 from lmkbc.train.loop import train as fit
 from lmkbc.types import Example, System
 
 TRAINING = "training.json"
+LOADING = ("revision", "dtype", "device", "remote_code", "quantise")
+"""What a recipe's table says of how its model is loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,9 +108,15 @@ def train(
     if not name:
         raise InputError("nothing to train: name a causal model with --model, of the hub or a directory")
     peft = _peft()
-    loaded, tokenizer = load(name, revision=recipe.get("revision"), offline=run.offline)
+    loaded, tokenizer = load(name, offline=run.offline, **{key: recipe[key] for key in LOADING if key in recipe})
     base = identity(name, loaded)
-    rows = texts(run, recipe, CausalModel(loaded, tokenizer))
+    model = CausalModel(loaded, tokenizer)
+
+    def recall(prompts: Sequence[str]) -> list[str | None]:
+        chat, store = bool(tokenizer.chat_template), kept_answers(run)
+        return CausalScorer(model, Decoding(), chat=chat, store=store, name=name, identity=base).paragraphs(prompts)
+
+    rows = texts(run, recipe, model, recall)
     kept = [row for row in rows if len(row[0]) <= lora.longest]
     torch.manual_seed(lora.seed)
     config = peft.LoraConfig(
@@ -125,7 +136,8 @@ def train(
     )  # fmt: skip
     told_of = {
         "base": Path(name).name, "identity": base, "edition": run.edition.name, "system": system.name,
-        "train_sha256": split_sha256(run, "train"), "examples": len(kept), "left_out": len(rows) - len(kept),
+        "train_sha256": split_sha256(run, "train"), "examples": len(kept), "held_out": len(run.train) - len(rows),
+        "left_out": len(rows) - len(kept),
         "lora": asdict(lora), "losses": done.losses, "steps": done.steps,
     }  # fmt: skip
     write_directory(out, _files(adapted) | {TRAINING: (json.dumps(told_of, indent=2) + "\n").encode()})
@@ -133,16 +145,24 @@ def train(
     return done
 
 
-def texts(run: Context, recipe: Mapping[str, Any], model: CausalModel) -> list[tuple[Tokens, int]]:
-    """Each train row as tokens of prompt and answer, and how many of them are the prompt's."""
+def texts(
+    run: Context, recipe: Mapping[str, Any], model: CausalModel, recall: Complete
+) -> list[tuple[Tokens, int]]:  # fmt: skip
+    """Each train row as tokens of prompt and answer, and how many of them are the prompt's.
+
+    Rows about a subject that any edition holds out are none, nor worked examples. recall: how the model is asked for
+    context.
+    """
     tables = {name: recipe.get(name, {}) for name in ("prompt", "shots", "sampling")}
-    asking = Asking(run.edition, run.relations, run.train, tables, recipe.get("relations", {}), run.workspace.relations)
-    queries = [example.query for example in run.train]
-    finder = context_provider(run, recipe.get("context", {}), model, closed_book=recipe.get("closed_book", True))
-    found = finder.find(queries) if finder else [()] * len(queries)
+    held_out = HeldOut.of(run.workspace, alias_groups(run.train))
+    examples = [example for example in run.train if not held_out.names(example.query.subject)]
+    asking = asking_for(run, tables, recipe.get("relations", {}), examples)
+    queries = [example.query for example in examples]
+    finder = context_provider(run, recipe.get("context", {}), recall, closed_book=recipe.get("closed_book", True))
+    found = gathered(finder, queries) if finder else {}
     rows: list[tuple[Tokens, int]] = []
-    for example, passages in zip(run.train, found, strict=True):
-        prompt = asking.prompt(example.query, told(passages))
+    for example in examples:
+        prompt = asking.prompt(example.query, told(found.get(example.query, ())))
         asked = prompt.text if prompt.form == "completion" else model.chat(prompt.messages())
         start, whole = model.encode([asked, asked + _answer(run, asking, example)])
         rows.append(((*whole, *_end(model)), common(start, whole)))

@@ -32,21 +32,23 @@ class Masking:
     """What is masked. policy: the "object", or 15 % of all tokens at "random".
 
     window: tokens around the object that are masked too. apart: one example per masked token with the rest of the
-    object in sight, as the authors' code has it, in place of one example with all of them masked.
+    object in sight, as the authors' code has it, in place of one example with all of them masked. nothing: the word
+    for no object; where it is empty, facts without an object are passed over.
     """
 
     policy: Literal["object", "random"] = "object"
     window: int = 0
     apart: bool = False
+    nothing: str = ""
 
     @classmethod
-    def of(cls, text: str, *, apart: bool = False) -> Masking:
+    def of(cls, text: str, *, apart: bool = False, nothing: str = "") -> Masking:
         """From "object", "object+1" or "random". InputError for anything else."""
         policy, _, window = text.partition("+")
         if policy == "random" and not window:
-            return cls(policy="random", apart=apart)
+            return cls(policy="random", apart=apart, nothing=nothing)
         if policy == "object" and (not window or window.isdigit()):
-            return cls(window=int(window or 0), apart=apart)
+            return cls(window=int(window or 0), apart=apart, nothing=nothing)
         raise InputError(f"the mask policy is {text!r}: use object, object+N (N tokens around it) or random")
 
 
@@ -58,28 +60,43 @@ class Masked:
     labels: tuple[int, ...]
 
 
-def verbalised(
-    facts: Sequence[Fact], tokenizer: PreTrainedTokenizerBase, masking: Masking, seed: int = 0
-) -> Iterator[Masked]:
-    """Every fact in its first cloze, with at most five of its objects written out, masked by the policy."""
-    draw = random.Random(seed)
+def verbalised(facts: Sequence[Fact | str], backbone: Backbone, masking: Masking, seed: int = 0) -> Iterator[Masked]:
+    """Every fact in its first cloze, with at most five of its objects written out, masked by the policy.
+
+    A string is a sentence, and masked at random: InputError for another policy. What is longer than the model reads
+    loses its end.
+    """
+    draw, tokenizer, longest = random.Random(seed), backbone.tokenizer, backbone.longest
     for fact in facts:
-        objects = list(fact.objects)
-        for name in draw.sample(objects, min(len(objects), MOST_OBJECTS)):
-            before, after = fact.clozes[0].split("{mask}")
-            start = before.replace("{subject}", subject_of(fact.subject, tokenizer))
-            rest = after.replace("{subject}", subject_of(fact.subject, tokenizer))
-            shown = subject_of(name, tokenizer)
-            encoded = tokenizer(start + shown + rest, return_offsets_mapping=True, return_special_tokens_mask=True)
-            span = (len(start), len(start) + len(shown))
+        if isinstance(fact, str) and masking.policy != "random":
+            raise InputError("sentences have no object to mask: use --mask random")
+        for text, span in [(fact, (0, 0))] if isinstance(fact, str) else _told(fact, tokenizer, masking.nothing, draw):
+            encoded = tokenizer(text, return_offsets_mapping=True, return_special_tokens_mask=True, verbose=False)
+            if len(encoded["input_ids"]) > longest:
+                encoded = {key: [*each[: longest - 1], each[-1]] for key, each in encoded.items()}
             yield from _masked(encoded, span, masking, mask_id(tokenizer), draw)
+
+
+def _told(
+    fact: Fact, tokenizer: PreTrainedTokenizerBase, nothing: str, draw: random.Random
+) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Sentences that tell the fact, one per object, each with where the object stands."""
+    objects = list(fact.objects) or [nothing] * bool(nothing)
+    for name in draw.sample(objects, min(len(objects), MOST_OBJECTS)):
+        before, after = fact.clozes[0].split("{mask}")
+        start = before.replace("{subject}", subject_of(fact.subject, tokenizer))
+        rest = after.replace("{subject}", subject_of(fact.subject, tokenizer))
+        shown = subject_of(name, tokenizer)
+        yield start + shown + rest, (len(start), len(start) + len(shown))
 
 
 def _masked(
     encoded: dict[str, list[int]], span: tuple[int, int], masking: Masking, mask: int, draw: random.Random
 ) -> Iterator[Masked]:
     ids = encoded["input_ids"]
-    words = [at for at, special in enumerate(encoded["special_tokens_mask"]) if not special]
+    words = [at for at, special in enumerate(encoded["special_tokens_mask"]) if not special and ids[at] != mask]
+    if not words:
+        return
     if masking.policy == "random":
         hidden = [at for at in words if draw.random() < RANDOM_SHARE] or [draw.choice(words)]
     else:
@@ -97,13 +114,12 @@ def _masked(
 
 
 def train_mlm(
-    backbone: Backbone, facts: Sequence[Fact], held_out: Sequence[Fact], plan: Plan, masking: Masking, *,
+    backbone: Backbone, facts: Sequence[Fact | str], held_out: Sequence[Fact | str], plan: Plan, masking: Masking, *,
     checkpoint: Path | None = None, report: Report = silent,
 ) -> Trained:  # fmt: skip
-    """Train all weights of the backbone, in place, on verbalised facts; stop early by the loss on other facts."""
+    """Train all weights of the backbone, in place, on facts or sentences; stop early by the loss on others."""
     model, fill = backbone.model, cast(int, backbone.tokenizer.pad_token_id or 0)
-    rows = list(verbalised(facts, backbone.tokenizer, masking, plan.seed))
-    others = list(verbalised(held_out, backbone.tokenizer, masking, plan.seed))
+    rows, others = (list(verbalised(part, backbone, masking, plan.seed)) for part in (facts, held_out))
 
     def loss(of: Sequence[Masked]) -> torch.Tensor:
         ids, keep = padded([row.ids for row in of], fill, backbone.device)
@@ -121,7 +137,7 @@ def train_mlm(
     model.train()
     trained = train(
         dict(model.named_parameters()), lambda numbers: loss([rows[number] for number in numbers]), len(rows), plan,
-        name="masked LM", held_out=held_out_loss if others else None, checkpoint=checkpoint, report=report,
+        name="masked LM", about=rows, held_out=held_out_loss if others else None, checkpoint=checkpoint, report=report,
     )  # fmt: skip
     model.train(mode=False)
     return trained

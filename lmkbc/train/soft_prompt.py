@@ -17,15 +17,19 @@ from lmkbc.atomic import write_bytes
 from lmkbc.errors import InputError
 from lmkbc.predict import Report, silent
 from lmkbc.train.loop import Plan, Trained, train
-from lmkbc.train.wording import at_masks, mask_id, padded, soft_loss, subject_of, word_vectors
+from lmkbc.train.wording import BATCH, Loss, at_masks, mask_id, mean_loss, padded, soft_loss, subject_of, word_vectors
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
     from lmkbc.generate.masked.backbone import Backbone
 
+Layout = tuple[int, ...]
 SUBJECT, MASK, SOFT = -1, -2, -3
 """Places in a layout; any other number is a token id."""
+STAND_IN = "Ada"
+"""Holds the subject's place while a cloze is taken apart."""
 FILE = "soft_prompts.safetensors"
-BATCH = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,25 +39,34 @@ class SoftPrompt:
     layout: token ids, special ones included, and SUBJECT, MASK and SOFT in their places.
     """
 
-    layout: tuple[int, ...]
+    layout: Layout
     vectors: Tensor
 
     @classmethod
     def manual(cls, backbone: Backbone, cloze: str) -> SoftPrompt:
         """A cloze whose every token becomes a vector, starting as that token's embedding; positions are kept."""
-        words = cloze.format(subject="\x00", mask="\x01")
-        parts = words.replace("\x00", "\x02\x00\x02").replace("\x01", "\x02\x01\x02").split("\x02")
+        tokenizer = backbone.tokenizer
+        text = cloze.format(subject=STAND_IN, mask=tokenizer.mask_token)
+        start = len(cloze.partition("{subject}")[0].format(mask=tokenizer.mask_token))
+        end = start + len(STAND_IN)
+        start -= text[:start].endswith(" ")  # where a space belongs to the word behind it
+        encoded = tokenizer(text, return_offsets_mapping=True, return_special_tokens_mask=True, verbose=False)
         layout: list[int] = []
         tokens: list[int] = []
-        for part in parts:
-            if part in ("\x00", "\x01"):
-                layout.append(SUBJECT if part == "\x00" else MASK)
+        places = zip(encoded["input_ids"], encoded["offset_mapping"], encoded["special_tokens_mask"], strict=True)
+        for token, (low, high), special in places:
+            if token == backbone.mask_id:
+                layout.append(MASK)
+            elif special:
+                layout.append(token)
+            elif low < end and high > start:
+                layout += [SUBJECT] * (SUBJECT not in layout)
             else:
-                found = backbone.tokenizer(part, add_special_tokens=False)["input_ids"]
-                layout += [SOFT] * len(found)
-                tokens += found
-        weights = word_vectors(backbone.model)
-        return cls(_framed(backbone, layout), weights[tokens].detach().float().clone())
+                layout.append(SOFT)
+                tokens.append(token)
+        if len(layout) > backbone.longest:
+            raise InputError(f"cloze {cloze!r} is longer than the {backbone.longest} tokens that {backbone.name} reads")
+        return cls(tuple(layout), word_vectors(backbone.model)[tokens].detach().float().clone())
 
     @classmethod
     def random(cls, backbone: Backbone, length: int = 5, seed: int = 0) -> SoftPrompt:
@@ -72,13 +85,23 @@ def _framed(backbone: Backbone, layout: Sequence[int]) -> tuple[int, ...]:
     return (*around[:at], *layout, *around[at + 1 :])
 
 
+def subject_pieces(prompt: Layout, subjects: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
+    """The tokens of each subject as they stand in a prompt: within a text, where a space goes before, or first."""
+    first = set(prompt[: prompt.index(SUBJECT)]) <= set(tokenizer.all_special_ids)
+    space = "" if first else " "
+    names = [space + subject_of(subject, tokenizer) for subject in subjects]
+    return list(tokenizer(names, add_special_tokens=False, verbose=False)["input_ids"])
+
+
 def mask_logits(backbone: Backbone, prompt: SoftPrompt, subjects: Sequence[str], columns: Tensor) -> Tensor:
     """Logits at the mask over some words, (b, v); gradients flow to the prompt's vectors."""
     tokenizer, device = backbone.tokenizer, backbone.device
-    names = [subject_of(subject, tokenizer) for subject in subjects]
-    pieces = tokenizer(names, add_special_tokens=False)["input_ids"]
-    mask = mask_id(tokenizer)
-    rows = [[token for place in prompt.layout for token in (name if place == SUBJECT else [place])] for name in pieces]
+    pieces, mask = subject_pieces(prompt.layout, subjects, tokenizer), mask_id(tokenizer)
+    room = max(backbone.longest - len(prompt.layout) + 1, 0)
+    rows = [
+        [token for place in prompt.layout for token in (name[:room] if place == SUBJECT else [place])]
+        for name in pieces
+    ]
     ids, keep = padded(rows, cast(int, tokenizer.pad_token_id or 0), device)
     soft, at = ids == SOFT, ids == MASK
     embedded = backbone.model.get_input_embeddings()(ids.masked_fill(soft, mask).masked_fill(at, mask))
@@ -88,8 +111,8 @@ def mask_logits(backbone: Backbone, prompt: SoftPrompt, subjects: Sequence[str],
 
 def train_soft_prompt(
     backbone: Backbone, prompt: SoftPrompt, subjects: Sequence[str], golds: Sequence[Sequence[int]], columns: Tensor,
-    plan: Plan, *, held_out: tuple[Sequence[str], Sequence[Sequence[int]]] = ((), ()), checkpoint: Path | None = None,
-    report: Report = silent,
+    plan: Plan, *, held_out: tuple[Sequence[str], Sequence[Sequence[int]]] = ((), ()), criterion: Loss = soft_loss,
+    checkpoint: Path | None = None, report: Report = silent,
 ) -> tuple[SoftPrompt, Trained]:  # fmt: skip
     """A better prompt for the same model, which stays as it is.
 
@@ -101,14 +124,14 @@ def train_soft_prompt(
 
     def loss(numbers: Sequence[int]) -> Tensor:
         logits = mask_logits(backbone, trained, [subjects[number] for number in numbers], columns)
-        return soft_loss(logits, [golds[number] for number in numbers])
+        return criterion(logits, [golds[number] for number in numbers])
 
     def held_out_loss() -> float:
-        with torch.inference_mode():
-            return float(soft_loss(mask_logits(backbone, trained, held_out[0], columns), held_out[1]))
+        return mean_loss(lambda part: mask_logits(backbone, trained, part, columns), *held_out, criterion)
 
     result = train(
         {"prompt": vectors}, loss, len(subjects), plan, name="soft prompt",
+        about=(prompt.layout, subjects, golds, columns.tolist(), criterion.__name__),
         held_out=held_out_loss if held_out[0] else None, checkpoint=checkpoint, report=report,
     )  # fmt: skip
     return replace(prompt, vectors=vectors.detach()), result

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import glob
+import logging
+import random
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from lmkbc.errors import InputError
+from lmkbc.atomic import check_directory
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.generate.masked import vocabulary
 from lmkbc.generate.masked.backbone import Backbone, load
 from lmkbc.predict import Report, silent
 from lmkbc.train import soft_prompt
@@ -23,8 +28,9 @@ from lmkbc.train.finetune import finetune
 from lmkbc.train.head import open_encoder, write
 from lmkbc.train.loop import Plan, Trained
 from lmkbc.train.mlm import Masking, train_mlm
-from lmkbc.train.wording import masked
+from lmkbc.train.wording import LOSSES, masked
 
+log = logging.getLogger(__name__)
 CHECKPOINT = "checkpoint.safetensors"
 
 
@@ -33,7 +39,8 @@ class Task:
     """What all kinds of training are told.
 
     backbone: directory or id. out: where the model goes. random: draw "all" its weights or the "embeddings" anew, as a
-    control. most: other facts of one relation. apart: share of the facts to stop early by.
+    control. most: other facts of one relation. apart: share of the facts to stop early by. relation: the only one whose
+    facts are learned. device: a CUDA device where there is one, if None.
     """
 
     backbone: str
@@ -42,15 +49,34 @@ class Task:
     random: str = ""
     most: int = 1000
     apart: float = 0.1
+    relation: str = ""
     offline: bool = False
+    device: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a place that could not be written to in the end."""
+        check_directory(self.out)
 
     def open(self) -> Backbone:
         """The backbone, or its control, with a head."""
-        return self._control(load(self.backbone, offline=self.offline))
+        return self._control(load(self.backbone, offline=self.offline, device=self.device))
 
     def open_encoder(self) -> Backbone:
         """The encoder, or its control, with an untrained head."""
-        return self._control(open_encoder(self.backbone, self.plan.seed))
+        found = open_encoder(self.backbone, self.plan.seed, offline=self.offline, device=self.device)
+        return self._control(found)
+
+    def facts(self, corpus: Corpus) -> tuple[list[Fact], list[Fact]]:
+        """The other facts and the challenge's that are learned. InputError when there is none."""
+        others, challenge = (
+            [fact for fact in facts if self.relation in ("", fact.relation)]
+            for facts in (near(corpus, self.most, self.plan.seed), corpus.challenge)
+        )
+        if not (others or challenge):
+            if self.relation:
+                raise InputError(f"no fact of relation {self.relation!r} is here: name one by its module's name")
+            raise InputError("there is no fact to teach: give a train split, KAMEL or silver facts with --data")
+        return others, challenge
 
     def _control(self, found: Backbone) -> Backbone:
         if self.random not in ("", "all", "embeddings"):
@@ -66,8 +92,10 @@ class Task:
 
     def done(self) -> None:
         """Remove the checkpoints of all stages: the model is written."""
-        for path in self.out.parent.glob(f".{glob.escape(self.out.name)}.*.{CHECKPOINT}"):
-            path.unlink()
+        before = f".{self.out.name}."
+        for path in self.out.parent.glob(f"{glob.escape(before)}*.{CHECKPOINT}"):
+            if "." not in path.name.removeprefix(before).removesuffix(f".{CHECKPOINT}"):  # else of another model
+                path.unlink()
 
     def record(self, corpus: Corpus, trained: Trained) -> dict[str, Any]:
         """What the model's directory says of its training."""
@@ -78,21 +106,32 @@ class Task:
         }  # fmt: skip
 
 
-def mlm(task: Task, corpus: Corpus, masking: Masking, relation: str = "", report: Report = silent) -> Trained:
-    """All weights of a masked LM on verbalised facts: of all relations, or of one alone."""
+def mlm(task: Task, corpus: Corpus, masking: Masking, *, expand: bool = False, report: Report = silent) -> Trained:
+    """All weights of a masked LM on verbalised facts, or on sentences where the corpus has them.
+
+    expand: every object of the facts becomes one token first, and so does the word for none.
+    """
     backbone = task.open()
-    facts, others = split(_of(corpus, task, relation), task.apart, task.plan.seed)
-    trained = train_mlm(backbone, facts, others, task.plan, masking, checkpoint=task.stage(), report=report)
+    facts, others = _split(task, corpus)
+    if expand:
+        names = {name for fact in (*facts, *others) for name in fact.objects} | {masking.nothing} - {""}
+        backbone = vocabulary.expand(backbone, names, "frequency", vocabulary.piece_counts(backbone, names))
+    parts: tuple[Sequence[Fact | str], Sequence[Fact | str]] = facts, others
+    if corpus.sentences:
+        size = round(task.apart * len(corpus.sentences))
+        drawn = random.Random(task.plan.seed).sample(corpus.sentences, len(corpus.sentences))
+        parts = drawn[size:], drawn[:size]
+    trained = train_mlm(backbone, *parts, task.plan, masking, checkpoint=task.stage(), report=report)
     write(task.out, backbone.model, backbone.tokenizer, None, task.record(corpus, trained))
     task.done()
     return trained
 
 
-def finetuned(task: Task, corpus: Corpus, relation: str = "", report: Report = silent) -> Trained:
+def finetuned(task: Task, corpus: Corpus, report: Report = silent) -> Trained:
     """All weights of a masked LM on answering the first cloze with objects of one token."""
     backbone = task.open()
-    facts, others = split(_of(corpus, task, relation), task.apart, task.plan.seed)
-    entities = Entities.of([*facts, *others], backbone.tokenizer, _size(backbone), expand=False)
+    facts, others = _split(task, corpus)
+    entities = Entities.of([*facts, *others], backbone.tokenizer, _size(backbone), expand=False).some()
     columns = torch.tensor(entities.rows)
     trained = finetune(
         backbone, *_answered(backbone, facts, entities), columns, task.plan,
@@ -104,22 +143,26 @@ def finetuned(task: Task, corpus: Corpus, relation: str = "", report: Report = s
 
 
 def soft_prompts(
-    task: Task, corpus: Corpus, relation: str = "", length: int = 0, report: Report = silent
+    task: Task, corpus: Corpus, length: int = 0, *, loss: str = "likelihood", report: Report = silent
 ) -> Mapping[str, tuple[float, float]]:
-    """One soft prompt per relation: from its first cloze, or `length` random vectors.
+    """One soft prompt per relation: from its first cloze, or `length` random vectors. loss: see `LOSSES`.
 
     Returns P@1 on the held-out part before and after, by relation. The prompts lie beside the model in its directory.
     """
+    if loss not in LOSSES:
+        raise InputError(f"loss is {loss!r}: {did_you_mean(loss, LOSSES)}")
     backbone = task.open()
     found, scores = dict[str, soft_prompt.SoftPrompt](), dict[str, tuple[float, float]]()
-    for name, facts in sorted(_by_relation(_of(corpus, task, relation)).items()):
+    without = []
+    for name, facts in sorted(_by_relation(task.facts(corpus)).items()):
         entities = Entities.of(facts, backbone.tokenizer, _size(backbone), expand=False)
         columns = torch.tensor(entities.rows)
         some, others = (
             [(fact.subject, gold) for fact, gold in zip(part, entities.numbers(part), strict=True) if gold]
             for part in split(facts, task.apart, task.plan.seed)
         )
-        if not some or not others:
+        if len(entities.names) == 1 or not some or not others:
+            without.append(name)
             continue
         start = (
             soft_prompt.SoftPrompt.random(backbone, length, task.plan.seed)
@@ -129,13 +172,15 @@ def soft_prompts(
         held_out = [subject for subject, _ in others], [gold for _, gold in others]
         found[name], _ = soft_prompt.train_soft_prompt(
             backbone, start, [subject for subject, _ in some], [gold for _, gold in some], columns, task.plan,
-            held_out=held_out, checkpoint=task.stage(name),
+            held_out=held_out, criterion=LOSSES[loss], checkpoint=task.stage(name),
             report=lambda step, done, total, name=name: report(f"{name}: {step}", done, total),  # type: ignore[misc]
         )  # fmt: skip
         before, after = (soft_prompt.precision(backbone, one, *held_out, columns) for one in (start, found[name]))
         scores[name] = before, after
     if not found:
         raise InputError("no relation has objects of one token to train on and to test: give more facts")
+    if without:
+        log.warning("no soft prompt for %s: too few facts with an object of one token", ", ".join(without))
     write(task.out, backbone.model, backbone.tokenizer, None, task.record(corpus, Trained((), (), 0)))
     soft_prompt.write(task.out / soft_prompt.FILE, found, Path(task.backbone).name)
     task.done()
@@ -146,22 +191,19 @@ def _size(backbone: Backbone) -> int:
     return int(backbone.model.config.vocab_size)
 
 
-def _of(corpus: Corpus, task: Task, relation: str) -> list[Fact]:
-    facts = [*near(corpus, task.most, task.plan.seed), *corpus.challenge]
-    found = [fact for fact in facts if not relation or fact.relation == relation]
-    if not found:
-        raise InputError(f"no fact of relation {relation!r} is here: name one by its module's name")
-    return found
+def _split(task: Task, corpus: Corpus) -> tuple[list[Fact], list[Fact]]:
+    others, challenge = task.facts(corpus)
+    return split([*others, *challenge], task.apart, task.plan.seed)
 
 
-def _by_relation(facts: Sequence[Fact]) -> Mapping[str, list[Fact]]:
+def _by_relation(parts: Iterable[Sequence[Fact]]) -> Mapping[str, list[Fact]]:
     grouped = defaultdict[str, list[Fact]](list)
-    for fact in facts:
+    for fact in chain.from_iterable(parts):
         grouped[fact.relation].append(fact)
     return grouped
 
 
 def _answered(backbone: Backbone, facts: Sequence[Fact], entities: Entities) -> tuple[list[list[int]], list[list[int]]]:
     known = [(fact, gold) for fact, gold in zip(facts, entities.numbers(facts), strict=True) if gold]
-    prompts = masked(backbone.tokenizer, [fact.clozes[0] for fact, _ in known], [fact.subject for fact, _ in known])
+    prompts = masked(backbone, [fact.clozes[0] for fact, _ in known], [fact.subject for fact, _ in known])
     return prompts, [gold for _, gold in known]

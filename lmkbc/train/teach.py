@@ -18,7 +18,7 @@ from lmkbc.errors import InputError
 from lmkbc.predict import Report, silent
 from lmkbc.scorers import folded_key
 from lmkbc.train.activations import Activations
-from lmkbc.train.corpus import Corpus, near, split
+from lmkbc.train.corpus import Corpus, split
 from lmkbc.train.entities import Entities
 from lmkbc.train.facts import Fact
 from lmkbc.train.head import Prompts, Top, assemble, fold_file, prepare, train_top, write
@@ -46,9 +46,7 @@ def teach(task: Task, corpus: Corpus, *, expand: bool = True, top: int = 1, repo
     top: how many layers learn beside the head. Returns how the last pass went. A killed run resumes.
     """
     backbone = task.open_encoder()
-    others, challenge = near(corpus, task.most, task.plan.seed), list(corpus.challenge)
-    if not (others or challenge):
-        raise InputError("there is no fact to teach: give a train split, KAMEL or silver facts with --data")
+    others, challenge = task.facts(corpus)
     entities = answers(backbone, others, challenge, expand=expand)
     learner = Top(cast("BertForMaskedLM", backbone.model), entities, top)
     trained = Trained((), (), 0)
@@ -85,7 +83,7 @@ def answers(backbone: Backbone, others: Sequence[Fact], challenge: Sequence[Fact
     found = Entities.of(
         [*others, *challenge], backbone.tokenizer, size, expand=expand, always=relations, least=LEAST if others else 1
     )
-    return replace(found, folds={folded_key(fact.subject): fold_of(fact.subject) for fact in challenge})
+    return replace(found.some(), folds={folded_key(fact.subject): fold_of(fact.subject) for fact in challenge})
 
 
 def fold_of(subject: str) -> int:

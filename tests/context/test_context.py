@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.context import ContextSettings, Passage, lines, provider, told
+from lmkbc.context import ContextSettings, Passage, gathered, lines, provider, told
 from lmkbc.context.corpus import Titles, chunks, read_corpus
 from lmkbc.context.recall import Recall
 from lmkbc.context.retrieval import Retrieval, faiss_index
@@ -136,14 +136,15 @@ def test_without_the_encoder_the_extra_is_named(monkeypatch: pytest.MonkeyPatch,
 def test_recall_asks_about_each_subject_and_silence_is_no_passage() -> None:
     asked: list[str] = []
 
-    def complete(prompts: Sequence[str]) -> list[str]:
+    def complete(prompts: Sequence[str]) -> list[str | None]:
         asked.extend(prompts)
-        return [" Chile meets Peru.\n", "  "]
+        return [" Chile meets Peru.\n", "  ", None]
 
-    found = Recall(RELATIONS, complete).find([Query("{type}\nof", NAME), FIJI])
-    assert found == [(Passage("", "Chile meets Peru."),), ()]
+    given = [Query("{type}\nof", NAME), FIJI, CHILE]
+    found = gathered(Recall(RELATIONS, complete), given)
+    assert found == {given[0]: (Passage("", "Chile meets Peru."),), FIJI: ()}  # silence is known, failure is not
     assert "{type} of" in asked[0]
-    assert told(found[0]) == "Chile meets Peru."
+    assert told(found[given[0]]) == "Chile meets Peru."
 
 
 def test_providers_by_name(corpus: Path) -> None:

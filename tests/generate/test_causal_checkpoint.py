@@ -37,6 +37,34 @@ def test_identity_changes_with_the_weights(tmp_path: Path) -> None:
     assert names[0] == names[1] != names[2]
 
 
+def test_identity_tells_precision_and_an_adapter_s_base(tmp_path: Path) -> None:
+    base, adapter = saved(tmp_path / "base"), tmp_path / "adapter"
+    adapter.mkdir()
+    (adapter / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(base)}))
+    model = load(str(base))[0]
+    first = identity(str(adapter), model)
+    assert identity(str(adapter), model.bfloat16()) != first
+    saved(base, seed=1)
+    assert identity(str(adapter), load(str(base))[0]) != first
+    far = identity("owner/model", model), identity("owner/model", load(str(base))[0])
+    assert len(set(far)) == 2
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [("{", "cannot be read"), ("[]", "cannot be read"), ("{}", "missing"), (None, "does not fit its base")],
+)
+def test_broken_adapters_are_refused(tmp_path: Path, config: str | None, said: str) -> None:
+    pytest.importorskip("peft", reason="peft is not installed: install lmkbc[lora]")
+    base, adapter = saved(tmp_path / "base"), tmp_path / "adapter"
+    adapter.mkdir()
+    fine = {"base_model_name_or_path": str(base), "peft_type": "LORA", "task_type": "CAUSAL_LM", "r": 2}
+    (adapter / "adapter_config.json").write_text(config or json.dumps(fine | {"target_modules": ["q_proj"]}))
+    (adapter / "adapter_model.safetensors").write_bytes(b"{}" * 9)
+    with pytest.raises(InputError, match=said):
+        load(str(adapter))
+
+
 def test_four_bits_need_what_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lmkbc.generate.causal.checkpoint.find_spec", lambda name: None)
     with pytest.raises(InputError, match="quantise = '4bit' needs bitsandbytes and accelerate: install"):

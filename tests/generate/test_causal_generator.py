@@ -146,6 +146,24 @@ def test_stored_draws_are_not_asked_for_again(tmp_path: Path) -> None:
     store.close()
 
 
+def test_of_more_draws_only_those_that_are_not_stored_are_asked_for(tmp_path: Path) -> None:
+    store, model = Store(tmp_path / "store.sqlite"), CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer())
+    given, drawn = queries()[:3], list[tuple[int, int]]()
+
+    class Watched(CausalModel):
+        def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
+            drawn.append((how.first, how.draws))
+            return super().complete(prompts, how)
+
+    watched = Watched(model.model, model.tokenizer)
+    few = {one.query: one.draws for one in generator(watched, draws=2, store=store).generate(given)}
+    more = {one.query: one for one in generator(watched, draws=5, store=store).generate(given)}
+    assert drawn == [(0, 2), (2, 3)]
+    assert all(more[query].draws[:2] == states for query, states in few.items())
+    assert more == {one.query: one for one in generator(model, draws=5).generate(given)}
+    store.close()
+
+
 def test_what_was_not_asked_is_not_stored(tmp_path: Path) -> None:
     store = Store(tmp_path / "store.sqlite")
     model = Scripted([Completion(None, finished=False)])
@@ -154,6 +172,18 @@ def test_what_was_not_asked_is_not_stored(tmp_path: Path) -> None:
         assert found.failed
     assert len(model.asked) == 2
     store.close()
+
+
+class Forgetful:
+    def find(self, given: Sequence[Query]) -> list[tuple[Passage, ...] | None]:
+        return [None if n else () for n, _ in enumerate(given)]
+
+
+def test_without_the_context_that_was_to_be_told_nothing_is_asked() -> None:
+    model = Scripted([Completion(" []")])
+    found = {one.query: one for one in generator(model, context=Forgetful()).generate(queries()[:2])}
+    assert [found[query].draws for query in queries()[:2]] == [(State.ABSTAINED,), (State.MISSING,)]
+    assert len(model.asked) == 1
 
 
 class Found:
@@ -181,6 +211,13 @@ def test_a_chat_needs_a_template_and_follows_it() -> None:
     list(generator(model, {"form": "chat"}).generate(queries()[:1]))
     assert model.asked[0].count("<user>") == 3
     assert model.asked[0].endswith("<assistant>")
+
+
+def test_a_template_that_refuses_the_turns_is_told_of() -> None:
+    model = Scripted([Completion(" []")])
+    model.tokenizer.chat_template = "{{ raise_exception('System role not supported') }}"
+    with pytest.raises(InputError, match=r"chat template refuses a prompt \(System role not supported\): use form"):
+        list(generator(model, {"form": "chat"}).generate(queries()[:1]))
 
 
 def recipe(model: Path, **settings: Any) -> System:
@@ -298,15 +335,38 @@ def test_a_second_turn_tells_what_was_found(tmp_path: Path) -> None:
     assert len(model.asked) == 3
 
 
+def test_a_broken_answer_is_asked_for_as_a_list(tmp_path: Path) -> None:
+    class Mending(Scripted):
+        def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
+            self.asked += prompts
+            for place, prompt in enumerate(prompts):
+                which = "land 0" if "land 0" in prompt else "land 1"
+                mended = '["Peru"]' if which == "land 0" else "[]"
+                murky = f"It depends on {which} and on whom you ask, as it always has."
+                yield place, [Completion(mended if prompt.startswith("Mend ") else murky)]
+
+    model, style = Mending([]), {"form": "completion", "repair": "Mend {answer} as {list}:"}
+    pair = [Query(f"land {place}", "CountryBordersCountry") for place in range(2)]
+    for _ in range(2):  # a second run finds all in the store
+        found = {one.query: one for one in generator(model, style, store=Store(tmp_path / "s")).generate(pair)}
+        assert [found[query].draws for query in pair] == [(State.ANSWERED,), (State.UNPARSED,)]
+        assert [c.text for c in found[pair[0]].candidates] == ["Peru"]
+        assert not found[pair[1]].candidates
+    assert [text.startswith("Mend ") for text in model.asked] == [False, False, True, True]
+
+
 def test_the_recipe_of_llm2kb_asks_for_its_texts(tiny: Path) -> None:
     with pytest.raises(InputError, match="title and text with --from"):
         list(generators(run(model=str(tiny)), SPACE.system("llm2kb23")))
 
 
-def test_a_model_tells_what_it_recalls(tiny: Path) -> None:
-    ((_, asked),) = generators(run(), recipe(tiny, context={"provider": "recall"}, sampling={"max_tokens": 4}))
+def test_a_model_tells_what_it_recalls_once(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    system, given = recipe(tiny, context={"provider": "recall"}, sampling={"max_tokens": 4}), queries()[:2]
+    ((_, asked),) = generators(run(), system)
     assert isinstance(asked, CausalGenerator)
-    given = queries()[:2]
     list(asked.generate(given))
+    monkeypatch.setattr(CausalModel, "complete", None)  # a second run asks the store alone
+    ((_, again),) = generators(run(), system)
+    list(again.generate(given))
     assert all(passage.text for passages in asked.retrieved.values() for passage in passages)
     assert set(asked.retrieved) <= set(given)

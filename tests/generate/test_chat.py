@@ -126,7 +126,16 @@ def test_a_model_by_another_name_is_taken_where_the_recipe_says_so(chat: Chat) -
 
 @pytest.mark.parametrize(
     ("given", "seconds"),
-    [("7", 7.0), ("0.5", 0.5), ("-3", 0.0), ("nan", None), ("soon", None), (None, None), ("inf", math.inf)],
+    [
+        ("7", 7.0),
+        ("0.5", 0.5),
+        ("-3", 0.0),
+        ("nan", None),
+        ("soon", None),
+        (None, None),
+        ("inf", math.inf),
+        ("Wed, 21 Oct 99999 07:28:00 GMT", None),
+    ],
 )
 def test_retry_after_in_seconds(given: str | None, seconds: float | None) -> None:
     assert retry_after({} if given is None else {"retry-after": given}) == seconds

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ from typer.testing import CliRunner
 
 from lmkbc.asking import Asking, Sampling
 from lmkbc.cli import build
-from lmkbc.components import Context, generators
+from lmkbc.components import Context, completer, generators
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.generate.around import Around
 from lmkbc.generate.chat import ChatGenerator
+from lmkbc.link import Hit
+from lmkbc.predict import propose
 from lmkbc.types import Query, State
 from lmkbc.workspace import SYSTEMS, Workspace
 
@@ -120,6 +123,21 @@ def test_recalled_text_is_told_in_the_prompt(tmp_path: Path) -> None:
     assert generator.retrieved[query][0].text == "Utopia lies on the moon."
 
 
+def test_a_query_whose_recall_failed_is_missing_until_a_run_hears_it(tmp_path: Path) -> None:
+    recipe = tmp_path / "recall.toml"
+    recipe.write_text(
+        'description = "x"\n[[generate]]\ncomponent = "chat"\nmodel = "m"\ncontext = { provider = "recall" }\n'
+        'limits = { attempts = 1, first_wait = 0.01 }\n[select]\nrule = "cutoff"\nthreshold = 0.5\n'
+    )
+    query = Query("Utopia", "CountryBordersCountry")
+    with Loopback(lambda _: '["Spain"]', faults=["500"]) as server:
+        ((_, generator),) = generators(context(server.url, tmp_path), SPACE.system(str(recipe)))
+        assert [one.draws for one in generator.generate([query])] == [(State.MISSING,)]
+        assert "its context is missing" in bare(generator).remarks[-1]
+        ((_, generator),) = generators(context(server.url, tmp_path), SPACE.system(str(recipe)))
+        assert [one.draws for one in generator.generate([query])] == [(State.ANSWERED,)]
+
+
 def test_facts_are_checked_but_for_relations_that_the_recipe_leaves_out(tmp_path: Path) -> None:
     def answer(body: dict[str, Any]) -> str:
         last = prompt_of(body).rstrip().split("\n")[-2]
@@ -142,7 +160,7 @@ def test_a_recipe_that_verifies_heeds_the_verdicts() -> None:
     for name in SPACE.system_names():
         system = SPACE.system(name)
         if any("verify" in table for table in system.generate):
-            assert "verified" in repr(system.select) or "admit" in repr(system.select), name
+            assert any(word in repr(system.select) for word in ("verified", "admit", "attested")), name
 
 
 @pytest.mark.parametrize(
@@ -218,3 +236,75 @@ def test_what_is_wrong_is_one_sentence(words: list[str], status: int, said: str)
     assert error is not None
     assert error.exit_code == status
     assert said in str(error)
+
+
+class Inns:
+    """A search that finds a hotel before a country for whatever it is asked."""
+
+    knows_classes = True
+
+    def search(self, texts: Sequence[str]) -> dict[str, tuple[Hit, ...]]:
+        return {text: (Hit("Q1", text, "hotel"), Hit("Q2", text, "country")) for text in texts}
+
+    def entities(self, ids: Sequence[str], /) -> dict[str, Hit | None]:
+        return {}
+
+
+LINKED = """description = "x"
+[[generate]]
+component = "chat"
+model = "m"
+[link]
+strategies = { country-borders = ["model"] }
+ask = { component = "chat", model = "m" }
+[select]
+rule = "cutoff"
+threshold = 0.5
+"""
+
+
+def test_a_model_chooses_among_hits_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(body: dict[str, Any]) -> str:
+        return "2" if "Reply with its number only" in prompt_of(body) else '["Ruritania", "Zenda"]'
+
+    monkeypatch.setenv("LMKBC_CONTACT", "a test")
+    monkeypatch.setattr("lmkbc.predict.open_search", lambda *_, **__: Inns())
+    recipe = tmp_path / "linked.toml"
+    recipe.write_text(LINKED)
+    asked = [Query(f"land {place}", "CountryBordersCountry") for place in range(3)]
+    with Loopback(answer) as server:
+        for requests in (3 + 6, 0):
+            before = server.served
+            proposals = propose(context(server.url, tmp_path), SPACE.system(str(recipe)), asked)
+            assert server.served - before == requests
+            assert [[(c.text, c.id) for c in one.candidates] for one in proposals.sets] == [
+                [("Ruritania", "Q2")]  # both names mean Q2 now, and pool as one
+            ] * 3
+            assert proposals.usage["link"]["requests"] == (6 if requests else 0)
+        offline = context("http://127.0.0.1:9/v1", tmp_path, offline=True)
+        unheard = propose(offline, SPACE.system(str(recipe)), asked)
+    assert all(one.failed for one in unheard.sets)  # another server's answers: nothing is asked, nothing made up
+
+
+def test_limits_hold_for_all_that_ask_in_a_run(tmp_path: Path) -> None:
+    recipe = tmp_path / "voices.toml"
+    recipe.write_text(
+        'description = "x"\n[[generate]]\ncomponent = "chat"\nmodel = "m"\nshots.k = 0\nsampling.max_tokens = 10\n'
+        'each = [{ name = "a" }, { name = "b", prompt.task = "Say." }]\n[select]\nrule = "cutoff"\nthreshold = 0.5\n'
+    )
+    asked = [Query(f"land {place}", "CountryBordersCountry") for place in range(10)]
+    with Loopback() as server:
+        space = context(server.url, tmp_path, options={"max_tokens": 1100})
+        voices = [list(generator.generate(asked)) for _, generator in generators(space, SPACE.system(str(recipe)))]
+    assert [sum(not one.failed for one in found) for found in voices] == [10, 0]  # of 110 tokens each
+    assert server.served == 10
+
+
+def test_a_completer_s_settings_are_checked(tmp_path: Path) -> None:
+    for table, said in (
+        ({"component": "chatt"}, "unknown completer 'chatt': did you mean 'chat'"),
+        ({"component": "chat", "modell": "m"}, "completer 'chat' has no setting 'modell': did you mean 'model'"),
+        ({"component": "causal"}, "names no model"),
+    ):
+        with pytest.raises(InputError, match=said):
+            completer(context("http://127.0.0.1:9/v1", tmp_path), table)

@@ -129,13 +129,21 @@ def test_a_server_that_refuses_only_the_alternatives(scorer: Make) -> None:
     assert len(asked.remarks) == 1
 
 
+def test_further_fields_go_with_every_question(scorer: Make) -> None:
+    extra = {"chat_template_kwargs": {"enable_thinking": False}}
+    with Loopback(lambda _: "True") as server:
+        asked = scorer(server.url, extra=extra)
+        asked.texts(["a"], 4), asked.paragraphs(["b"]), asked.log_probabilities(["c"], WORDS)
+    assert [body["chat_template_kwargs"] for body in server.requests] == [extra["chat_template_kwargs"]] * 3
+
+
 def test_lost_answers_tell_nothing_and_are_reported(scorer: Make) -> None:
     asked = scorer("http://127.0.0.1:9/v1")
     assert asked.log_probabilities(["a", "b"], WORDS) == [[-math.inf] * 2] * 2
     assert asked.texts(["a"], 4) == [[]]
     assert any("2 of 2 questions have no answer" in remark for remark in asked.remarks)
     offline = scorer("http://127.0.0.1:9/v1", offline=True)
-    assert offline.paragraphs(["a"]) == [""]
+    assert offline.paragraphs(["a"]) == [None]
     assert "offline" in offline.remarks[0]
     assert asked.log_probabilities([], WORDS) == []
 

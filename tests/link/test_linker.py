@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -6,6 +7,7 @@ from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
 from lmkbc.link import Hit, Link, Linker, SearchTable, TrainObjects
+from lmkbc.link.choose import Question
 from lmkbc.types import Candidate, CandidateSet, Query, Relation
 
 
@@ -127,13 +129,27 @@ def test_keywords_can_be_given_per_relation(relations) -> None:
 
 
 def test_a_language_model_chooses_among_described_hits(relations) -> None:
-    hits = {"Inn": [Hit("Q1", description="hotel"), Hit("Q2", description="river")]}
+    hits = {
+        "Inn": [Hit("Q1", description="hotel"), Hit("Q2", description="river")],
+        "Ill": [Hit("Q3", description="brook"), Hit("Q4", description="village")],
+    }
 
-    def ask(query: Query, text: str, offered: Sequence[Hit]) -> int | None:
-        return next((at for at, hit in enumerate(offered) if hit.description == "river"), None)
+    def ask(questions: Sequence[Question]) -> list[int | None]:
+        rounds.append(len(questions))
+        return [next((at for at, hit in enumerate(one.hits) if hit.description == "river"), None) for one in questions]
 
-    linker = Linker(relations, search=Described(hits), strategies={"rivers": ["model", "first"]}, ask=ask)
-    assert (one(linker, "Inn", "rivers").id, one(linker, "Inn", "rivers").strategy) == ("Q2", "model")
+    rounds: list[int] = []
+    how = {"rivers": ["model"], "Instruments": ["first"]}
+    linker = Linker(relations, search=Described(hits), strategies=how, ask=ask)
+    sets = [CandidateSet(Query(str(at), "rivers"), (Candidate("Inn"), Candidate("Ill"))) for at in range(3)]
+    links = [
+        link for _, row in linker.links([*sets, replace(sets[0], query=Query("s", "instruments"))]) for link in row
+    ]
+    assert [(link.id, link.strategy) for link in links[:2]] == [("Q2", "model"), ("Q3", "first")]
+    assert [link.id for link in links] == ["Q2", "Q3"] * 3 + ["Q1", "Q3"]
+    assert rounds == [6]  # a batch's questions are put at once; of one hit, or of other relations, nothing is asked
+    unasked = Linker(relations, search=Described(hits), strategies=how)
+    assert one(unasked, "Inn", "rivers").id == "Q1"
 
 
 @given(st.lists(st.lists(st.text(max_size=8), max_size=4), max_size=6))

@@ -3,7 +3,6 @@ import re
 from lmkbc.link import choose
 from lmkbc.link.evidence import Hit
 from lmkbc.link.object_types import ObjectType, ObjectTypes, bundled
-from lmkbc.types import Query
 from lmkbc.workspace import Workspace
 
 
@@ -35,8 +34,9 @@ def test_classes_reach_through_several_levels() -> None:
 
 def test_keywords_prefer_but_never_empty() -> None:
     kind = ObjectType(qid="Q1", keywords=("book",), strategies=("keyword", "first"))
-    choice = choose.Choice("x", Query("s", "r"), kind, ObjectTypes({}))
+    choice = choose.Choice(kind, ObjectTypes({}))
     film, book = Hit("Q2", description="film"), Hit("Q3", description="Book by x")
-    assert choose.choose([film, book], kind.strategies, choice) == (book, "keyword")
-    assert choose.choose([film], kind.strategies, choice) == (film, "first")
-    assert choose.choose([], kind.strategies, choice) == (None, "no hit")
+    assert choose.choose([film, book], kind.strategies, choice) == ([book], "keyword")
+    assert choose.choose([film], kind.strategies, choice) == ([film], "first")
+    assert choose.choose([film, book, book], ("keyword", "model"), choice) == ([book, book], "keyword")
+    assert choose.choose([], kind.strategies, choice) == ((), "no hit")

@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from lmkbc.components import Context
+from lmkbc.generate.causal.checkpoint import identity, load
 from lmkbc.probe.controls import CONTROLS, RANDOM, Selection, compare, controls, learned
 from lmkbc.probe.random_weights import with_random_weights
 from lmkbc.tune.outcomes import gold_column
@@ -70,6 +71,47 @@ def test_a_system_is_no_control_of_itself(tuned: bool, context: Context) -> None
     assert set(table.overall.controls) == set(CONTROLS) - {"prior"}
     assert table.overall.queries == len(VAL)
     assert set(table.relations) == {x.query.relation for x in VAL}
+
+
+def test_a_recipe_of_ones_own_that_bears_a_controls_name_is_asked_itself() -> None:
+    mine = replace(SPACE.system("bl22-empty"), name="prior")
+    known = learned(CONTEXT, VAL, UNTUNED, ["prior"])
+    table = controls(CONTEXT, mine, VAL, UNTUNED, known=known, random=False)
+    assert set(table.overall.controls) == {"prior"}
+    assert table.overall.system == pytest.approx(sum(not gold_column(x, EDITION) for x in VAL) / len(VAL), abs=0.2)
+    assert table.overall.system != table.overall.controls["prior"]
+
+
+def test_voices_that_name_their_own_models_are_drawn_anew_too(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        tiny_causal.model("gpt2", seed=3).save_pretrained(tmp_path / name)
+        tiny_causal.tokenizer().save_pretrained(tmp_path / name)
+    one, two = str(tmp_path / "one"), str(tmp_path / "two")
+    voices = [{"prompt": {"form": "completion"}}, {"model": two}, {}]
+    recipe = {"component": "causal", "model": one, "each": voices}
+    system = System(name="local", description="", generate=(recipe,), select={"rule": "top-k", "k": 1})
+    with with_random_weights(CONTEXT, system) as drawn:
+        assert drawn is not None
+        models = [table["model"] for table in drawn[1].generate]
+        assert not {one, two} & set(models)
+        assert (models[0] == models[2], models[0] == models[1]) == (True, False)
+    with with_random_weights(replace(CONTEXT, model=one), system) as drawn:
+        assert drawn is not None
+        assert len({table["model"] for table in drawn[1].generate} - {one, two}) == 1
+
+
+def test_the_twin_is_the_same_each_time_so_that_its_answers_are_kept(tmp_path: Path) -> None:
+    tiny_causal.model("gpt2", seed=3).save_pretrained(tmp_path / "model")
+    tiny_causal.tokenizer().save_pretrained(tmp_path / "model")
+    recipe = {"component": "causal", "model": str(tmp_path / "model")}
+    system = System(name="local", description="", generate=(recipe,), select={"rule": "top-k", "k": 1})
+    seen = []
+    for _ in range(2):
+        with with_random_weights(CONTEXT, system, seed=5) as drawn:
+            assert drawn is not None
+            twin = str(drawn[1].generate[0]["model"])
+            seen.append((Path(twin).name, identity(twin, load(twin)[0])))
+    assert seen[0] == seen[1]
 
 
 def test_controls_made_once_serve_every_system(context: Context) -> None:

@@ -109,6 +109,16 @@ def test_prompts_have_the_papers_form_and_never_the_own_subject() -> None:
     assert next(prompts(TRAIN[:1], TRAIN, {"P36": "{subject}"}, Shots(count=0)))[1].text == "land 0"
 
 
+def test_a_subject_spelt_otherwise_is_still_the_own_subject() -> None:
+    train = [Fact("P36", name, (Answer("x"),)) for name in ("LAND 0", "land-0", "Land 1", "Land 2")]
+    asked = Fact("P36", "land 0", (Answer("x"),))
+    for drawing in ("random", "fixed"):
+        (_, prompt), *_ = prompts([asked], train, {"P36": "{subject}?"}, Shots(count=2, drawing=drawing))  # type: ignore[arg-type]
+        assert sorted(prompt.text.splitlines()) == ["Land 1? x%", "Land 2? x%", "land 0?"]
+        with pytest.raises(InputError, match="too few for 3 shots"):
+            list(prompts([asked], train, {"P36": "{subject}?"}, Shots(count=3, drawing=drawing)))  # type: ignore[arg-type]
+
+
 def texts(wording: dict[str, str], shots: Shots) -> list[tuple[Fact, str]]:
     return [(fact, prompt.text) for fact, prompt in prompts(TRAIN, TRAIN, wording, shots)]
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
 from lmkbc.probe.kmir_axioms import Closure, Step, Triple
-from lmkbc.probe.kmir_build import Builder
-from lmkbc.probe.kmir_files import Question, TypedTriple, question_lines, read_questions, read_triples, split_files
+from lmkbc.probe.kmir_build import ANSWERS, Builder
+from lmkbc.probe.kmir_files import Question, TypedTriple, question_lines, read_questions, read_triples, split
 from lmkbc.probe.kmir_schema import Chain, RelationSchema, Schema, read_schema
 
 SAY = ("<{subject}> %s <{object}>.", "It is said of <{subject}> that it %s <{object}>.")
@@ -147,19 +147,42 @@ def test_the_same_seed_writes_the_same_bytes() -> None:
     rows = [TypedTriple(s, "in", o) for s in "abcdef" for o in "xyz" if (ord(s) + ord(o)) % 3]
     first, again, other = (question_lines(built(rows, seed)[1]) for seed in (1, 1, 2))
     assert first == again != other
-    files = split_files(built(rows, 1)[1], 1)
-    assert b"".join(files.values()).count(b"\n") == first.count(b"\n")
+    questions = built(rows, 1)[1]
+    assert split(questions, rows, 1) == split(questions, rows, 1) != split(questions, rows, 2)
 
 
 def test_questions_on_one_fact_lie_in_one_split(tmp_path: Path) -> None:
     rows = [TypedTriple(f"s{number}", "speaks", f"o{number % 7}") for number in range(60)]
-    files = split_files(built(rows)[1], 0)
     facts = []
-    for name, content in files.items():
-        (tmp_path / name).write_bytes(content)
+    for name, part in split(built(rows)[1], rows, 0).items():
+        (tmp_path / name).write_bytes(question_lines(part))
         facts.append({question.fact for question in read_questions(tmp_path / name)})
     assert not (facts[0] & facts[1] | facts[0] & facts[2] | facts[1] & facts[2])
     assert len(set.union(*facts)) == 60
+
+
+@settings(max_examples=40, deadline=None)
+@given(TRIPLES, st.integers(0, 3))
+def test_no_split_tells_a_fact_of_another_in_any_direction(rows: list[TypedTriple], seed: int) -> None:
+    told: dict[str, set[tuple[str, ...]]] = {}
+    questions = built(rows)[1]
+    parts = split(questions, rows, seed)
+    for name, part in parts.items():
+        numbers = {number for question in part for number in (question.fact, *question.premises)}
+        told[name] = {tuple(sorted((rows[number].subject, rows[number].object))) for number in numbers}
+    assert not (told["train"] & told["dev"] | told["train"] & told["test"] | told["dev"] & told["test"])
+    texts = {name: {question.question for question in part} for name, part in parts.items()}
+    assert not (texts["train"] & texts["dev"] | texts["train"] & texts["test"] | texts["dev"] & texts["test"])
+    kept = {question.question for part in parts.values() for question in part}
+    assert all(question.question in kept for question in questions if not question.premises)
+
+
+def test_what_has_very_many_answers_is_asked_for_its_other_end() -> None:
+    rows = [TypedTriple(f"s{number}", "speaks", f"o{number % 2}") for number in range(2 * ANSWERS + 2)]
+    rows += [TypedTriple("x", "near", f"y{number}") for number in range(ANSWERS + 1)]
+    questions = [question for question in built(rows)[1] if question.type == "completion"]
+    assert {question.relation for question in questions} == {"speaks", "near"}
+    assert max(len(question.answer) for question in questions) <= ANSWERS
 
 
 def test_distractors_keep_to_the_type() -> None:
@@ -202,6 +225,12 @@ def test_files(tmp_path: Path) -> None:
     assert [row.triple for row in read_triples(path, SCHEMA)] == [("a", "in", "b"), ("b", "near", "c")]
     path.write_text("a\tinn\tb\n")
     with pytest.raises(InputError, match="triple 1: the schema lacks relation 'inn'; did you mean 'in'"):
+        read_triples(path, SCHEMA)
+    path.write_text("a\tin\tb\nthe [MASK]\tin\tb\n")
+    with pytest.raises(InputError, match=r"triple 2: 'the \[MASK\]' is no name"):
+        read_triples(path, SCHEMA)
+    path.write_text("a\tin\t \n")
+    with pytest.raises(InputError, match="triple 1: ' ' is no name"):
         read_triples(path, SCHEMA)
     path.write_text("a\tin\n")
     with pytest.raises(InputError, match="line 1: 2 columns"):

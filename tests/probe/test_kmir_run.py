@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -116,7 +117,11 @@ class Repeats:
             yield place, None if place == 1 else f" {place}. "
 
 
-def test_a_cloze_becomes_a_text_to_go_on_with() -> None:
+def test_a_cloze_becomes_a_text_to_go_on_with(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("lmkbc"), "propagate", True)
+    caplog.set_level("INFO", logger="lmkbc")
     ends, begins = LESSONS[:2]
     assert kmir_causal.lead(ends) == "The capital of France is"
     assert kmir_causal.lead(begins) == "___ is the capital of France. Here ___ stands for"
@@ -129,6 +134,7 @@ def test_a_cloze_becomes_a_text_to_go_on_with() -> None:
     assert len({prompt.prefix for prompt in asked}) <= 3
     model = Repeats()
     assert kmir_causal.guesses(model, asked[:3]) == ["0", "", "2"]
+    assert "1 questions are longer than the model's window: they count as wrong" in caplog.text
     with pytest.raises(InputError, match="say --shots 6"):
         list(kmir_causal.prompts(LESSONS, LESSONS, 7))
     assert [prompt.static for prompt in kmir_causal.prompts(LESSONS[:1], (), 0)] == [()]
@@ -162,6 +168,7 @@ def test_a_masked_model_from_training_to_scores(run: Run, tmp_path: Path) -> Non
     for file in files:
         status, printed, _ = run("score", file, tmp_path / "out" / file.name, "--json")
         assert (status, json.loads(printed)["f1"]) == (0, 1.0)
+    assert "11 of 11 questions are in" in told
     before = (tmp_path / "out" / "test.jsonl").read_bytes()
     assert run("run", *files, "--model", tmp_path / "bert", "--out", tmp_path / "out", *more)[0] == 0
     assert (tmp_path / "out" / "test.jsonl").read_bytes() == before

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import string
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,7 +22,18 @@ from lmkbc.generate.masked.backbone import Backbone
 from lmkbc.probe import kamel
 from lmkbc.probe.kamel import Answer, Fact, Kamel
 from lmkbc.probe.kmir_schema import RelationSchema, Schema
-from lmkbc.probe.lama import Asked, kamel_clozes, lowered, of_kamel, read, shared_vocabulary, table, unhelpful, within
+from lmkbc.probe.lama import (
+    Asked,
+    kamel_clozes,
+    lowered,
+    of_kamel,
+    read,
+    shared_vocabulary,
+    table,
+    type_of,
+    unhelpful,
+    within,
+)
 from lmkbc.probe.lama_run import MaskedProbe, known_words
 
 BORN = Asked(
@@ -116,8 +129,14 @@ def test_kamels_facts_with_one_object() -> None:
     ],
 )
 def test_the_type_of_kamels_relations_is_told_by_their_facts(objects: list[list[str]], type_: str) -> None:
-    facts = tuple(Fact("P36", f"s{n}", tuple(map(Answer, names))) for n, names in enumerate(objects))
-    assert of_kamel(Kamel({("P36", "test"): facts}), {"P36": "{subject} {mask}"})[0].type == type_
+    facts = tuple(Fact("P50", f"s{n}", tuple(map(Answer, names))) for n, names in enumerate(objects))
+    assert of_kamel(Kamel({("P50", "test"): facts}), {"P50": "{subject} {mask}"})[0].type == type_
+
+
+def test_lamas_relations_have_the_types_that_lama_gives_them() -> None:
+    types = Counter(type_of(name, ()) for name in kamel.LAMA)
+    assert types == {"1-1": 2, "N-1": 23, "N-M": 15}  # of 2, 23 and 16: KAMEL lacks P530
+    assert [type_of(name, ()) for name in ("P36", "P37", "P31")] == ["1-1", "N-1", "N-M"]
 
 
 def tiny() -> Backbone:
@@ -155,6 +174,19 @@ def test_ranks_are_those_of_a_softmax_over_the_vocabulary() -> None:
         own = logs[vocabulary.index(object_)]
         assert rank == int((logs > own).sum()) + 1
         assert log == pytest.approx(float(own), abs=1e-4)
+
+
+def test_relations_that_drop_out_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("lmkbc"), "propagate", True)
+    caplog.set_level("INFO", logger="lmkbc")
+    assert within([BORN, SPEAKS], lambda _, __, object_: object_ == "Rome")[0].name == "P19"
+    assert "no fact remains: P37" in caplog.text
+    read(trex(tmp_path))
+    assert "their files are not there: P99" in caplog.text
+    with pytest.raises(InputError, match="none of the words listed"):
+        shared_vocabulary([["a"]], ["b"])
 
 
 def test_guesses_from_names_are_asked_for_persons_only() -> None:
@@ -199,7 +231,7 @@ def test_two_models_are_compared_on_the_words_that_they_share(run: Run, tmp_path
     assert tables[str(first)] != tables[str(second)]
     assert json.loads(run(tmp_path, "--model", first, "--json")[1])[str(first)]["overall"]["facts"] == 4
     status, printed, told = run(tmp_path, *models, "--uhn")
-    assert (status, "Paris Hill" in printed, "paper, T-REx" in printed) == (0, False, True)
+    assert (status, "Paris Hill" in printed, "paper, T-REx: BERT-base" in printed) == (0, False, True)
     assert "facts that no name gives away" in told
     listed = tmp_path / "words.txt"
     listed.write_text("Rome\nParis\n")
@@ -216,9 +248,11 @@ def test_kamels_facts_of_one_word(run: Run, tmp_path: Path) -> None:
     ]
     (folder / "test.jsonl").write_text("".join(json.dumps(fact) + "\n" for fact in facts))
     model = tiny_masked.save(tmp_path / "model", ["Rome", "Paris", "Sucre"])
+    status, printed, told = run(tmp_path / "KAMEL", "--model", model, "--properties", "P36, P30")
+    assert (status, printed, "no test split of 'P30'" in told) == (2, "", True)
     status, printed, _ = run(tmp_path / "KAMEL", "--model", model, "--json")
     table = json.loads(printed)[str(model)]
-    assert (status, table["overall"]["facts"], list(table["types"])) == (0, 2, ["N-M"])
+    assert (status, table["overall"]["facts"], list(table["types"])) == (0, 2, ["1-1"])
 
 
 def test_bad_input_is_one_sentence(run: Run, tmp_path: Path) -> None:

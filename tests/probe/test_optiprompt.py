@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import re
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,7 @@ def test_a_table_is_averaged_over_relations_and_split_by_what_controls_answer() 
     assert line.easy == pytest.approx((1 / 2 + 1) / 2)
     assert line.hard == pytest.approx((1 / 2 + 1) / 2)
     assert found["naive-bayes"].hard == 0
+    assert (line.uhn, table([BORN], {"P19": rows}, {("P19", BORN.test[1][0])})["pretrained manual"].uhn) == (None, 0.0)
 
 
 def test_objects_that_no_train_fact_names_are_left_out() -> None:
@@ -59,6 +62,20 @@ def test_objects_that_no_train_fact_names_are_left_out() -> None:
     assert kept.train == tuple(pair for pair in PAIRS[:8] if pair[1] != "Lima")[:3]
     with pytest.raises(InputError, match="no relation keeps 99 facts"):
         within([lesson], lambda _: True, least=99, most=100)
+
+
+def test_no_subject_that_is_tested_on_is_learned_or_stopped_by(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train, dev = (*PAIRS[:8], ("AS", "Rome")), (("z", "Rome"), ("a.s.", "Rome"))
+    lesson = Lesson("P1", "", BORN.cloze, train, dev, (("as", "Rome"), ("x", "Paris")))
+    (kept,) = within([lesson], lambda _: True, least=3, most=99)
+    assert {subject for subject, _ in kept.train} == {subject for subject, _ in PAIRS[1:8]}
+    assert kept.dev == (("z", "Rome"), ("a.s.", "Rome"))
+    monkeypatch.setattr(logging.getLogger("lmkbc"), "propagate", True)
+    caplog.set_level("INFO", logger="lmkbc")
+    assert within([lesson, DIED], lambda _: True, least=8, most=99)[0].name == "P20"
+    assert "left out, with fewer than 8 facts to learn or too few to test: P1" in caplog.text
 
 
 def test_prompts_and_weights_learn_and_a_killed_run_goes_on(backbone: Backbone, tmp_path: Path) -> None:
@@ -78,6 +95,18 @@ def test_prompts_and_weights_learn_and_a_killed_run_goes_on(backbone: Backbone, 
     assert again == first
     assert kept.read_bytes() == b"".join(lines)
     assert not any(step.startswith("P19") for step in asked)
+
+
+def test_facts_that_names_tell_are_known_by_the_models_own_tokens(
+    backbone: Backbone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model that reads no capitals has no word "Rome", but a token for it."""
+    monkeypatch.setattr("lmkbc.probe.lama_run.known_words", lambda _: {})
+    told = Lesson("P36", "1-1", BORN.cloze, PAIRS[:1], PAIRS[1:2], (("City of Rome", "Rome"), ("ax", "Paris")))
+    runner = Runner(backbone, [BORN, told], HOW)
+    kept = runner.unhelped()
+    assert {pair for pair in kept if pair[0] == "P36"} == {("P36", "ax")}
+    assert kept <= {(one.name, subject) for one in (BORN, told) for subject, _ in one.test}
 
 
 def test_another_model_is_not_answered_from_what_was_kept(backbone: Backbone, tmp_path: Path) -> None:
@@ -110,8 +139,18 @@ def test_the_command_shows_the_table(backbone: Backbone, tmp_path: Path) -> None
         "majority", "naive-bayes", "pretrained manual", "pretrained soft-manual",
     }  # fmt: skip
     shown = CliRunner().invoke(build(), arguments)
-    assert "31.1" in shown.stdout
+    heads, *_ = shown.stdout.splitlines()
+    assert heads.split() == ["P@1", "%", "all", "N-1", "UHN", "easy", "hard"]
+    assert re.search(r"paper: manual +31\.1\d* +32\.4\d* +21\.8\d* +41\.5\d* +24\.3", shown.stdout)
     assert "1 relations, 4 facts" in shown.stderr
+    assert "for want of random finetune, embeddings finetune" in shown.stderr
+
+
+@pytest.mark.parametrize(("given", "told"), [("P19, P36", "no test split of 'P36'"), ("P19,", "names nothing at one")])
+def test_a_property_that_is_not_there_is_no_silent_skip(tmp_path: Path, given: str, told: str) -> None:
+    arguments = ["probe", "optiprompt", str(kamel(tmp_path / "K")), "--model", "none", "--properties", given]
+    with pytest.raises(InputError, match=told):
+        CliRunner().invoke(build(), arguments, catch_exceptions=False)
 
 
 def test_lama_brings_its_own_facts_to_learn(tmp_path: Path) -> None:

@@ -37,7 +37,9 @@ def test_kmir_from_triples_to_scores(
     triples.write_text("".join(f"a{i}\tin\tb{i % 5}\nb{i % 5}\tin\tc\n" for i in range(20)))
     schema.write_text(SCHEMA)
     assert lmkbc(monkeypatch, "probe", "kmir", "build", triples, "--schema", schema, "--out", out, "--json") == 0
-    assert json.loads(capsys.readouterr().out)["reasoning"] == 20
+    printed = capsys.readouterr()
+    assert 0 < json.loads(printed.out)["reasoning"] <= 20
+    assert "that two splits would share are left out" in printed.err
     questions = [json.loads(line) for line in (out / "train.jsonl").read_text().splitlines()]
     answers = tmp_path / "answers.jsonl"
     answers.write_text("".join(json.dumps({"id": q["id"], "ret": q["answer"]}) + "\n" for q in questions))
@@ -45,7 +47,10 @@ def test_kmir_from_triples_to_scores(
     table: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert (table["f1"], table["robustness"]["every"]) == (1.0, 1.0)
     assert lmkbc(monkeypatch, "probe", "kmir", "score", out / "train.jsonl", answers) == 0
-    assert "RoBERTa" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "paper: RoBERTa" in shown
+    counts = next(line.split() for line in shown.splitlines() if line.startswith("questions "))
+    assert int(counts[-1]) == len(questions) == sum(int(count) for count in counts[1:-1])
     answers.write_text('{"id": "other", "ret": ""}')
     assert lmkbc(monkeypatch, "probe", "kmir", "score", out / "train.jsonl", answers) == 2
     assert "is no question's id" in capsys.readouterr().err
@@ -60,6 +65,7 @@ def test_controls(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
     assert json.loads(capsys.readouterr().out)["system"] == "prior"
     assert lmkbc(monkeypatch, *command) == 0
     printed = capsys.readouterr().out
+    assert "F1, LM-KBC mini, val, untuned" in printed
     assert "naive-bayes" in printed
     assert "*** Average ***" in printed
 
@@ -97,6 +103,7 @@ def test_kamel_as_a_user_reads_it(
     assert lmkbc(monkeypatch, *command) == 0
     printed = capsys.readouterr()
     assert printed.err.count("skipped P36/") == 2
+    assert "1 random shots: 3 queries of 1 properties, test" in printed.err
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 3
     for shown in ("published, labels only", "stripped, labels only", "by number of gold answers", "LAMA's", "literals",
                   "paper: OPT-13b, 10 shots, labels only", "paper: majority object", "naive Bayes of train",

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
+from lmkbc.select.attested import Attested
 from lmkbc.select.calibrated import Calibrated
 from lmkbc.select.cutoffs import Cutoff, Relative, Sticky, TopK
 from lmkbc.select.expected_f1 import ExpectedF1
@@ -41,6 +42,7 @@ RULE_EXAMPLES = [
     WeightedMedian(quantile=0.55),
     ExpectedScore(most=2),
     Verified(inner=TopK(k=2), combine="product"),
+    Attested(inner=TopK(k=2), voice="m", prune=0.4),
 ]
 
 

@@ -82,6 +82,17 @@ def test_held_out_subjects_go_under_all_their_names() -> None:
         held.check(facts)
 
 
+@pytest.mark.parametrize(
+    "spelt", ["The Seven Seas", "SevenSeas", "Seven Seas (band)", "(The) Seven Seas", "seven-seas"]
+)
+def test_a_held_out_subject_is_known_however_it_is_spelt(spelt: str) -> None:
+    workspace = Workspace()
+    subject = workspace.queries(workspace.edition("mini"), "val")[0].subject
+    for one, other in (("Seven Seas", spelt), (spelt, "Seven Seas")):
+        assert HeldOut.of(workspace, [(subject, one)]).names(other)
+    assert not HeldOut.of(workspace, [(subject, "Seven Seas")]).names("Seven")
+
+
 def test_gathering_proves_that_nothing_held_out_is_left(tmp_path: Path) -> None:
     workspace = Workspace(data=tmp_path)
     edition = workspace.edition("mini")
@@ -115,3 +126,44 @@ def test_a_split_parts_subjects_not_facts() -> None:
     assert len(some) + len(others) == 60
     assert not {one.subject for one in some} & {one.subject for one in others}
     assert len({one.subject for one in others}) == 5
+
+
+def test_a_name_of_mere_punctuation_is_held_out_too() -> None:
+    held = HeldOut(frozenset({"!!!"}), ())
+    assert [one.subject for one in held.without([fact("!!!"), fact("???")])[0]] == ["???"]
+    workspace = Workspace()
+    subject = workspace.queries(workspace.edition("mini"), "val")[0].subject
+    assert HeldOut.of(workspace, [(subject, "!!!")]).names(" !!! ")
+
+
+def test_a_held_out_split_without_its_train_split_still_counts(tmp_path: Path) -> None:
+    row = {
+        "SubjectEntity": "Only Here",
+        "Relation": "CountryBordersCountry",
+        "ObjectEntities": [],
+        "ObjectEntitiesID": [],
+    }
+    (tmp_path / "lmkbc2023").mkdir()
+    for split_name in ("val", "test"):
+        (tmp_path / "lmkbc2023" / f"{split_name}.jsonl").write_text(json.dumps(row) + "\n")
+    held = HeldOut.of(Workspace(data=tmp_path))
+    assert held.names("only here")
+    assert "2023/val" in held.splits
+    (tmp_path / "lmkbc2023" / "test.jsonl").unlink()
+    with pytest.raises(InputError, match="the test split of edition 2023 is not in"):
+        HeldOut.of(Workspace(data=tmp_path))
+
+
+def test_sentences_that_name_a_held_out_subject_are_left_out(tmp_path: Path) -> None:
+    held = HeldOut(frozenset({"new york", "ada"}), ())
+    sentences = ["In NEW-York it rains.", "A new city, York.", "It was Ada's.", "Adamant, it rained."]
+    kept, removed = held.unmentioned(sentences)
+    assert (kept, removed) == (["A new city, York.", "Adamant, it rained."], 2)
+    workspace = Workspace()
+    subject = workspace.queries(workspace.edition("mini"), "val")[0].subject
+    text = tmp_path / "text.txt"
+    text.write_text(f"Nobody at all.\n\nWhy, {subject}!\n")
+    assert gather(workspace, [], ["mini"], text).sentences == ("Nobody at all.",)
+    text.write_text(f"Why, {subject}!\n")
+    with pytest.raises(InputError, match="without a held-out subject"):
+        gather(workspace, [], ["mini"], text)

@@ -28,7 +28,7 @@ def learnt(backbone: Backbone, facts: list[Fact], *, expand: bool, top: int = 1)
 
 
 def test_cached_layers_are_the_models_own(backbone: Backbone) -> None:
-    prompts = masked(backbone.tokenizer, ["{subject} lives in {mask}."] * 2, ["ada", "new york bob"])
+    prompts = masked(backbone, ["{subject} lives in {mask}."] * 2, ["ada", "new york bob"])
     cached = activations(backbone.model, prompts, backbone.mask_id, 2)
     hidden, keep, at = cached.batch([0, 1])
     layers = backbone.model.bert.encoder.layer
@@ -92,10 +92,9 @@ def test_objects_survive_their_file_and_a_broken_one_is_named(
 
 
 def test_without_expansion_no_known_object_is_an_error(backbone: Backbone) -> None:
+    fact = Fact("ada", "home", ("{subject} {mask}",), ("new york",), ("",))
     with pytest.raises(InputError, match="no object is left"):
-        Entities.of(
-            [Fact("ada", "home", ("{subject} {mask}",), ("new york",), ("",))], backbone.tokenizer, 9, expand=False
-        )
+        Entities.of([fact], backbone.tokenizer, 9, expand=False).some()
 
 
 @pytest.mark.parametrize("what", ["all", "embeddings"])
@@ -126,3 +125,16 @@ def test_naive_bayes_and_majority_answer_what_names_give_away() -> None:
     kinds = easy(asked, [bayes.answer, majority.answer])
     assert kinds == [True, False]
     assert by_difficulty([True, False], kinds) == {"easy": 1.0, "hard": 0.0}
+
+
+def test_more_layers_than_there_are_cannot_learn(backbone: Backbone, facts: list[Fact]) -> None:
+    entities = Entities.of(facts, backbone.tokenizer, 99, expand=True)
+    for top in (0, 4):
+        with pytest.raises(InputError, match="the model has 3 layers"):
+            Top(backbone.model, entities, top)
+
+
+def test_all_that_learns_lies_where_the_model_lies(backbone: Backbone, facts: list[Fact]) -> None:
+    entities = Entities.of(facts, backbone.tokenizer, 99, expand=True)
+    elsewhere = Top(backbone.model.to("meta"), entities, 1)
+    assert {value.device.type for value in elsewhere.trained().values()} == {"meta"}

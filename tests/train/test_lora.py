@@ -15,8 +15,9 @@ from lmkbc.components import Context
 from lmkbc.errors import InputError
 from lmkbc.generate.causal import CausalModel, Decoding
 from lmkbc.generate.causal.checkpoint import load
+from lmkbc.train.held_out import HeldOut, alias_groups
 from lmkbc.train.lora import Lora, _answer, loss, texts, train
-from lmkbc.types import System
+from lmkbc.types import Example, System
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()
@@ -55,7 +56,7 @@ def test_the_loss_falls_and_only_an_adapter_is_written(trained: tuple[Path, tupl
     assert sorted(path.name for path in out.iterdir()) == ["adapter_config.json", ADAPTER, "training.json"]
     assert [path.name for path in out.parent.iterdir()] == [out.name]  # no checkpoint is left
     told = json.loads((out / "training.json").read_text())
-    assert told["examples"] + told["left_out"] == len(SPACE.examples(EDITION, "train"))
+    assert told["examples"] + told["left_out"] + told["held_out"] == len(SPACE.examples(EDITION, "train"))
     assert told["lora"]["rank"] == 4
     assert "/" not in told["base"]
 
@@ -92,15 +93,38 @@ def test_the_adapter_is_loaded_as_a_model_and_changes_it(tiny: Path, trained: tu
     assert answers(trained[0]) != answers(tiny)
 
 
+def learnt() -> list[Example]:
+    """The rows of the train split whose subject no edition holds out."""
+    held_out = HeldOut.of(SPACE, alias_groups(run().train))
+    return [row for row in run().train if not held_out.names(row.query.subject)]
+
+
+def test_no_held_out_subject_is_learnt_or_shown(tiny: Path) -> None:
+    subjects = {row.query.subject for row in learnt()}
+    held_out = {row.query.subject for row in run().train} - subjects
+    assert held_out & {query.subject for query in SPACE.queries(EDITION, "val")}
+    asked = [prompt.rpartition("\n\n")[0] for prompt, _ in written(tiny, shots={"k": 3, "method": "random"})]
+    assert len(asked) == len(learnt())
+    shown = [line for prompt in asked for line in prompt.split("\n") if line.startswith("Question:")]
+    assert shown
+    assert not any(f" {subject}?" in line for line in shown for subject in held_out)
+
+
+def test_a_model_is_loaded_as_the_recipe_says(tiny: Path, tmp_path: Path) -> None:
+    pytest.importorskip("peft", reason="peft is not installed: install lmkbc[lora]")
+    with pytest.raises(InputError, match="dtype is 'float7'"):
+        train(run(), recipe(tiny, dtype="float7"), tmp_path / "x", QUICK)
+
+
 def written(tiny: Path, **more: Any) -> list[tuple[str, str]]:
     """Prompts and answers of the train split, as text."""
     model = CausalModel(*load(str(tiny)))
-    rows = texts(run(), recipe(tiny, **more).generate[0], model)
+    rows = texts(run(), recipe(tiny, **more).generate[0], model, lambda asked: [""] * len(asked))
     return [(model.tokenizer.decode(tokens[:first]), model.tokenizer.decode(tokens[first:])) for tokens, first in rows]
 
 
 def test_answers_are_those_of_worked_examples_and_end(tiny: Path) -> None:
-    for (prompt, answer), example in zip(written(tiny), run().train, strict=True):
+    for (prompt, answer), example in zip(written(tiny), learnt(), strict=True):
         assert prompt.endswith("Answer:")
         assert example.query.subject in prompt
         assert json.loads(answer.removesuffix("\n<end>")) == [gold.names[0] for gold in example.objects]
@@ -122,7 +146,7 @@ def test_answers_in_every_style(style: str, form: str) -> None:
 
 
 def test_context_is_learnt_with(tiny: Path, tmp_path: Path) -> None:
-    subject = run().train[0].query.subject
+    subject = learnt()[0].query.subject
     path = tmp_path / "texts.jsonl"
     path.write_text(json.dumps({"title": subject, "text": "A telling text."}) + "\n")
     told = written(tiny, closed_book=False, context={"provider": "titles", "path": str(path)})

@@ -79,3 +79,16 @@ def test_a_loss_that_is_no_number_stops_the_run() -> None:
     weight = nn.Parameter(torch.ones(1))
     with pytest.raises(LmkbcError, match="lower rate"):
         train({"w": weight}, lambda _: (weight * float("nan")).sum(), 4, Plan(rate=1.0, epochs=1, batch=2))
+
+
+@pytest.mark.parametrize("change", ["examples", "start"])
+def test_another_start_or_other_examples_do_not_go_on_from_a_checkpoint(tmp_path: Path, change: str) -> None:
+    def run(first: float, about: object) -> None:
+        weight = nn.Parameter(torch.full((2,), first))
+        plan = Plan(rate=1e-2, epochs=1, batch=2)
+        train({"w": weight}, lambda _: weight.square().sum(), 4, plan, about=about, checkpoint=tmp_path / "c")
+
+    run(1.0, ["a", "b"])
+    run(1.0, ["a", "b"])  # the same one is taken up
+    with pytest.raises(InputError, match="other settings"):
+        run(*((1.0, ["a", "c"]) if change == "examples" else (2.0, ["a", "b"])))

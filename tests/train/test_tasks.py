@@ -5,12 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from lmkbc.cli import build
 from lmkbc.errors import InputError
 from lmkbc.generate.entity_masked import EntityMasked
 from lmkbc.generate.masked.backbone import Backbone, load
+from lmkbc.generate.masked.words import Words
 from lmkbc.train import tasks
 from lmkbc.train.corpus import Corpus
 from lmkbc.train.entities import Entities
@@ -21,6 +23,7 @@ from lmkbc.train.loop import Plan
 from lmkbc.train.mlm import Masking
 from lmkbc.train.soft_prompt import FILE, read
 from lmkbc.train.teach import fold_of, teach
+from lmkbc.train.wording import masked
 from lmkbc.types import Query, Relation
 
 
@@ -108,7 +111,7 @@ def test_a_control_is_saved_with_the_weights_it_was_trained_with(task: tasks.Tas
 
 def test_a_relation_without_facts_is_named(task: tasks.Task, corpus: Corpus) -> None:
     with pytest.raises(InputError, match="no fact of relation 'birth'"):
-        tasks.mlm(task, corpus, Masking(), relation="birth")
+        tasks.mlm(replace(task, relation="birth"), corpus, Masking())
 
 
 def test_held_out_subjects_stop_the_run(task: tasks.Task, facts: list[Fact]) -> None:
@@ -130,3 +133,93 @@ def test_facts_too_few_to_stop_early_by_are_all_learned(task: tasks.Task, corpus
     few = Corpus(tuple(facts), (replace(facts[0], subject="ada e"),), corpus.removed, corpus.held_out)
     teach(replace(task, apart=0.1), few)
     saved(task)
+
+
+def test_a_relation_without_objects_of_one_token_does_not_stop_the_others(
+    task: tasks.Task, corpus: Corpus, facts: list[Fact], caplog: pytest.LogCaptureFixture
+) -> None:
+    long = [Fact(fact.subject, "origin", fact.clozes, ("new york",), ("",)) for fact in facts]
+    both = replace(corpus, challenge=(*facts, *long))
+    assert set(tasks.soft_prompts(task, both)) == {"home"}
+    assert "no soft prompt for origin" in caplog.text
+    with pytest.raises(InputError, match="no relation has objects of one token"):
+        tasks.soft_prompts(replace(task, relation="origin"), both)
+
+
+def test_a_head_can_be_taught_one_relation_alone(task: tasks.Task, corpus: Corpus, facts: list[Fact]) -> None:
+    other = [Fact(fact.subject, "origin", fact.clozes, ("new york",), ("",)) for fact in facts]
+    teach(replace(task, relation="home"), replace(corpus, challenge=(*facts, *other)))
+    assert set(Entities.read(task.out).relations) == {"home"}
+    assert "new york" not in Entities.read(task.out).names
+
+
+def test_expanded_objects_are_learned_as_one_token_and_found_again(
+    task: tasks.Task, corpus: Corpus, facts: list[Fact]
+) -> None:
+    facts = [*facts, Fact("a b", "home", facts[0].clozes, ("New York",), ("",)), Fact("c", "home", facts[0].clozes, ())]
+    before = load(task.backbone, offline=True)
+    small = replace(task, plan=Plan(rate=1e-2, epochs=20, batch=4), apart=0.0)
+    tasks.mlm(small, replace(corpus, challenge=tuple(facts)), Masking(nothing="none"), expand=True)
+    after = load(task.out, offline=True)
+    row = Words(after.tokenizer).single("New York")
+    assert row is not None
+    assert row >= len(before.tokenizer)
+    (ids,) = masked(after, [facts[0].clozes[0]], ["a b"])
+    with torch.inference_mode():
+        logits = after.model(input_ids=torch.tensor([ids])).logits[0, ids.index(after.mask_id)]
+    assert int(logits.argmax()) == row
+
+
+def test_sentences_take_the_place_of_facts(task: tasks.Task, corpus: Corpus) -> None:
+    told = replace(corpus, sentences=("ada lives in paris .", "bob lives in rome .") * 10)
+    trained = tasks.mlm(replace(task, apart=0.1), told, Masking.of("random"))
+    assert (trained.steps, len(trained.held_out)) == (2 * 5, 3)  # 18 of 20, four at a time
+    assert "20 sentences, none of which holds a held-out name" in saved(task)["proof"]  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--mask", "random"], "add --all-weights"),
+        (["--apart"], "add --all-weights"),
+        (["--all-weights", "--top", "2"], "training a head"),
+        (["--all-weights", "--mask", "subject"], "mask policy"),
+        (["--top", "4"], "has 3 layers"),
+    ],
+)
+def test_options_without_an_effect_are_refused(
+    task: tasks.Task, tmp_path: Path, options: list[str], reason: str
+) -> None:
+    arguments = ["train", "mlm", "--backbone", task.backbone, "--out", str(tmp_path / "x"), "-e", "mini", "--offline"]
+    result = CliRunner().invoke(build(), [*arguments, *options])
+    assert isinstance(result.exception, InputError)
+    assert reason in str(result.exception)
+
+
+def test_an_unknown_loss_is_refused_and_other_models_checkpoints_stay(task: tasks.Task, corpus: Corpus) -> None:
+    with pytest.raises(InputError, match="did you mean 'ranking'"):
+        tasks.soft_prompts(task, corpus, loss="rank")
+    other = replace(task, out=task.out.with_name(f"{task.out.name}.large")).stage()
+    other.write_bytes(b"of a run that goes on")
+    tasks.soft_prompts(task, corpus, loss="ranking")
+    assert other.exists()
+    other.unlink()
+    saved(task)
+
+
+def test_a_directory_that_was_not_taught_is_told_apart(
+    task: tasks.Task, corpus: Corpus, home: Relation, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=r"holds no entities\.json: name a directory"):
+        EntityMasked.read(Path(task.backbone), {"Home": home})
+    teach(task, corpus)
+    known = json.loads((task.out / "entities.json").read_bytes())
+    (task.out / "entities.json").write_text(json.dumps(known | {"rows": [10**6, *known["rows"][1:]]}))
+    with pytest.raises(InputError, match="not of the model beside it"):
+        EntityMasked.read(task.out, {"Home": home})
+
+
+def test_a_file_in_the_models_place_is_refused_before_anything_is_learned(task: tasks.Task) -> None:
+    task.out.write_text("mine")
+    with pytest.raises(InputError, match="is a file: name a directory"):
+        replace(task, most=1)

@@ -1,20 +1,24 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from torch import nn
+from transformers import PreTrainedTokenizerFast
 
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.backbone import Backbone, load
 from lmkbc.train.entities import Entities
 from lmkbc.train.facts import Fact
 from lmkbc.train.finetune import finetune
-from lmkbc.train.loop import Plan
+from lmkbc.train.loop import Plan, train
 from lmkbc.train.mlm import IGNORED, Masking, train_mlm, verbalised
 from lmkbc.train.soft_prompt import SoftPrompt, mask_logits, precision, read, train_soft_prompt, write
-from lmkbc.train.wording import masked
+from lmkbc.train.wording import BATCH, masked, mean_loss, rank_loss, soft_loss
 
 
 def state(backbone: Backbone) -> dict[str, torch.Tensor]:
@@ -39,7 +43,7 @@ def test_early_stopping_keeps_the_best_weights_and_stops(backbone: Backbone, fac
 @pytest.mark.parametrize(("policy", "window"), [("object", 0), ("object+1", 1), ("object+2", 2)])
 def test_the_object_and_a_window_around_it_are_masked(backbone: Backbone, policy: str, window: int) -> None:
     fact = Fact("ada", "home", ("the home of {subject} is in {mask} lives of",), ("new york",), ("",))
-    (row,) = verbalised([fact], backbone.tokenizer, Masking.of(policy))
+    (row,) = verbalised([fact], backbone, Masking.of(policy))
     hidden = backbone.tokenizer.convert_ids_to_tokens([label for label in row.labels if label != IGNORED])
     sentence = "the home of ada is in new york lives of".split()
     assert hidden == sentence[6 - window : 8 + window]
@@ -50,12 +54,12 @@ def test_the_object_and_a_window_around_it_are_masked(backbone: Backbone, policy
 
 def test_masked_apart_leaves_the_rest_of_the_object_in_sight(backbone: Backbone) -> None:
     fact = Fact("ada", "home", ("{subject} lives in {mask}.",), ("new york",), ("",))
-    rows = list(verbalised([fact], backbone.tokenizer, Masking.of("object", apart=True)))
+    rows = list(verbalised([fact], backbone, Masking.of("object", apart=True)))
     assert [row.ids.count(backbone.mask_id) for row in rows] == [1, 1]
 
 
 def test_random_masking_always_masks_something(backbone: Backbone, facts: list[Fact]) -> None:
-    assert all(backbone.mask_id in row.ids for row in verbalised(facts * 10, backbone.tokenizer, Masking.of("random")))
+    assert all(backbone.mask_id in row.ids for row in verbalised(facts * 10, backbone, Masking.of("random")))
 
 
 @pytest.mark.parametrize("text", ["subject", "object+x", "random+1", ""])
@@ -90,7 +94,7 @@ def test_only_prompt_vectors_change_in_soft_prompt_training(
 def test_a_manual_soft_prompt_starts_as_its_cloze(backbone: Backbone, facts: list[Fact]) -> None:
     columns = torch.arange(len(backbone.tokenizer))
     soft = SoftPrompt.manual(backbone, facts[0].clozes[1])
-    ids = masked(backbone.tokenizer, [facts[0].clozes[1]], ["ada"])
+    ids = masked(backbone, [facts[0].clozes[1]], ["ada"])
     with torch.inference_mode():
         plain = backbone.model(input_ids=torch.tensor(ids)).logits[0][ids[0].index(backbone.mask_id)]
         assert torch.allclose(mask_logits(backbone, soft, ["ada"], columns)[0], plain, atol=1e-5)
@@ -98,14 +102,14 @@ def test_a_manual_soft_prompt_starts_as_its_cloze(backbone: Backbone, facts: lis
 
 def test_fine_tuning_learns_to_answer(backbone: Backbone, facts: list[Fact]) -> None:
     entities = Entities.of(facts, backbone.tokenizer, len(backbone.tokenizer), expand=False)
-    prompts = masked(backbone.tokenizer, [fact.clozes[0] for fact in facts], [fact.subject for fact in facts])
+    prompts = masked(backbone, [fact.clozes[0] for fact in facts], [fact.subject for fact in facts])
     plan = Plan(rate=2e-2, epochs=40, batch=4, decay=0.01)
     trained = finetune(backbone, prompts, entities.numbers(facts), torch.tensor(entities.rows), plan)
     assert trained.losses[-1] < 0.5 * trained.losses[0]
 
 
 def test_special_tokens_in_a_name_are_taken_out(backbone: Backbone) -> None:
-    (ids,) = masked(backbone.tokenizer, ["{subject} lives in {mask}."], ["ada [MASK] [SEP] " + "bob " * 600])
+    (ids,) = masked(backbone, ["{subject} lives in {mask}."], ["ada [MASK] [SEP] " + "bob " * 600])
     assert ids.count(backbone.mask_id) == 1
     assert len(ids) < 40
 
@@ -143,3 +147,94 @@ def test_a_trained_model_is_an_ordinary_directory_without_a_pickle(
     assert all(
         torch.equal(value, again.model.state_dict()[name]) for name, value in backbone.model.state_dict().items()
     )
+
+
+def test_objects_of_one_token_are_those_that_stand_at_the_mask(backbone: Backbone) -> None:
+    """In byte pairs the space before a word is part of its token."""
+    vocabulary = {token: n for n, token in enumerate(["<s>", "<pad>", "</s>", "<unk>", "<mask>", "Ġ", "R", "ĠR"])}
+    pairs = Tokenizer(models.BPE(vocabulary, [("Ġ", "R")], unk_token="<unk>"))
+    pairs.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=pairs, mask_token="<mask>", unk_token="<unk>")
+    fact = Fact("ada", "home", ("{subject} lives in {mask}.",), ("R",), ("",))
+    assert Entities.of([fact], tokenizer, 8, expand=False).rows[1] == vocabulary["ĠR"]
+
+
+def test_held_out_prompts_of_any_number_are_asked_in_parts(backbone: Backbone) -> None:
+    rows = list(range(2 * BATCH + 5))
+    golds = [[row % 3] for row in rows]
+    logits = torch.randn(len(rows), 3, generator=torch.Generator().manual_seed(0))
+    sizes: list[int] = []
+
+    def asked(part: Sequence[int]) -> torch.Tensor:
+        sizes.append(len(part))
+        return logits[list(part)]
+
+    assert mean_loss(asked, rows, golds, soft_loss) == pytest.approx(float(soft_loss(logits, golds)), rel=1e-5)
+    assert max(sizes) == BATCH
+
+
+def test_what_is_longer_than_the_model_reads_loses_its_end(backbone: Backbone) -> None:
+    fact = Fact("ada", "home", ("the home of {subject} is {mask}" + " in" * 60,), ("a b",), ("",))
+    (row,) = verbalised([fact], backbone, Masking())
+    assert len(row.ids) == backbone.longest
+    assert row.ids[-1] == backbone.tokenizer.sep_token_id
+    train_mlm(backbone, [fact, "a b c d " * 40], [], Plan(rate=1e-4, epochs=1), Masking.of("random"))
+
+
+def test_sentences_are_masked_at_random_only(backbone: Backbone) -> None:
+    rows = list(verbalised(["paris is the home of ada", "[MASK]", ""] * 10, backbone, Masking.of("random")))
+    assert len(rows) == 10
+    assert all(backbone.mask_id in row.ids for row in rows)
+    with pytest.raises(InputError, match="use --mask random"):
+        list(verbalised(["paris is the home of ada"], backbone, Masking()))
+
+
+def test_decay_spares_biases_and_norms() -> None:
+    values = {"matrix": nn.Parameter(torch.ones(2, 2)), "bias": nn.Parameter(torch.ones(2))}
+    plan = Plan(rate=0.1, epochs=1, batch=1, decay=0.5, warm_up=0.0)
+    train(values, lambda _: 0.0 * sum(value.sum() for value in values.values()), 2, plan)  # type: ignore[arg-type, return-value]
+    assert torch.equal(values["bias"], torch.ones(2))
+    assert bool((values["matrix"] < 1).all())
+
+
+def test_the_ranking_loss_is_its_formula_and_falls_with_better_ranks() -> None:
+    logits = torch.tensor([[1.0, 0.0, -1.0], [0.3, 0.2, 0.1]])
+    golds = [[1], [0, 2]]
+    wanted = 0.0
+    for row, gold in zip(logits.softmax(-1).tolist(), golds, strict=True):
+        rank = {place: n for n, place in enumerate(sorted(range(3), key=lambda place: -row[place]), start=1)}
+        pairs = [(i, j) for i in gold for j in range(3) if j not in gold]
+        costs = [abs(1 / rank[i] - 1 / rank[j]) * math.log1p(math.exp(-5 * (row[i] - row[j]))) for i, j in pairs]
+        wanted += sum(costs) / len(gold) / len(golds)
+    assert float(rank_loss(logits, golds)) == pytest.approx(wanted, rel=1e-5)
+    assert float(rank_loss(torch.zeros(1, 2), [[0, 1]])) == 0.0
+    better = logits.clone().requires_grad_()
+    rank_loss(better, golds).backward()  # type: ignore[no-untyped-call]
+    assert better.grad is not None
+    assert float(rank_loss(logits - better.grad, golds)) < wanted
+
+
+def test_a_prompt_learns_to_rank(backbone: Backbone, facts: list[Fact]) -> None:
+    entities = Entities.of(facts, backbone.tokenizer, len(backbone.tokenizer), expand=False)
+    columns, subjects = torch.tensor(entities.rows), [fact.subject for fact in facts]
+    start, plan = SoftPrompt.random(backbone, 5), Plan(rate=0.1, epochs=40, batch=4)
+    with torch.inference_mode():
+        worst = int(mask_logits(backbone, start, subjects, columns).mean(0).argmin())
+    golds = [[worst]] * len(subjects)
+    after, trained = train_soft_prompt(backbone, start, subjects, golds, columns, plan, criterion=rank_loss)
+    assert trained.losses[-1] < trained.losses[0]
+    assert precision(backbone, start, subjects, golds, columns) < 0.5
+    assert precision(backbone, after, subjects, golds, columns) == 1.0
+
+
+def test_names_and_clozes_longer_than_the_model_reads(backbone: Backbone) -> None:
+    name, long = "a" * 70, "the home of {subject} is {mask}" + " in" * 60
+    columns = torch.arange(5, 9)
+    (ids,) = masked(backbone, ["{subject} lives in {mask}."], [name + " a b c d e" * 10])
+    assert len(ids) <= backbone.longest
+    for prompt in (SoftPrompt.random(backbone, 5), SoftPrompt.manual(backbone, "{subject} lives in {mask}.")):
+        assert mask_logits(backbone, prompt, ["a b c d e " * 9], columns).shape == (1, 4)
+    with pytest.raises(InputError, match="longer than the 40 tokens"):
+        masked(backbone, [long], ["ada"])
+    with pytest.raises(InputError, match="longer than the 40 tokens"):
+        SoftPrompt.manual(backbone, long)

@@ -28,6 +28,8 @@ from transformers.utils import logging
 from lmkbc.errors import InputError
 
 ADAPTER = "adapter_config.json"
+READ = (".json", ".safetensors", ".jinja", ".model", ".txt")
+"""Files of a directory that change what a model answers: weights, settings, vocabularies, templates."""
 Quantise = Literal["none", "4bit"]
 
 
@@ -43,11 +45,8 @@ def load(
     """
     directory = Path(name)
     if (directory / ADAPTER).is_file():
-        base = json.loads((directory / ADAPTER).read_text(encoding="utf-8")).get("base_model_name_or_path")
-        if not base:
-            raise InputError(f"{directory / ADAPTER}, field base_model_name_or_path: missing; name the base model")
         plain, tokens = load(
-            base, revision=revision, dtype=dtype, device=device, offline=offline, remote_code=remote_code,
+            _base(directory), revision=revision, dtype=dtype, device=device, offline=offline, remote_code=remote_code,
             quantise=quantise,
         )  # fmt: skip
         return adapted(plain, directory), tokens
@@ -86,29 +85,47 @@ def adapted(model: PreTrainedModel, adapter: Path) -> PreTrainedModel:
         raise InputError(f"{adapter} is a LoRA adapter, which needs peft: install lmkbc[lora]") from None
     if not (adapter / "adapter_model.safetensors").is_file():
         raise InputError(f"{adapter} holds no adapter_model.safetensors: save the adapter as safetensors")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for what it renamed
-        merged: Any = peft.PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for what it renamed
+            merged: Any = peft.PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
+    except (OSError, ValueError, RuntimeError, TypeError, KeyError, SafetensorError) as error:
+        reason = " ".join(str(error).split())[:200].rstrip(". ")
+        raise InputError(f"the adapter {adapter} does not fit its base model: {reason}; train it anew") from None
     return cast(PreTrainedModel, merged.eval())
 
 
 def identity(name: str, model: PreTrainedModel) -> str:
-    """What tells a model from others of its name: the hub's commit, or the SHA-256 of a directory's files.
+    """What tells a model from others of its name, its precision included.
 
-    A model that was quantised says so besides.
+    The hub's commit, or the SHA-256 of a directory's files; an adapter's is followed by its base's. A model that was
+    quantised says so besides.
     """
-    return _files_of(name, model) + ("+quantised" if getattr(model, "is_quantized", False) else "")
+    precise = str(model.dtype).removeprefix("torch.")
+    return f"{_files_of(name, model)}+{precise}" + ("+quantised" if getattr(model, "is_quantized", False) else "")
 
 
 def _files_of(name: str, model: PreTrainedModel) -> str:
     directory = Path(name)
     if not directory.is_dir():
-        return str(getattr(model.config, "_commit_hash", None) or "")
-    whole = hashlib.sha256(str(model.dtype).encode())
-    for path in sorted(one for one in directory.iterdir() if one.suffix in (".json", ".safetensors", ".jinja")):
+        return str(getattr(model.config, "_commit_hash", None) or name)
+    whole = hashlib.sha256()
+    for path in sorted(one for one in directory.iterdir() if one.suffix in READ):
         with path.open("rb") as file:
             whole.update(path.name.encode() + hashlib.file_digest(file, "sha256").digest())
-    return whole.hexdigest()
+    base = f"+{_files_of(_base(directory), model)}" if (directory / ADAPTER).is_file() else ""
+    return whole.hexdigest() + base
+
+
+def _base(adapter: Path) -> str:
+    """The model that an adapter adapts."""
+    try:
+        base = json.loads((adapter / ADAPTER).read_text(encoding="utf-8")).get("base_model_name_or_path")
+    except (OSError, ValueError, AttributeError) as error:
+        raise InputError(f"{adapter / ADAPTER} cannot be read ({error}): save the adapter anew") from None
+    if not base:
+        raise InputError(f"{adapter / ADAPTER}, field base_model_name_or_path: missing; name the base model")
+    return str(base)
 
 
 def _four_bits(place: str) -> dict[str, Any]:

@@ -25,7 +25,8 @@ class Decoding:
     """How answers are decoded.
 
     max_tokens: tokens of an answer at most. temperature: 0 takes the likeliest token. top_p, top_k: only the likeliest
-    tokens with that much probability in all, only so many of them (0: all). draws: answers per prompt.
+    tokens with that much probability in all, only so many of them (0: all). draws: answers per prompt, first: the
+    number of the first of them, since a draw's number decides what it takes.
     repetition_penalty: what the scores of tokens already seen are divided by (or multiplied, below 0), as in CTRL.
     stops: what ends an answer, besides the model's end token. logprobs: whether those of the tokens are told.
     """
@@ -36,6 +37,7 @@ class Decoding:
     top_k: int = 0
     draws: int = 1
     repetition_penalty: float = 1.0
+    first: int = 0
     seed: int = 0
     stops: tuple[str, ...] = ()
     logprobs: bool = False
@@ -106,7 +108,9 @@ def decode(
     logits = logits.repeat_interleave(how.draws, 0)
     branches.fork(how.draws)
     rows = [
-        _Row(prompt, draw, how, left) for prompt, left in zip(prompts, room, strict=True) for draw in range(how.draws)
+        _Row(prompt, how.first + draw, how, left)
+        for prompt, left in zip(prompts, room, strict=True)
+        for draw in range(how.draws)
     ]
     live = rows
     while True:

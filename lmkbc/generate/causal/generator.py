@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import takewhile
 from typing import TypeVar
 
 import msgspec
 
 from lmkbc.asking import Asking
-from lmkbc.context import Passage, Provider, told
+from lmkbc.context import Passage, Provider, gathered, told
 from lmkbc.errors import InputError
 from lmkbc.generate.causal.decode import Completion, Decoding
 from lmkbc.generate.causal.model import CausalModel
 from lmkbc.generate.chat.answer import Reply
-from lmkbc.generate.chat.said import candidates, united
+from lmkbc.generate.chat.said import broken, candidates, mends, united
 from lmkbc.prompts import Prompt
 from lmkbc.store import Call, Store
 from lmkbc.types import CandidateSet, Query, Relation, State
 
 Key = TypeVar("Key")
+Place = tuple[Query, int]
+"""A query, and which of its prompts."""
+Asked = tuple[Prompt, Decoding]
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +61,10 @@ class CausalGenerator:
         distinct = list(dict.fromkeys(queries))
         named = [query for query in distinct if query.subject.strip()]  # nothing can be asked about the others
         if self._context:
-            self.retrieved = dict(zip(named, self._context.find(named), strict=True))
-        yield from (CandidateSet(query, draws=(State.MISSING,)) for query in distinct if not query.subject.strip())
+            self.retrieved = gathered(self._context, named)
+            named = [query for query in named if query in self.retrieved]
+        askable = set(named)
+        yield from (CandidateSet(query, draws=(State.MISSING,)) for query in distinct if query not in askable)
         asked = {
             (query, part): (prompt, self._decoding(query))
             for query in named
@@ -73,40 +79,61 @@ class CausalGenerator:
         for remark in self.remarks:
             log.warning(remark)
 
-    def _in_turns(
-        self, asked: Mapping[tuple[Query, int], tuple[Prompt, Decoding]]
-    ) -> Iterator[tuple[tuple[Query, int], Sequence[Reply | None]]]:
-        """The draws of each prompt; where more is told in a second turn, what each draw is answered with then."""
-        final: dict[tuple[Query, int], list[Reply | None]] = {}
-        second: dict[tuple[tuple[Query, int], int], tuple[Prompt, Decoding]] = {}
-        for key, replies in self._answers(asked):
-            turn = self._asking.second_turn(key[0], self._told(key[0]))
-            if not turn:
-                yield key, replies
+    def _in_turns(self, asked: Mapping[Place, Asked]) -> Iterator[tuple[Place, Sequence[Reply | None]]]:
+        """The draws of each prompt: told more in a second turn, and asked for as lists where they are none."""
+        told_more = self._followed(asked, self._answers(asked), self._second_turn)
+        yield from self._followed(asked, told_more, self._repair, self._mends)
+
+    def _followed(
+        self, asked: Mapping[Place, Asked], answered: Iterable[tuple[Place, Sequence[Reply | None]]],
+        turn: Callable[[Query, Prompt, Reply], Prompt | None],
+        counts: Callable[[Query, Reply | None], bool] = lambda *_: True,
+    ) -> Iterator[tuple[Place, Sequence[Reply | None]]]:  # fmt: skip
+        """The draws of each prompt; where another prompt follows a draw, what that brings, if it counts."""
+        final: dict[Place, list[Reply | None]] = {}
+        following: dict[tuple[Place, int], Asked] = {}
+        for place, replies in answered:
+            prompt, how = asked[place]
+            next_ones = {draw: turn(place[0], prompt, reply) for draw, reply in enumerate(replies) if reply}
+            if not any(next_ones.values()):
+                yield place, replies
                 continue
-            final[key] = list(replies)
-            prompt, how = asked[key]
-            for draw, reply in enumerate(replies):
-                if reply and reply.text.strip():
-                    alone = replace(how, draws=1, seed=how.seed + draw if how.temperature else how.seed)
-                    second[key, draw] = prompt.followed(reply.text, turn), alone
-        for (key, draw), (reply,) in self._answers(second):
-            final[key][draw] = reply
+            final[place] = list(replies)
+            for draw, following_prompt in next_ones.items():
+                alone = replace(how, draws=1, seed=how.seed + draw if how.temperature else how.seed)
+                following |= {(place, draw): (following_prompt, alone)} if following_prompt else {}
+        for (place, draw), (reply,) in self._answers(following):
+            if counts(place[0], reply):
+                final[place][draw] = reply
         yield from final.items()
+
+    def _second_turn(self, query: Query, prompt: Prompt, reply: Reply) -> Prompt | None:
+        turn = self._asking.second_turn(query, self._told(query))
+        return prompt.followed(reply.text, turn) if turn and reply.text.strip() else None
+
+    def _repair(self, query: Query, _: Prompt, reply: Reply) -> Prompt | None:
+        prompt = self._asking.repair(query, reply.text)
+        style = self._asking.plan(query).style
+        return prompt if prompt and broken(query, self._relations[query.relation], style, reply) else None
+
+    def _mends(self, query: Query, reply: Reply | None) -> bool:
+        return mends(query, self._relations[query.relation], self._asking.plan(query).style, reply)
 
     def _answers(self, asked: Mapping[Key, tuple[Prompt, Decoding]]) -> Iterator[tuple[Key, Sequence[Reply | None]]]:
         """The draws of each prompt, in any order."""
         waiting: defaultdict[Decoding, list[Key]] = defaultdict(list)
         for key, (prompt, how) in asked.items():
-            if stored := self._stored(prompt, how):
+            stored = self._stored(prompt, how)
+            if len(stored) == how.draws:
                 yield key, stored
             else:
-                waiting[how].append(key)
+                waiting[replace(how, first=len(stored), draws=how.draws - len(stored))].append(key)
         for how, keys in waiting.items():
             for place, draws in self._model.complete([self._text(asked[key][0]) for key in keys], how):
+                prompt, whole = asked[keys[place]]
                 replies = [self._reply(draw) for draw in draws]
-                self._keep(asked[keys[place]][0], how, replies)
-                yield keys[place], replies
+                self._keep(prompt, how, replies)
+                yield keys[place], [*self._stored(prompt, replace(whole, draws=how.first)), *replies]
 
     def _told(self, query: Query) -> str:
         return told(self.retrieved.get(query, ()))
@@ -137,7 +164,7 @@ class CausalGenerator:
 
     def _calls(self, prompt: Prompt, how: Decoding) -> list[Call]:
         sampling = asdict(how)
-        draws, seed = sampling.pop("draws"), sampling.pop("seed")
+        first, draws, seed = (sampling.pop(name) for name in ("first", "draws", "seed"))
         return [
             Call(
                 model=self._name,
@@ -147,13 +174,13 @@ class CausalGenerator:
                 seed=seed if how.temperature else None,
                 draw=draw,
             )
-            for draw in range(draws)
+            for draw in range(first, first + draws)
         ]
 
     def _stored(self, prompt: Prompt, how: Decoding) -> list[Reply]:
-        """The draws of a prompt, where all of them were committed before."""
-        found = [self._store.get(call) for call in self._calls(prompt, how)] if self._store else []
-        return [] if None in found else [msgspec.convert(reply, Reply) for reply in found]
+        """The draws of a prompt that were committed before, up to the first that was not."""
+        found = map(self._store.get, self._calls(prompt, how)) if self._store else ()
+        return [msgspec.convert(reply, Reply) for reply in takewhile(lambda one: one is not None, found)]
 
     def _keep(self, prompt: Prompt, how: Decoding, replies: Sequence[Reply | None]) -> None:
         if self._store:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import Any
 
 import torch
+from jinja2 import TemplateError
 from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.cache_utils import LinearAttentionCacheLayerMixin
 
+from lmkbc.errors import InputError
 from lmkbc.generate.causal.branches import Batched, Branches, Packed
 from lmkbc.generate.causal.decode import Completion, Decoding, decode
 from lmkbc.generate.causal.prefixes import Group, Tokens, common, groups
@@ -73,11 +76,19 @@ class CausalModel:
         return [tuple(tokens) for tokens in self.tokenizer(plain)["input_ids"]] if plain else []
 
     def chat(self, messages: Sequence[Mapping[str, str]]) -> str:
-        """A chat as the text that the model's template makes of it, up to where the answer begins."""
+        """A chat as the text that the model's template makes of it, up to where the answer begins.
+
+        InputError where the template refuses the turns, as some do a system turn.
+        """
         turns = [dict(turn) for turn in messages]
-        return str(
-            self.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True, enable_thinking=False)
-        )
+        how: dict[str, Any] = {"tokenize": False, "add_generation_prompt": True, "enable_thinking": False}
+        try:
+            return str(self.tokenizer.apply_chat_template(turns, **how))
+        except TemplateError as error:
+            raise InputError(
+                f"the model's chat template refuses a prompt ({error}): use form = 'single', whose only turn is the "
+                "user's, or 'completion'"
+            ) from None
 
     @property
     def _window(self) -> int:

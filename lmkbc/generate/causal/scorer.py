@@ -39,6 +39,16 @@ class CausalScorer:
 
         return [one or [""] * how.draws for one in self._kept(prompts, asdict(how), ask)]
 
+    def paragraphs(self, prompts: Sequence[str], max_tokens: int = 128) -> list[str | None]:
+        """The greedy answer to each prompt, about a paragraph; None for a prompt that the window has no room for."""
+        how = Decoding(max_tokens=max_tokens, stops=("\n\n",))
+
+        def ask(asked: Sequence[str]) -> list[str | None]:
+            found = dict(self._model.complete(asked, how))
+            return [found[place][0].text for place in range(len(asked))]
+
+        return self._kept(prompts, asdict(how), ask)
+
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
         """For each prompt, the log-probability of each word that may come next."""
         words = list(options) if self._chat else [f" {option}" for option in options]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import msgspec
+
+Optional = TypeVar("Optional")
 
 
 class Reply(msgspec.Struct, omit_defaults=True):
@@ -31,16 +35,25 @@ def decode(raw: bytes) -> tuple[str, list[Reply]]:
 
 def _reply(answer: _Answer, choice: _Choice) -> Reply:
     message = choice.message or _Message(content=choice.text)
-    usage, share = answer.usage or _Usage(), len(answer.choices)
+    usage, share = _optional(answer.usage, _Usage) or _Usage(), len(answer.choices)
+    logprobs = _optional(choice.logprobs, _Logprobs)
     return Reply(
-        text=message.content or message.refusal or "",
+        text=message.text() or message.refusal or "",
         finish="refusal" if message.refusal else choice.finish_reason or "stop",
         served=answer.model or "",
-        prompt_tokens=(usage.prompt_tokens or 0) // share,
-        completion_tokens=(usage.completion_tokens or 0) // share,
-        logprobs=choice.logprobs.pairs() if choice.logprobs else None,
-        first=choice.logprobs.first() if choice.logprobs else None,
+        prompt_tokens=max(usage.prompt_tokens or 0, 0) // share,
+        completion_tokens=max(usage.completion_tokens or 0, 0) // share,
+        logprobs=logprobs.pairs() if logprobs else None,
+        first=logprobs.first() if logprobs else None,
     )
+
+
+def _optional(raw: msgspec.Raw, kind: type[Optional]) -> Optional | None:
+    """What a server may leave out: nothing, too, where it writes it in a shape of its own."""
+    try:
+        return msgspec.json.decode(raw, type=kind) if raw else None
+    except msgspec.DecodeError:
+        return None
 
 
 class _Usage(msgspec.Struct):
@@ -48,9 +61,19 @@ class _Usage(msgspec.Struct):
     completion_tokens: int | None = None
 
 
+class _Part(msgspec.Struct):
+    type: str = "text"
+    text: str = ""
+
+
 class _Message(msgspec.Struct):
-    content: str | None = None
+    content: str | list[_Part] | None = None
     refusal: str | None = None
+
+    def text(self) -> str:
+        """What was said; of an answer in parts, such as thoughts and text, the text."""
+        parts = self.content or ""
+        return parts if isinstance(parts, str) else "".join(part.text for part in parts if part.type == "text")
 
 
 class _Alternative(msgspec.Struct):
@@ -92,10 +115,10 @@ class _Choice(msgspec.Struct):
     message: _Message | None = None
     text: str | None = None
     finish_reason: str | None = None
-    logprobs: _Logprobs | None = None
+    logprobs: msgspec.Raw = msgspec.Raw()
 
 
 class _Answer(msgspec.Struct):
     choices: list[_Choice]
     model: str | None = None
-    usage: _Usage | None = None
+    usage: msgspec.Raw = msgspec.Raw()

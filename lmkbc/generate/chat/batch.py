@@ -1,6 +1,6 @@
-"""The Batch API: all missing calls as one file, answered by the server in its own time, at a lower price.
+"""The Batch API: all missing calls as jobs, answered by the server in its own time, at a lower price.
 
-The job is noted in the store before it is waited for, so that a killed run finds it again and sends nothing twice.
+A job is noted in the store before it is waited for, so that a killed run finds it again and sends nothing twice.
 """
 
 from __future__ import annotations
@@ -8,15 +8,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import openai
+from openai.types import Batch
 
 from lmkbc.errors import LmkbcError
-from lmkbc.generate.chat.client import CallError
-from lmkbc.generate.chat.limits import Limits, estimate
+from lmkbc.generate.chat.client import CallError, Request, Result
+from lmkbc.generate.chat.limits import Limits, Throttle, estimate
 from lmkbc.generate.chat.request import Offers
+from lmkbc.generate.chat.retry import retrying
 from lmkbc.generate.chat.session import Session
 from lmkbc.store import Call, Store
 from lmkbc.types import Query
@@ -24,7 +28,13 @@ from lmkbc.types import Query
 MOST = 50_000
 """Requests that one job may hold."""
 
-WINDOW = "24h"
+LARGEST = 100_000_000
+"""Bytes of one job's file: half of what the API's own definition allows."""
+
+WINDOW: Final = "24h"
+LONGEST = 25 * 3600.0
+"""Seconds after which a job that has a day is no longer waited for."""
+
 ENDED = ("completed", "failed", "expired", "cancelled")
 
 log = logging.getLogger(__name__)
@@ -40,75 +50,149 @@ class _Line(msgspec.Struct):
     response: _Response | None = None
 
 
+class _Request(NamedTuple):
+    """One line of a job: the call, where it goes, how it is written, and about how many tokens it will use."""
+
+    call: Call
+    path: str
+    line: bytes
+    guess: tuple[int, int]
+
+
+class _Job(NamedTuple):
+    """A job that was sent: its name at the server and in the store, about how many tokens it uses, and its calls."""
+
+    id: str
+    note: str
+    guess: tuple[int, int]
+    calls: Mapping[str, Call]
+
+
 async def run(
     session: Session, store: Store, calls: Callable[[Query], list[Call]], queries: Iterable[Query], limits: Limits
 ) -> None:
     """Answer, through jobs, all calls that the store lacks. What a job leaves out stays missing."""
     missing = {call.key: call for query in queries for call in calls(query) if store.get(call) is None}
-    keys = sorted(missing)
-    for start in range(0, len(keys), MOST):
-        await _job(session, store, [missing[key] for key in keys[start : start + MOST]], limits)
-        if session.stopped:
-            return
-    session.stopped = "the batch left them out"
-
-
-async def _job(session: Session, store: Store, calls: Sequence[Call], limits: Limits) -> None:
-    bodies = [Offers().body(call, 1) for call in calls]
-    guesses = [estimate(body) for body in bodies]
-    guess = sum(prompt for prompt, _ in guesses), sum(answer for _, answer in guesses)
-    if limit := session.budget.exhausted_by(*guess):
-        session.stopped = f"a batch of {len(calls)} requests might overrun {limit}"
-        return
-    used = (0, 0)
+    jobs: list[_Job] = []
     try:
-        used = await _answered(session, store, calls, bodies, limits)
-    except openai.APIError as error:
-        said = session.client.server.without_key(str(error))
-        raise LmkbcError(f"the batch failed ({said}): run again to go on, or use executor 'calls'") from None
-    finally:
-        session.budget.settle(*guess, used)
+        for requests in _jobs([missing[key] for key in sorted(missing)]):
+            guess = sum(one.guess[0] for one in requests), sum(one.guess[1] for one in requests)
+            if limit := session.budget.exhausted_by(*guess):
+                session.stopped = f"a batch of {len(requests)} requests might overrun {limit}"
+                break
+            jobs.append(await _sent(session, store, requests, guess, limits))
+        for job in jobs:
+            session.budget.settle(*job.guess, await _answered(session, store, job, limits))
+    except CallError as error:
+        raise LmkbcError(f"the batch failed ({error}): run again to go on, or use executor 'calls'") from None
+    why = next((f": {reason}" for reason, _ in session.failures.most_common(1)), "")
+    session.stopped = session.stopped or f"the batch left them out{why}"
 
 
-async def _answered(
-    session: Session, store: Store, calls: Sequence[Call], bodies: Sequence[dict[str, object]], limits: Limits
-) -> tuple[int, int]:
-    """Send or find again the job of some calls, wait for its end, and commit what it answered. Returns the tokens."""
-    sdk = session.client.sdk
-    note = "batch " + hashlib.sha256("".join(call.key for call in calls).encode()).hexdigest()
-    identifier = store.note(note)
+def _jobs(calls: Sequence[Call]) -> Iterator[list[_Request]]:
+    """Calls in portions that one job may hold, each of one kind of request."""
+    portion: list[_Request] = []
+    size = 0
+    for call in sorted(calls, key=lambda call: isinstance(call.prompt, str)):
+        body = Offers().body(call, 1)
+        path = "/v1/completions" if "prompt" in body else "/v1/chat/completions"
+        line = msgspec.json.encode({"custom_id": call.key, "method": "POST", "url": path, "body": body})
+        if portion and (portion[0].path != path or len(portion) == MOST or size + len(line) > LARGEST):
+            yield portion
+            portion, size = [], 0
+        portion.append(_Request(call, path, line, estimate(body)))
+        size += len(line) + 1
+    if portion:
+        yield portion
+
+
+async def _sent(
+    session: Session, store: Store, requests: Sequence[_Request], guess: tuple[int, int], limits: Limits
+) -> _Job:
+    """The job of some requests: the one that a killed run noted, else a new one."""
+    note = "batch " + hashlib.sha256("".join(one.call.key for one in requests).encode()).hexdigest()
+    identifier: Any = store.note(note)
     if identifier is None:
-        path = "/v1/chat/completions" if "messages" in bodies[0] else "/v1/completions"
-        lines = [
-            msgspec.json.encode({"custom_id": call.key, "method": "POST", "url": path, "body": body})
-            for call, body in zip(calls, bodies, strict=True)
-        ]
-        sent = await sdk.files.create(file=("calls.jsonl", b"\n".join(lines)), purpose="batch")
-        made = await sdk.batches.create(input_file_id=sent.id, endpoint=path, completion_window=WINDOW)  # type: ignore[arg-type]
-        identifier = made.id
+        identifier = await session.client.through(partial(_send, requests), limits.total_wait)
         store.set_note(note, identifier)
-    job = await sdk.batches.retrieve(identifier)
-    while job.status not in ENDED:
-        await asyncio.sleep(limits.poll)
-        job = await sdk.batches.retrieve(identifier)
-    log.info("batch %s: %s", identifier, job.status)
-    raw = (await sdk.files.content(job.output_file_id)).content if job.output_file_id else b""
-    used = _commit(session, store, {call.key: call for call in calls}, raw)
-    store.set_note(note, None)
+    return _Job(identifier, note, guess, {one.call.key: one.call for one in requests})
+
+
+async def _send(requests: Sequence[_Request], sdk: openai.AsyncOpenAI) -> str:
+    path: Any = requests[0].path
+    try:
+        file = ("calls.jsonl", b"\n".join(one.line for one in requests))
+        sent = await sdk.files.create(file=file, purpose="batch")
+        return (await sdk.batches.create(input_file_id=sent.id, endpoint=path, completion_window=WINDOW)).id
+    except openai.NotFoundError:
+        raise LmkbcError(f"{sdk.base_url} offers no Batch API: use executor 'calls'") from None
+
+
+async def _answered(session: Session, store: Store, job: _Job, limits: Limits) -> tuple[int, int]:
+    """Wait for a job's end, and commit what it answered. Returns the tokens."""
+    ended = await _ended(session, job.id, limits)
+    if ended is None:
+        store.set_note(job.note, None)
+        raise LmkbcError(f"the server no longer knows the batch job {job.id!r}: run again to send it anew")
+    log.info("batch %s: %s", job.id, ended.status)
+    if ended.status != "completed":
+        said = ended.errors.data[0].message if ended.errors and ended.errors.data else None
+        session.failures[session.client.server.without_key(f"it {ended.status} ({said or 'no reason given'})")] += 1
+    used = (0, 0)
+    for file in filter(None, (ended.output_file_id, ended.error_file_id)):
+        content = await _patiently(session, partial(_content, file), limits)
+        answered = _commit(session, store, job.calls, content)
+        used = used[0] + answered[0], used[1] + answered[1]
+    store.set_note(job.note, None)
     return used
 
 
-def _commit(session: Session, store: Store, calls: dict[str, Call], raw: bytes) -> tuple[int, int]:
-    answers, prompt, completion = [], 0, 0
-    for line in map(msgspec.json.Decoder(_Line).decode, raw.splitlines()):
-        if line.custom_id not in calls or line.response is None or line.response.status_code != 200:
-            continue
+async def _content(file: str, sdk: openai.AsyncOpenAI) -> bytes:
+    return (await sdk.files.content(file)).content
+
+
+async def _ended(session: Session, identifier: str, limits: Limits) -> Batch | None:
+    """The job once it has ended, looked at now and then; None where the server does not know it."""
+
+    async def look(sdk: openai.AsyncOpenAI) -> Batch | None:
         try:
+            return await sdk.batches.retrieve(identifier)
+        except openai.NotFoundError:
+            return None
+
+    clock = asyncio.get_running_loop()
+    start = clock.time()
+    while (job := await _patiently(session, look, limits)) is not None and job.status not in ENDED:
+        if clock.time() - start > LONGEST:
+            raise LmkbcError(f"the batch job {identifier!r} is {job.status} after a day: run again to go on waiting")
+        await asyncio.sleep(limits.poll)
+    return job
+
+
+async def _patiently(session: Session, request: Request[Result], limits: Limits) -> Result:
+    """What the server says, asked again after what passes."""
+
+    async def attempt() -> Result:
+        return await session.client.through(request)
+
+    return await retrying(attempt, limits, Throttle(limits))
+
+
+def _commit(session: Session, store: Store, calls: Mapping[str, Call], raw: bytes) -> tuple[int, int]:
+    answers, prompt, completion = [], 0, 0
+    for written in raw.splitlines():
+        try:
+            line = msgspec.json.decode(written, type=_Line)
+            call = calls[line.custom_id]
+            if line.response is None or line.response.status_code != 200:
+                status = line.response.status_code if line.response else "nothing"
+                raise CallError(f"it answered {status}", transient=True)
             reply = session.client.read(bytes(line.response.body))[0]
-        except CallError as error:
-            session.failures[str(error)] += 1
+        except (CallError, msgspec.DecodeError, KeyError) as error:
+            reason = error if isinstance(error, CallError) else "a line of its output is broken"
+            session.failures[str(reason)] += 1
             continue
-        answers.append((calls[line.custom_id], msgspec.to_builtins(reply)))
+        answers.append((call, msgspec.to_builtins(reply)))
         prompt, completion = prompt + reply.prompt_tokens, completion + reply.completion_tokens
     store.put(answers)
     return prompt, completion

@@ -11,9 +11,9 @@ import itertools
 import math
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
@@ -30,7 +30,10 @@ JSON: openai.RequestOptions = {"headers": {"Content-Type": "application/json"}}
 KEY = "OPENAI_API_KEY"
 BASE_URL = "OPENAI_BASE_URL"
 LANE = 8
-"""Connections that share a pool: for each request a pool looks at all its idle ones, so large pools are slow."""
+"""Idle connections that a pool keeps: for each request it looks at all of them, so large pools are slow."""
+
+Result = TypeVar("Result")
+Request = Callable[[openai.AsyncOpenAI], Awaitable[Result]]
 
 SHOWN = 200
 """Characters of a server's own message that are passed on."""
@@ -88,6 +91,10 @@ class Server:
             raise InputError(f"{parts.hostname} needs a key: set the environment variable {KEY}")
         return cls(url, model, revision, any_model, key)
 
+    def takes(self, served: str) -> bool:
+        """Whether what a model of that name says is an answer of ours."""
+        return self.any_model or _same_model(self.model, served)
+
     def without_key(self, text: str) -> str:
         """A text of the server without our key, should it echo it."""
         return text.replace(self.key, "[key]") if len(self.key) > 3 else text
@@ -104,7 +111,7 @@ class ChatClient:
     def __init__(self, server: Server, limits: Limits) -> None:
         self.server = server
         self._timeout = limits.timeout
-        pool = httpx2.Limits(max_connections=LANE, max_keepalive_connections=LANE)
+        pool = httpx2.Limits(max_connections=limits.concurrency, max_keepalive_connections=LANE)
         verify = httpx2.create_ssl_context()
         self._lanes = [
             openai.AsyncOpenAI(
@@ -116,7 +123,6 @@ class ChatClient:
             for _ in range(math.ceil(limits.concurrency / LANE))
         ]
         self._turn = itertools.cycle(self._lanes)
-        self.sdk = self._lanes[0]
 
     async def close(self) -> None:
         """Close all connections."""
@@ -126,12 +132,22 @@ class ChatClient:
     async def ask(self, body: Mapping[str, Any]) -> list[Reply]:
         """The draws of one request: CallError for none, ServerError when all further requests are in vain."""
         path = "/chat/completions" if "messages" in body else "/completions"
+        content = msgspec.json.encode(body)
+        response = await self.through(
+            lambda sdk: sdk.post(path, cast_to=httpx2.Response, content=content, options=JSON)
+        )
+        return self.read(response.content)
+
+    async def through(self, request: Request[Result], within: float | None = None) -> Result:
+        """What a request through the SDK brings: CallError for nothing, ServerError when all others are in vain.
+
+        within: seconds for all of it, where not those of one attempt: a dripping answer never stays silent.
+        """
         try:
-            async with asyncio.timeout(self._timeout):  # of the whole answer: a dripping one never stays silent
-                lane, content = next(self._turn), msgspec.json.encode(body)
-                response = await lane.post(path, cast_to=httpx2.Response, content=content, options=JSON)
+            async with asyncio.timeout(within or self._timeout):
+                return await request(next(self._turn))
         except (TimeoutError, openai.APITimeoutError):
-            raise CallError(f"no whole answer within {self._timeout:g} s", transient=True) from None
+            raise CallError(f"no whole answer within {within or self._timeout:g} s", transient=True) from None
         except openai.APIStatusError as error:
             raise self._refusal(error) from None
         except openai.APIConnectionError as error:
@@ -139,7 +155,6 @@ class ChatClient:
             raise CallError(
                 f"{self.server.base_url} broke off or cannot be reached ({reason})", transient=True
             ) from None
-        return self.read(response.content)
 
     def read(self, raw: bytes) -> list[Reply]:
         """The draws in a response's body. CallError for a body that holds none."""
@@ -147,20 +162,22 @@ class ChatClient:
             served, replies = decode(raw)
         except ValueError as error:
             raise CallError(f"the answer is not what the API promises ({error})", transient=True) from None
-        if not (self.server.any_model or _same_model(self.server.model, served)):
+        served = self.server.without_key(served)
+        if not self.server.takes(served):
             raise CallError(
                 f"model {served!r} answered in place of {self.server.model!r}; if they are one model, set any_model in "
                 "the recipe",
                 transient=True,
             )
         for reply in replies:
-            reply.text = self.server.without_key(reply.text)
+            reply.text, reply.served = self.server.without_key(reply.text), served
+            reply.finish = self.server.without_key(reply.finish)
             reply.logprobs = None if self.server.echoes(reply.logprobs) else reply.logprobs
             reply.first = None if self.server.echoes(reply.first) else reply.first
         return replies
 
     def _refusal(self, error: openai.APIStatusError) -> LmkbcError:
-        status, said = error.status_code, self.server.without_key(_message(error))
+        status, said = error.status_code, self.server.without_key(_message(error))[:SHOWN]
         if status in (401, 403):
             return ServerError(f"{self.server.base_url} refuses the key in {KEY} ({status}: {said}): set the right one")
         if status == 404:
@@ -184,7 +201,10 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         date = email.utils.parsedate_tz(given)
         if date is None:
             return None
-        seconds = email.utils.mktime_tz(date) - time.time()
+        try:
+            seconds = email.utils.mktime_tz(date) - time.time()
+        except (ValueError, OverflowError):  # a year that no calendar has
+            return None
     return max(seconds, 0.0) if not math.isnan(seconds) else None
 
 
@@ -206,4 +226,4 @@ def _same_model(asked: str, served: str) -> bool:
 def _message(error: openai.APIStatusError) -> str:
     body = error.body
     said = body.get("message") if isinstance(body, dict) else body
-    return " ".join(str(said or error.message).split())[:SHOWN]
+    return " ".join(str(said or error.message).split())

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from lmkbc.asking import Asking
-from lmkbc.context import Passage, Provider, told
+from lmkbc.context import Passage, Provider, gathered, told
 from lmkbc.generate.chat import batch
 from lmkbc.generate.chat.answer import Reply
 from lmkbc.generate.chat.client import Server
 from lmkbc.generate.chat.limits import Budget, Limits
 from lmkbc.generate.chat.request import calls
-from lmkbc.generate.chat.said import WITHHELD, candidates, united
+from lmkbc.generate.chat.said import WITHHELD, broken, candidates, mends, united
 from lmkbc.generate.chat.schema import answer_schema, keeps_schema
 from lmkbc.generate.chat.session import Session
 from lmkbc.prompts import Prompt
@@ -60,7 +60,7 @@ class ChatGenerator:
         distinct = list(dict.fromkeys(queries))
         if self._context:
             named = [query for query in distinct if query.subject.strip()]
-            self.retrieved = dict(zip(named, self._context.find(named), strict=True))
+            self.retrieved = gathered(self._context, named)
         tally = _Tally()
         session = Session(self._server, self._store, self._limits, self._budget, offline=self._offline)
         with asyncio.Runner() as runner:
@@ -101,11 +101,12 @@ class ChatGenerator:
         parts: list[Sequence[Reply | None]] = []
         for prompt in self._prompts(query):
             replies = await session.draws(self._draws(query, prompt))
-            parts.append(await self._again(session, query, prompt, turn, replies) if turn else replies)
-        found = united([candidates(query, relation, style, replies, self._name) for replies in parts or ([None],)])
+            final = await self._again(session, query, prompt, turn, replies) if turn else replies
+            parts.append([await self._repaired(session, query, draw, reply) for draw, reply in enumerate(final)])
+        one = united([candidates(query, relation, style, replies, self._name) for replies in parts or ([None],)])
         said = [reply for replies in parts for reply in replies if reply]
-        tally.count(found, said, relation if self._schema else None)
-        return found
+        tally.count(one, said, relation if self._schema else None)
+        return one
 
     async def _again(
         self, session: Session, query: Query, prompt: Prompt, turn: str, replies: Sequence[Reply | None]
@@ -119,12 +120,23 @@ class ChatGenerator:
                 final += await session.draws([self._draws(query, prompt.followed(reply.text, turn))[draw]])
         return final
 
+    async def _repaired(self, session: Session, query: Query, draw: int, reply: Reply | None) -> Reply | None:
+        """A draw, or where it is no answer and the style says how to ask for it as a list, what that brought."""
+        relation, style = self._relations[query.relation], self._asking.plan(query).style
+        prompt = self._asking.repair(query, reply.text) if reply else None
+        if prompt is None or not broken(query, relation, style, reply):
+            return reply
+        (mended,) = await session.draws([self._draws(query, prompt)[draw]])
+        return mended if mends(query, relation, style, mended) else reply
+
     def _calls(self, query: Query) -> list[Call]:
         return [call for prompt in self._prompts(query) for call in self._draws(query, prompt)]
 
     def _prompts(self, query: Query) -> list[Prompt]:
-        """None for a subject without a name, about which nothing can be asked."""
-        return self._asking.prompts(query, told(self.retrieved.get(query, ()))) if query.subject.strip() else []
+        """None for a subject without a name, about which nothing can be asked, and none before its context is there."""
+        if not query.subject.strip() or (self._context and query not in self.retrieved):
+            return []
+        return self._asking.prompts(query, told(self.retrieved.get(query, ())))
 
     def _draws(self, query: Query, prompt: Prompt) -> list[Call]:
         """One call per draw."""
@@ -174,7 +186,8 @@ def _remarks(session: Session, tally: _Tally, store: Store) -> Iterator[str]:
         yield "the server ignores n: each draw was asked for alone"
     if tally.unanswered:
         first = tally.unanswered[0]
-        why = session.stopped or next((reason for reason, _ in session.failures.most_common(1)), "no subject")
+        lack = "its context is missing" if first.subject.strip() else "no subject"
+        why = session.stopped or next((reason for reason, _ in session.failures.most_common(1)), lack)
         yield (
             f"{len(tally.unanswered)} queries lack answers ({why}), first ({first.subject!r}, {first.relation!r}); "
             f"run again to go on from {store.path}"

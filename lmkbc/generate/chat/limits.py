@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lmkbc.errors import InputError
@@ -72,16 +73,18 @@ class Throttle:
 
 @dataclass(slots=True)
 class Budget:
-    """What a run may spend, and has spent. Answers from the store cost nothing.
+    """What a run may spend, and what one of those that ask has spent. Answers from the store cost nothing.
 
     max_cost: in the currency of the prices; max_tokens: prompt and answer tokens together. prices: of a million prompt
-    tokens and a million answer tokens. What is in flight counts as its estimate, so that a limit
-    is overrun by no more than estimates are wrong.
+    tokens and a million answer tokens. together: the budgets of all that ask in a run, this one included, for whose sum
+    the limits hold. What is in flight counts as its estimate, so that a limit is overrun by no more than estimates are
+    wrong.
     """
 
     max_cost: float | None = None
     max_tokens: int | None = None
     prices: tuple[float, float] | None = None
+    together: list[Budget] = field(default_factory=list, repr=False, compare=False)
     requests: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -89,7 +92,8 @@ class Budget:
     _reserved_cost: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse a cost limit that nothing can be held against."""
+        """Join the others, and refuse a cost limit that nothing can be held against."""
+        self.together.append(self)
         if self.max_cost is not None and self.prices is None:
             raise InputError(
                 "--max-cost needs to know what tokens cost: give --prices PROMPT,ANSWER per million tokens"
@@ -111,11 +115,10 @@ class Budget:
     def exhausted_by(self, prompt: int, completion: int) -> str | None:
         """Which limit a request of so many tokens might overrun, None where it fits: then its tokens are reserved."""
         tokens, cost = prompt + completion, self._price(prompt, completion)
-        if self.max_tokens is not None:
-            used = self.prompt_tokens + self.completion_tokens + self._reserved_tokens
-            if used + tokens > self.max_tokens:
-                return f"--max-tokens {self.max_tokens}"
-        if self.max_cost is not None and (self.cost or 0.0) + self._reserved_cost + cost > self.max_cost:
+        if self.max_tokens is not None and sum(one._tokens for one in self.together) + tokens > self.max_tokens:
+            return f"--max-tokens {self.max_tokens}"
+        spent = math.fsum((one.cost or 0.0) + one._reserved_cost for one in self.together)
+        if self.max_cost is not None and spent + cost > self.max_cost:
             return f"--max-cost {self.max_cost:g}"
         self._reserved_tokens += tokens
         self._reserved_cost += cost
@@ -129,6 +132,10 @@ class Budget:
         self.prompt_tokens += used[0]
         self.completion_tokens += used[1]
 
+    @property
+    def _tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens + self._reserved_tokens
+
     def _price(self, prompt: int, completion: int) -> float:
         if self.prices is None:
             return 0.0
@@ -138,4 +145,5 @@ class Budget:
 def estimate(body: Mapping[str, Any]) -> tuple[int, int]:
     """About how many prompt and answer tokens a request will use: four characters a token, answers at their longest."""
     text = sum(len(turn["content"]) for turn in body["messages"]) if "messages" in body else len(body["prompt"])
-    return text // 4 + 1, (body.get("max_tokens") or GUESSED_ANSWER) * body.get("n", 1)
+    answer = body.get("max_tokens") or body.get("max_completion_tokens") or GUESSED_ANSWER
+    return text // 4 + 1, answer * body.get("n", 1)

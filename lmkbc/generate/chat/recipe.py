@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmkbc.asking import Asking, needs_encoder
+from lmkbc.asking import Asking, Sampling, needs_encoder
 from lmkbc.context import ContextSettings, located, provider
 from lmkbc.errors import InputError
 from lmkbc.generate.chat.client import Server
@@ -26,6 +26,37 @@ if TYPE_CHECKING:
 Table = Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A server, and how this run may ask it. The budget is the run's: what all that ask spend counts together."""
+
+    server: Server
+    store: Store
+    limits: Limits
+    budget: Budget
+    offline: bool
+
+    @classmethod
+    def of(
+        cls, run: Context, *, model: str | None, base_url: str | None, revision: str, any_model: bool, limits: Table,
+        prices: Sequence[float],
+    ) -> Access:  # fmt: skip
+        """Access by a recipe's settings; what the command line gives (--model, --base-url, ...) comes before them."""
+        given, url = run.options, run.options.get("base_url") or base_url
+        server = Server.of(url, run.model or model, revision=revision, any_model=any_model, offline=run.offline)
+        allowed = Limits.of(limits)
+        if concurrency := given.get("concurrency"):
+            allowed = replace(allowed, concurrency=concurrency)
+        price = given.get("prices") or tuple(prices) or None
+        together = run.loaded.setdefault(Budget, [])
+        budget = Budget(given.get("max_cost"), given.get("max_tokens"), price, together)
+        return cls(server, Store(Path(given.get("store") or default_store())), allowed, budget, run.offline)
+
+    def session(self) -> Session:
+        """A session of requests."""
+        return Session(self.server, self.store, self.limits, self.budget, offline=self.offline)
+
+
 def build(
     run: Context, *, name: str, model: str | None, base_url: str | None, revision: str, any_model: bool, schema: bool,
     executor: Executor, closed_book: bool, prompt: Table, shots: Table, sampling: Table, limits: Table, context: Table,
@@ -41,41 +72,30 @@ def build(
     asking = Asking(run.edition, run.relations, run.train, tables, relations, run.workspace.relations, encoder)
     check = Check.of(verify, run.workspace.relations) if verify else None
     knows = located(ContextSettings.of(context, closed_book=closed_book), run.files)
-    if executor == "batch" and any(asking.plan(Query("", relation)).style.again for relation in run.relations):
-        raise InputError("the generator 'chat': a batch is answered once: use executor 'calls' where prompt has again")
-    given = run.options
-    server = Server.of(
-        given.get("base_url") or base_url,
-        run.model or model,
-        revision=revision,
-        any_model=any_model,
-        offline=run.offline,
+    styles = [asking.plan(Query("", relation)).style for relation in run.relations]
+    if executor == "batch" and any(style.again or style.repair for style in styles):
+        raise InputError(
+            "the generator 'chat': a batch is answered once: use executor 'calls' where prompt has again or repair"
+        )
+    access = Access.of(
+        run, model=model, base_url=base_url, revision=revision, any_model=any_model, limits=limits, prices=prices
     )
-    allowed = Limits.of(limits)
-    if concurrency := given.get("concurrency"):
-        allowed = replace(allowed, concurrency=concurrency)
-    price = given.get("prices") or tuple(prices) or None
-    budget = Budget(given.get("max_cost"), given.get("max_tokens"), price)
-    store = Store(Path(given.get("store") or default_store()))
     style = PromptStyle.of(prompt)
-
-    def open_session() -> Session:
-        return Session(server, store, allowed, budget, offline=run.offline)
-
     scorer = ChatScorer(
-        server,
-        open_session,
+        access.server,
+        access.session,
         completion=style.form == "completion",
         draws=check.draws if check else 1,
         temperature=(check.temperature if check else None) or 0.0,
+        extra=Sampling.of(sampling).extra,
     )
     generator = ChatGenerator(
         asking,
         run.relations,
-        server,
-        store,
-        limits=allowed,
-        budget=budget,
+        access.server,
+        access.store,
+        limits=access.limits,
+        budget=access.budget,
         name=name,
         schema=schema,
         executor=executor,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from lmkbc.asking import Plan
@@ -13,6 +13,12 @@ from lmkbc.store import Call
 
 OPTIONAL = ("n", "response_format", "logprobs", "top_logprobs", "seed")
 """Fields that not every server takes, and without which an answer is still an answer."""
+
+LENGTH = ("max_tokens", "max_completion_tokens")
+"""What limits an answer, as servers have it and as the API's newer models do."""
+
+MOST_DRAWS = 128
+"""Draws that one request asks for: the most that the API's own definition allows."""
 
 
 def calls(server: Server, plan: Plan, prompt: Prompt, schema: Mapping[str, Any] | None) -> list[Call]:
@@ -57,7 +63,7 @@ class Offers:
             body["seed"] = call.seed
         if call.schema is not None:
             body["response_format"] = response_format(call.schema)
-        return {name: value for name, value in body.items() if name not in self.refused}
+        return without(body, self.refused)
 
     def refuse(self, fields: list[str]) -> None:
         """Remember fields without which a refused request went through."""
@@ -65,8 +71,15 @@ class Offers:
         self.several = self.several and "n" not in fields
 
 
+def without(body: Mapping[str, Any], fields: Collection[str]) -> dict[str, Any]:
+    """A body without some fields; the answer's length is limited all the same, by its other name."""
+    left = {name: value for name, value in body.items() if name not in fields}
+    return left | ({LENGTH[1]: body[LENGTH[0]]} if LENGTH[0] in fields and LENGTH[0] in body else {})
+
+
 def blamed(body: Mapping[str, Any], message: str) -> list[str]:
-    """The optional fields that a refusal may be about: those it names, else all in the body."""
+    """The fields that a refusal may be about: those it names, else all optional ones in the body."""
     present = [name for name in OPTIONAL if name in body]
     words = message.replace("'", " ").replace('"', " ").replace("`", " ").replace(".", " ").split()
-    return [name for name in present if name in words] or present
+    named = [name for name in (*present, LENGTH[0]) if name in words and name in body]
+    return named or present

@@ -31,6 +31,18 @@ def candidates(
     return CandidateSet(query, tuple(found), tuple(states))
 
 
+def broken(query: Query, relation: Relation, style: PromptStyle, reply: Reply | None) -> bool:
+    """Whether something was said that is no answer, though nobody withheld it."""
+    if reply is None or reply.finish in WITHHELD or not reply.text.strip():
+        return False
+    return _said(reply, relation, query.subject, style, "")[0] is State.UNPARSED
+
+
+def mends(query: Query, relation: Relation, style: PromptStyle, reply: Reply | None) -> bool:
+    """Whether a repair names objects: one that names none is a failed parse, as what it repairs, and nothing empty."""
+    return reply is not None and _said(reply, relation, query.subject, style, "")[0] is State.ANSWERED
+
+
 def united(sets: Sequence[CandidateSet]) -> CandidateSet:
     """The sets of a query that was asked in several parts as one: what the parts of a draw say, its voice says.
 
@@ -94,4 +106,4 @@ def _sureness(text: str, reply: Reply) -> float:
         if place < end and place + len(token) > start:
             spelling.append(logprob)
         place += len(token)
-    return min(math.exp(math.fsum(spelling) / len(spelling)), 1.0) if spelling else 1.0
+    return math.exp(min(math.fsum(spelling) / len(spelling), 0.0)) if spelling else 1.0

@@ -24,19 +24,20 @@ class ChatScorer:
     """Asks a server for short texts and for the probabilities of words.
 
     completion: prompts go on as texts, else they are one message each. draws, temperature: of `texts`; the rest is
-    greedy. remarks: what was not to be had, each said once, and logged when it is found out.
+    greedy. extra: further fields of every request, such as what keeps a model from thinking aloud. remarks: what was
+    not to be had, each said once, and logged when it is found out.
     """
 
     def __init__(
         self, server: Server, open_session: Callable[[], Session], *, completion: bool, draws: int = 1,
-        temperature: float = 0.0,
+        temperature: float = 0.0, extra: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self.remarks: list[str] = []
         self.usage: dict[str, Any] = {}
         self._server = server
         self._open_session = open_session
         self._completion = completion
-        self._draws, self._temperature = draws, temperature
+        self._draws, self._temperature, self._extra = draws, temperature, dict(extra or {})
 
     def texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
         """The first line of each draw of each prompt; draws that cannot be had are left out."""
@@ -44,10 +45,10 @@ class ChatScorer:
         found = self._run(prompts, how, self._draws)
         return [[reply.text.strip().partition("\n")[0] for reply in replies if reply] for replies in found]
 
-    def paragraphs(self, prompts: Sequence[str], max_tokens: int = 256) -> list[str]:
-        """The whole answer to each prompt; empty where no answer can be had."""
+    def paragraphs(self, prompts: Sequence[str], max_tokens: int = 256) -> list[str | None]:
+        """The whole answer to each prompt; None where no answer can be had."""
         found = self._run(prompts, {"temperature": 0.0, "max_tokens": max_tokens} | self._stop("\n\n"))
-        return [reply.text if reply else "" for (reply,) in found]
+        return [reply.text if reply else None for (reply,) in found]
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
         """For each prompt, the log-probability that the answer begins with each word, as far as the server tells.
@@ -83,7 +84,7 @@ class ChatScorer:
                     revision=self._server.revision,
                     base_url=self._server.base_url,
                     prompt=text if self._completion else [{"role": "user", "content": text}],
-                    sampling=sampling,
+                    sampling=self._extra | dict(sampling),
                 )
                 answers[place] = await session.draws([replace(first, draw=draw) for draw in range(draws)])
 

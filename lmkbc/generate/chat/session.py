@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ import msgspec
 from lmkbc.generate.chat.answer import Reply
 from lmkbc.generate.chat.client import CallError, ChatClient, RejectedError, Server
 from lmkbc.generate.chat.limits import Budget, Limits, Throttle, estimate
-from lmkbc.generate.chat.request import Offers, blamed
+from lmkbc.generate.chat.request import MOST_DRAWS, Offers, blamed, without
 from lmkbc.generate.chat.retry import retrying
 from lmkbc.store import Call, Store
 
@@ -45,6 +46,7 @@ class Session:
         self.limits = limits
         self._throttle = Throttle(limits)
         self._failed_in_a_row = 0
+        self._alone: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -52,8 +54,13 @@ class Session:
 
     async def draws(self, calls: Sequence[Call]) -> list[Reply | None]:
         """The answers of calls that differ only in seed and draw; None for what stays without."""
+        async with self._alone[calls[0].prompt_digest]:  # subjects of one name have one prompt: it is asked once
+            return await self._draws(calls)
+
+    async def _draws(self, calls: Sequence[Call]) -> list[Reply | None]:
         stored = [self._store.get(call) for call in calls]
-        replies = [None if one is None else msgspec.convert(one, Reply) for one in stored]
+        kept = [None if one is None else msgspec.convert(one, Reply) for one in stored]
+        replies = [one if one and self.client.server.takes(one.served) else None for one in kept]
         missing = [draw for draw, reply in enumerate(replies) if reply is None]
         self.replayed += len(calls) - len(missing)
         if missing and self.stopped is None:
@@ -68,7 +75,8 @@ class Session:
     async def _ask(self, calls: Sequence[Call], missing: list[int], replies: list[Reply | None]) -> None:
         """Fill in missing replies: all unseeded draws at once where the server gives them, else one by one."""
         while missing and self.stopped is None:
-            together = missing if calls[0].seed is None and self.offers.several else missing[:1]
+            several = calls[0].seed is None and self.offers.several
+            together = missing[: MOST_DRAWS if several else 1]
             found = (await self._request(calls[together[0]], len(together)))[: len(together)]
             if len(found) < len(together):
                 self.offers.several = False
@@ -90,7 +98,7 @@ class Session:
             fields = blamed(body, str(error))
             if not fields:
                 raise
-            replies = await self._paid({name: value for name, value in body.items() if name not in fields})
+            replies = await self._paid(without(body, fields))
             log.info("%s takes no %s (%s): asked without", call.base_url, " and ".join(fields), error)
             self.offers.refuse(fields)
             return replies
@@ -118,6 +126,8 @@ class Session:
             self.stopped = self.stopped or str(error)
             return
         self.failures[str(error)] += 1
+        if isinstance(error, RejectedError):  # of this prompt alone, and at once: others may be answered
+            return
         self._failed_in_a_row += 1
         if self._failed_in_a_row >= self.limits.patience:
             self.stopped = self.stopped or f"{self._failed_in_a_row} queries in a row failed"

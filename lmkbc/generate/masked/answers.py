@@ -36,7 +36,7 @@ def answering(probe: Probe, forward: Forward, clozes: Clozes, words: Words, lexi
     if not lexicon.names:
         return lambda asked: ({} for _ in asked)
     if probe.objects == "pll":
-        return lambda asked: _pll(forward, _inputs(clozes, asked, lexicon.longest - 1), lexicon)
+        return _Whole(probe, forward, clozes, lexicon)
     return _Tokens(probe, forward, clozes, lexicon)
 
 
@@ -72,8 +72,8 @@ class _Tokens:
         """The probabilities with a subject that says no more than its type, (v,)."""
         key = template, relation.name
         if key not in self._neutral:
-            neutral = [(template, f"the {relation.subject_type.noun}", relation)]
-            self._neutral[key] = next(self._probabilities(_inputs(self._clozes, neutral)))[1][0].cpu()
+            neutral = _inputs(self._clozes, [_neutral(template, relation)])
+            self._neutral[key] = next(self._probabilities(neutral))[1][0].cpu()
         return self._neutral[key]
 
     def _corrected(self, scores: Tensor, places: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
@@ -84,12 +84,34 @@ class _Tokens:
         return lifted[order], places[order]
 
 
-def _pll(forward: Forward, inputs: Sequence[Sequence[int]], lexicon: Lexicon) -> Iterator[Scores]:
-    """A softmax over the list's pseudo-log-likelihoods."""
-    for ids in inputs:
-        scores = pseudo_log_likelihood(forward, [ids], lexicon.ids)[0].softmax(dim=0)
-        order = scores.argsort(descending=True, stable=True).tolist()
-        yield _summed([lexicon.names[place] for place in order], scores[order].tolist())
+class _Whole:
+    """A softmax over a closed list's pseudo-log-likelihoods, less those with a neutral subject where it is wanted."""
+
+    def __init__(self, probe: Probe, forward: Forward, clozes: Clozes, lexicon: Lexicon) -> None:
+        self._probe, self._forward, self._clozes, self._lexicon = probe, forward, clozes, lexicon
+        self._neutral: dict[tuple[str, str], Tensor] = {}
+
+    def __call__(self, asked: Sequence[Asked]) -> Iterator[Scores]:
+        for template, subject, relation in asked:
+            logs = self._logs((template, subject, relation))
+            if self._probe.prior_correction:
+                key = template, relation.name
+                if key not in self._neutral:
+                    self._neutral[key] = self._logs(_neutral(template, relation))
+                logs = logs - self._neutral[key]
+            scores = logs.softmax(dim=0)
+            order = scores.argsort(descending=True, stable=True).tolist()
+            yield _summed([self._lexicon.names[place] for place in order], scores[order].tolist())
+
+    def _logs(self, asked: Asked) -> Tensor:
+        """Of every name of the list, (c,)."""
+        inputs = _inputs(self._clozes, [asked], self._lexicon.longest - 1)
+        return pseudo_log_likelihood(self._forward, inputs, self._lexicon.ids)[0]
+
+
+def _neutral(template: str, relation: Relation) -> Asked:
+    """A cloze about a subject that says no more than its type."""
+    return template, f"the {relation.subject_type.noun}", relation
 
 
 def _inputs(clozes: Clozes, asked: Sequence[Asked], spare: int = 0) -> list[list[int]]:

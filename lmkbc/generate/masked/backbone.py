@@ -63,17 +63,17 @@ def load(
     offline: bool = False,
     trust_remote_code: bool = False,
     new_head: bool = False,
-    device: str = "cpu",
+    device: str | None = None,
 ) -> Backbone:
     """Load a masked LM in fp32 from a directory, or by its id on the hub (from the cache alone when offline).
 
-    new_head: put a fresh head, tied to the input embeddings, on an encoder that has none (to be trained).
-    InputError for a model that is not there, has no mask or no trained head, generates left to right, is only a
-    pickle, or wants to run its own code.
+    new_head: put a fresh head, tied to the input embeddings, on an encoder that has none (to be trained). device: a
+    CUDA device where there is one, if None. InputError for a model that is not there, is damaged, has no mask or no
+    trained head, generates left to right, is only a pickle, or wants to run its own code.
     """
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-    name = str(model)
+    name, place = str(model), _place(device)
     where: dict[str, Any] = {
         "revision": revision,
         "local_files_only": offline,
@@ -84,7 +84,7 @@ def load(
         _check_weights(name, revision, offline)
         tokenizer = AutoTokenizer.from_pretrained(name, **where)
         loaded, report = AutoModelForMaskedLM.from_pretrained(
-            name, use_safetensors=True, dtype="float32", output_loading_info=True, **where
+            name, use_safetensors=True, dtype="float32", output_loading_info=True, ignore_mismatched_sizes=True, **where
         )
     if tokenizer.mask_token_id is None:
         raise InputError(f"the tokenizer of {name} has no mask token: name a masked language model, such as BERT's")
@@ -94,8 +94,27 @@ def load(
             f"{name} holds no weights for {missing[0]}: it has no trained masked-LM head; "
             "train one with 'lmkbc train mlm', or name a model that has one"
         )
+    rows, known = len(loaded.get_input_embeddings().weight), max(tokenizer.get_vocab().values(), default=0) + 1
+    if report["mismatched_keys"] or known > rows:
+        what = (
+            f"its tokenizer has {known} tokens, its model {rows}" if known > rows else "its weights have other shapes"
+        )
+        raise InputError(f"the files of {name} do not belong together ({what}): fetch or save the model again")
     loaded.train(mode=False)
-    return Backbone(name, loaded.to(device), tokenizer)
+    return Backbone(name, loaded.to(place), tokenizer)
+
+
+def _place(device: str | None) -> torch.device:
+    """Where weights go. InputError for a device that is not here."""
+    import torch
+
+    try:
+        place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    except RuntimeError:
+        raise InputError(f"device is {device!r}: use cpu or cuda") from None
+    if place.type == "cuda" and not torch.cuda.is_available():
+        raise InputError(f"device is {device!r}, but no CUDA device is usable here: use cpu")
+    return place
 
 
 def _check_config(name: str, where: dict[str, Any]) -> None:
@@ -144,11 +163,16 @@ def _check_weights(name: str, revision: str | None, offline: bool) -> None:
 @contextmanager
 def _explained(name: str, offline: bool) -> Iterator[None]:
     """Turn the library's long errors about a missing or malformed model into one sentence."""
+    from safetensors import SafetensorError
+
+    if (name.startswith((".", "/", "~")) or name.count("/") > 1) and not Path(name).is_dir():
+        raise InputError(f"there is no directory {name}: name one that holds a masked language model, or a model's id")
     try:
         yield
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         advice = "run once without --offline to fetch it, or name a directory" if offline else "check its name"
+        advice = "fetch or save its files again" if Path(name).is_dir() else advice
         raise InputError(f"the masked language model {name} cannot be loaded: {reason}; {advice}") from error
 
 

@@ -92,6 +92,8 @@ class Cleaning:
             return ()
         if self._probe.digits and relation.kind == "number" and not (word.isascii() and word.isdecimal()):
             return ()
+        if self._probe.too_large(word, relation):
+            return ()
         names = clean([word], relation, "")
         if not names and relation.name in self._stems and (name := self._stems[relation.name].find(word)):
             return (name,)

@@ -47,11 +47,9 @@ class Clozes:
 
     def _laid_out(self, layout: Layout, subject: str, room: int) -> list[int]:
         """The subject as it entered the prompt in training."""
-        from lmkbc.train.soft_prompt import MASK, SUBJECT
-        from lmkbc.train.wording import subject_of
+        from lmkbc.train.soft_prompt import MASK, SUBJECT, subject_pieces
 
-        tokenizer = self._backbone.tokenizer
-        name = tokenizer(subject_of(subject, tokenizer), add_special_tokens=False, verbose=False)["input_ids"]
+        (name,) = subject_pieces(layout, [subject], self._backbone.tokenizer)
         fits = max(room - len(layout) + 1, 0)
         self.cut += len(name) > fits
         standing = {SUBJECT: name[:fits], MASK: [self.mask_id]}

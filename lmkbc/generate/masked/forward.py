@@ -26,6 +26,8 @@ TOKENS = {"cpu": 512, "cuda": 32768}
 """Tokens of one batch: enough for full speed, and on a CPU few enough for its caches."""
 ROWS = 128
 """Masks that share one product with the output matrix: 16 MB of logits for BERT's vocabulary."""
+CELLS = 1 << 28
+"""Logits at a time at most, 1 GB: large batches over a long vocabulary would not fit into an accelerator."""
 BERT_LAYERS = frozenset(("bert", "camembert", "electra", "roberta", "xlm-roberta"))
 """Model types whose last layer is BERT's plain one, so that it can be computed at the masks alone."""
 
@@ -43,7 +45,7 @@ class Forward:
             raise InputError(f"precision is {precision!r}: {did_you_mean(precision, get_args(Precision))}")
         self.backbone, self._tokens = backbone, TOKENS.get(backbone.device.type, 4096)
         if precision == "int8" and backbone.device.type != "cpu":
-            raise InputError("precision int8 works on a CPU only: use bf16 on an accelerator")
+            raise InputError("precision int8 works on a CPU only: use bf16 on an accelerator, or device = 'cpu'")
         self._where, self._match = _Positions(), match
         decoder = cast(nn.Linear, backbone.model.get_output_embeddings())  # type: ignore[no-untyped-call]
         self._weight = decoder.weight.detach().float()
@@ -59,7 +61,8 @@ class Forward:
         """
         chosen = slice(None) if columns is None else columns.to(self.backbone.device)
         weight, bias = self._weight[chosen], self._bias[chosen]
-        for indices, states in _joined(self._states(inputs)):
+        most = max(CELLS // len(weight), 1)
+        for indices, states in _parted(_joined(self._states(inputs)), most):
             with torch.inference_mode():
                 if self._match == "distance":
                     yield indices, -torch.cdist(states, weight)
@@ -87,6 +90,14 @@ def _joined(batches: Iterable[tuple[list[int], Tensor]]) -> Iterator[tuple[list[
         indices, states = [*indices, *more], [*states, found]
     if states:
         yield indices, torch.cat(states)
+
+
+def _parted(batches: Iterable[tuple[list[int], Tensor]], most: int) -> Iterator[tuple[list[int], Tensor]]:
+    """Batches of at most so many masks, but for one input that alone has more."""
+    for indices, states in batches:
+        size = max(most // states.shape[1], 1)
+        for start in range(0, len(indices), size):
+            yield indices[start : start + size], states[start : start + size]
 
 
 def buckets(inputs: Sequence[Ids], mask_id: int, tokens: int) -> Iterator[list[int]]:

@@ -8,6 +8,7 @@ country is put into the cloze, and a person is dead if "died" is among the answe
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -67,11 +68,13 @@ class Asker:
                 counts[indices] &= logs[indices] >= every.topk(precondition.top_k).values[:, -1:]
         if precondition.neutral:
             logs, counts = logs[:-1] - logs[-1], counts[:-1]
+        logs = logs + torch.tensor([math.log(precondition.times.get(answer, 1.0)) for answer in ids])
         shares = logs.masked_fill(~counts, -math.inf).softmax(dim=-1)
-        return [
+        found = [
             {answer: share for answer, share, counted in zip(ids, row, mine, strict=True) if counted}
             for row, mine in zip(shares.tolist(), counts.tolist(), strict=True)
         ]
+        return [{max(one, key=one.__getitem__): 1.0} if precondition.decisive and one else one for one in found]
 
     def _ids(self, precondition: Precondition) -> dict[str, int]:
         """The vocabulary id of each answer; of the names of a type, those that are one token."""
@@ -88,11 +91,13 @@ class Asker:
 def rewritten(precondition: Precondition, subject: str, answers: Answers) -> tuple[str, ...]:
     """The clozes for a subject: with the declared answer that its name holds as a word, else with the best one.
 
-    None where no answer counts.
+    None where no answer counts, unless one is drawn then.
     """
     said = set(subject.casefold().split())
     in_name = next((answer for answer in precondition.answers if answer in said), None)
     best = in_name or max(answers, key=lambda answer: answers[answer], default=None)
+    if best is None and precondition.drawn:
+        best = random.Random(subject).choice(precondition.answers)
     return () if best is None else tuple(cloze.replace("{answer}", best) for cloze in precondition.clozes)
 
 

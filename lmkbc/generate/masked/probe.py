@@ -36,8 +36,9 @@ class Probe:
 
     clean: bring answers into the relation's shape. variants: a table of words and what they stand for. stems: how many
     first letters tell the names of the relation's closed list. name_words: ask the words of the subject's name too, and
-    propose an object that one of them names with this score. digits: a number is written in digits alone. null: the
-    word that stands for no object. rescale: after cleaning, give the answers that remain the mass of all.
+    propose an object that one of them names with this score. digits: a number is written in digits alone. maximum: a
+    table of the largest numbers that may be answered. null: the word that stands for no object. rescale: after
+    cleaning, give the answers that remain the mass of all.
 
     objects: how those of several tokens are found: not at all ("token"), as new tokens for train's or the listed
     names ("expand"), by up to `masks` masks filled in `order` with a beam ("masks"), or as a closed list scored by
@@ -62,6 +63,7 @@ class Probe:
     stems: Mapping[str, int] = field(default_factory=dict)
     name_words: Mapping[str, float] = field(default_factory=dict)
     digits: bool = False
+    maximum: Mapping[str, float] = field(default_factory=dict)
     null: str = ""
     rescale: bool = False
     objects: Objects = "token"
@@ -91,8 +93,6 @@ class Probe:
         if isinstance(self.vocabulary, str) and self.vocabulary not in (WHOLE, "train"):
             hint = did_you_mean(self.vocabulary, (WHOLE, "train"))
             raise InputError(f"probe.vocabulary is {self.vocabulary!r}: {hint}")
-        if self.objects == "pll" and self.vocabulary == WHOLE:
-            raise InputError("probe.objects 'pll' scores a closed list: set probe.vocabulary to 'train' or a list")
         for name, least in (("masks", 1), ("beam", 1), ("top_k", 1), ("clozes", 0)):
             for value in _values(getattr(self, name)):
                 if isinstance(value, int) and value < least:
@@ -101,11 +101,25 @@ class Probe:
             for value in _values(getattr(self, name)):
                 if not 0 <= value <= 1:
                     raise InputError(f"probe.{name} is {value}: give a number from 0 to 1")
-        if self.vectors and self.objects != "expand":
-            raise InputError('probe.vectors has no use without probe.objects = "expand": set both or neither')
         for templates in _values(self.clozes):
             for template in () if isinstance(templates, int) else templates:
                 check_template(template)
+        self._check_together()
+
+    def _check_together(self) -> None:
+        """Refuse settings of which one would have no effect beside another."""
+        if self.objects == "pll" and self.vocabulary == WHOLE:
+            raise InputError("probe.objects 'pll' scores a closed list: set probe.vocabulary to 'train' or a list")
+        listed = not isinstance(self.vocabulary, str)
+        if self.objects == "masks" and (self.prior_correction or self.softmax == "subset" or listed):
+            raise InputError(
+                "probe.objects 'masks' may answer with any words: leave out prior_correction, softmax = 'subset' and a "
+                "list as vocabulary, or choose other objects"
+            )
+        if self.weights and self.ensemble != "mean":
+            raise InputError(f"probe.weights are of averages, and probe.ensemble is {self.ensemble!r}: set one of them")
+        if self.vectors and self.objects != "expand":
+            raise InputError('probe.vectors has no use without probe.objects = "expand": set both or neither')
 
     def templates(self, relation: Relation) -> tuple[str, ...]:
         """The clozes to ask of a relation."""
@@ -144,6 +158,11 @@ class Probe:
     def stem(self, relation: Relation) -> int:
         """First letters that tell a name; 0 where they do not."""
         return _entry(self.stems, relation, 0)
+
+    def too_large(self, word: str, relation: Relation) -> bool:
+        """Whether a word is a number that no answer may be."""
+        most = _entry(self.maximum, relation, None)
+        return most is not None and word.isascii() and word.isdecimal() and int(word) > most
 
     def name_words_of(self, relation: Relation) -> float | None:
         """The score of what a word of the subject's name names, None where those words are not asked."""

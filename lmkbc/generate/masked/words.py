@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -44,8 +45,12 @@ class Words:
 
     def ids(self, name: str) -> list[int]:
         """The tokens of a name as they stand within a sentence."""
-        text = name if self.mark == PIECE else f" {name}"
-        return list(self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+        return self.pieces([name])[0]
+
+    def pieces(self, names: Sequence[str]) -> list[list[int]]:
+        """The tokens of names, each as it stands within a sentence."""
+        texts = list(names) if self.mark == PIECE else [f" {name}" for name in names]
+        return list(self._tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]) if texts else []
 
     def single(self, name: str) -> int | None:
         """The id of a name that is one known token, else None."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
+from transformers import BertConfig, BertForMaskedLM, BertModel, GPT2Config, GPT2LMHeadModel
 
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.backbone import load
@@ -100,3 +100,34 @@ def test_torn_weights_are_explained(copied: Path) -> None:
     save_file({name: weight for name, weight in weights.items() if "layer.1" not in name}, copied / "model.safetensors")
     with pytest.raises(InputError, match="holds no weights for"):
         load(copied, offline=True)
+
+
+def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"there is no directory .*nowhere"):
+        load(tmp_path / "nowhere", offline=True)
+
+
+@pytest.mark.parametrize("share", [0, 2])
+def test_a_download_that_broke_off_is_explained(copied: Path, share: int) -> None:
+    whole = (copied / "model.safetensors").read_bytes()
+    (copied / "model.safetensors").write_bytes(whole[: len(whole) // share] if share else b"junk")
+    with pytest.raises(InputError, match=r"cannot be loaded: .*; fetch or save its files again"):
+        load(copied, offline=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"), [({"hidden_size": 32}, "other shapes"), ({"vocab_size": 20}, "98 tokens, its model 20")]
+)
+def test_files_of_two_models_are_told_apart(copied: Path, change: dict[str, int], reason: str) -> None:
+    configure(copied, **change)
+    if "vocab_size" in change:
+        BertForMaskedLM(BertConfig.from_pretrained(copied)).save_pretrained(copied)
+    with pytest.raises(InputError, match=f"do not belong together.*{reason}"):
+        load(copied, offline=True)
+
+
+@pytest.mark.parametrize("device", ["cuda", "gpu please"])
+def test_a_device_that_is_not_here_is_refused(copied: Path, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(InputError, match=r"device is .*: use cpu|no CUDA device"):
+        load(copied, offline=True, device=device)

@@ -108,3 +108,10 @@ def test_the_word_for_nothing_counts_where_there_may_be_nothing() -> None:
     assert kept("PersonInstrument", scores, null="Empty") == {"": 0.6, "guitar": 0.2}
     assert kept("PersonProfession", scores, null="Empty") == {"guitar": 0.2}
     assert kept("PersonInstrument", scores, null="Empty", clean=False) == {"": 0.6, "guitar": 0.2}
+
+
+def test_a_number_may_be_bounded() -> None:
+    scores = {"2": 0.2, "10": 0.1, "11": 0.4}
+    found = kept("PersonHasNumberOfChildren", scores, digits=True, maximum={"PersonHasNumberOfChildren": 10})
+    assert found == {"2": 0.2, "10": 0.1}
+    assert kept("PersonHasNumberOfChildren", scores, digits=True) == scores

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
+from lmkbc.generate.masked import forward
 from lmkbc.generate.masked.backbone import Backbone, load
 from lmkbc.generate.masked.forward import Forward, buckets
 
@@ -111,3 +112,19 @@ def test_buckets_hold_each_input_once_among_its_like(shapes: list[tuple[int, int
 
 def _rows(batches: object) -> list[tuple[int, torch.Tensor]]:
     return [(index, row) for indices, logits in batches for index, row in zip(indices, logits, strict=True)]
+
+
+@pytest.mark.parametrize("masks", [1, 2])
+def test_logits_that_would_not_fit_come_in_parts(
+    backbone: Backbone, masks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = inputs(backbone, masks)
+    whole = {
+        index: row for indices, rows in Forward(backbone).logits(made) for index, row in zip(indices, rows, strict=True)
+    }
+    monkeypatch.setattr(forward, "CELLS", 2 * len(backbone.tokenizer))
+    parts = list(Forward(backbone).logits(made))
+    assert {len(indices) * rows.shape[1] for indices, rows in parts} <= {1, 2}
+    assert sorted(index for indices, _ in parts for index in indices) == sorted(whole)
+    for indices, rows in parts:
+        torch.testing.assert_close(rows, torch.stack([whole[index] for index in indices]))

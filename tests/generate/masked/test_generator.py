@@ -133,6 +133,16 @@ def test_prior_correction_divides_by_a_neutral_subject(backbone: Backbone) -> No
     assert [c.text for c in found.candidates] == sorted(names, key=lambda name: -lifted[name])
 
 
+def test_prior_correction_divides_likelihoods_of_whole_names_too(backbone: Backbone) -> None:
+    settings: dict[str, Any] = {"objects": "pll", "vocabulary": ["rome", "lima", "new guinea"], "clozes": 1}
+    neutral = Query("the country", "CountryCapital")
+    (plain,), (corrected,) = run(backbone, **settings), run(backbone, prior_correction=True, **settings)
+    prior = {one.text: one.score for one in run(backbone, [neutral], **settings)[0].candidates}
+    lifted = {one.text: one.score / prior[one.text] for one in plain.candidates}
+    wanted = {name: score / sum(lifted.values()) for name, score in lifted.items()}
+    assert {one.text: one.score for one in corrected.candidates} == pytest.approx(wanted, rel=1e-4)
+
+
 def test_cleaning_drops_stop_words_and_the_subject_and_rescales(backbone: Backbone) -> None:
     raw = scores(run(backbone, clozes=1, clean=False, top_k=300)[0])
     kept = scores(run(backbone, clozes=1, top_k=300)[0])
@@ -258,6 +268,10 @@ def test_a_precondition_that_makes_no_sense_is_refused(change: dict[str, Any]) -
         ({"topk": 3}, "did you mean 'top_k'"),
         ({"ensemble": "men"}, "did you mean 'mean'"),
         ({"objects": "pll"}, "scores a closed list"),
+        ({"objects": "masks", "prior_correction": True}, "any words: leave out"),
+        ({"objects": "masks", "softmax": "subset"}, "any words: leave out"),
+        ({"objects": "masks", "vocabulary": ["rome"]}, "any words: leave out"),
+        ({"ensemble": "max", "weights": {"*": [1.0, 1.0]}}, "weights are of averages"),
         ({"floor": {"CountryCapitol": 0.1}}, "did you mean 'CountryCapital'"),
         ({"clozes": {"CountryCapital": ["{subject} only"]}}, "each exactly once"),
         ({"beam": 0}, "at least 1"),

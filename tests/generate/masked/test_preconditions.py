@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -119,3 +120,36 @@ def test_names_of_a_type_are_subjects_and_objects() -> None:
 def test_a_recipes_precondition_that_makes_no_sense_is_refused(table: dict[str, Any], reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         Probe.of({"preconditions": {"Thing": [table]}}, ["Thing"])
+
+
+def test_an_answer_may_count_more_than_once(backbone: Backbone) -> None:
+    dead = Precondition(cloze="{subject} is {mask}.", answers=("dead", "alive"), vetoes=frozenset({"alive"}))
+    (once,) = asker(backbone).answers(dead, ["italy"])
+    (twice,) = asker(backbone).answers(replace(dead, times={"dead": 2.0}), ["italy"])
+    assert twice["dead"] / twice["alive"] == pytest.approx(2 * once["dead"] / once["alive"], rel=1e-4)
+    for times in ({"undead": 2.0}, {"dead": 0.0}):
+        with pytest.raises(ValueError, match="times must give"):
+            replace(dead, times=times)
+
+
+def test_where_no_answer_counts_one_may_be_drawn() -> None:
+    kinds = ("state", "province", "city")
+    kind = Precondition(
+        cloze="{subject} is a {mask}.", answers=kinds, top_k=1, drawn=True, clozes=("the {answer} {subject}: {mask}.",)
+    )
+    drawn = [rewritten(kind, f"place {number}", {}) for number in range(30)]
+    assert {clozes[0].split()[1] for clozes in drawn} == set(kinds)
+    assert drawn == [rewritten(kind, f"place {number}", {}) for number in range(30)]
+    assert rewritten(kind, "place 1", {"city": 0.1}) == ("the city {subject}: {mask}.",)
+    assert rewritten(replace(kind, drawn=False), "place 1", {}) == ()
+    with pytest.raises(ValueError, match="drawn asks"):
+        replace(kind, top_k=0)
+
+
+def test_the_likeliest_answer_may_decide_alone(backbone: Backbone) -> None:
+    sure = Precondition(
+        cloze="{subject} is {mask}.", answers=("dead", "alive"), vetoes=frozenset({"alive"}), decisive=True
+    )
+    for much in ("dead", "alive"):
+        (prepared,) = asker(backbone).prepare([replace(sure, times={much: 1e9})], ["italy"])
+        assert prepared == Prepared((), float(much == "alive"))

@@ -60,14 +60,18 @@ def test_a_prompt_is_asked_as_it_was_trained(save_model: Callable[..., Path], fa
     assert Words(wide.tokenizer).plain == Words(backbone.tokenizer).plain
 
 
-def test_a_manual_prompt_begins_as_its_cloze(save_model: Callable[..., Path]) -> None:
-    backbone = load(save_model(), offline=True)
-    cloze = "the home of {subject} is {mask}."
+@pytest.mark.parametrize("family", ["bert", "roberta", "electra", "albert", "distilbert"])
+@pytest.mark.parametrize(
+    "cloze", ["the home of {subject} is {mask}.", "{subject} is in {mask} of it.", "{mask}, the city of {subject}."]
+)
+def test_a_manual_prompt_begins_as_its_cloze(save_model: Callable[..., Path], family: str, cloze: str) -> None:
+    backbone = load(save_model(family), offline=True)
     wide, layouts = with_prompts(backbone, {"home": SoftPrompt.manual(backbone, cloze)})
     clozes = Clozes(wide, layouts)
-    ((_, soft),) = Forward(wide).logits(clozes.fill("home", ["paris"]), torch.arange(10, 20))
-    ((_, plain),) = Forward(backbone).logits(clozes.fill(cloze, ["paris"]), torch.arange(10, 20))
-    torch.testing.assert_close(soft, plain)
+    for subject in ("Paris", "Rome and Zürich"):
+        ((_, soft),) = Forward(wide).logits(clozes.fill("home", [subject]), torch.arange(10, 20))
+        ((_, plain),) = Forward(backbone).logits(clozes.fill(cloze, [subject]), torch.arange(10, 20))
+        torch.testing.assert_close(soft, plain, rtol=1e-4, atol=1e-4)
 
 
 def test_a_long_subject_is_cut(save_model: Callable[..., Path]) -> None:

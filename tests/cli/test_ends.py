@@ -1,0 +1,116 @@
+"""How a run ends that was interrupted, has no reader or cannot write: with a sentence, and nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lmkbc import cli
+from lmkbc.workspace import Workspace
+
+ROOT = Path(__file__).resolve().parents[2]
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["lmkbc", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        told = capsys.readouterr()
+        return int(stopped.value.code or 0), told.out, told.err
+
+    return run
+
+
+def test_an_interrupted_run_says_so(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Workspace, "queries", interrupt)
+    status, printed, told = run("predict", "--edition", "mini", "--out", "run")
+    assert (status, printed, told) == (1, "", "error: interrupted; nothing half-written is left behind\n")
+    assert not list(tmp_path.glob("**/run*"))
+    monkeypatch.setattr(cli, "build", interrupt)
+    assert run("predict")[::2] == (1, "error: interrupted; nothing half-written is left behind\n")
+
+
+def ended(*arguments: str, out: int) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "lmkbc", *arguments],
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=out, stderr=subprocess.PIPE, text=True, timeout=120,
+        check=False,
+    )  # fmt: skip
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("arguments", [("relations", "list"), ("relations", "list", "--json")])
+def test_a_reader_that_goes_away_is_no_failure(arguments: tuple[str, ...]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    assert ended(*arguments, out=write) == (0, "")
+    os.close(write)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a disk that is always full")
+def test_a_full_disk_is_one_sentence() -> None:
+    with Path("/dev/full").open("wb") as full:
+        status, told = ended("relations", "list", out=full.fileno())
+    assert (status, told.count("\n"), "No space left on device" in told) == (1, 1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("predict", "--edition", "mini", "--out", "taken"), "taken is a file: name a directory"),
+        (("predict", "--edition", "mini", "--out", "taken/run"), "is no directory: name another place"),
+        (
+            ("submit", "rows.jsonl", "--edition", "mini", "--out", "folder"),
+            "folder is a directory: name a file to write",
+        ),
+        (("link", "rows.jsonl", "--edition", "mini", "--offline", "--out", "folder"), "folder is a directory"),
+        (("link", "build", "folder", "--edition", "mini"), "folder is a directory: name a file to write"),
+        (("link", "--explain", "Rome", "--edition", "mini"), "both --explain TEXT and --relation NAME"),
+        (("probe", "kamel", "KAMEL", "--model", "x", "--out", "folder"), "folder is a directory: name a file to write"),
+        (("probe", "kamel", "absent", "--model", "x"), "absent does not exist: give KAMEL.tar.xz"),
+        (("probe", "lama", "absent", "--model", "x"), "absent does not exist"),
+        (("probe", "optiprompt", "absent", "--model", "x", "--kept", "folder"), "folder is a directory"),
+        (("probe", "kmir", "build", "absent.tsv", "--out", "taken"), "taken is a file"),
+        (("data", "fetch", "2023", "--data", "taken"), "taken is a file: name a directory"),
+        (
+            ("predict", "--edition", "mini", "--system", "rule.toml"),
+            "recipe rule, table select: unknown selection rule",
+        ),
+        (("predict", "--edition", "mini", "--system", "kinds.toml"), "kinds.toml, field generate: Expected `array`"),
+        (("relations", "check", "--workspace", "folder"), "folder is no workspace: it needs at least one of relations"),
+    ],
+)
+def test_where_nothing_can_be_written_or_read_is_told_before_any_work(
+    run: Run, tmp_path: Path, arguments: tuple[str, ...], told: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "taken").write_text("kept")
+    (tmp_path / "rows.jsonl").write_text("{}")
+    recipe = 'description = "x"\n[[generate]]\ncomponent = "prior"\n[select]\nrule = "topk"\n'
+    (tmp_path / "rule.toml").write_text(recipe)
+    (tmp_path / "kinds.toml").write_text('description = "x"\ngenerate = "x"\nselect = 1\n')
+    before = sorted(path.name for path in tmp_path.iterdir())
+    status, printed, error = run(*arguments)
+    assert (status, printed, told in error, error.count("\n")) == (2, "", True, 1), error
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+    assert (tmp_path / "taken").read_text() == "kept"
+
+
+def test_a_dump_that_is_none_is_named_as_the_person_did(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "dump.json").write_text(json.dumps({"no": "entity"})[:-1])
+    status, _, told = run("link", "build", "index.sqlite", "--dump", "dump.json")
+    assert (status, "dump.json, line 1: skipped" in told, "index.sqlite finds nothing" in told) == (0, True, True)

@@ -1,0 +1,65 @@
+"""Groups of options: each command shows them once, in place, and gets them as one value."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Annotated
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from lmkbc.cli import build
+from lmkbc.cli import options as given
+from lmkbc.errors import InputError
+
+SHARED = (
+    "--edition --system --model --from --data --offline --search-table --index --workspace "
+    "--base-url --concurrency --max-cost --max-tokens --prices --store"
+).split()
+
+
+@pytest.mark.parametrize("command", ["predict", "tune", "probe controls"])
+def test_the_shared_options_are_shown_once_and_in_one_order(command: str) -> None:
+    shown = CliRunner().invoke(build(), [*command.split(), "--help"]).stdout.partition("Example:")[0]
+    places = [[at for at, word in enumerate(shown.split()) if word.rstrip(",") == name] for name in SHARED]
+    assert all(len(found) == 1 for found in places), dict(zip(SHARED, places, strict=True))
+    assert sorted(places) == places
+
+
+@pytest.mark.parametrize("group", ["", "probe", "probe kmir", "train", "store", "data", "relations", "systems", "link"])
+def test_lists_of_commands_cut_no_sentence_short(group: str) -> None:
+    shown = CliRunner().invoke(build(), [*group.split(), "--help"]).stdout
+    commands = shown.partition("Commands:")[2].splitlines()
+    assert len(commands) > 2
+    assert [line for line in commands if line.endswith("...")] == []
+
+
+def test_a_group_gives_way_to_its_options_in_place() -> None:
+    got: list[object] = []
+
+    def command(*, asked: given.Asked, limit: Annotated[int, typer.Option("--limit")] = 3, means: given.Means) -> None:
+        """Do it."""
+        got.extend((asked, limit, means))
+
+    told = given.spread(command)
+    names = list(inspect.signature(told).parameters)
+    assert names == ["edition", "system", "model", "files", "limit", *given.Means.__slots__]
+    assert told.__doc__ == "Do it."
+    app = typer.Typer()
+    app.command()(told)
+    assert CliRunner().invoke(app, ["-e", "2023", "--from", "a", "--from", "b", "--offline"]).exit_code == 0
+    asked, limit, means = got
+    assert isinstance(asked, given.Asked)
+    assert (asked.edition, list(map(str, asked.files or ())), limit) == ("2023", ["a", "b"], 3)
+    assert means == given.Means(offline=True)
+
+
+def test_prices_and_lists() -> None:
+    assert given.Servers(prices="2.50,10").options()["prices"] == (2.5, 10.0)
+    with pytest.raises(InputError, match="--prices is '1': give two numbers"):
+        given.Servers(prices="1").options()
+    assert (given.listed(None), given.listed("a, b ,c")) == (None, ["a", "b", "c"])
+    for wrong in ("", "a,,b", "a,"):
+        with pytest.raises(InputError, match="names nothing at one of its commas"):
+            given.listed(wrong)

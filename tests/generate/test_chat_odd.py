@@ -1,0 +1,278 @@
+"""Servers that are odd, hostile or half-broken: what they send ends no run, empties no row and betrays no key."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import NAMES, Loopback, _send, prompt_of
+
+from lmkbc.asking import Asking
+from lmkbc.errors import LmkbcError
+from lmkbc.generate.chat import ChatGenerator, Limits, Server
+from lmkbc.store import Store
+from lmkbc.types import CandidateSet, Query, State
+from lmkbc.workspace import Workspace
+
+CANARY = "sk-canary-7f3a91c2"
+BORDERS, CHILDREN = "CountryBordersCountry", "PersonHasNumberOfChildren"
+SPACE = Workspace()
+EDITION = SPACE.edition("mini")
+RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}
+TRAIN = SPACE.examples(EDITION, "train")
+HASTY = Limits(first_wait=0.01, total_wait=60.0, timeout=60.0, attempts=3, concurrency=4, poll=0.01)
+Body = dict[str, Any]
+Make = Callable[..., ChatGenerator]
+
+
+@pytest.fixture
+def chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+
+    def make(server: Loopback, any_model: bool = False, **settings: Any) -> ChatGenerator:
+        tables = {name: settings.pop(name, {}) for name in ("prompt", "shots", "sampling")}
+        asking = Asking(EDITION, RELATIONS, TRAIN, tables, settings.pop("own", None), SPACE.relations)
+        where = Server.of(server.url, "stand-in", any_model=any_model)
+        return ChatGenerator(asking, RELATIONS, where, Store(tmp_path / "s.sqlite"), limits=HASTY, **settings)
+
+    return make
+
+
+class Edited(Loopback):
+    """A server whose good answers are edited before they are sent; an edit may return an error's status instead."""
+
+    def __init__(self, edit: Callable[[Body, Body], tuple[int, str] | None], *args: Any, **how: Any) -> None:
+        super().__init__(*args, **how)
+        self._edit = edit
+
+    def reply(self, body: Body) -> tuple[int, Body]:
+        status, answer = super().reply(body)
+        if refused := self._edit(body, answer):
+            return refused[0], {"error": {"message": refused[1]}}
+        return status, answer
+
+
+def one(generator: ChatGenerator, *queries: Query) -> CandidateSet:
+    (found,) = generator.generate(queries or [Query("land", BORDERS)])
+    return found
+
+
+def spain(_: Body) -> str:
+    return '["Spain"]'
+
+
+def test_impossible_log_probabilities_are_certainties_at_most(chat: Make) -> None:
+    def edit(_: Body, answer: Body) -> None:
+        answer["choices"][0]["logprobs"] = {"content": [{"token": '["Spain"]', "logprob": 5000.0}]}
+
+    with Edited(edit, spain) as server:
+        assert one(chat(server, sampling={"logprobs": True})).candidates[0].score == 1.0
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"usage": {"prompt_tokens": "many"}}, {"usage": [1]}, {"usage": {"prompt_tokens": -5}}, {"logprobs": []}],
+    ids=["words", "list", "negative", "logprobs"],
+)
+def test_what_may_be_left_out_may_be_odd(chat: Make, fields: Body) -> None:
+    def edit(_: Body, answer: Body) -> None:
+        answer.update({"usage": fields["usage"]} if "usage" in fields else {})
+        answer["choices"][0].update({"logprobs": fields["logprobs"]} if "logprobs" in fields else {})
+
+    with Edited(edit, spain) as server:
+        generator = chat(server)
+        assert [c.text for c in one(generator).candidates] == ["Spain"]
+    assert server.served == 1
+    assert generator.usage["prompt_tokens"] >= 0
+
+
+def test_of_an_answer_in_parts_the_text_counts(chat: Make) -> None:
+    def edit(_: Body, answer: Body) -> None:
+        parts = [{"type": "thinking", "thinking": [{"type": "text", "text": '["Peru"]'}]}]
+        answer["choices"][0]["message"]["content"] = [*parts, {"type": "text", "text": '["Spain"]'}]
+
+    with Edited(edit) as server:
+        assert [c.text for c in one(chat(server)).candidates] == ["Spain"]
+
+
+@pytest.mark.parametrize("where", ["model", "finish", "message", "cut"])
+def test_a_key_that_the_server_echoes_anywhere_is_kept_nowhere(chat: Make, tmp_path: Path, where: str) -> None:
+    def edit(_: Body, answer: Body) -> tuple[int, str] | None:
+        answer["model"] = CANARY if where == "model" else answer["model"]
+        answer["choices"][0]["finish_reason"] = CANARY if where == "finish" else "stop"
+        texts = {"message": f"no {CANARY}", "cut": "x" * 189 + f" {CANARY}"}  # the latter across what is passed on
+        return (400, texts[where]) if where in texts else None
+
+    with Edited(edit, spain) as server:
+        generators = [chat(server), chat(server, any_model=True)]
+        found = [one(generator) for generator in generators]
+    shown = repr([found, [generator.remarks for generator in generators]])
+    shown += "".join(path.read_bytes().decode("latin-1") for path in tmp_path.iterdir())
+    assert "sk-canary" not in shown
+
+
+def test_prompts_that_are_refused_keep_no_others_from_being_asked(chat: Make) -> None:
+    def edit(body: Body, _: Body) -> tuple[int, str] | None:
+        return (400, "the context is too long") if "long" in prompt_of(body) else None
+
+    asked = [Query(f"long {place}", BORDERS) for place in range(40)] + [Query("short", BORDERS)]
+    with Edited(edit) as server:
+        generator = chat(server)
+        found = {one.query.subject: one for one in generator.generate(asked)}
+    assert not found["short"].failed
+    assert all(found[f"long {place}"].draws == (State.MISSING,) for place in range(40))
+    assert any("40 queries lack answers (400: the context is too long)" in remark for remark in generator.remarks)
+
+
+def test_subjects_of_one_name_have_one_answer_now_and_ever_after(chat: Make) -> None:
+    count = itertools.count()
+    pair = [Query("Paris", BORDERS, "Q90"), Query("Paris", BORDERS, "Q830149")]
+    with Loopback(lambda _: json.dumps([NAMES[next(count)]]), delay=0.05) as server:
+        first, second = (list(chat(server).generate(pair)) for _ in range(2))
+    assert server.served == 1
+    assert [[c.text for c in one.candidates] for one in (*first, *second)] == [[NAMES[0]]] * 4
+
+
+def test_no_request_asks_for_more_draws_than_servers_give(chat: Make) -> None:
+    with Loopback(spain) as server:
+        assert len(one(chat(server, sampling={"draws": 160})).draws) == 160
+    assert [body["n"] for body in server.requests] == [128, 32]
+
+
+def test_a_model_that_knows_the_answer_s_length_by_another_name_is_told_it_so(chat: Make) -> None:
+    def edit(body: Body, _: Body) -> tuple[int, str] | None:
+        said = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
+        return (400, said) if "max_tokens" in body else None
+
+    with Edited(edit, spain) as server:
+        generator = chat(server, sampling={"max_tokens": 64, "seed": 5})
+        found = [*generator.generate([Query("a", BORDERS)]), *generator.generate([Query("b", BORDERS)])]
+    assert not any(one.failed for one in found)
+    last = server.requests[-1]
+    assert ("max_tokens" in last, last["max_completion_tokens"], last["seed"]) == (False, 64, 5)
+    assert any("the server takes no max_tokens: asked without" in remark for remark in generator.remarks)
+
+
+def test_an_answer_that_was_taken_from_another_model_is_none_once_that_is_not_allowed(chat: Make) -> None:
+    with Loopback(spain, faults=["wrong-model"]) as server:
+        assert not one(chat(server, any_model=True)).failed
+        assert not one(chat(server)).failed
+        assert server.served == 2
+        assert not one(chat(server, any_model=True)).failed
+    assert server.served == 2
+
+
+def test_half_characters_in_an_answer_are_written_as_unknown_ones(chat: Make) -> None:
+    with Loopback(lambda _: r'["Sp\ud800ain", "\ud835\udc00land"]') as server:
+        found = one(chat(server))
+    assert [c.text for c in found.candidates] == ["Sp\ufffdain", "\U0001d400land"]
+
+
+MURKY = "It depends on {subject} and on whom you ask, as it always has."
+REPAIR = {"repair": "No list: {answer}\nWrite it like {list}, or {null}."}
+
+
+def mending(said: str) -> Callable[[Body], str]:
+    return lambda body: said if prompt_of(body).startswith("No list: ") else MURKY
+
+
+def test_a_broken_answer_is_asked_for_as_a_list_once(chat: Make) -> None:
+    with Loopback(mending('["Spain"]')) as server:
+        found = [one(chat(server, prompt=REPAIR)) for _ in range(2)]
+    assert server.served == 2
+    assert prompt_of(server.requests[1]) == f'No list: {MURKY}\nWrite it like ["first name", "second name"], or [].'
+    assert [[c.text for c in answered.candidates] for answered in found] == [["Spain"]] * 2
+
+
+@pytest.mark.parametrize("said", [MURKY, "", "[]", "None", {"content": '["Spain"]', "finish_reason": "content_filter"}])
+def test_a_repair_that_names_nothing_is_a_failed_parse_and_nothing_empty(chat: Make, said: Any) -> None:
+    with Loopback(mending(said)) as server:
+        found = one(chat(server, prompt=REPAIR))
+    assert (found.draws, found.candidates) == ((State.UNPARSED,), ())
+    assert server.served == 2
+
+
+@pytest.mark.parametrize(
+    "said",
+    ['["Spain"]', "[]", "", {"content": MURKY, "finish_reason": "content_filter"}, {"content": "I'm", "refusal": "no"}],
+)
+def test_what_is_whole_or_withheld_or_empty_is_not_repaired(chat: Make, said: Any) -> None:
+    with Loopback(lambda _: said) as server:
+        one(chat(server, prompt=REPAIR))
+    assert server.served == 1
+
+
+def test_a_repair_that_was_not_heard_is_asked_for_again_by_the_next_run(chat: Make) -> None:
+    with Loopback(mending('["Spain"]'), faults=[None, "500", "500", "500"]) as server:
+        assert one(chat(server, prompt=REPAIR)).failed
+        assert [c.text for c in one(chat(server, prompt=REPAIR)).candidates] == ["Spain"]
+    assert server.served == 5
+
+
+class Jobs(Loopback):
+    """A server whose batch jobs are odd. looks: what the next looks at a job bring: a status, else as usual."""
+
+    def __init__(self, *looks: int, broken: bytes = b"", ended: Body | None = None, **how: Any) -> None:
+        super().__init__(**how)
+        self._looks, self._broken, self._ended = iter(looks), broken, ended
+
+    async def _batch(self, method: str, path: str, raw: bytes, writer: Any) -> bool:
+        if method == "GET" and "/batches/" in path and (status := next(self._looks, 0)):
+            return await _send(writer, status, {"error": {"message": "odd"}})
+        if path.endswith("/content"):
+            self.files[path.split("/")[-2]] += self._broken
+        return await super()._batch(method, path, raw, writer)
+
+    def _status(self, source: str, status: str) -> Body:
+        return super()._status(source, status) | (self._ended or {} if status == "completed" else {})
+
+
+def test_a_server_that_is_busy_while_a_job_is_waited_for_is_asked_again(chat: Make) -> None:
+    with Jobs(503, 429) as server:
+        assert not one(chat(server, executor="batch")).failed
+
+
+def test_a_broken_line_of_a_batch_loses_that_line_alone(chat: Make) -> None:
+    lines = b'\n{"custom_id": "x", "resp\n{"custom_id": "of nobody"}\n[]\n'
+    with Jobs(broken=lines) as server:
+        generator = chat(server, executor="batch")
+        assert not one(generator).failed
+
+
+def test_a_job_that_the_server_forgot_is_sent_anew_by_the_next_run(chat: Make) -> None:
+    with Jobs(404) as server:
+        with pytest.raises(LmkbcError, match="no longer knows the batch job 'batch-file-0': run again"):
+            one(chat(server, executor="batch"))
+        assert not one(chat(server, executor="batch")).failed
+    assert {"file-0", "file-2"} <= server.files.keys()
+
+
+def test_a_job_that_failed_says_why(chat: Make) -> None:
+    errors = {"data": [{"message": f"line 1 is bad, {CANARY}"}], "object": "list"}
+    with Jobs(ended={"status": "failed", "output_file_id": None, "errors": errors}) as server:
+        generator = chat(server, executor="batch")
+        assert one(generator).draws == (State.MISSING,)
+    assert "(the batch left them out: it failed (line 1 is bad, [key]))" in generator.remarks[-1]
+
+
+def test_a_server_without_a_batch_api_is_told_apart(chat: Make) -> None:
+    class Plain(Loopback):
+        async def _batch(self, method: str, path: str, raw: bytes, writer: Any) -> bool:
+            return await _send(writer, 404, {"error": {"message": f"no {path}"}})
+
+    with Plain() as server, pytest.raises(LmkbcError, match="offers no Batch API: use executor 'calls'"):
+        one(chat(server, executor="batch"))
+
+
+def test_each_job_holds_requests_of_one_kind(chat: Make) -> None:
+    own = {CHILDREN: {"prompt": {"form": "completion", "style": "triple"}}}
+    pair = [Query("land", BORDERS), Query("Ada", CHILDREN)]
+    with Loopback(lambda _: '["7"]') as server:
+        found = list(chat(server, executor="batch", own=own).generate(pair))
+    assert not any(one.failed for one in found)
+    urls = [{json.loads(line)["url"] for line in server.files[f"file-{job}"].splitlines()} for job in (0, 2)]
+    assert urls == [{"/v1/chat/completions"}, {"/v1/completions"}]

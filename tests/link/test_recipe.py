@@ -1,0 +1,41 @@
+"""A recipe's table `link`: what it may say, and that what makes no sense is named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lmkbc.errors import InputError
+from lmkbc.link.recipe import Linking
+from lmkbc.types import Relation
+
+
+def test_relations_are_known_by_any_name_and_only_the_edition_s_count(relations: dict[str, Relation]) -> None:
+    linking = Linking.of({"strategies": {"rivers": ["first"], "Spouses": ["keyword", "first"]}}, relations)
+    edition = {name: relations[name] for name in ("Rivers", "Causes")}
+    assert linking.of_edition(relations, edition) == ({"Rivers": ("first",)}, {})
+    others = replace(linking, default=("class", "first"), keywords={"causes": ("x",)})
+    assert others.of_edition(relations, edition) == (
+        {"Rivers": ("first",), "Causes": ("class", "first")},
+        {"Causes": ("x",)},
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"strategies": {"river": ["first"]}}, "'river', which is no relation: did you mean 'rivers'"),
+        ({"keywords": {"river": ["x"]}}, "'river', which is no relation"),
+        ({"strategies": {"rivers": ["firts"]}}, "strategies of rivers: unknown linking strategy 'firts'; did you mean"),
+        ({"default": ["frist"]}, "default: unknown linking strategy 'frist'"),
+        ({"default": ["model"]}, "link: default asks a model"),
+        ({"strategies": {"rivers": ["model"]}}, "name its component and model in link.ask"),
+        ({"strategies": {"rivers": 3}}, "link: setting 'strategies"),
+        ({"strategy": {}}, "link has no setting 'strategy': did you mean 'strategies'"),
+    ],
+)
+def test_what_makes_no_sense_is_named(relations: dict[str, Relation], table: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Linking.of(table, relations)
