@@ -92,11 +92,15 @@ class Workspace:
 
     def system(self, name: str) -> System:
         """A system by the name of its recipe, or by the path of a recipe file."""
+        return _read_recipe(self.recipe_path(name))
+
+    def recipe_path(self, name: str) -> Path:
+        """The file of a recipe: a bundled one by its name, any other by its path."""
         known = {path.stem: path for path in SYSTEMS.glob("*.toml")}
         path = known.get(name, Path(name))
         if path.suffix != ".toml" or not path.is_file():
             raise InputError(f"unknown system {name!r}: {did_you_mean(name, known)}")
-        return _read_recipe(path)
+        return path
 
     def system_names(self) -> list[str]:
         """The bundled recipes."""

@@ -68,7 +68,7 @@ def show_json(value: Any) -> None:
 
 
 def tame(written: str) -> str:
-    """JSON of the same meaning in which nothing can steer a terminal: characters that do are written as escapes."""
+    """JSON or TOML of the same meaning in which nothing steers a terminal: what does is written as an escape."""
     return _STEERING.sub(lambda char: f"\\u{ord(char[0]):04x}", written)
 
 

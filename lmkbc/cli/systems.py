@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lmkbc.cli.options import AsJson
-from lmkbc.cli.screen import show_json, show_table
+from lmkbc.cli.screen import show_json, show_table, tame
 from lmkbc.workspace import Workspace
 
 app = typer.Typer(no_args_is_help=True, help="List and show the recipes.", rich_markup_mode=None)
@@ -30,11 +30,12 @@ def list_(json: AsJson = False) -> None:
         show_table(["system", "description"], [[system.name, system.description] for system in systems])
 
 
-@app.command("show", epilog="Example: lmkbc systems show embedded")
+@app.command("show", epilog="Example: lmkbc systems show recorded-embedded > my.toml")
 def show(system: Annotated[str, typer.Argument(help="A recipe's name or TOML file.")], json: AsJson = False) -> None:
-    """Show a recipe: components, settings, citation, published scores."""
-    found = asdict(Workspace().system(system))
+    """Show a recipe, as TOML to start your own from."""
+    space = Workspace()
+    found = space.system(system)
     if json:
-        show_json(found)
+        show_json(asdict(found))
     else:
-        show_table(["field", "value"], [[name, str(value)] for name, value in found.items() if value])
+        typer.echo(tame(space.recipe_path(system).read_text(encoding="utf-8")), nl=False)

@@ -185,6 +185,9 @@ def test_relations_systems_and_data_are_listed_and_shown(tmp_path: Path) -> None
     assert "25 relations and 6 editions are sound" in told
     out, _ = lmkbc("systems", "list", "--json", cwd=tmp_path)
     assert "embedded" in {system["name"] for system in json.loads(out)}
+    (tmp_path / "my.toml").write_text(lmkbc("systems", "show", "li22", cwd=tmp_path)[0])
+    mine, theirs = (lmkbc("systems", "show", name, "--json", cwd=tmp_path)[0] for name in ("my.toml", "li22"))
+    assert json.loads(mine) | {"name": "li22"} == json.loads(theirs)
     out, _ = lmkbc("data", "check", "mini", "--json", cwd=tmp_path)
     assert [(row["state"], row["rows"]) for row in json.loads(out)] == [("ok", 320), ("ok", 160), ("ok", 160)]
 
