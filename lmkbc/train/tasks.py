@@ -69,7 +69,7 @@ class Task:
     def facts(self, corpus: Corpus) -> tuple[list[Fact], list[Fact]]:
         """The other facts and the challenge's that are learned. InputError when there is none."""
         others, challenge = (
-            [fact for fact in facts if self.relation in ("", fact.relation)]
+            [fact for fact in facts if not self.relation or fact.relation == self.relation]
             for facts in (near(corpus, self.most, self.plan.seed), corpus.challenge)
         )
         if not (others or challenge):
