@@ -24,14 +24,14 @@ from torch.nn.functional import cross_entropy
 from lmkbc.asking import Asking
 from lmkbc.atomic import write_directory
 from lmkbc.components import Context
-from lmkbc.context import Complete, gathered, told
+from lmkbc.context import Complete, ContextSettings, gathered, located, provider, told
 from lmkbc.errors import InputError
 from lmkbc.generate.causal.checkpoint import identity, load
 from lmkbc.generate.causal.decode import Decoding
 from lmkbc.generate.causal.model import CausalModel
 from lmkbc.generate.causal.prefixes import Tokens, common
-from lmkbc.generate.causal.recipe import asking_for, context_provider, kept_answers
 from lmkbc.generate.causal.scorer import CausalScorer
+from lmkbc.generate.from_run import asking_for, kept_answers
 from lmkbc.predict import Report, silent, split_sha256
 from lmkbc.prompts import compose
 from lmkbc.settings import checked
@@ -158,7 +158,8 @@ def texts(
     examples = [example for example in run.train if not held_out.names(example.query.subject)]
     asking = asking_for(run, tables, recipe.get("relations", {}), examples)
     queries = [example.query for example in examples]
-    finder = context_provider(run, recipe.get("context", {}), recall, closed_book=recipe.get("closed_book", True))
+    settings = ContextSettings.of(recipe.get("context", {}), closed_book=recipe.get("closed_book", True))
+    finder = provider(located(settings, run.files), run.relations, recall, run.cache)
     found = gathered(finder, queries) if finder else {}
     rows: list[tuple[Tokens, int]] = []
     for example in examples:

@@ -233,7 +233,7 @@ def recipe(model: Path, **settings: Any) -> System:
 
 @pytest.fixture(autouse=True)
 def _own_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("lmkbc.generate.causal.recipe.default_store", lambda: tmp_path / "store.sqlite")
+    monkeypatch.setattr("lmkbc.generate.from_run.default_store", lambda: tmp_path / "store.sqlite")
 
 
 @pytest.fixture(scope="module")

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
-from lmkbc.asking import Asking, needs_encoder
-from lmkbc.context import Complete, ContextSettings, Provider, located, provider
+from lmkbc.context import ContextSettings, located, provider
 from lmkbc.errors import InputError
 from lmkbc.generate.causal.checkpoint import Quantise, identity, load
 from lmkbc.generate.causal.decode import Decoding
 from lmkbc.generate.causal.generator import CausalGenerator
 from lmkbc.generate.causal.model import CausalModel
 from lmkbc.generate.causal.scorer import CausalScorer
+from lmkbc.generate.from_run import Table, asking_for, kept_answers
 from lmkbc.prompts import PromptStyle
-from lmkbc.store import Store, default_store
-from lmkbc.types import Example, Generator
+from lmkbc.store import Store
+from lmkbc.types import Generator
 from lmkbc.verify import Check, verifying
 
 if TYPE_CHECKING:
     from lmkbc.components import Context
-
-Table = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ def build(
     """The generator. Settings are checked before the model is loaded."""
     asking = asking_for(run, {"prompt": prompt, "shots": shots, "sampling": sampling}, relations, run.train)
     check = Check.of(verify, run.workspace.relations) if verify else None
-    located(ContextSettings.of(context, closed_book=closed_book), run.files)
+    knows = located(ContextSettings.of(context, closed_book=closed_book), run.files)
     asked = Asked.of(
         run, model, revision=revision, dtype=dtype, device=device, remote_code=remote_code, quantise=quantise
     )
@@ -80,7 +78,7 @@ def build(
         asking,
         run.relations,
         asked.name,
-        context=context_provider(run, context, asked.scorer().paragraphs, closed_book=closed_book),
+        context=provider(knows, run.relations, asked.scorer().paragraphs, run.cache),
         store=asked.store,
         identity=asked.identity,
         voice=name,
@@ -90,26 +88,3 @@ def build(
     how = Decoding(draws=check.draws, temperature=check.temperature or 0.0, seed=check.seed)
     scorer = asked.scorer(how, chat=PromptStyle.of(prompt).form != "completion")
     return verifying(generator, scorer, check, run.relations, run.train)
-
-
-def context_provider(run: Context, table: Table, recall: Complete, *, closed_book: bool) -> Provider | None:
-    """What finds the context that a recipe tells. recall: how the model itself is asked."""
-    settings = located(ContextSettings.of(table, closed_book=closed_book), run.files)
-    return provider(settings, run.relations, recall, run.cache)
-
-
-def asking_for(
-    run: Context, tables: Mapping[str, Table], relations: Mapping[str, Table], train: Sequence[Example]
-) -> Asking:
-    """What is asked about the run's relations, after examples of train, some of them selected by embedding."""
-    encoder = None
-    if needs_encoder(tables, relations):
-        from lmkbc.generate.embedded.encoder import find_encoder
-
-        encoder = find_encoder()
-    return Asking(run.edition, run.relations, train, tables, relations, run.workspace.relations, encoder)
-
-
-def kept_answers(run: Context) -> Store:
-    """The store that the command line names, else the user's."""
-    return Store(Path(run.options.get("store") or default_store()))

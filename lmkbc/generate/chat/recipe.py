@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lmkbc.asking import Asking, Sampling, needs_encoder
+from lmkbc.asking import Sampling
 from lmkbc.context import ContextSettings, located, provider
 from lmkbc.errors import InputError
 from lmkbc.generate.chat.client import Server
@@ -15,15 +14,14 @@ from lmkbc.generate.chat.generator import ChatGenerator, Executor
 from lmkbc.generate.chat.limits import Budget, Limits
 from lmkbc.generate.chat.scorer import ChatScorer
 from lmkbc.generate.chat.session import Session
+from lmkbc.generate.from_run import Table, asking_for, kept_answers
 from lmkbc.prompts import PromptStyle
-from lmkbc.store import Store, default_store
+from lmkbc.store import Store
 from lmkbc.types import Generator, Query
 from lmkbc.verify import Check, verifying
 
 if TYPE_CHECKING:
     from lmkbc.components import Context
-
-Table = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ class Access:
         price = given.get("prices") or tuple(prices) or None
         together = run.loaded.setdefault(Budget, [])
         budget = Budget(given.get("max_cost"), given.get("max_tokens"), price, together)
-        return cls(server, Store(Path(given.get("store") or default_store())), allowed, budget, run.offline)
+        return cls(server, kept_answers(run), allowed, budget, run.offline)
 
     def session(self) -> Session:
         """A session of requests."""
@@ -63,13 +61,7 @@ def build(
     prices: Sequence[float], relations: Mapping[str, Table], verify: Table,
 ) -> Generator:  # fmt: skip
     """The generator. What the command line gives (--model, --base-url, ...) comes before the recipe's."""
-    tables = {"prompt": prompt, "shots": shots, "sampling": sampling}
-    encoder = None
-    if needs_encoder(tables, relations):
-        from lmkbc.generate.embedded.encoder import find_encoder
-
-        encoder = find_encoder()
-    asking = Asking(run.edition, run.relations, run.train, tables, relations, run.workspace.relations, encoder)
+    asking = asking_for(run, {"prompt": prompt, "shots": shots, "sampling": sampling}, relations, run.train)
     check = Check.of(verify, run.workspace.relations) if verify else None
     knows = located(ContextSettings.of(context, closed_book=closed_book), run.files)
     styles = [asking.plan(Query("", relation)).style for relation in run.relations]
