@@ -1,48 +1,122 @@
-"""What the Wikidata API answers, as values: search hits, entities, and the errors that come as HTTP 200.
+"""The calls of the Wikidata API that linking makes, and what they answer, as checked values.
 
 Formats: https://www.wikidata.org/w/api.php?action=help&modules=wbsearchentities and =wbgetentities.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 
 from lmkbc.link.evidence import Hit
+from lmkbc.link.schema import Empty, Qid, ShapeError, Statement, Term, Text, items
 
+T = TypeVar("T")
 IDS_PER_CALL = 50
 """The API's own limit for wbgetentities."""
+NO_ENTITY = frozenset({"no-such-entity", "invalid-entity-id"})
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
     """One search hit as answered."""
 
-    id: str
-    label: str = ""
-    description: str = ""
-    name: str = ""
+    id: Qid
+    label: Text = ""
+    description: Text = ""
+    name: Text = ""
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
     """What is kept of an entity: `id` is that of the entity it was merged into, where it was."""
 
-    id: str
-    label: str = ""
-    description: str = ""
-    instance_of: tuple[str, ...] = ()
-    subclass_of: tuple[str, ...] = ()
-    sitelinks: int = 0
+    id: Qid
+    label: Text = ""
+    description: Text = ""
+    instance_of: tuple[Qid, ...] = ()
+    subclass_of: tuple[Qid, ...] = ()
+    sitelinks: Annotated[int, msgspec.Meta(ge=0)] = 0
 
     def hit(self, classes: Sequence[str], name: str = "") -> Hit:
         """The entity as a hit, with the classes it falls under."""
         return Hit(self.id, self.label, self.description, tuple(classes), self.sitelinks, name)
 
 
-def search_params(text: str, language: str, limit: int) -> dict[str, str]:
-    """The query of one wbsearchentities call."""
-    return {
+class Refusal(msgspec.Struct, gc=False):
+    """An error that came as HTTP 200."""
+
+    code: str
+    info: str = ""
+
+
+class Reply(msgspec.Struct):
+    """What every call answers: an error, or what was asked for."""
+
+    error: Refusal | None = None
+
+
+class _Match(msgspec.Struct, gc=False):
+    text: Text = ""
+
+
+class _FoundHit(msgspec.Struct, gc=False):
+    id: Qid
+    label: Text = ""
+    description: Text = ""
+    match: _Match = msgspec.field(default_factory=_Match)
+
+
+class _SearchReply(Reply):
+    search: Annotated[list[_FoundHit], msgspec.Meta(max_length=500)] | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Claims(msgspec.Struct, gc=False):
+    P31: list[Statement] = []
+    P279: list[Statement] = []
+
+
+class _Redirect(msgspec.Struct, gc=False, rename={"origin": "from"}):
+    origin: Qid
+
+
+class _Entity(msgspec.Struct, gc=False):
+    """An entity, or that there is none of its id ("missing")."""
+
+    id: Qid
+    missing: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    redirects: _Redirect | None = None
+    labels: dict[str, Term] | Empty = {}
+    descriptions: dict[str, Term] | Empty = {}
+    claims: _Claims | Empty = msgspec.field(default_factory=_Claims)
+    sitelinks: dict[str, msgspec.Raw] | Empty = {}
+
+
+class _EntitiesReply(Reply):
+    entities: dict[str, _Entity] | msgspec.UnsetType = msgspec.UNSET
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One request. decoder: of its reply's shape. read: the reply as values, or a ShapeError.
+
+    passes: codes of errors that are an answer, None, and no failure.
+    """
+
+    params: Mapping[str, str]
+    decoder: msgspec.json.Decoder[Any]
+    read: Callable[[Any], T]
+    passes: frozenset[str] = frozenset()
+
+
+_SEARCH: msgspec.json.Decoder[_SearchReply] = msgspec.json.Decoder(_SearchReply)
+_ENTITIES: msgspec.json.Decoder[_EntitiesReply] = msgspec.json.Decoder(_EntitiesReply)
+
+
+def search(text: str, language: str, limit: int) -> Call[list[Found]]:
+    """One wbsearchentities call: its hits, best first."""
+    params = {
         "action": "wbsearchentities",
         "search": text,
         "language": language,
@@ -50,52 +124,59 @@ def search_params(text: str, language: str, limit: int) -> dict[str, str]:
         "type": "item",
         "limit": str(limit),
     }
+    return Call(params, _SEARCH, _found)
 
 
-def entity_params(ids: Sequence[str], language: str) -> dict[str, str]:
-    """The query of one wbgetentities call, for at most IDS_PER_CALL ids."""
-    return {
+def entities(ids: Sequence[str], language: str) -> Call[dict[str, Record | None]]:
+    """One wbgetentities call for at most IDS_PER_CALL ids: records by the id that was asked for, None for no entity.
+
+    A reply too long for the server is cut by it, so an answer may lack ids, but never all. A refused id refuses the
+    call whole.
+    """
+    params = {
         "action": "wbgetentities",
         "ids": "|".join(ids),
         "props": "info|labels|descriptions|claims|sitelinks",
         "languages": language,
         "languagefallback": "1",
     }
+    return Call(params, _ENTITIES, lambda reply: _records(reply, ids, language), NO_ENTITY)
 
 
-def found(answer: Mapping[str, Any]) -> list[Found]:
-    """The hits of a wbsearchentities answer, best first."""
-    return [
-        Found(hit["id"], hit.get("label", ""), hit.get("description", ""), hit.get("match", {}).get("text", ""))
-        for hit in answer["search"]
-    ]
+def _found(reply: _SearchReply) -> list[Found]:
+    if reply.search is msgspec.UNSET:
+        raise ShapeError("Object missing required field `search`")
+    return [Found(hit.id, hit.label, hit.description, hit.match.text) for hit in reply.search]
 
 
-def records(answer: Mapping[str, Any], ids: Sequence[str], language: str) -> dict[str, Record | None]:
-    """The entities of a wbgetentities answer by the id that was asked for; None for no such entity."""
-    by_id: dict[str, Any] = {}
-    for key, entity in answer["entities"].items():
-        by_id[entity.get("redirects", {}).get("from", key)] = entity
-        by_id[key] = entity
-    return {qid: None if "missing" in by_id[qid] else _record(by_id[qid], language) for qid in ids}
+def _records(reply: _EntitiesReply, ids: Sequence[str], language: str) -> dict[str, Record | None]:
+    if reply.entities is msgspec.UNSET:
+        raise ShapeError("Object missing required field `entities`")
+    by_id: dict[str, _Entity] = {}
+    for key, entity in reply.entities.items():
+        origin = entity.redirects.origin if entity.redirects else entity.id
+        if key not in (origin, entity.id):
+            raise ShapeError(f"entity {entity.id} under the key {key[:40]!r}")
+        by_id[origin] = by_id[entity.id] = entity
+    answered = {qid: _record(by_id[qid], language) for qid in ids if qid in by_id}
+    if not answered:
+        raise ShapeError("none of the entities that were asked for")
+    return answered
 
 
-def _record(entity: Mapping[str, Any], language: str) -> Record:
-    claims = entity.get("claims") or {}
+def _record(entity: _Entity, language: str) -> Record | None:
+    if entity.missing is not msgspec.UNSET:
+        return None
+    claims = entity.claims if isinstance(entity.claims, _Claims) else _Claims()
     return Record(
-        entity["id"],
-        ((entity.get("labels") or {}).get(language) or {}).get("value", ""),
-        ((entity.get("descriptions") or {}).get(language) or {}).get("value", ""),
-        _values(claims.get("P31", ())),
-        _values(claims.get("P279", ())),
-        len(entity.get("sitelinks") or ()),
+        entity.id,
+        _text(entity.labels, language),
+        _text(entity.descriptions, language),
+        items(claims.P31),
+        items(claims.P279),
+        len(entity.sitelinks),
     )
 
 
-def _values(statements: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    values = (
-        statement["mainsnak"].get("datavalue", {}).get("value", {}).get("id")
-        for statement in statements
-        if statement.get("rank") != "deprecated"
-    )
-    return tuple(dict.fromkeys(value for value in values if value))
+def _text(terms: dict[str, Term] | list[None], language: str) -> str:
+    return terms[language].value if isinstance(terms, dict) and language in terms else ""

@@ -1,57 +1,114 @@
 """Answers of the search API, kept for good with their date: one SQLite file, no-hits included.
 
-An answer belongs to the API and the settings that gave it, so mirrors and languages do not mix.
+An answer belongs to the API and the settings that gave it, so mirrors and languages do not mix. What comes out is
+checked as what came in was: a row whose checksum or shape is wrong is no answer, and counted.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.link.schema import ShapeError, T, decode
 
+VERSION = 1
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS answers (source TEXT, kind TEXT, key TEXT, answer BLOB NOT NULL, date TEXT NOT NULL,
-    PRIMARY KEY (source, kind, key)) WITHOUT ROWID;
+    checksum INTEGER, PRIMARY KEY (source, kind, key)) WITHOUT ROWID;
 """
 
 
 class Cache:
-    """What was asked and answered. source: names the API and its settings. Each answer is one JSON value."""
+    """What was asked and answered. source: names the API and its settings. Each answer is one JSON value.
+
+    damaged: kind and key of every row that was found and cannot be used.
+    """
 
     def __init__(self, path: Path, source: str) -> None:
-        self._source = source
+        self.path, self._source = path, source
+        self.damaged: set[tuple[str, str]] = set()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(path, timeout=30)
-            self._db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;" + SCHEMA)
+            self._open()
         except (OSError, sqlite3.DatabaseError) as error:
             raise InputError(
-                f"{path} cannot serve as the linker's cache ({error}): remove it or name another"
+                f"{path} cannot serve as the linker's cache ({error}): move it away, and what it held is asked anew"
             ) from None
 
-    def get(self, kind: str, keys: Iterable[str]) -> dict[str, bytes]:
-        """The stored answers among `keys`, as JSON."""
-        sql = "SELECT answer FROM answers WHERE source = ? AND kind = ? AND key = ?"
-        rows = {key: self._db.execute(sql, (self._source, kind, key)).fetchone() for key in keys}
-        return {key: row[0] for key, row in rows.items() if row}
+    def _open(self) -> None:
+        self._db.create_function("checksum", 4, _checksum, deterministic=True)
+        self._db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
+        with self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            if version > VERSION:
+                raise InputError(f"{self.path} was written by a newer lmkbc: update lmkbc, or move the file away")
+            self._db.execute(SCHEMA)
+            if version < VERSION:
+                if "checksum" not in {row[1] for row in self._db.execute("PRAGMA table_info(answers)")}:
+                    self._db.execute("ALTER TABLE answers ADD COLUMN checksum INTEGER")
+                self._db.execute("UPDATE answers SET checksum = checksum(source, kind, key, answer)")
+                self._db.execute(f"PRAGMA user_version = {VERSION}")
+            self._db.execute("SELECT source, kind, key, answer, date, checksum FROM answers LIMIT 0")
+
+    def get(self, kind: str, keys: Iterable[str], decoder: msgspec.json.Decoder[T]) -> dict[str, T]:
+        """The stored answers among `keys`. LmkbcError when the file is damaged beyond single rows."""
+        sql = "SELECT CAST(answer AS BLOB), checksum FROM answers WHERE source = ? AND kind = ? AND key = ?"
+        found: dict[str, T] = {}
+        for key in keys:
+            with self._errors("read"):
+                row = self._db.execute(sql, (self._source, kind, key)).fetchone()
+            if row is None:
+                continue
+            try:
+                if row[1] != _checksum(self._source, kind, key, row[0]):
+                    raise ShapeError("its checksum does not match")
+                found[key] = decode(row[0], decoder)
+            except ShapeError:
+                self.damaged.add((kind, key))
+        return found
 
     def put(self, kind: str, answers: Mapping[str, object]) -> None:
-        """Store answers in one transaction, dated now, replacing older ones."""
+        """Store answers in one transaction, dated now, replacing older ones. LmkbcError when the disk refuses."""
         date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        rows = [(self._source, kind, key, msgspec.json.encode(answer), date) for key, answer in answers.items()]
-        with self._db:
-            self._db.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?)", rows)
+        rows = [
+            (self._source, kind, key, raw, date, _checksum(self._source, kind, key, raw))
+            for key, raw in ((key, msgspec.json.encode(answer)) for key, answer in answers.items())
+        ]
+        with self._errors("written"), self._db:
+            self._db.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            raise LmkbcError(
+                f"{self.path}, the linker's cache, cannot be {what} ({error}): make room where the disk is full, else "
+                f"move the file away, and what it held is asked anew"
+            ) from None
 
     def dates(self, kind: str) -> dict[str, str]:
         """When each stored answer of a kind was given (UTC)."""
         sql = "SELECT key, date FROM answers WHERE source = ? AND kind = ?"
-        return dict(self._db.execute(sql, (self._source, kind)))
+        with self._errors("read"):
+            return dict(self._db.execute(sql, (self._source, kind)))
 
     def close(self) -> None:
         """Release the file."""
         self._db.close()
+
+
+def _checksum(source: str, kind: str, key: str, answer: Any) -> int:
+    """CRC-32 of an answer and of what it answers: no flipped bit passes, nor an answer under another key."""
+    raw = answer if isinstance(answer, bytes) else str(answer).encode(errors="surrogatepass")
+    return zlib.crc32(raw, zlib.crc32("\0".join((source, kind, key)).encode(errors="surrogatepass")))

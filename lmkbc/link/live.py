@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from lmkbc.data import cache_dir
-from lmkbc.errors import LmkbcError
+from lmkbc.errors import InputError, LmkbcError
 from lmkbc.link import api
 from lmkbc.link.cache import Cache
 from lmkbc.link.evidence import Hit
-from lmkbc.link.wikidata import API_URL, Answer, Client
+from lmkbc.link.names import as_qid
+from lmkbc.link.schema import T
+from lmkbc.link.wikidata import API_URL, Client
 
+_LOG = logging.getLogger(__name__)
+_HITS = msgspec.json.Decoder(list[api.Found])
+_RECORD: msgspec.json.Decoder[api.Record | None] = msgspec.json.Decoder(api.Record | None)
 CLIMB = 4
 """Steps up P279 from an entity's classes: enough to reach "river" or "organisation" from what P31 usually names."""
 
@@ -48,19 +55,16 @@ class Wikidata:
     def search(self, texts: Sequence[str]) -> dict[str, tuple[Hit, ...]]:
         """Hits per text, best first; () for none."""
         spelt = {text.casefold(): text for text in texts if text.strip()}
-        missing = self._missing("search", list(spelt))
-        calls = [api.search_params(spelt[key], self._language, self._limit) for key in missing]
-        self._ask("search", missing, calls, lambda at, answer: {missing[at]: api.found(answer)})
-        found = {
-            key: msgspec.json.decode(answer, type=list[api.Found])
-            for key, answer in self._cache.get("search", spelt).items()
-        }
+        missing = self._missing("search", list(spelt), _HITS)
+        calls = [api.search(spelt[key], self._language, self._limit) for key in missing]
+        self._ask("search", missing, calls, lambda at, hits: {missing[at]: hits})
+        found = self._cache.get("search", spelt, _HITS)
         ids = dict.fromkeys(hit.id for hits in found.values() for hit in hits)
         known = self.entities(list(ids)) if self._describe else {}
         return {text: _described(found.get(text.casefold(), []), known) for text in texts}
 
     def entities(self, ids: Sequence[str], /) -> dict[str, Hit | None]:
-        """What each id stands for, with the classes above it; None for no such entity."""
+        """What each id stands for, with the classes above it; None for no such entity. InputError for what is no id."""
         records = self._records(ids)
         above = self._climb([record for record in records.values() if record])
         return {qid: record.hit(_closure(record, above)) if record else None for qid, record in records.items()}
@@ -75,28 +79,36 @@ class Wikidata:
         self._cache.close()
 
     def _records(self, ids: Sequence[str]) -> dict[str, api.Record | None]:
-        missing = self._missing("entity", list(dict.fromkeys(ids)))
+        for qid in ids:
+            if as_qid(qid) != qid:
+                raise InputError(f"{qid!r} is no QID: write one like 'Q42'")
+        missing = self._missing("entity", list(dict.fromkeys(ids)), _RECORD)
         groups = [missing[i : i + api.IDS_PER_CALL] for i in range(0, len(missing), api.IDS_PER_CALL)]
         while groups:
             groups = self._ask_groups(groups)
-        raw = self._cache.get("entity", ids)
-        return {qid: msgspec.json.decode(raw[qid], type=api.Record | None) for qid in ids}
+        records = self._cache.get("entity", ids, _RECORD)
+        return {qid: records[qid] for qid in ids}
 
     def _ask_groups(self, groups: list[list[str]]) -> list[list[str]]:
-        """Ask for groups of ids; the API refuses a group whole for one impossible id, so halves are left to ask."""
+        """Ask for groups of ids, and return the smaller groups that are left to ask.
+
+        The API refuses a group whole for one impossible id, so halves are left; a long reply it cuts, so a rest is.
+        """
         left: list[list[str]] = []
 
-        def read(at: int, answer: Answer) -> Mapping[str, object]:
+        def read(at: int, records: Mapping[str, api.Record | None] | None) -> Mapping[str, object]:
             group = groups[at]
-            if "error" not in answer:
-                return api.records(answer, group, self._language)
-            if len(group) == 1:
+            if records is None and len(group) == 1:
                 return {group[0]: None}
-            left.extend((group[: len(group) // 2], group[len(group) // 2 :]))
-            return {}
+            if records is None:
+                left.extend((group[: len(group) // 2], group[len(group) // 2 :]))
+                return {}
+            if rest := [qid for qid in group if qid not in records]:
+                left.append(rest)
+            return records
 
         asked = [qid for group in groups for qid in group]
-        self._ask("entity", asked, [api.entity_params(group, self._language) for group in groups], read)
+        self._ask("entity", asked, [api.entities(group, self._language) for group in groups], read)
         return left
 
     def _climb(self, records: Sequence[api.Record]) -> dict[str, tuple[str, ...]]:
@@ -109,17 +121,20 @@ class Wikidata:
             level = {higher for qid in found for higher in above[qid]} - above.keys()
         return above
 
-    def _missing(self, kind: str, keys: list[str]) -> list[str]:
-        """Keys to ask for: those without an answer, and those whose answer is to be refreshed."""
-        cached = self._cache.get(kind, keys)
+    def _missing(self, kind: str, keys: list[str], decoder: msgspec.json.Decoder[Any]) -> list[str]:
+        """Keys to ask for: those without a sound answer, and those whose answer is to be refreshed."""
+        known = len(self._cache.damaged)
+        cached = self._cache.get(kind, keys, decoder)
+        if damaged := len(self._cache.damaged) - known:
+            _LOG.warning("%s: %d answers are damaged; they are asked anew", self._cache.path, damaged)
         return [key for key in keys if key not in cached or (self._refresh and (kind, key) not in self._answered)]
 
     def _ask(
         self,
         kind: str,
         missing: Sequence[str],
-        calls: Sequence[Mapping[str, str]],
-        read: Callable[[int, Answer], Mapping[str, object]],
+        calls: Sequence[api.Call[T]],
+        read: Callable[[int, T | None], Mapping[str, object]],
     ) -> None:
         """Make the calls and cache what each answers, as it arrives."""
         if not missing:
@@ -131,7 +146,7 @@ class Wikidata:
                 f"run once without --offline"
             )
 
-        def receive(at: int, answer: Answer) -> None:
+        def receive(at: int, answer: T | None) -> None:
             answers = read(at, answer)
             self._cache.put(kind, answers)
             self._answered.update((kind, key) for key in answers)

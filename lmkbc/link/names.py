@@ -9,7 +9,9 @@ from rapidfuzz.distance import OSA
 
 from lmkbc.scorers import folded_key
 
-_QID = re.compile(r"(?:https?://(?:www\.|m\.)?wikidata\.org/(?:entity|wiki)/|wd:)?(Q[1-9]\d{0,11})/?", re.IGNORECASE)
+QID = r"Q[1-9][0-9]{0,11}"
+"""The one pattern of an item's id: what matches fits a column of integers and a list parted by "|"."""
+_QID = re.compile(rf"(?:https?://(?:www\.|m\.)?wikidata\.org/(?:entity|wiki)/|wd:)?({QID})/?", re.IGNORECASE)
 _PARENTHESES = re.compile(r"\s*\([^()]*\)")
 _YEAR = re.compile(r"\b\d{3,4}\b")
 LONGEST_NAME = 250

@@ -1,4 +1,7 @@
-"""A stand-in for Wikidata's API on loopback: answers from a small world, injects faults, counts what it is asked."""
+"""A stand-in for Wikidata's API on loopback: answers from a small world, injects faults, counts what it is asked.
+
+A fault is named in one of the tables below: a status, a body in place of the answer's, or a way of sending it.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,60 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 Fault = Callable[[int, Mapping[str, str]], str | None]
-FAULTS = ("maxlag", "429", "503", "slow", "cut short", "cut JSON", "hang up")
+STATUSES = {"429": 429, "500": 500, "502": 502, "503": 503, "504": 504}
+REFUSALS = {"302": 302, "403": 403, "404": 404, "421": 421}
+HIT = '{"search":[{"id":%s}],"entities":{"Q1":{"id":%s}}}'
+SHAPES = {
+    "a list": b"[]",
+    "an empty object": b"{}",
+    "null": b"null",
+    "a number": b"5",
+    "nothing": b"",
+    "HTML": b"<!DOCTYPE html><p>Please log in",
+    "an error that is a text": b'{"error":"x"}',
+    "an error without a code": b'{"error":{}}',
+    "an error of another code": b'{"error":{"code":5,"info":[]}}',
+    "no hits but null": b'{"search":null,"entities":null}',
+    "hits that are an object": b'{"search":{"id":"Q1"},"entities":[{"id":"Q1"}]}',
+    "a hit that is null": b'{"search":[null],"entities":{"Q1":null}}',
+    "a hit without an id": b'{"search":[{"label":"x"}],"entities":{"Q1":{"labels":{}}}}',
+    "an id that is a number": (HIT % (5, 5)).encode(),
+    "two ids in one": (HIT % ('"Q1|Q2"', '"Q1|Q2"')).encode(),
+    "an id that is a path": (HIT % ('"../../x"', '"../../x"')).encode(),
+    "an id and a line": (HIT % ('"Q1\\n"', '"Q1\\n"')).encode(),
+    "an id of no item": (HIT % ('"Q0"', '"P31"')).encode(),
+    "an id without end": (HIT % (f'"Q{"1" * 10**6}"', f'"Q{"1" * 10**6}"')).encode(),
+    "an id twice": b'{"search":[{"id":"Q1","id":5}],"entities":{"Q1":{"id":"Q1","id":5}}}',
+    "a book for a label": json.dumps(
+        {
+            "search": [{"id": "Q1", "label": "x" * 10**6}],
+            "entities": {"Q1000": {"id": "Q1000", "labels": {"en": {"value": "x" * 10**6}}}},
+        }
+    ).encode(),
+    "a class that is a path": (
+        b'{"search":7,"entities":{"Q1000":{"id":"Q1000","claims":'
+        b'{"P31":[{"mainsnak":{"datavalue":{"value":{"id":"../x"}}}}]}}}}'
+    ),
+    "entities of other ids": b'{"search":"","entities":{"Q7":{"id":"Q7"}}}',
+    "an entity under another key": b'{"search":0,"entities":{"Q1000":{"id":"Q7"}}}',
+    "deep nesting": b'{"search":' + b"[" * 10**5 + b"]" * 10**5 + b',"entities":[]}',
+    "deep nesting beside it": b'{"search":[],"entities":{},"x":' + b'{"x":' * 10**5 + b"1" + b"}" * 10**5 + b"}",
+    "bytes that are no text": b'{"search":[{"id":"Q1","label":"\xff\xfe"}],"entities":{"\xff":{"id":"Q1"}}}',
+    "half an emoji": b'{"search":[{"id":"Q1","label":"\\ud83d"}],"entities":{"Q1":{"id":"\\ud83d"}}}',
+    "more hits than asked for": b'{"entities":[],"search":[' + b",".join([b'{"id":"Q1"}'] * 10**4) + b"]}",
+}
+WAYS = ("maxlag", "silence", "cut short", "cut JSON", "hang up", "cut gzip", "no gzip", "unasked encoding", "no HTTP",
+    "no chunks", "endless headers", "endless body", "gzip bomb", "endless gzip", "byte by byte")  # fmt: skip
+SLOW = ("silence", "byte by byte")
+"""Faults that only a clock ends."""
+FAULTS = (*STATUSES, *SHAPES, *WAYS)
+BOMB = gzip.compress(bytes(64 << 20))
 
 
 def item(
@@ -57,6 +108,8 @@ class StandIn:
         self.encodings: set[str] = set()
         self.requests = self.in_flight = self.most_in_flight = 0
         self.faults: Counter[str] = Counter()
+        self.dripped = 0
+        self.stopped = threading.Event()
         self.lock = threading.Lock()
         handler = type("Handler", (_Handler,), {"stand_in": self})
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -69,6 +122,7 @@ class StandIn:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stopped.set()
         self.server.shutdown()
         self.server.server_close()
         self.thread.join()
@@ -135,26 +189,76 @@ class _Handler(BaseHTTPRequestHandler):
                 self.stand_in.groups.append(params["ids"].split("|"))
 
     def _send(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
-        body = gzip.compress(body)
+        body = gzip.compress(body, 1)
         self.send_response(status)
         for name, value in {"Content-Encoding": "gzip", "Content-Length": str(len(body)), **(headers or {})}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body)
+        with suppress(ConnectionError):
+            self.wfile.write(body)
 
     def _fail(self, fault: str, body: bytes) -> None:
-        if fault == "maxlag":
+        if fault in STATUSES | REFUSALS:
+            headers = {"429": {"Retry-After": "0"}, "302": {"Location": "/elsewhere"}}.get(fault, {})
+            self._send((STATUSES | REFUSALS)[fault], b"{}", headers)
+        elif fault in SHAPES:
+            self._send(200, SHAPES[fault])
+        elif fault == "maxlag":
             error = {"error": {"code": "maxlag", "info": "Waiting for db1: 7 seconds lagged", "lag": 7}}
             self._send(200, json.dumps(error).encode(), {"Retry-After": "0.05"})
-        elif fault in ("429", "503", "403"):
-            self._send(int(fault), b"{}", {"Retry-After": "0"} if fault == "429" else {})
-        elif fault == "slow":
-            time.sleep(3.0)
-            self._send(200, body)
         elif fault == "cut JSON":
             self._send(200, body[: len(body) // 2])
-        elif fault == "cut short":
-            self._send(200, body, {"Content-Length": str(len(body) + 1000)})
-            self.close_connection = True
         else:
             self.close_connection = True
+            with suppress(ConnectionError):
+                self._misbehave(fault, body)
+
+    def _misbehave(self, fault: str, body: bytes) -> None:
+        """A fault of the connection, after which it is closed."""
+        packed = {"Content-Encoding": "gzip"}
+        if fault == "silence":
+            self.stand_in.stopped.wait(20)
+        elif fault == "cut short":
+            self._send(200, body, {"Content-Length": str(len(body) + 1000)})
+        elif fault == "cut gzip":
+            self._head(packed)
+            self.wfile.write(gzip.compress(body)[:-9])
+        elif fault == "no gzip":
+            self._head(packed)
+            self.wfile.write(body)
+        elif fault == "unasked encoding":
+            self._head({"Content-Encoding": "br\x1b[31m"})
+            self.wfile.write(body)
+        elif fault == "no HTTP":
+            self.wfile.write(body)
+        elif fault == "no chunks":
+            self._head({"Transfer-Encoding": "chunked"})
+            self.wfile.write(b"zz\r\n" + body)
+        elif fault == "endless headers":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\n")
+            self._drip(b"X: " + b"y" * 1000 + b"\r\n")
+        elif fault == "endless body":
+            self._head({})
+            self._drip(b'{"search":[' + b" " * 65_000)
+        elif fault == "gzip bomb":
+            self._head(packed)
+            self.wfile.write(BOMB)
+        elif fault == "endless gzip":
+            self._head(packed)
+            self.wfile.write(gzip.compress(body))
+            self._drip(bytes(65_000))
+        elif fault == "byte by byte":
+            self._head({"Content-Length": str(len(body))})
+            self._drip(b" ", pause=0.2)
+
+    def _head(self, headers: Mapping[str, str]) -> None:
+        self.send_response(200)
+        for name, value in {"Connection": "close", **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _drip(self, piece: bytes, pause: float = 0.0) -> None:
+        """Send without end, until the other side hangs up or the server stops."""
+        while not self.stand_in.stopped.wait(pause):
+            self.wfile.write(piece)
+            self.stand_in.dripped += len(piece)

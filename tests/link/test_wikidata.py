@@ -1,11 +1,12 @@
 import asyncio
 import time
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from stand_in import FAULTS, StandIn, item
+from stand_in import FAULTS, REFUSALS, SLOW, StandIn, item
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.link import Linker, Wikidata
@@ -62,14 +63,41 @@ def test_hits_carry_what_choosing_needs(cache: Path) -> None:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_fault_passes_without_losing_a_string(cache: Path, fault: str) -> None:
     names = NAMES[:12]
-    with StandIn(WORLD, ITEMS, fault=lambda number, _: fault if number % 3 == 1 else None) as stand_in:
-        timeout = HASTY if fault == "slow" else PATIENT
-        started = time.monotonic()
-        found = Wikidata(client(stand_in, timeout=timeout), cache).search(names)
-        assert time.monotonic() - started < 60
+    every = 8 if fault in SLOW else 3
+    with StandIn(WORLD, ITEMS, fault=lambda number, _: fault if number % every == 1 else None) as stand_in:
+        deadline = HASTY if fault in SLOW else PATIENT
+        found = Wikidata(client(stand_in, deadline=deadline), cache).search(names)
     assert {name: [hit.id for hit in hits] for name, hits in found.items()} == {name: WORLD[name] for name in names}
-    assert stand_in.faults[fault] > 3
+    assert stand_in.faults[fault] > 1
     assert max(stand_in.searched.values()) == 1, "an answered string was asked again"
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_that_stays_is_a_failure_and_never_cached_as_an_answer(cache: Path, fault: str) -> None:
+    with StandIn(WORLD, ITEMS, fault=lambda *_: fault) as stand_in:
+        deadline = 0.5 if fault in SLOW else PATIENT
+        with pytest.raises(LmkbcError, match="did not answer for 'Name 1'"):
+            Wikidata(client(stand_in, attempts=2, deadline=deadline), cache).search(["Name 1"])
+        stand_in.fault = lambda _, params: fault if "ids" in params else None
+        with pytest.raises(LmkbcError, match=r"did not answer for 'Q"):
+            Wikidata(client(stand_in, attempts=2, deadline=deadline), cache).search(["Name 1"])
+        stand_in.fault = lambda *_: None
+        found = Wikidata(client(stand_in), cache).search(["Name 1"])["Name 1"]
+    assert [(hit.id, hit.classes[0]) for hit in found] == [(qid, "Q4022") for qid in WORLD["Name 1"]]
+
+
+@pytest.mark.parametrize("fault", ["endless body", "endless headers", "endless gzip", "gzip bomb"])
+def test_no_reply_takes_more_memory_than_its_limit(cache: Path, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = 1 << 20
+    monkeypatch.setattr("lmkbc.link.wikidata.LARGEST_REPLY", limit)
+    with StandIn(WORLD, ITEMS, fault=lambda *_: fault) as stand_in:
+        asked = client(stand_in, attempts=1)
+        tracemalloc.start()
+        with pytest.raises(LmkbcError, match="did not answer"):
+            Wikidata(asked, cache).search(["Name 1"])
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 6 * limit
 
 
 def test_what_never_answers_is_given_up_in_bounded_time_and_the_rest_is_kept(cache: Path) -> None:
@@ -109,9 +137,10 @@ def test_the_rate_is_bounded(cache: Path) -> None:
         assert time.monotonic() - started > 19 / 50
 
 
-def test_a_refusal_is_final(cache: Path) -> None:
-    with StandIn(WORLD, fault=lambda *_: "403") as stand_in:
-        with pytest.raises(LmkbcError, match="HTTP 403: check the API URL and your contact"):
+@pytest.mark.parametrize("status", REFUSALS)
+def test_a_refusal_is_final(cache: Path, status: str) -> None:
+    with StandIn(WORLD, fault=lambda *_: status) as stand_in:
+        with pytest.raises(LmkbcError, match=f"HTTP {status}: check the API URL and your contact"):
             Wikidata(client(stand_in), cache).search(["Name 1"])
         assert stand_in.requests <= 3
 
