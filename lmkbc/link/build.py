@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,21 +45,24 @@ def build_index(
     splits = splits or {}
     _check(path, [*tables, *([dump] if dump else [])], classes, bool(splits))
     builder = Builder(path, _fingerprint([*tables, *([dump] if dump else [])], languages, classes, splits))
-    for edition, examples in splits.items():
-        builder.add(example_entities(examples, relations or {}), f"edition {edition}")
-    for table in tables:
-        if not builder.progress(str(table)).done:
-            builder.add(read_table(table), str(table))
-    if dump:
-        add_dump(builder, dump, languages, classes, report)
-    broken = tuple(builder.broken())
-    entities, names = builder.finish(_options(splits, tables, dump, languages, classes))
+    with closing(builder):
+        for edition, examples in splits.items():
+            builder.add(example_entities(examples, relations or {}), f"edition {edition}")
+        for table in tables:
+            if not builder.progress(str(table)).done:
+                builder.add(read_table(table), str(table))
+        if dump:
+            add_dump(builder, dump, languages, classes, report)
+        broken = tuple(builder.broken())
+        entities, names = builder.finish(_options(splits, tables, dump, languages, classes))
     return Built(entities, names, broken)
 
 
 def _check(path: Path, files: Sequence[Path], classes: Sequence[str], has_splits: bool) -> None:
     if not files and not has_splits:
         raise InputError("nothing to build an index from: give labelled splits, a table or a dump")
+    if path.exists() and path.stat().st_size and not _is_index(path):
+        raise InputError(f"{path} exists and is no index, so it is not replaced: name another place, or remove it")
     if not path.parent.is_dir():
         raise InputError(f"{path.parent} is not a directory: create it, or write the index elsewhere")
     for file in files:
@@ -66,6 +71,15 @@ def _check(path: Path, files: Sequence[Path], classes: Sequence[str], has_splits
     for qid in classes:
         if as_qid(qid) != qid:
             raise InputError(f"class {qid!r} is no QID: write one like 'Q5'")
+
+
+def _is_index(path: Path) -> bool:
+    """Whether a file is an index of any version, sound or damaged: nothing else may be replaced by one."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+            return {"meta", "names"} <= {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+    except sqlite3.DatabaseError:
+        return False
 
 
 def _fingerprint(

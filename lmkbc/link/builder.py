@@ -6,18 +6,21 @@ went in, not on their order or on how often the build was interrupted.
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
-from collections.abc import Iterable, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, LmkbcError
 from lmkbc.link import fuzzy
 from lmkbc.link.index import SCHEMA, VERSION
 from lmkbc.link.names import key
+from lmkbc.link.seal import seal
 
+_LOG = logging.getLogger(__name__)
 STAGING = """
 CREATE TABLE IF NOT EXISTS entities (id INTEGER PRIMARY KEY, label TEXT NOT NULL, description TEXT NOT NULL,
     classes TEXT NOT NULL, popularity INTEGER NOT NULL);
@@ -72,21 +75,44 @@ class Builder:
     def __init__(self, path: Path, fingerprint: str = "") -> None:
         self._path = path
         self._partial = path.with_name(path.name + ".partial")
-        self._open()
-        if self._db.execute("SELECT fingerprint FROM inputs").fetchall() != [(fingerprint,)]:
-            self._db.close()
-            self._partial.unlink()
+        with self._errors():
+            if not self._resumes(fingerprint):
+                self._partial.unlink()
+                self._open()
+                with self._db:
+                    self._db.execute("INSERT INTO inputs VALUES (?)", (fingerprint,))
+
+    def _resumes(self, fingerprint: str) -> bool:
+        """Whether what a killed build left is of the same inputs; what is no staging file is none of theirs."""
+        try:
             self._open()
-            with self._db:
-                self._db.execute("INSERT INTO inputs VALUES (?)", (fingerprint,))
+            if self._db.execute("SELECT fingerprint FROM inputs").fetchall() == [(fingerprint,)]:
+                return True
+        except sqlite3.OperationalError:  # locked by another build, or a place that cannot be written
+            raise
+        except sqlite3.DatabaseError as error:
+            _LOG.warning("%s is damaged (%s): the build starts over", self._partial, error)
+        self._db.close()
+        return False
 
     def _open(self) -> None:
-        try:
-            self._db = sqlite3.connect(self._partial)
-        except sqlite3.OperationalError as error:
-            raise InputError(f"{self._path} cannot be written: {error}") from None
+        self._db = sqlite3.connect(self._partial)
+        self._db.execute("PRAGMA locking_mode = EXCLUSIVE")  # two builds of one index would undo each other's work
         self._db.execute("PRAGMA synchronous = OFF")  # survives a killed process, which is all that resuming needs
-        self._db.executescript(STAGING)
+        self._db.executescript(f"BEGIN EXCLUSIVE; {STAGING} COMMIT;")
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """What SQLite and the disk refuse, as one sentence."""
+        try:
+            yield
+        except (sqlite3.DatabaseError, OSError) as error:
+            if "locked" in str(error):
+                raise InputError(f"{self._path} is being built already: wait for that, or name another place") from None
+            raise LmkbcError(
+                f"{self._path} cannot be built ({error}): make room where the disk is full, else remove "
+                f"{self._partial}, and build again; an index that was there before is untouched"
+            ) from None
 
     def close(self) -> None:
         """Leave the build unfinished, to be taken up later."""
@@ -94,7 +120,8 @@ class Builder:
 
     def progress(self, source: str) -> Progress:
         """How far a source was read by this build or the killed one before it."""
-        row = self._db.execute("SELECT offset, lines, done FROM progress WHERE source = ?", (source,)).fetchone()
+        with self._errors():
+            row = self._db.execute("SELECT offset, lines, done FROM progress WHERE source = ?", (source,)).fetchone()
         return Progress(row[0], row[1], bool(row[2])) if row else Progress(done=False)
 
     def add(
@@ -112,7 +139,7 @@ class Builder:
             for name in dict.fromkeys((entity.label, *entity.names)):
                 if name.strip():
                     names.append((key(name), number, name))  # noqa: PERF401 (two lists grow together)
-        with self._db:
+        with self._errors(), self._db:
             self._db.executemany(_MERGE, rows)
             self._db.executemany("INSERT INTO names VALUES (?, ?, ?)", names)
             self._db.execute("INSERT OR REPLACE INTO progress VALUES (?, ?, ?, ?)", (source, *progress))
@@ -120,7 +147,8 @@ class Builder:
 
     def broken(self) -> list[tuple[str, int, str]]:
         """Source, line and reason of every line that was skipped."""
-        return self._db.execute("SELECT source, line, reason FROM broken ORDER BY source, line").fetchall()
+        with self._errors():
+            return self._db.execute("SELECT source, line, reason FROM broken ORDER BY source, line").fetchall()
 
     def finish(self, sources: str = "") -> tuple[int, int]:
         """Write the index, remove the staging file, and count entities and names.
@@ -129,7 +157,15 @@ class Builder:
         """
         self._db.close()
         fresh = self._path.with_name(self._path.name + ".fresh")
-        fresh.unlink(missing_ok=True)
+        with self._errors():
+            fresh.unlink(missing_ok=True)
+            counts = self._write(fresh, sources)
+            seal(fresh)
+            os.replace(fresh, self._path)
+            self._partial.unlink()
+        return counts
+
+    def _write(self, fresh: Path, sources: str) -> tuple[int, int]:
         with closing(sqlite3.connect(fresh)) as db:
             db.create_function("third", 2, _third, deterministic=True)
             db.executescript(
@@ -142,8 +178,6 @@ class Builder:
             (entities, names) = db.execute(
                 "SELECT (SELECT count(*) FROM entities), (SELECT count(*) FROM names)"
             ).fetchone()
-        os.replace(fresh, self._path)
-        self._partial.unlink()
         return entities, names
 
 

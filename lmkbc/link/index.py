@@ -8,13 +8,16 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Annotated, Any
 
+import msgspec
 from rapidfuzz.distance import OSA, JaroWinkler
 
 from lmkbc.errors import InputError
 from lmkbc.link import fuzzy
 from lmkbc.link.evidence import Hit
-from lmkbc.link.names import key
+from lmkbc.link.names import as_qid, key
+from lmkbc.link.seal import is_damaged
 
 VERSION = 1
 """Raised whenever the schema, `names.key` or the hashes change; another version is refused, never misread."""
@@ -32,7 +35,7 @@ _EXACT = """
 SELECT names.text, entities.* FROM names JOIN entities ON entities.id = names.entity WHERE names.key = ?
 """
 _NEAR = "SELECT DISTINCT names.key FROM thirds JOIN names ON names.id = thirds.name WHERE thirds.hash IN ({})"
-Row = tuple[str, int, str, str, str, int]
+Row = tuple[str, Annotated[int, msgspec.Meta(ge=1)], str, str, str, int]
 
 
 class AliasIndex:
@@ -43,20 +46,29 @@ class AliasIndex:
             raise InputError(f"{path} does not exist: build it with 'lmkbc link build {path} --table FILE'")
         self._path = path
         self._db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        self._check()
         self._db.execute("PRAGMA mmap_size = 1073741824")
-        self._check_version()
 
-    def _check_version(self) -> None:
+    def _check(self) -> None:
         try:
             found = dict(self._db.execute("SELECT name, value FROM meta"))
         except sqlite3.DatabaseError:
             found = {}
         version, sources = found.get("version", "none"), found.get("sources", "--table FILE")
+        rebuild = f"rebuild it with 'lmkbc link build {self._path} {sources}'"
         if version != str(VERSION):
             raise InputError(
-                f"{self._path} is an index of version {version}, this program reads version {VERSION}: "
-                f"rebuild it with 'lmkbc link build {self._path} {sources}'"
+                f"{self._path} is an index of version {version}, this program reads version {VERSION}: {rebuild}"
             )
+        if is_damaged(self._path):
+            raise InputError(f"{self._path} is damaged (its checksum does not match): {rebuild}")
+
+    def _rows(self, sql: str, values: Sequence[object], shape: Any) -> Any:
+        """What a query finds, as a list of `shape`. InputError for a file that is damaged."""
+        try:
+            return msgspec.convert(self._db.execute(sql, values).fetchall(), list[shape])
+        except (sqlite3.DatabaseError, msgspec.ValidationError) as error:
+            raise InputError(f"{self._path} is damaged ({error}): remove it and build it anew") from None
 
     def close(self) -> None:
         """Release the file."""
@@ -64,18 +76,27 @@ class AliasIndex:
 
     def exact(self, text: str) -> tuple[Hit, ...]:
         """Entities with this name under normalisation: spelt as asked first, then labels, then by popularity."""
-        return _hits(self._db.execute(_EXACT, (key(text),)).fetchall(), text)
+        return self._named(key(text), text)
+
+    def _named(self, name: str, text: str) -> tuple[Hit, ...]:
+        """One hit per entity of this key: by its best spelling, then its popularity."""
+        rows: list[Row] = self._rows(_EXACT, (name,), Row)
+        rows.sort(key=lambda row: (row[0] != text, row[0] != row[2], -row[5], row[1]))
+        best: dict[int, Row] = {}
+        for row in rows:
+            best.setdefault(row[1], row)
+        return tuple(_hit(row) for row in best.values())
 
     def fuzzy(self, text: str, limit: int = 5) -> tuple[Hit, ...]:
         """Entities with a name within one edit (or swap of neighbours), nearest names first."""
         asked = key(text)
         hashes = sorted(fuzzy.looked_up(asked))
-        near = self._db.execute(_NEAR.format(",".join("?" * len(hashes))), hashes)
+        near = self._rows(_NEAR.format(",".join("?" * len(hashes))), hashes, tuple[str])
         close = [name for (name,) in near if OSA.distance(asked, name, score_cutoff=1) <= 1]
         close.sort(key=lambda name: (-JaroWinkler.similarity(asked, name), name))
         found: dict[str, Hit] = {}
         for name in close:
-            for hit in _hits(self._db.execute(_EXACT, (name,)).fetchall(), text):
+            for hit in self._named(name, text):
                 found.setdefault(hit.id, hit)
             if len(found) >= limit:
                 break
@@ -85,23 +106,14 @@ class AliasIndex:
         """What the ids stand for; ids that the index does not hold are absent."""
         found: dict[str, Hit | None] = {}
         for qid in ids:
-            row = self._db.execute("SELECT '', * FROM entities WHERE id = ?", (int(qid[1:]),)).fetchone()
-            if row:
-                found[qid] = _hit(row)
+            if as_qid(qid) == qid:
+                for row in self._rows("SELECT '', * FROM entities WHERE id = ?", (int(qid[1:]),), Row):
+                    found[qid] = _hit(row)
         return found
 
     def labels(self, ids: Iterable[str]) -> dict[str, str]:
         """Label of each id that the index holds."""
         return {qid: hit.label for qid, hit in self.entities(list(ids)).items() if hit}
-
-
-def _hits(rows: list[Row], text: str) -> tuple[Hit, ...]:
-    """One hit per entity: by its best spelling, then its popularity."""
-    rows.sort(key=lambda row: (row[0] != text, row[0] != row[2], -row[5], row[1]))
-    best: dict[int, Row] = {}
-    for row in rows:
-        best.setdefault(row[1], row)
-    return tuple(_hit(row) for row in best.values())
 
 
 def _hit(row: Row) -> Hit:
