@@ -72,7 +72,7 @@ def read_jsonl(path: Path, row_type: type[Row]) -> list[Row]:
     try:
         with no_collection():
             rows = decoder.decode_lines(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise _first_bad_line(path, raw, decoder) from None
     if not rows:
         raise InputError(f"{path} is empty: it needs one JSON object per line")
@@ -104,6 +104,8 @@ def _first_bad_line(path: Path, raw: bytes, decoder: msgspec.json.Decoder[Any]) 
             decoder.decode(line)
         except UnicodeDecodeError:
             return InputError(f"{path}, line {number}: not UTF-8 text; save the file as UTF-8")
+        except RecursionError:
+            return InputError(f"{path}, line {number}: nested too deeply; each line is one flat JSON object")
         except msgspec.ValidationError as error:
             reason, _, where = str(error).partition(" - at `$")
             field = where.rstrip("`").lstrip(".")

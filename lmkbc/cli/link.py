@@ -16,6 +16,7 @@ from lmkbc.link import Linker, TrainObjects
 from lmkbc.link.build import build_index
 from lmkbc.link.dump import LANGUAGES
 from lmkbc.link.index import AliasIndex
+from lmkbc.link.names import as_qid
 from lmkbc.link.report import Report, explain, link_file
 from lmkbc.link.sources import Labels, open_search, wikidata
 from lmkbc.link.sources import labels as labels_of
@@ -68,6 +69,9 @@ def file(
     if (predictions is None) == (why is None) or (why is not None and relation is None):
         raise InputError("give either a predictions file to link, or both --explain TEXT and --relation NAME")
     check_file(out)
+    for given in (predictions, index, search_table):
+        if given is not None and given.exists() and out.exists() and out.samefile(given):
+            raise InputError(f"--out {out} is also read: name another file to write")
     chosen = chosen_edition(space, edition)
     search = open_search(search_table, offline=offline, contact=contact, api_url=api_url, refresh=refresh)
     train = TrainObjects(space.examples(chosen, "train"), space.relations)
@@ -137,6 +141,9 @@ def labels(
     api_url: ApiUrl = API_URL,
 ) -> None:
     """Show the label of each QID."""
+    for qid in ids:
+        if as_qid(qid) != qid:
+            raise InputError(f"{qid!r} is no QID: write one like 'Q42'")
     sources: list[Labels] = [AliasIndex(index)] if index else []
     if not index or contact:
         sources.append(wikidata(offline=offline, contact=contact, api_url=api_url))

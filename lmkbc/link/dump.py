@@ -9,7 +9,9 @@ import bz2
 import gzip
 import importlib
 import io
-from collections.abc import Callable, Sequence
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,47 +19,30 @@ import msgspec
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.link.builder import Builder, Entity, Progress
+from lmkbc.link.names import as_qid
 from lmkbc.link.object_types import bundled
+from lmkbc.link.schema import Empty, ShapeError, Statement, Term, decode, items
 
 LINES_PER_SAVE = 20_000
+LONGEST_LINE = 64 << 20
+"""Bytes of one entity: Wikidata's largest take some 5 MB. A file of one endless line is no dump."""
 LANGUAGES = ("en", "mul")
 """English, then "mul": names that hold in every language and are no longer repeated for each."""
 
 
-class _Term(msgspec.Struct, gc=False):
-    value: str
-
-
-class _EntityId(msgspec.Struct, gc=False):
-    id: str = ""
-
-
-class _DataValue(msgspec.Struct, gc=False):
-    value: _EntityId
-
-
-class _Snak(msgspec.Struct, gc=False):
-    datavalue: _DataValue | None = None  # absent for "unknown value" and "no value"
-
-
-class _Statement(msgspec.Struct, gc=False):
-    mainsnak: _Snak
-    rank: str = "normal"
-
-
 class _Claims(msgspec.Struct, gc=False):
-    P31: list[_Statement] = []
+    P31: list[Statement] = []
 
 
 class _Item(msgspec.Struct, gc=False):
-    """What is read of an entity. Empty maps are written as [] in dumps, so each may be a list."""
+    """What is read of an entity."""
 
     id: str
-    labels: dict[str, _Term] | list[Any] = {}
-    aliases: dict[str, list[_Term]] | list[Any] = {}
-    descriptions: dict[str, _Term] | list[Any] = {}
-    claims: _Claims | list[Any] = msgspec.field(default_factory=_Claims)
-    sitelinks: dict[str, msgspec.Raw] | list[Any] = {}
+    labels: dict[str, Term] | Empty = {}
+    aliases: dict[str, list[Term]] | Empty = {}
+    descriptions: dict[str, Term] | Empty = {}
+    claims: _Claims | Empty = msgspec.field(default_factory=_Claims)
+    sitelinks: dict[str, msgspec.Raw] | Empty = {}
 
 
 _decoder = msgspec.json.Decoder(_Item)
@@ -83,18 +68,17 @@ def open_dump(path: Path) -> io.BufferedIOBase:
 def read_entity(line: bytes, languages: Sequence[str], accepted: frozenset[str]) -> Entity | None:
     """The entity of one line; None for brackets, properties, unnamed entities and classes not asked for.
 
-    accepted: P31 values to keep, empty for all. Raises msgspec.DecodeError (or ValidationError) for a broken line.
+    accepted: P31 values to keep, empty for all. Raises ShapeError for a broken line.
     """
     line = line.strip().rstrip(b",")
     if line in (b"", b"[", b"]"):
         return None
-    item = _decoder.decode(line)
-    claims = item.claims.P31 if isinstance(item.claims, _Claims) else []
-    classes = tuple(
-        dict.fromkeys(s.mainsnak.datavalue.value.id for s in claims if s.mainsnak.datavalue and s.rank != "deprecated")
-    )
+    item = decode(line, _decoder)
+    classes = items(item.claims.P31) if isinstance(item.claims, _Claims) else ()
     if not item.id.startswith("Q") or (accepted and accepted.isdisjoint(classes)):
         return None
+    if as_qid(item.id) != item.id:
+        raise ShapeError(f"{item.id[:40]!r} is no QID")
     labels = _in(item.labels, languages)
     names = labels + [term for terms in _in(item.aliases, languages) for term in terms]
     if not names:
@@ -110,7 +94,7 @@ def read_entity(line: bytes, languages: Sequence[str], accepted: frozenset[str])
     )
 
 
-def _in(terms: dict[str, Any] | list[Any], languages: Sequence[str]) -> list[Any]:
+def _in(terms: dict[str, Any] | list[None], languages: Sequence[str]) -> list[Any]:
     return [terms[language] for language in languages if language in terms] if isinstance(terms, dict) else []
 
 
@@ -132,29 +116,52 @@ def add_dump(
         return
     entities: list[Entity] = []
     broken: list[tuple[int, str]] = []
-    with open_dump(path) as file:
-        _skip(file, offset)
-        for line in file:
-            offset, number = offset + len(line), number + 1
-            try:
-                entity = read_entity(line, languages, accepted)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                broken.append((number, str(error)))
-                entity = None
-            if entity:
-                entities.append(entity)
-            if number % LINES_PER_SAVE == 0:
-                builder.add(entities, source, Progress(offset, number, done=False), broken)
-                entities, broken = [], []
-                report(number)
+    for line in _lines(path, offset):
+        offset, number = offset + len(line), number + 1
+        if len(line) == LONGEST_LINE:
+            raise InputError(f"{path}, line {number}: longer than {LONGEST_LINE:,} bytes; give one entity per line")
+        try:
+            entity = read_entity(line, languages, accepted)
+        except ShapeError as error:
+            broken.append((number, str(error)))
+            entity = None
+        if entity:
+            entities.append(entity)
+        if number % LINES_PER_SAVE == 0:
+            builder.add(entities, source, Progress(offset, number, done=False), broken)
+            entities, broken = [], []
+            report(number)
     builder.add(entities, source, Progress(offset, number), broken)
     report(number)
 
 
-def _skip(file: io.BufferedIOBase, offset: int) -> None:
-    """Go to where reading stopped: zstandard cannot seek, so its stream is read and thrown away up to there."""
+def _lines(path: Path, offset: int) -> Iterator[bytes]:
+    """The lines from an offset on, none longer than LONGEST_LINE. InputError for a dump that is cut off or damaged."""
+    try:
+        with open_dump(path) as file:
+            first = last = file.readline(LONGEST_LINE)
+            if not offset and first:
+                yield first
+            _skip(file, offset, len(first))
+            while line := file.readline(LONGEST_LINE):
+                yield (last := line)
+    except _reading_errors() as error:
+        raise InputError(f"{path} cannot be read to its end ({error}): get it whole, and build again") from None
+    if first.strip() == b"[" and last is not first and last.strip() != b"]":
+        raise InputError(f"{path} ends before its closing bracket: get it whole, and build again")
+
+
+def _reading_errors() -> tuple[type[Exception], ...]:
+    zstandard = sys.modules.get("zstandard")
+    return (OSError, EOFError, zlib.error, *([zstandard.ZstdError] if zstandard else []))
+
+
+def _skip(file: io.BufferedIOBase, offset: int, at: int) -> None:
+    """Go on to an offset: zstandard cannot seek, so its stream is read and thrown away up to there."""
+    if offset <= at:
+        return
     if file.seekable():
         file.seek(offset)
         return
-    while offset > 0 and (chunk := file.read(min(offset, 1 << 20))):
-        offset -= len(chunk)
+    while offset > at and (chunk := file.read(min(offset - at, 1 << 20))):
+        at += len(chunk)

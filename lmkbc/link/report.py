@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from lmkbc.atomic import write_bytes
-from lmkbc.data import read_jsonl
+from lmkbc.data import numbered_lines, read_bytes, read_jsonl
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.link.evidence import Hit, Link
 from lmkbc.link.linker import Linker
@@ -81,14 +82,13 @@ class Report:
 def link_file(source: Path, target: Path, linker: Linker, relations: dict[str, Relation]) -> Report:
     """Link a predictions file: the same rows, with the ids found, each once, in ObjectEntitiesID.
 
-    What stays unlinked is dropped from the ids and reported. Raises InputError for an unknown relation.
+    What stays unlinked is dropped from the ids and reported. Raises InputError naming the line and field that is wrong.
     """
     rows = read_jsonl(source, PredictionRow)
-    for row in rows:
-        if row.Relation not in relations:
-            raise InputError(
-                f"{source}, field Relation: unknown {row.Relation!r}; {did_you_mean(row.Relation, relations)}"
-            )
+    for position, row in enumerate(rows):
+        if wrong := _what_is_wrong(row, relations):
+            line = next(islice(numbered_lines(read_bytes(source)), position, None))[0]
+            raise InputError(f"{source}, line {line}, field {wrong}")
     report, lines = Report(), []
     for row, (group, links) in zip(rows, linker.links(_sets(rows)), strict=True):
         report.add(group.query, links)
@@ -96,6 +96,17 @@ def link_file(source: Path, target: Path, linker: Linker, relations: dict[str, R
         lines.append(msgspec.json.encode(row) + b"\n")
     write_bytes(target, b"".join(lines))
     return report
+
+
+def _what_is_wrong(row: PredictionRow, relations: Mapping[str, Relation]) -> str | None:
+    """The field of a row that decodes but makes no sense, and what to do about it."""
+    if row.Relation not in relations:
+        return f"Relation: unknown {row.Relation!r}; {did_you_mean(row.Relation, relations)}"
+    if not row.SubjectEntity.strip():
+        return "SubjectEntity: empty; name the subject"
+    if row.ObjectEntities is None and row.ObjectEntitiesID is None:
+        return "ObjectEntities: absent, as is ObjectEntitiesID; give the texts to link, [] for none"
+    return None
 
 
 def _sets(rows: Iterable[PredictionRow]) -> Iterator[CandidateSet]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from lmkbc.data import read_bytes
 from lmkbc.errors import InputError
 from lmkbc.link.evidence import Hit
 from lmkbc.link.names import as_qid
+from lmkbc.link.schema import ShapeError, decode
+
+_TABLE = msgspec.json.Decoder(dict[str, str])
 
 
 class SearchTable:
@@ -31,14 +35,20 @@ class SearchTable:
 
     @classmethod
     def read(cls, path: Path) -> SearchTable:
-        """Read a JSON object of strings. Every value is a QID or "": InputError naming the first that is not."""
+        """Read a JSON object of strings. Every value is a QID or "": InputError naming the first that is not.
+
+        A text that stands there twice must have the same value.
+        """
+        raw = read_bytes(path)
         try:
-            answers = msgspec.json.decode(read_bytes(path), type=dict[str, str])
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            answers = decode(raw, _TABLE)
+        except ShapeError as error:
             raise InputError(f"{path}: no search table ({error}); it is one JSON object, text -> QID or ''") from None
-        for text, qid in answers.items():
+        for text, qid in json.loads(raw, object_pairs_hook=list):
             if qid and as_qid(qid) != qid:
                 raise InputError(f"{path}, entry {text!r}: {qid!r} is no QID; write one like 'Q42', or '' for no hit")
+            if qid != answers[text]:
+                raise InputError(f"{path}, entry {text!r}: both {qid!r} and {answers[text]!r}; remove one")
         return cls(answers)
 
     def search(self, texts: Sequence[str]) -> dict[str, tuple[Hit, ...]]:

@@ -9,11 +9,19 @@ import polars as pl
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.link.builder import Entity
-from lmkbc.link.names import as_qid
+from lmkbc.link.names import QID, as_qid
 from lmkbc.link.train_objects import as_name
 from lmkbc.types import Example, Relation
 
-COLUMNS = {"text": pl.String, "id": pl.String, "label": pl.String, "description": pl.String, "classes": pl.String}
+COLUMNS = {
+    "text": ("", "text"),
+    "id": (rf"^{QID}$", "QID; write one like 'Q42'"),
+    "label": ("", "text"),
+    "description": ("", "text"),
+    "classes": (rf"^\s*({QID}\s*)*$", "list of QIDs; write them parted by spaces"),
+    "popularity": (r"^([0-9]{1,18})?$", "whole number"),
+}
+"""Column -> what its values match as text, and what a person should give."""
 READERS = {".csv": ",", ".tsv": "\t", ".json": "", ".jsonl": "", ".ndjson": ""}
 
 
@@ -21,26 +29,16 @@ def read_table(path: Path) -> Iterator[Entity]:
     """Entities of a CSV, TSV, JSON (list of objects) or JSONL table, one name a row.
 
     Columns: text and id, both required; label (default: the entity's first text), description, classes (QIDs parted by
-    spaces), popularity (a whole number). Raises InputError naming the first row whose id is no QID.
+    spaces), popularity (a whole number). Raises InputError naming the first row that holds something else.
     """
     frame = _read(path)
     for name in frame.columns:
-        if name not in {*COLUMNS, "popularity"}:
+        if name not in COLUMNS:
             raise InputError(f"{path}, column {name}: unknown; {did_you_mean(name, {*COLUMNS, 'popularity'})}")
     for name in ("text", "id"):
         if name not in frame.columns:
             raise InputError(f"{path} lacks the column {name!r}: an alias table needs text and id")
-    lacking = [pl.lit("").alias(name) for name in COLUMNS if name not in frame.columns]
-    if "popularity" not in frame.columns:
-        lacking.append(pl.lit(0).alias("popularity"))
-    frame = frame.with_columns(lacking).with_columns(
-        *(pl.col(name).cast(pl.String).fill_null("") for name in COLUMNS),
-        pl.col("popularity").cast(pl.Int64, strict=False).fill_null(0),
-    )
-    wrong = frame.with_row_index("row", 1).filter(~pl.col("id").str.contains(r"^Q[1-9]\d*$"))
-    if wrong.height:
-        row, text, qid = wrong.select("row", "text", "id").row(0)
-        raise InputError(f"{path}, row {row}, column id: {qid!r} (for {text!r}) is no QID; write one like 'Q42'")
+    frame = _typed(path, frame)
     merged = frame.group_by("id", maintain_order=True).agg(
         pl.col("label").filter(pl.col("label") != "").first(),
         pl.col("text").unique(maintain_order=True),
@@ -49,6 +47,21 @@ def read_table(path: Path) -> Iterator[Entity]:
     )
     for qid, label, names, description, classes, popularity in merged.iter_rows():
         yield Entity(qid, label or names[0], tuple(names), description, tuple(classes.split()), popularity)
+
+
+def _typed(path: Path, frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with all columns, absent values as "" or 0."""
+    frame = frame.with_columns(pl.lit(None).alias(name) for name in COLUMNS if name not in frame.columns)
+    for name, (shape, what) in COLUMNS.items():
+        if frame[name].dtype.is_nested():
+            raise InputError(f"{path}, column {name}: holds lists or objects; give {what}")
+        frame = frame.with_columns(pl.col(name).cast(pl.String).fill_null(""))
+        wrong = frame.with_row_index("row", 1).filter(~pl.col(name).str.contains(shape))
+        if wrong.height:
+            row, text, value = wrong.select("row", pl.col("text").alias("name"), name).row(0)
+            of = f" (for {text!r})" if name != "text" else ""
+            raise InputError(f"{path}, row {row}, column {name}: {value!r}{of} is no {what}")
+    return frame.with_columns(pl.col("popularity").cast(pl.Int64, strict=False).fill_null(0))
 
 
 def _read(path: Path) -> pl.DataFrame:
@@ -69,9 +82,9 @@ def example_entities(examples: Iterable[Example], relations: Mapping[str, Relati
     """The objects and subjects of labelled rows that have QIDs, classed by their relation's types."""
     for example in examples:
         relation = relations[example.query.relation]
-        if example.query.subject_id:
-            yield Entity(example.query.subject_id, example.query.subject, classes=(relation.subject_type.qid,))
+        if subject := as_qid(example.query.subject_id or ""):
+            yield Entity(subject, example.query.subject, classes=(relation.subject_type.qid,))
         for gold in example.objects:
             names = tuple(filter(as_name, gold.names))
-            if relation.kind == "entity" and names and gold.id and as_qid(gold.id):
-                yield Entity(gold.id, names[0], names, classes=(relation.object_type.qid,))
+            if relation.kind == "entity" and names and (qid := as_qid(gold.id or "")):
+                yield Entity(qid, names[0], names, classes=(relation.object_type.qid,))

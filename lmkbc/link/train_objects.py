@@ -50,14 +50,14 @@ class TrainObjects:
     def _read(self, examples: Iterable[Example]) -> Iterator[Mention]:
         for example in examples:
             relation, row = self._relations[example.query.relation], example.query
-            if row.subject_id is not None:
-                yield Mention(row.subject_id, row.subject, relation.subject_type.qid, None, row)
+            if subject := as_qid(row.subject_id or ""):
+                yield Mention(subject, row.subject, relation.subject_type.qid, None, row)
             if relation.kind != "entity":
                 continue
             for gold in example.objects:
-                if gold.id is not None and as_qid(gold.id):
+                if qid := as_qid(gold.id or ""):
                     for name in filter(as_name, gold.names):
-                        yield Mention(gold.id, name, relation.object_type.qid, relation.name, row)
+                        yield Mention(qid, name, relation.object_type.qid, relation.name, row)
 
     def exact(self, text: str, query: Query) -> tuple[str, tuple[Hit, ...]]:
         """Hits for a name, best first, and their evidence: "relation", "type", or "" with no hits."""
