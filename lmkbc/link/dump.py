@@ -147,7 +147,7 @@ def _lines(path: Path, offset: int) -> Iterator[bytes]:
                 yield (last := line)
     except _reading_errors() as error:
         raise InputError(f"{path} cannot be read to its end ({error}): get it whole, and build again") from None
-    if first.strip() == b"[" and last is not first and last.strip() != b"]":
+    if not first or (first.strip() == b"[" and last is not first and last.strip() != b"]"):
         raise InputError(f"{path} ends before its closing bracket: get it whole, and build again")
 
 

@@ -182,7 +182,7 @@ def _is_web_address(url: str) -> bool:
         parsed = httpx.URL(url)
     except httpx.InvalidURL:
         return False
-    return parsed.scheme in {"https", "http"} and bool(parsed.host)
+    return parsed.scheme in {"https", "http"} and bool(parsed.host) and (parsed.port or 0) < 1 << 16
 
 
 def user_agent(contact: str | None) -> str:

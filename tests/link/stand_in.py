@@ -203,6 +203,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send((STATUSES | REFUSALS)[fault], b"{}", headers)
         elif fault in SHAPES:
             self._send(200, SHAPES[fault])
+        elif fault == "an endless wish":
+            self._send(503, b"{}", {"Retry-After": str(10**9)})
         elif fault == "maxlag":
             error = {"error": {"code": "maxlag", "info": "Waiting for db1: 7 seconds lagged", "lag": 7}}
             self._send(200, json.dumps(error).encode(), {"Retry-After": "0.05"})

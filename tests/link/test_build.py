@@ -3,9 +3,11 @@ import gzip
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,9 @@ from stand_in import item
 
 from lmkbc.errors import InputError
 from lmkbc.link.build import build_index
+from lmkbc.link.builder import Builder
 from lmkbc.link.index import AliasIndex
+from lmkbc.types import Example, GoldObject, Query
 
 
 def write_dump(path: Path, entities: list[dict[str, Any]], broken: str = "") -> Path:
@@ -153,7 +157,28 @@ def test_tables_of_every_format(tmp_path: Path, name: str, content: str) -> None
         ("t.csv", "text,qid\nInn,Q1\n", "column qid: unknown; did you mean 'id'"),
         ("t.csv", "text\nInn\n", "lacks the column 'id'"),
         ("t.csv", "text,id\nInn,Q1\nEn,river\n", "row 2, column id: 'river' (for 'En') is no QID"),
+        (
+            "t.csv",
+            "text,id\nInn,Q99999999999999999999\n",
+            "row 1, column id: 'Q99999999999999999999' (for 'Inn') is no QID",
+        ),
+        ("t.csv", "text,id\nInn,Q1\u0663\n", "row 1, column id: 'Q1\u0663' (for 'Inn') is no QID"),
+        (
+            "t.csv",
+            "text,id,classes\nInn,Q1,Q5 river\n",
+            "row 1, column classes: 'Q5 river' (for 'Inn') is no list of QIDs",
+        ),
+        (
+            "t.csv",
+            "text,id,popularity\nInn,Q1,many\n",
+            "row 1, column popularity: 'many' (for 'Inn') is no whole number",
+        ),
+        ("t.json", '[{"text": "Inn", "id": ["Q1"]}]', "column id: holds lists or objects"),
+        ("t.json", '[{"text": "Inn", "id": null}]', "row 1, column id: '' (for 'Inn') is no QID"),
         ("t.json", "nonsense", "cannot be read as a table"),
+        ("t.json", "[" * 100_000, "cannot be read as a table"),
+        ("t.jsonl", "5", "cannot be read as a table"),
+        ("t.csv", "", "cannot be read as a table"),
         ("t.xlsx", "", "no table"),
     ],
 )
@@ -179,6 +204,89 @@ def test_nothing_to_build_from(tmp_path: Path) -> None:
         build_index(tmp_path / "i", dump=tmp_path / "absent.json")
     with pytest.raises(InputError, match="class 'river' is no QID"):
         build_index(tmp_path / "i", dump=write_dump(tmp_path / "d.json", []), classes=["river"])
+
+
+ODD_LINES = {
+    "an id that is no QID": b'{"id": "Qx", "labels": {"en": {"value": "x"}}}',
+    "an id too long": b'{"id": "Q99999999999999999999", "labels": {"en": {"value": "x"}}}',
+    "a class that is a path": json.dumps({"id": "Q9", "claims": item("Q9", "", ["../x"])["claims"]}).encode(),
+    "deep nesting": b'{"id": "Q9", "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "no text": b'{"id": "Q9", "labels": {"en": {"value": "\xff"}}}',
+    "half an emoji": b'{"id": "Q9", "labels": {"en": {"value": "\\ud83d"}}}',
+    "null": b"null",
+    "labels that are a text": b'{"id": "Q9", "labels": "x"}',
+}
+
+
+@pytest.mark.parametrize("line", ODD_LINES.values(), ids=ODD_LINES)
+def test_a_line_of_another_shape_is_skipped_and_counted(tmp_path: Path, line: bytes) -> None:
+    (tmp_path / "d.json").write_bytes(b"[\n" + line + b',\n{"id": "Q1", "labels": {"en": {"value": "Inn"}}}\n]\n')
+    built = build_index(tmp_path / "i", dump=tmp_path / "d.json")
+    assert [number for _, number, _ in built.broken] == [2]
+    assert built.entities == 1
+
+
+def test_a_file_of_one_endless_line_is_no_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmkbc.link.dump.LONGEST_LINE", 1000)
+    (tmp_path / "d.json").write_bytes(b"[\n" + b" " * 5000)
+    with pytest.raises(InputError, match="line 2: longer than 1,000 bytes"):
+        build_index(tmp_path / "i", dump=tmp_path / "d.json")
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".zst"])
+def test_a_dump_that_was_cut_makes_no_index(tmp_path: Path, suffix: str) -> None:
+    pack = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress}.get(suffix)
+    pack = pack or pytest.importorskip("zstandard").compress
+    plain = write_dump(tmp_path / "d.json", [entity(f"Q{i}", f"name {i}") for i in range(1, 50)]).read_bytes()
+    cut = tmp_path / f"cut.json{suffix}"
+    whole = pack(plain)
+    cut.write_bytes(plain.rpartition(b"]")[0] if not suffix else whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"cannot be read to its end|ends before its closing bracket"):
+        build_index(tmp_path / "i", dump=cut)
+    assert not (tmp_path / "i").exists()
+    cut.write_bytes(whole)
+    assert build_index(tmp_path / "i", dump=cut).entities == 49
+
+
+def test_only_an_index_is_replaced(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("text,id\nInn,Q1\n")
+    other = tmp_path / "other.sqlite"
+    with closing(sqlite3.connect(other)) as db:
+        db.execute("CREATE TABLE answers (key)")
+    for path in (table, other):
+        before = path.read_bytes()
+        with pytest.raises(InputError, match="exists and is no index"):
+            build_index(path, tables=[table])
+        assert path.read_bytes() == before
+    (tmp_path / "empty").touch()
+    for _ in range(2):
+        assert build_index(tmp_path / "empty", tables=[table]).entities == 1
+
+
+def test_two_builds_of_one_index_do_not_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "t.csv").write_text("text,id\nInn,Q1\n")
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *where, **how: connect(*where, **{"timeout": 0.1, **how}))
+    with closing(Builder(tmp_path / "i")), pytest.raises(InputError, match="is being built already"):
+        build_index(tmp_path / "i", tables=[tmp_path / "t.csv"])
+    assert build_index(tmp_path / "i", tables=[tmp_path / "t.csv"]).entities == 1
+
+
+@pytest.mark.parametrize("left", [b"no database", b"", b"SQLite format 3\0" + bytes(1000)])
+def test_what_a_killed_build_left_damaged_is_thrown_away(tmp_path: Path, left: bytes) -> None:
+    (tmp_path / "t.csv").write_text("text,id\nInn,Q1\n")
+    (tmp_path / "i.partial").write_bytes(left)
+    assert build_index(tmp_path / "i", tables=[tmp_path / "t.csv"]).entities == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["i", "t.csv"]
+
+
+def test_labelled_rows_whose_ids_are_none_make_no_entities(tmp_path: Path, relations) -> None:
+    rows = [Example(Query("Ulm", "rivers", "nonsense"), (GoldObject(("Inn",), "Q1|Q2"), GoldObject(("Isar",), "q7")))]
+    build_index(tmp_path / "i", splits={"2023": rows}, relations=relations)
+    index = AliasIndex(tmp_path / "i")
+    assert [index.exact(name) for name in ("Ulm", "Inn")] == [(), ()]
+    assert index.exact("Isar")[0].id == "Q7"
 
 
 def test_zstandard_is_asked_for_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

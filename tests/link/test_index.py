@@ -1,4 +1,6 @@
+import random
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -115,3 +117,33 @@ def test_files_that_are_no_index(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no database at all, but long enough to be read as one" * 40)
     with pytest.raises(InputError, match="index of version none"):
         AliasIndex(tmp_path / "text")
+
+
+def test_every_changed_byte_of_an_index_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "i"
+    build(path, *(Entity(f"Q{number}", f"name {number}") for number in range(1, 200))).close()
+    sound = path.read_bytes()
+    for at in random.Random(1).sample(range(len(sound)), 100):
+        path.write_bytes(sound[:at] + bytes([sound[at] ^ 1 << at % 8]) + sound[at + 1 :])
+        with pytest.raises(InputError, match=r"rebuild it with 'lmkbc link build"):
+            AliasIndex(path)
+    path.write_bytes(sound)
+    assert AliasIndex(path).exact("name 7")[0].id == "Q7"
+
+
+def test_an_index_without_a_seal_is_read_and_its_damage_told(tmp_path: Path) -> None:
+    path = tmp_path / "i"
+    build(path, Entity("Q5", "Inn")).close()
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("PRAGMA user_version = 0")
+    assert AliasIndex(path).exact("Inn")[0].id == "Q5"
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE entities SET id = -5")
+        db.execute("UPDATE names SET entity = -5")
+    with pytest.raises(InputError, match=r"is damaged .*build it anew"):
+        AliasIndex(path).exact("Inn")
+
+
+@pytest.mark.parametrize("text", ["", "Q", "Qx", "5", "Q1|Q2", "Q0", "Q99999999999999999999"])
+def test_what_is_no_id_is_absent(tmp_path: Path, text: str) -> None:
+    assert build(tmp_path / "i", Entity("Q1", "Inn")).entities([text]) == {}

@@ -40,9 +40,31 @@ def test_a_predictions_file_is_linked_and_counted(tmp_path: Path, linker: Linker
     }
 
 
-def test_an_unknown_relation_is_named(tmp_path: Path, linker: Linker, relations) -> None:
-    (tmp_path / "p.jsonl").write_text('{"SubjectEntity": "Ulm", "Relation": "River", "ObjectEntities": []}')
-    with pytest.raises(InputError, match="unknown 'River'; did you mean 'rivers'"):
+GOOD = '{"SubjectEntity": "Ulm", "Relation": "rivers", "ObjectEntities": []}'
+ODD_ROWS = {
+    '{"SubjectEntity": "Ulm", "Relation": "River", "ObjectEntities": []}': "Relation: unknown 'River'; did you mean",
+    '{"SubjectEntity": " ", "Relation": "rivers", "ObjectEntities": []}': "SubjectEntity: empty",
+    '{"SubjectEntity": "Ulm", "Relation": "rivers"}': "ObjectEntities: absent",
+    '{"SubjectEntity": "Ulm", "Relation": "rivers", "ObjectEntities": null}': "ObjectEntities: absent",
+    '{"SubjectEntity": "Ulm", "Relation": "rivers", "Objects": ["Inn"]}': "ObjectEntities: absent",
+    '{"SubjectEntity": "Ulm", "Relation": "rivers", "ObjectEntities": [["Inn"]]}': r"ObjectEntities.* Expected `str`",
+    '{"SubjectEntity": "Ulm", "Relation": "rivers", "ObjectEntities": [null]}': r"ObjectEntities.* Expected `str`",
+    '{"SubjectEntity": "Ulm", "Relation": "rivers", "ObjectEntities": "Inn"}': "ObjectEntities: Expected `array",
+    '{"SubjectEntity": 5, "Relation": "rivers", "ObjectEntities": []}': "SubjectEntity: Expected `str`",
+    '{"Relation": "rivers", "ObjectEntities": []}': "missing required field `SubjectEntity`",
+    "[]": "Expected `object`",
+    "null": "Expected `object`",
+    "{": "not valid JSON",
+    '{"x":' + "[" * 100_000 + "]" * 100_000 + "}": "nested too deeply",
+}
+
+
+@pytest.mark.parametrize(("row", "reason"), ODD_ROWS.items(), ids=range(len(ODD_ROWS)))
+def test_an_odd_row_is_named_by_line_and_field(
+    tmp_path: Path, linker: Linker, relations: dict[str, Relation], row: str, reason: str
+) -> None:
+    (tmp_path / "p.jsonl").write_text(f"{GOOD}\n\n{row}\n")
+    with pytest.raises(InputError, match=f"line 3.*{reason}"):
         link_file(tmp_path / "p.jsonl", tmp_path / "out", linker, relations)
     assert not (tmp_path / "out").exists()
 

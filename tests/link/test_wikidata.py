@@ -1,11 +1,16 @@
 import asyncio
+import sqlite3
 import time
 import tracemalloc
 from collections import Counter
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from stand_in import FAULTS, REFUSALS, SLOW, StandIn, item
 
 from lmkbc.errors import InputError, LmkbcError
@@ -215,6 +220,9 @@ def test_the_contact_may_come_from_the_environment(monkeypatch: pytest.MonkeyPat
         user_agent("Zoë, zoe@example.org")
     with pytest.raises(InputError, match="no web address"):
         Client(CONTACT, "ftp://example.org")
+    for url in ("http://", "https:///w/api.php", "http://localhost:99999/"):
+        with pytest.raises(InputError, match="no web address"):
+            Client(CONTACT, url)
 
 
 def test_retry_after_as_seconds_or_date() -> None:
@@ -223,6 +231,103 @@ def test_retry_after_as_seconds_or_date() -> None:
     assert retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0
     assert retry_after("Wed, 21 Oct 2065 07:28:00 GMT") > 10**8  # type: ignore[operator]
     assert retry_after("soon") is retry_after(None) is None
+
+
+def rows(cache: Path) -> dict[tuple[str, str], bytes]:
+    with closing(sqlite3.connect(cache)) as db:
+        return {(kind, key): answer for kind, key, answer in db.execute("SELECT kind, key, answer FROM answers")}
+
+
+def spoil(cache: Path, sql: str, *values: object) -> None:
+    with closing(sqlite3.connect(cache)) as db, db:
+        db.execute(sql, values)
+
+
+BAD_ROWS = {
+    "an id that is a number": b'[{"id":5}]',
+    "two ids in one": b'[{"id":"Q1|Q2"}]',
+    "an id that is a path": b'[{"id":"../../x"}]',
+    "another value": b"[]",
+    "no JSON": b"\xff{",
+    "a text": "[]",
+    "a number": 5,
+}
+
+
+@pytest.mark.parametrize("row", BAD_ROWS.values(), ids=BAD_ROWS)
+@pytest.mark.parametrize("age", ["old", "new"])
+def test_a_bad_cached_row_is_asked_anew_and_counted(
+    cache: Path, row: object, age: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    if age == "old" and row in (b"[]", "[]"):
+        pytest.skip("a cache without checksums cannot tell")
+    with StandIn(WORLD, ITEMS) as stand_in:
+        first = Wikidata(client(stand_in), cache).search(NAMES[:3])
+        sound = rows(cache)
+        spoil(cache, "UPDATE answers SET answer = ? WHERE key = 'name 1'", row)
+        if age == "old":  # as written before rows had checksums
+            spoil(cache, "ALTER TABLE answers DROP COLUMN checksum")
+            spoil(cache, "PRAGMA user_version = 0")
+        with pytest.raises(LmkbcError, match="offline, and the cache lacks search answers for 1 names"):
+            Wikidata(None, cache).search(NAMES[:3])
+        assert Wikidata(client(stand_in), cache).search(NAMES[:3]) == first
+        assert "1 answers are damaged; they are asked anew" in caplog.text
+        assert stand_in.searched == {"name 0": 1, "name 1": 2, "name 2": 1}
+        assert rows(cache) == sound
+        assert Wikidata(None, cache).search(NAMES[:3]) == first
+
+
+def test_an_answer_under_another_key_is_no_answer(cache: Path) -> None:
+    with StandIn(WORLD, ITEMS) as stand_in:
+        Wikidata(client(stand_in), cache).search(["Name 1"])
+        spoil(cache, "UPDATE answers SET key = 'name 2' WHERE key = 'name 1'")
+        found = Wikidata(client(stand_in), cache).search(["Name 2"])
+    assert [hit.id for hit in found["Name 2"]] == WORLD["Name 2"]
+
+
+def test_a_cut_reply_is_asked_for_to_its_end(cache: Path) -> None:
+    class Cut(StandIn):
+        def answer(self, params: Mapping[str, str]) -> dict[str, Any]:
+            answer = super().answer(params)
+            if "entities" in answer:
+                answer["entities"] = dict(list(answer["entities"].items())[:7])
+            return answer
+
+    with Cut(WORLD, ITEMS) as stand_in:
+        found = Wikidata(client(stand_in), cache).entities([f"Q{number}" for number in range(1000, 1030)])
+    assert [hit and hit.id for hit in found.values()] == [f"Q{number}" for number in range(1000, 1030)]
+
+
+def test_an_endless_wish_to_wait_ends_the_run_and_not_the_next(cache: Path) -> None:
+    with StandIn(WORLD, ITEMS, fault=lambda *_: "an endless wish") as stand_in:
+        asked = Wikidata(client(stand_in, patience=0.2), cache, describe=False)
+        with pytest.raises(LmkbcError, match=r"did not answer for .*HTTP 503"):
+            asked.search(NAMES[:9])
+        assert stand_in.requests <= 6
+        stand_in.fault = lambda *_: None
+        assert len(asked.search(NAMES[:9])) == 9
+
+
+@given(
+    st.text(max_size=40) | st.from_regex(r"[A-Z][a-z]{2}, [0-9]{1,9} (Jan|Feb) [0-9]{1,9} [0-9:]{5,12} [+-][0-9]{1,12}")
+)
+def test_any_retry_after_is_a_finite_number_or_none(value: str) -> None:
+    found = retry_after(value)
+    assert found is None or 0 <= found < float("inf")
+
+
+@pytest.mark.parametrize("text", ["Q1|Q2", "../x", "5", "q5", "Q0", "P31", ""])
+def test_what_is_no_id_is_never_asked_for(cache: Path, text: str) -> None:
+    with StandIn(WORLD, ITEMS) as stand_in, pytest.raises(InputError, match="is no QID"):
+        Wikidata(client(stand_in), cache).entities([text])
+    assert stand_in.requests == 0
+
+
+def test_a_cache_of_a_newer_program_is_left_alone(cache: Path) -> None:
+    Wikidata(None, cache).close()
+    spoil(cache, "PRAGMA user_version = 99")
+    with pytest.raises(InputError, match="written by a newer lmkbc"):
+        Wikidata(None, cache)
 
 
 def test_a_cache_that_is_no_cache(tmp_path: Path) -> None:
