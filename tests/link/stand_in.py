@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 import threading
 import time
 from collections import Counter
@@ -112,7 +113,7 @@ class StandIn:
         self.stopped = threading.Event()
         self.lock = threading.Lock()
         handler = type("Handler", (_Handler,), {"stand_in": self})
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.server = _Server(("127.0.0.1", 0), handler)
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}/w/api.php"
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True)
@@ -147,6 +148,13 @@ class StandIn:
             return {"id": qid, "missing": ""}
         entity = dict(self.items[now])
         return entity if now == qid else {**entity, "redirects": {"from": qid, "to": now}}
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Stay silent about a client that hung up."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
