@@ -65,7 +65,7 @@ WAYS = ("maxlag", "silence", "cut short", "cut JSON", "hang up", "cut gzip", "no
 SLOW = ("silence", "byte by byte")
 """Faults that only a clock ends."""
 FAULTS = (*STATUSES, *SHAPES, *WAYS)
-BOMB = gzip.compress(bytes(64 << 20))
+BOMB = gzip.compress(bytes(40 << 20))
 
 
 def item(

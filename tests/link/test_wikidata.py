@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stand_in import FAULTS, REFUSALS, SLOW, StandIn, item
+from stand_in import FAULTS, REFUSALS, SLOW, STATUSES, WAYS, StandIn, item
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.link import Linker, Wikidata
@@ -65,7 +65,7 @@ def test_hits_carry_what_choosing_needs(cache: Path) -> None:
     assert hit.classes == ("Q4022", "Q47521", "Q355304")
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", [*STATUSES, *WAYS, "null", "an id that is a number"])
 def test_every_fault_passes_without_losing_a_string(cache: Path, fault: str) -> None:
     names = NAMES[:12]
     every = 8 if fault in SLOW else 3
