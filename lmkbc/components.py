@@ -36,7 +36,7 @@ class Context:
     offline: bool = False
     cache: Path | None = None
     options: Settings = field(default_factory=dict)
-    """What the command line says of servers: base_url, concurrency, max_cost, max_tokens, prices, store."""
+    """What the command line says of servers: base_url, any_model, concurrency, max_cost, max_tokens, prices, store."""
     loaded: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
     """Models that generators of this run have loaded, so that a second one of the same model does not."""
 

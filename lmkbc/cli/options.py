@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields, is_dataclass
@@ -12,6 +13,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from lmkbc.budget import checked_prices
 from lmkbc.cli.screen import note
 from lmkbc.components import Context
 from lmkbc.errors import InputError
@@ -48,6 +50,9 @@ MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=0, help="Stop
 Prices = Annotated[
     str | None, typer.Option("--prices", help="Of a million prompt and answer tokens, as in 2.50,10; for --max-cost.")
 ]
+AnyModel = Annotated[
+    bool, typer.Option("--any-model", help="Take what the server serves, whatever it calls its model.")
+]
 StorePath = Annotated[
     Path | None, typer.Option("--store", help="File that keeps models' answers; default: in the user's cache.")
 ]
@@ -79,6 +84,7 @@ class Servers:
     """How servers are asked, and where answers are kept."""
 
     base_url: BaseUrl = None
+    any_model: AnyModel = False
     concurrency: Concurrency = None
     max_cost: MaxCost = None
     max_tokens: MaxTokens = None
@@ -86,15 +92,20 @@ class Servers:
     store: StorePath = None
 
     def options(self) -> dict[str, Any]:
-        """As a context takes them. InputError for prices that are no two numbers."""
+        """As a context takes them. InputError for prices or a limit that are no numbers."""
         found = asdict(self)
         if self.prices is not None:
-            try:
-                prompt, answer = map(float, self.prices.split(","))
-            except ValueError:
-                raise InputError(f"--prices is {self.prices!r}: give two numbers, as in 2.50,10") from None
-            found["prices"] = prompt, answer
+            found["prices"] = checked_prices([*map(_number, self.prices.split(","))], f"--prices is {self.prices!r}")
+        if self.max_cost is not None and not math.isfinite(self.max_cost):
+            raise InputError(f"--max-cost is {self.max_cost}: give a finite number")
         return found
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:

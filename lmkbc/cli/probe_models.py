@@ -28,8 +28,9 @@ def served(
     model: str, store: Store, sampling: Mapping[str, Any], options: Mapping[str, Any], *, offline: bool
 ) -> Served:
     """A server's model. options: as `Servers` tells them."""
+    from lmkbc.budget import Budget
     from lmkbc.generate.chat.client import Server
-    from lmkbc.generate.chat.limits import Budget, Limits
+    from lmkbc.generate.chat.limits import Limits
     from lmkbc.probe.served import Served
 
     server = Server.of(options["base_url"], model, offline=offline)

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from lmkbc.budget import Budget
 from lmkbc.errors import LmkbcError
 from lmkbc.generate.chat.client import Server
-from lmkbc.generate.chat.limits import Budget, Limits
+from lmkbc.generate.chat.limits import Limits
 from lmkbc.generate.chat.said import WITHHELD
 from lmkbc.generate.chat.session import Session
 from lmkbc.prompts import Prompt

@@ -17,6 +17,7 @@ import openai
 from openai.types import Batch
 
 from lmkbc.errors import LmkbcError
+from lmkbc.generate.chat.bounded import MOST_BYTES, bounded
 from lmkbc.generate.chat.client import CallError, Request, Result
 from lmkbc.generate.chat.limits import Limits, Throttle, estimate
 from lmkbc.generate.chat.request import Offers
@@ -30,6 +31,9 @@ MOST = 50_000
 
 LARGEST = 100_000_000
 """Bytes of one job's file: half of what the API's own definition allows."""
+
+MOST_OUTPUT = 2**30
+"""Bytes that are read of one job's output, decompressed."""
 
 WINDOW: Final = "24h"
 LONGEST = 25 * 3600.0
@@ -140,15 +144,17 @@ async def _answered(session: Session, store: Store, job: _Job, limits: Limits) -
         session.failures[session.client.server.without_key(f"it {ended.status} ({said or 'no reason given'})")] += 1
     used = (0, 0)
     for file in filter(None, (ended.output_file_id, ended.error_file_id)):
-        content = await _patiently(session, partial(_content, file), limits)
+        most = min(len(job.calls) * MOST_BYTES, MOST_OUTPUT)
+        content = await _patiently(session, partial(_content, file, most), limits)
         answered = _commit(session, store, job.calls, content)
         used = used[0] + answered[0], used[1] + answered[1]
     store.set_note(job.note, None)
     return used
 
 
-async def _content(file: str, sdk: openai.AsyncOpenAI) -> bytes:
-    return (await sdk.files.content(file)).content
+async def _content(file: str, most: int, sdk: openai.AsyncOpenAI) -> bytes:
+    async with sdk.files.with_streaming_response.content(file) as response:
+        return await bounded(response.http_response, most)
 
 
 async def _ended(session: Session, identifier: str, limits: Limits) -> Batch | None:

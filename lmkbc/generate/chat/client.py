@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import httpx2
 import msgspec
@@ -22,6 +22,7 @@ import openai
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.generate.chat.answer import Reply, decode
+from lmkbc.generate.chat.bounded import BoundedClient, TooLargeError
 from lmkbc.generate.chat.limits import Limits
 
 OPENAI = "https://api.openai.com/v1"
@@ -118,7 +119,7 @@ class ChatClient:
                 base_url=server.base_url,
                 api_key=server.key or "none",
                 max_retries=0,
-                http_client=openai.DefaultAsyncHttpxClient(limits=pool, timeout=limits.timeout, verify=verify),
+                http_client=BoundedClient(limits=pool, timeout=limits.timeout, verify=verify),
             )
             for _ in range(math.ceil(limits.concurrency / LANE))
         ]
@@ -155,6 +156,8 @@ class ChatClient:
             raise CallError(
                 f"{self.server.base_url} broke off or cannot be reached ({reason})", transient=True
             ) from None
+        except TooLargeError as error:
+            raise CallError(f"{self.server.base_url}: {error}", transient=False) from None
 
     def read(self, raw: bytes) -> list[Reply]:
         """The draws in a response's body. CallError for a body that holds none."""
@@ -178,6 +181,8 @@ class ChatClient:
 
     def _refusal(self, error: openai.APIStatusError) -> LmkbcError:
         status, said = error.status_code, self.server.without_key(_message(error))[:SHOWN]
+        if 300 <= status < 400:
+            return ServerError(self._redirected(status, error.response.headers.get("location", "")))
         if status in (401, 403):
             return ServerError(f"{self.server.base_url} refuses the key in {KEY} ({status}: {said}): set the right one")
         if status == 404:
@@ -188,6 +193,18 @@ class ChatClient:
         if status in (408, 409, 425, 429) or status >= 500:
             return CallError(f"{status}: {said}", transient=True, wait=retry_after(error.response.headers))
         return RejectedError(f"{status}: {said}")
+
+    def _redirected(self, status: int, location: str) -> str:
+        """What a redirect comes to, which is not followed."""
+        try:
+            target = urlsplit(urljoin(self.server.base_url, self.server.without_key(location)))
+            place = f"{target.scheme}://{target.netloc.rpartition('@')[2]}"
+        except ValueError:
+            place = "nowhere"
+        return (
+            f"{self.server.base_url} redirects to {place[:SHOWN]} ({status}), where no prompt was sent: "
+            "if you trust it, give the address that answers itself with --base-url"
+        )
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

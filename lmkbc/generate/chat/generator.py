@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from lmkbc.asking import Asking
+from lmkbc.budget import Budget
 from lmkbc.context import Passage, Provider, gathered, told
 from lmkbc.generate.chat import batch
 from lmkbc.generate.chat.answer import Reply
 from lmkbc.generate.chat.client import Server
-from lmkbc.generate.chat.limits import Budget, Limits
+from lmkbc.generate.chat.limits import Limits
 from lmkbc.generate.chat.request import calls
 from lmkbc.generate.chat.said import WITHHELD, broken, candidates, mends, united
 from lmkbc.generate.chat.schema import answer_schema, keeps_schema

@@ -1,11 +1,11 @@
-"""What a run may ask: how much at a time, how much a minute, how often again, and how much in all."""
+"""How a server may be asked: how much at a time, how much a minute, and how often again."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from lmkbc.errors import InputError
@@ -40,8 +40,8 @@ class Limits:
         """Limits from a recipe's table. InputError for a setting or value that makes no sense."""
         limits = checked(cls, settings, "limits")
         for name in cls.__slots__:
-            if (value := getattr(limits, name)) is not None and value <= 0:
-                raise InputError(f"limits: {name} is {value}: give a number above 0")
+            if (value := getattr(limits, name)) is not None and not 0 < value < math.inf:
+                raise InputError(f"limits: {name} is {value}: give a finite number above 0")
         return limits
 
 
@@ -69,77 +69,6 @@ class Throttle:
     def hold(self, seconds: float) -> None:
         """Let nothing start for so long."""
         self._held = max(self._held, asyncio.get_running_loop().time() + seconds)
-
-
-@dataclass(slots=True)
-class Budget:
-    """What a run may spend, and what one of those that ask has spent. Answers from the store cost nothing.
-
-    max_cost: in the currency of the prices; max_tokens: prompt and answer tokens together. prices: of a million prompt
-    tokens and a million answer tokens. together: the budgets of all that ask in a run, this one included, for whose sum
-    the limits hold. What is in flight counts as its estimate, so that a limit is overrun by no more than estimates are
-    wrong.
-    """
-
-    max_cost: float | None = None
-    max_tokens: int | None = None
-    prices: tuple[float, float] | None = None
-    together: list[Budget] = field(default_factory=list, repr=False, compare=False)
-    requests: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    _reserved_tokens: int = 0
-    _reserved_cost: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Join the others, and refuse a cost limit that nothing can be held against."""
-        self.together.append(self)
-        if self.max_cost is not None and self.prices is None:
-            raise InputError(
-                "--max-cost needs to know what tokens cost: give --prices PROMPT,ANSWER per million tokens"
-            )
-
-    @property
-    def cost(self) -> float | None:
-        """What the run has cost so far, None where prices are not known."""
-        return self._price(self.prompt_tokens, self.completion_tokens) if self.prices else None
-
-    @property
-    def spent(self) -> dict[str, Any]:
-        """What the run has asked and spent so far, for its records."""
-        return {
-            "requests": self.requests, "spent_prompt_tokens": self.prompt_tokens,
-            "spent_completion_tokens": self.completion_tokens, "cost": self.cost,
-        }  # fmt: skip
-
-    def exhausted_by(self, prompt: int, completion: int) -> str | None:
-        """Which limit a request of so many tokens might overrun, None where it fits: then its tokens are reserved."""
-        tokens, cost = prompt + completion, self._price(prompt, completion)
-        if self.max_tokens is not None and sum(one._tokens for one in self.together) + tokens > self.max_tokens:
-            return f"--max-tokens {self.max_tokens}"
-        spent = math.fsum((one.cost or 0.0) + one._reserved_cost for one in self.together)
-        if self.max_cost is not None and spent + cost > self.max_cost:
-            return f"--max-cost {self.max_cost:g}"
-        self._reserved_tokens += tokens
-        self._reserved_cost += cost
-        return None
-
-    def settle(self, prompt: int, completion: int, used: tuple[int, int]) -> None:
-        """Replace a reservation by what was used, (0, 0) when the request failed."""
-        self._reserved_tokens -= prompt + completion
-        self._reserved_cost -= self._price(prompt, completion)
-        self.requests += 1
-        self.prompt_tokens += used[0]
-        self.completion_tokens += used[1]
-
-    @property
-    def _tokens(self) -> int:
-        return self.prompt_tokens + self.completion_tokens + self._reserved_tokens
-
-    def _price(self, prompt: int, completion: int) -> float:
-        if self.prices is None:
-            return 0.0
-        return (prompt * self.prices[0] + completion * self.prices[1]) / 1e6
 
 
 def estimate(body: Mapping[str, Any]) -> tuple[int, int]:

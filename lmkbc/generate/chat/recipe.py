@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lmkbc.asking import Sampling
+from lmkbc.budget import Budget, checked_prices
 from lmkbc.context import ContextSettings, located, provider
 from lmkbc.errors import InputError
 from lmkbc.generate.chat.client import Server
 from lmkbc.generate.chat.generator import ChatGenerator, Executor
-from lmkbc.generate.chat.limits import Budget, Limits
+from lmkbc.generate.chat.limits import Limits
 from lmkbc.generate.chat.scorer import ChatScorer
 from lmkbc.generate.chat.session import Session
 from lmkbc.generate.from_run import Table, asking_for, kept_answers
@@ -41,11 +42,13 @@ class Access:
     ) -> Access:  # fmt: skip
         """Access by a recipe's settings; what the command line gives (--model, --base-url, ...) comes before them."""
         given, url = run.options, run.options.get("base_url") or base_url
-        server = Server.of(url, run.model or model, revision=revision, any_model=any_model, offline=run.offline)
+        lenient = any_model or bool(given.get("any_model"))
+        server = Server.of(url, run.model or model, revision=revision, any_model=lenient, offline=run.offline)
         allowed = Limits.of(limits)
         if concurrency := given.get("concurrency"):
             allowed = replace(allowed, concurrency=concurrency)
-        price = given.get("prices") or tuple(prices) or None
+        own = checked_prices(prices, f"the recipe's prices is {prices!r}") if prices != () else None
+        price = given.get("prices") or own
         together = run.loaded.setdefault(Budget, [])
         budget = Budget(given.get("max_cost"), given.get("max_tokens"), price, together)
         return cls(server, kept_answers(run), allowed, budget, run.offline)

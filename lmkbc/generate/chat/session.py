@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 
+from lmkbc.budget import Budget
 from lmkbc.generate.chat.answer import Reply
 from lmkbc.generate.chat.client import CallError, ChatClient, RejectedError, Server
-from lmkbc.generate.chat.limits import Budget, Limits, Throttle, estimate
+from lmkbc.generate.chat.limits import Limits, Throttle, estimate
 from lmkbc.generate.chat.request import MOST_DRAWS, Offers, blamed, without
 from lmkbc.generate.chat.retry import retrying
 from lmkbc.store import Call, Store

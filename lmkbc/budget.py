@@ -1,0 +1,105 @@
+"""What a run may spend, and what those that ask have spent: reckoned with what servers report, as it comes in."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from lmkbc.errors import InputError
+
+
+def checked_prices(prices: Any, what: str) -> tuple[float, float]:
+    """Prices of a million prompt and answer tokens. InputError, which begins with `what`, for anything else."""
+    given = [one for one in prices if isinstance(one, int | float)] if isinstance(prices, list | tuple) else []
+    if len(given) != 2 or len(prices) != 2 or not all(math.isfinite(price) and price >= 0 for price in given):
+        raise InputError(f"{what}: give two numbers, finite and not negative, as in 2.50,10")
+    return float(given[0]), float(given[1])
+
+
+@dataclass(slots=True)
+class Budget:
+    """What a run may spend, and what one of those that ask has spent. Answers from the store cost nothing.
+
+    max_cost: in the currency of the prices; max_tokens: prompt and answer tokens together. prices: of a million prompt
+    tokens and a million answer tokens. together: the budgets of all that ask in a run, this one included, for whose sum
+    the limits hold. What is in flight counts as its estimate times the most by which a report has exceeded an estimate
+    so far, so that a limit is overrun by no more than what was in flight before the server's first report.
+    """
+
+    max_cost: float | None = None
+    max_tokens: int | None = None
+    prices: tuple[float, float] | None = None
+    together: list[Budget] = field(default_factory=list, repr=False, compare=False)
+    requests: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    _open: tuple[int, int] = (0, 0)
+    """Estimated prompt and answer tokens of what is in flight."""
+    _excess: tuple[float, float] = (1.0, 1.0)
+    """The most by which reported prompt and answer tokens have exceeded their estimates."""
+
+    def __post_init__(self) -> None:
+        """Join the others, and refuse limits and prices that nothing can be held against."""
+        self.together.append(self)
+        if self.max_cost is not None and not (math.isfinite(self.max_cost) and self.max_cost >= 0):
+            raise InputError(f"--max-cost is {self.max_cost}: give a finite number of at least 0")
+        if self.prices is not None:
+            self.prices = checked_prices(self.prices, f"prices is {self.prices}")
+        elif self.max_cost is not None:
+            raise InputError(
+                "--max-cost needs to know what tokens cost: give --prices PROMPT,ANSWER per million tokens"
+            )
+
+    @property
+    def cost(self) -> float | None:
+        """What the run has cost so far, None where prices are not known."""
+        return self._price(self.prompt_tokens, self.completion_tokens) if self.prices else None
+
+    @property
+    def spent(self) -> dict[str, Any]:
+        """What the run has asked and spent so far, for its records."""
+        return {
+            "requests": self.requests,
+            "spent_prompt_tokens": self.prompt_tokens,
+            "spent_completion_tokens": self.completion_tokens,
+            "cost": self.cost,
+        }
+
+    def exhausted_by(self, prompt: int, completion: int) -> str | None:
+        """Which limit a request of so many tokens might overrun, None where it fits: then its tokens are reserved."""
+        own = self._reckoned(prompt, completion)
+        if self.max_tokens is not None:
+            tokens = sum(one.prompt_tokens + one.completion_tokens + sum(one._reserved) for one in self.together)
+            if tokens + sum(own) > self.max_tokens:
+                return f"--max-tokens {self.max_tokens}"
+        if self.max_cost is not None:
+            spent = math.fsum((one.cost or 0.0) + one._price(*one._reserved) for one in self.together)
+            if spent + self._price(*own) > self.max_cost:
+                return f"--max-cost {self.max_cost:g}"
+        self._open = self._open[0] + prompt, self._open[1] + completion
+        return None
+
+    def settle(self, prompt: int, completion: int, used: tuple[int, int]) -> None:
+        """Replace a reservation by what was used, (0, 0) when the request failed."""
+        self._open = self._open[0] - prompt, self._open[1] - completion
+        self._excess = (
+            max(self._excess[0], used[0] / max(prompt, 1)),
+            max(self._excess[1], used[1] / max(completion, 1)),
+        )
+        self.requests += 1
+        self.prompt_tokens += used[0]
+        self.completion_tokens += used[1]
+
+    @property
+    def _reserved(self) -> tuple[float, float]:
+        return self._reckoned(*self._open)
+
+    def _reckoned(self, prompt: int, completion: int) -> tuple[float, float]:
+        """Estimates as what servers reported has taught to read them."""
+        return prompt * self._excess[0], completion * self._excess[1]
+
+    def _price(self, prompt: float, completion: float) -> float:
+        if self.prices is None:
+            return 0.0
+        return (prompt * self.prices[0] + completion * self.prices[1]) / 1e6

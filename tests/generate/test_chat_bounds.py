@@ -1,0 +1,251 @@
+"""What a server may cost at most: memory, time, money, and the prompts that it would pass on to another host."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import resource
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from loopback import Loopback
+from typer.testing import CliRunner
+
+from lmkbc.asking import Asking
+from lmkbc.budget import Budget
+from lmkbc.cli import build
+from lmkbc.components import Context, generators
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.generate.chat import ChatGenerator, Limits, Server, ServerError
+from lmkbc.generate.chat.bounded import MOST_BYTES
+from lmkbc.generate.chat.limits import estimate
+from lmkbc.store import Store
+from lmkbc.types import Query, System
+from lmkbc.workspace import Workspace
+
+BORDERS = "CountryBordersCountry"
+SPACE = Workspace()
+EDITION = SPACE.edition("mini")
+RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}
+HASTY = Limits(first_wait=0.01, attempts=2, timeout=60.0, concurrency=2, poll=0.01)
+
+
+def queries(count: int) -> list[Query]:
+    return [Query(f"land {place}", BORDERS) for place in range(count)]
+
+
+@pytest.fixture
+def chat(tmp_path: Path) -> Callable[..., ChatGenerator]:
+    def make(server: Loopback, **settings: Any) -> ChatGenerator:
+        asking = Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), {"sampling": {"max_tokens": 100}})
+        settings.setdefault("limits", HASTY)
+        store = Store(tmp_path / "store.sqlite")
+        return ChatGenerator(asking, RELATIONS, Server.of(server.url, "stand-in"), store, **settings)
+
+    return make
+
+
+Chat = Callable[..., ChatGenerator]
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+
+
+class Endless(Loopback):
+    """Answers with a body that never ends, plain or compressed, as a success or as an error."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.sent = 0
+        self._kind = kind
+
+    async def _complete(self, body: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
+        status = b"HTTP/1.1 400 No\r\n" if self._kind == "error" else b"HTTP/1.1 200 OK\r\n"
+        coding = {"gzip": b"Content-Encoding: gzip\r\n", "deflate": b"Content-Encoding: deflate\r\n"}
+        head = coding.get(self._kind, b"")
+        writer.write(status + b"Content-Type: application/json\r\n" + head + b"Transfer-Encoding: chunked\r\n\r\n")
+        plain = b" " * 2**20
+        if self._kind in coding:  # a thousandth of what it unpacks to
+            packed = zlib.compressobj(9, zlib.DEFLATED, 31 if self._kind == "gzip" else 15)
+            pieces = (packed.compress(plain) + packed.flush(zlib.Z_SYNC_FLUSH) for _ in range(4000))
+        else:
+            pieces = (plain for _ in range(4000))
+        for piece in pieces:
+            self.sent += 2**20
+            writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            await writer.drain()
+        return False
+
+
+@pytest.mark.parametrize("kind", ["plain", "gzip", "deflate", "error"])
+def test_an_endless_body_is_cut_off_at_the_cap(chat: Chat, kind: str) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with Endless(kind) as server:
+        generator = chat(server)
+        (found,) = generator.generate(queries(1))
+    assert found.failed
+    assert f"larger than {MOST_BYTES // 2**20} MiB" in generator.remarks[-1]
+    assert server.served == 1  # not asked for again
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 < 16 * MOST_BYTES
+
+
+def test_a_bomb_of_two_layers_is_cut_off_too(chat: Chat) -> None:
+    bomb = gzip.compress(gzip.compress(b" " * 200 * 2**20))
+
+    class Layered(Loopback):
+        async def _complete(self, body: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
+            writer.write(HEAD + b"Content-Encoding: gzip, gzip\r\nContent-Length: %d\r\n\r\n%b" % (len(bomb), bomb))
+            await writer.drain()
+            return True
+
+    with Layered() as server:
+        generator = chat(server)
+        (found,) = generator.generate(queries(1))
+    assert found.failed
+    assert "larger than" in generator.remarks[-1]
+
+
+def test_a_compressed_answer_is_an_answer(chat: Chat) -> None:
+    class Compressing(Loopback):
+        async def _complete(self, body: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
+            raw = gzip.compress(json.dumps(self.reply(body)[1]).encode())
+            writer.write(HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%b" % (len(raw), raw))
+            await writer.drain()
+            return True
+
+    with Compressing(lambda _: '["Spain"]') as server:
+        (found,) = chat(server).generate(queries(1))
+    assert [one.text for one in found.candidates] == ["Spain"]
+
+
+def test_a_byte_now_and_then_is_not_waited_for_beyond_the_deadline(chat: Chat) -> None:
+    start = time.monotonic()
+    with Loopback(faults=["drip", "drip"]) as server:
+        generator = chat(server, limits=Limits(attempts=1, timeout=0.5, concurrency=1))
+        (found,) = generator.generate(queries(1))
+    assert found.failed
+    assert "no whole answer within 0.5 s" in generator.remarks[-1]
+    assert time.monotonic() - start < 50  # the whole would drip for 100 s
+
+
+def test_an_endless_batch_output_is_cut_off(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmkbc.generate.chat.batch.MOST_OUTPUT", 1000)
+    with Loopback(lambda _: "x" * 5000) as server, pytest.raises(LmkbcError, match=r"larger than .* MiB"):
+        list(chat(server, executor="batch").generate(queries(1)))
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("there", ["another host", "the same host"])
+def test_a_redirect_is_not_followed(chat: Chat, status: int, there: str) -> None:
+    class Redirecting(Loopback):
+        async def _complete(self, body: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
+            to = other.url if there == "another host" else self.url
+            writer.write(f"HTTP/1.1 {status} X\r\nLocation: {to}/more\r\nContent-Length: 0\r\n\r\n".encode())
+            await writer.drain()
+            return True
+
+    with Loopback() as other, Redirecting() as server:
+        with pytest.raises(ServerError, match="where no prompt was sent") as error:
+            list(chat(server, limits=Limits(concurrency=1)).generate(queries(3)))
+        assert server.url in str(error.value)
+        assert (other.url if there == "another host" else server.url).removesuffix("/v1") in str(error.value)
+        assert (server.served, other.served) == (1, 0)
+
+
+class Dear(Loopback):
+    """Reports so many times what one would estimate."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__(delay=0.01)
+        self.times = times
+
+    def reply(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        status, answer = super().reply(body)
+        prompt, completion = estimate(body)
+        answer["usage"] = {"prompt_tokens": self.times * prompt, "completion_tokens": self.times * completion}
+        return status, answer
+
+
+@pytest.mark.parametrize("limit", ["max_cost", "max_tokens"])
+@pytest.mark.parametrize("times", [1, 10, 100])
+def test_a_server_that_reports_more_than_was_estimated_overspends_by_the_first_requests_at_most(
+    chat: Chat, limit: str, times: int
+) -> None:
+    concurrency = 8
+    with Dear(times) as server:
+        probe = chat(server, budget=(seen := Budget(prices=(1e6, 1e6))))
+        list(probe.generate([Query("probe", BORDERS)]))
+        dearest = (seen.prompt_tokens + seen.completion_tokens) * 1.1  # other subjects are as long but for digits
+        most = int(25 * dearest / times)
+        budget = Budget(**{limit: most}, prices=(1e6, 1e6))
+        list(chat(server, limits=Limits(concurrency=concurrency), budget=budget).generate(queries(200)))
+    spent = budget.prompt_tokens + budget.completion_tokens
+    assert budget.requests < 200
+    assert spent <= max(most, concurrency * dearest)
+    assert spent >= 0.5 * most
+
+
+@given(st.floats(0.1, 50), st.integers(1, 16), st.lists(st.integers(1, 500), min_size=30, max_size=60), st.randoms())
+def test_whatever_the_order_of_reports_only_what_was_in_flight_before_the_first_is_overspent(
+    times: float, concurrency: int, sizes: list[int], random: Any
+) -> None:
+    budget = Budget(max_tokens=3000)
+    flying: list[int] = []
+    before_first = 0
+    for size in sizes:
+        if len(flying) == concurrency:
+            done = flying.pop(random.randrange(len(flying)))
+            budget.settle(done, done, (int(done * times), int(done * times)))
+        if budget.exhausted_by(size, size):
+            break
+        flying.append(size)
+        if not budget.requests:
+            before_first += 2 * int(size * times)
+    for done in flying:
+        budget.settle(done, done, (int(done * times), int(done * times)))
+    assert budget.prompt_tokens + budget.completion_tokens <= max(3000, before_first)
+
+
+def test_budgets_of_a_run_are_held_together_at_what_their_own_servers_report() -> None:
+    together: list[Budget] = []
+    dear, cheap = (Budget(max_tokens=1000, together=together) for _ in range(2))
+    assert dear.exhausted_by(10, 10) is None
+    dear.settle(10, 10, (100, 100))
+    assert cheap.exhausted_by(300, 300) is None  # its own server has not yet reported
+    assert dear.exhausted_by(11, 11) == "--max-tokens 1000"
+    assert dear.exhausted_by(10, 10) is None
+
+
+@pytest.mark.parametrize("prices", ["nan,nan", "-1,-1", "inf,1", "1,-inf", "1", "1,2,3", "a,b", ""])
+def test_prices_that_are_none_are_refused(prices: str) -> None:
+    done = CliRunner().invoke(build(), ["predict", "--prices", prices, "--max-cost", "1"])
+    assert isinstance(done.exception, InputError)
+    assert f"--prices is {prices!r}: give two numbers" in str(done.exception)
+
+
+@pytest.mark.parametrize("cost", ["nan", "inf", "-1"])
+def test_a_cost_limit_that_is_none_is_refused(cost: str) -> None:
+    done = CliRunner().invoke(build(), ["predict", "--prices", "1,1", "--max-cost", cost])
+    assert isinstance(done.exception, InputError) or done.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "prices", [[float("nan"), 1.0], [-1.0, 1.0], [float("inf"), 1], [1.0], [1, 2, 3], ["1", "2"], "1,2", 2.5, []]
+)
+def test_prices_of_a_recipe_are_refused_likewise(prices: Any, tmp_path: Path) -> None:
+    table = {"component": "chat", "model": "m", "base_url": "http://127.0.0.1:9/v1", "prices": prices}
+    run = Context(workspace=SPACE, edition=EDITION, options={"store": tmp_path / "s"})
+    with pytest.raises(InputError, match=r"prices is .*: give two numbers"):
+        list(generators(run, System(name="mine", description="", generate=(table,), select={})))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 0, -1.0])
+@pytest.mark.parametrize("name", ["timeout", "total_wait", "requests_per_minute"])
+def test_limits_are_finite_and_above_zero(name: str, value: float) -> None:
+    with pytest.raises(InputError, match=f"limits: {name} is .*: give a finite number above 0"):
+        Limits.of({name: value})
