@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,14 +83,24 @@ class Asking:
 
     def prompt(self, query: Query, context: str = "", slot: str = "") -> Prompt:
         """The prompt of a query; context: text that was found about it; slot: what {slot} is."""
-        plan = self._plans[query.relation]
-        shots = plan.selector.select(query)
-        edition = self._edition.name
-        return compose(plan.style, self._relations, query, shots, edition=edition, context=context, slot=slot)
+        return self._composed(query, context, slot, self._plans[query.relation].selector.select(query))
 
     def prompts(self, query: Query, context: str = "") -> list[Prompt]:
         """The prompts of a query: one, or one for each slot of its style."""
-        return [self.prompt(query, context, slot) for slot in self._plans[query.relation].style.slots or ("",)]
+        return [self.prompt(query, context, slot) for slot in self._slots(query)]
+
+    def shorter(self, query: Query, context: str, part: int) -> Iterator[Prompt]:
+        """The prompt of a query, by its place among `prompts`, with ever fewer examples, where the shots say so."""
+        slot = self._slots(query)[part]
+        for shots in self._plans[query.relation].selector.fewer(query):
+            yield self._composed(query, context, slot, shots)
+
+    def _slots(self, query: Query) -> tuple[str, ...]:
+        return self._plans[query.relation].style.slots or ("",)
+
+    def _composed(self, query: Query, context: str, slot: str, shots: Sequence[Example]) -> Prompt:
+        style, edition = self._plans[query.relation].style, self._edition.name
+        return compose(style, self._relations, query, shots, edition=edition, context=context, slot=slot)
 
     def second_turn(self, query: Query, context: str) -> str:
         """What is said once a query is answered, so that it is answered again; nothing where the answer stands."""

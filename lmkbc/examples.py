@@ -40,6 +40,7 @@ class Shots:
     skip: rows of the file that "fixed" leaves out first. empties: whether examples without objects may occur.
     empty: share of "balanced" that is empty, in [0, 1], or "train" for the share that train has.
     relations: from the query's relation, or from "all" of the edition, a different one each where there are enough.
+    fit: show a server fewer where a prompt exceeds its context, the last (of "nearest" the farthest) left out first.
     """
 
     k: int = 5
@@ -50,6 +51,7 @@ class Shots:
     empties: bool = True
     empty: float | Literal["train"] = 0.5
     relations: Literal["own", "all"] = "own"
+    fit: bool = False
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Shots:
@@ -87,6 +89,12 @@ class ExampleSelector:
         if query.relation not in self._drawn:
             self._drawn[query.relation] = self._select(query)
         return self._drawn[query.relation]
+
+    def fewer(self, query: Query) -> Iterator[tuple[Example, ...]]:
+        """One example less each time, down to none, where the shots may be fitted; else nothing."""
+        shots = self.select(query) if self._shots.fit else ()
+        for count in range(len(shots) - 1, -1, -1):
+            yield shots[len(shots) - count :] if self._shots.method == "nearest" else shots[:count]
 
     def _select(self, query: Query) -> tuple[Example, ...]:
         shots = self._shots

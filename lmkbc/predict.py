@@ -29,6 +29,7 @@ from lmkbc.link.recipe import Linking
 from lmkbc.link.sources import open_search
 from lmkbc.link.type_filter import TypeFilter
 from lmkbc.link.wikidata import CONTACT
+from lmkbc.model_files import file_digest, model_name, paths_in, portable
 from lmkbc.pool import Pool, without_subject
 from lmkbc.select.registry import build
 from lmkbc.settings import checked
@@ -192,11 +193,11 @@ def run_files(
         "edition": edition.name,
         "split": split,
         "system": system.name,
-        "model": context.model,
-        "recipe": {step: getattr(system, step) for step in ("generate", "link", "clean", "pool", "select")},
+        "model": context.model and model_name(context.model),
+        "recipe": {step: portable(getattr(system, step)) for step in ("generate", "link", "clean", "pool", "select")},
         "selection": provenance,
         "counts": _counts(edition, predictions),
-        "inputs": dict(_inputs(context, split)),
+        "inputs": dict(_inputs(context, split)) | dict(_models(context, system)),
         "outputs": {name: submit.sha256(content) for name, content in files.items()},
         "versions": {name: version(name) for name in PACKAGES},
     }
@@ -210,6 +211,12 @@ def _counts(edition: Edition, predictions: Sequence[Prediction]) -> dict[str, in
     counts["failed"] = sum(prediction.failed for prediction in predictions)
     counts["empty"] = sizes.count(0) - counts["failed"]
     return dict(counts)
+
+
+def _models(context: Context, system: System) -> Iterator[tuple[str, str]]:
+    """The models of this machine that a run asked, and other files that its recipe names, likewise."""
+    for path in dict.fromkeys(paths_in([{"model": context.model}, system.generate, system.link])):
+        yield model_name(path), file_digest(path)
 
 
 def _inputs(context: Context, split: str) -> Iterator[tuple[str, str]]:

@@ -48,6 +48,7 @@ def kamel(
     json: given.AsJson = False,
     offline: given.Offline = False,
     base_url: Annotated[str | None, typer.Option("--base-url", help="Ask this OpenAI-compatible server.")] = None,
+    any_model: given.AnyModel = False,
     concurrency: given.Concurrency = None,
     max_cost: given.MaxCost = None,
     max_tokens: given.MaxTokens = None,
@@ -82,8 +83,13 @@ def kamel(
         who = local(model, kept, GREEDY, offline=offline)
     else:
         how = given.Servers(
-            base_url=base_url, concurrency=concurrency, max_cost=max_cost, max_tokens=max_tokens, prices=prices,
-        )  # fmt: skip
+            base_url=base_url,
+            any_model=any_model,
+            concurrency=concurrency,
+            max_cost=max_cost,
+            max_tokens=max_tokens,
+            prices=prices,
+        )
         who = served(model, kept, sampling(asks), how.options(), offline=offline)
     with progress() as report:
         answers = ask(who, asked, report)

@@ -33,7 +33,7 @@ def served(
     from lmkbc.generate.chat.limits import Limits
     from lmkbc.probe.served import Served
 
-    server = Server.of(options["base_url"], model, offline=offline)
+    server = Server.of(options["base_url"], model, any_model=options["any_model"], offline=offline)
     limits = Limits.of({"concurrency": options["concurrency"]} if options["concurrency"] else {})
     budget = Budget(options["max_cost"], options["max_tokens"], options["prices"])
     return Served(server, store, sampling, limits=limits, budget=budget, offline=offline)

@@ -13,7 +13,7 @@ from lmkbc.generate.chat.limits import Limits
 from lmkbc.generate.chat.said import WITHHELD
 from lmkbc.generate.chat.session import Session
 from lmkbc.prompts import Prompt
-from lmkbc.store import Call, Store
+from lmkbc.store import Store
 
 Done = asyncio.Queue[tuple[int, str | None] | BaseException]
 
@@ -76,13 +76,8 @@ class Served:
         return [asyncio.create_task(work()) for _ in range(self._limits.concurrency)]
 
     async def _answer(self, session: Session, prompt: Prompt) -> str | None:
-        call = Call(
-            model=self._server.model,
-            revision=self._server.revision,
-            base_url=self._server.base_url,
-            prompt=prompt.text if prompt.form == "completion" else prompt.messages(),
-            sampling=self._sampling,
-        )
+        asked = prompt.text if prompt.form == "completion" else prompt.messages()
+        call = self._server.call(asked, self._sampling)
         (reply,) = await session.draws([call])
         if reply is not None and reply.finish in WITHHELD:
             self._withheld += 1
@@ -93,8 +88,8 @@ class Served:
         budget = self._budget
         price = "" if budget.cost is None else f", cost {budget.cost:.4f}"
         yield (
-            f"{self._server.model}: {budget.requests} requests, {session.replayed} answers from the store, "
+            f"{self._server.name}: {budget.requests} requests, {session.replayed} answers from the store, "
             f"{budget.prompt_tokens} prompt and {budget.completion_tokens} answer tokens{price}"
         )
         if self._withheld:
-            yield f"{self._server.model}: {self._withheld} prompts were refused: they count as wrong"
+            yield f"{self._server.name}: {self._withheld} prompts were refused: they count as wrong"

@@ -80,8 +80,12 @@ def test_a_fault_loses_no_row_and_empties_none(chat: Chat, fault: str) -> None:
     with Loopback() as server:
         expected = run(chat(server, store="plain.sqlite"), asked)
     start = time.monotonic()
-    with Loopback(faults=itertools.islice(itertools.cycle([fault, None]), 10)) as server:
-        found = run(chat(server, limits=replace(HASTY, timeout=1.0) if fault == "drip" else HASTY), asked)
+    turns = [fault, None]
+    limits = replace(HASTY, timeout=1.0) if fault == "drip" else HASTY
+    if fault == "wrong-model":  # a slip, once the server is known to serve the right one
+        turns, limits = turns[::-1], replace(limits, concurrency=1)
+    with Loopback(faults=itertools.islice(itertools.cycle(turns), 10)) as server:
+        found = run(chat(server, limits=limits), asked)
     assert found == expected
     assert all(one.draws == (State.ANSWERED,) for one in found.values())
     assert time.monotonic() - start < 60
@@ -101,7 +105,7 @@ def test_a_huge_wait_is_not_waited_for(chat: Chat) -> None:
     assert not any(one.failed for one in second.values())
 
 
-@pytest.mark.parametrize("fault", ["500", "reset", "no-choices", "wrong-model", "429-none"])
+@pytest.mark.parametrize("fault", ["500", "reset", "no-choices", "429-none"])
 def test_a_server_that_stays_broken_is_given_up_in_bounded_time(chat: Chat, fault: str) -> None:
     limits = Limits(first_wait=0.001, total_wait=60.0, timeout=60.0, attempts=2, concurrency=2, patience=3)
     with Loopback(faults=itertools.repeat(fault)) as server:
@@ -122,6 +126,29 @@ def test_a_model_by_another_name_is_taken_where_the_recipe_says_so(chat: Chat) -
     with Loopback(faults=["wrong-model"]) as server:
         assert not run(chat(server, any_model=True), queries(1))["land 0"].failed
     assert server.served == 1
+
+
+@pytest.mark.parametrize("executor", ["calls", "batch"])
+def test_a_model_by_another_name_ends_the_run_at_the_first_reply(chat: Chat, executor: str) -> None:
+    class Renaming(Loopback):
+        def reply(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+            status, answer = super().reply(body)
+            return status, answer | {"model": "/home/someone/models/Tiny-1B.Q4_1.gguf"}
+
+    with Renaming() as server:
+        with pytest.raises(ServerError) as error:
+            run(chat(server, executor=executor, limits=replace(HASTY, concurrency=1)), queries(5))
+        assert str(error.value) == (
+            f"asked for model 'stand-in', {server.url} answers as 'Tiny-1B.Q4_1.gguf': say --model Tiny-1B.Q4_1.gguf, "
+            "or --any-model to take what it serves"
+        )
+        asked = len(server.requests)
+        assert asked == 1
+        found = run(chat(server, executor=executor, any_model=True), queries(5))
+        assert not any(one.failed for one in found.values())
+        assert len(server.requests) == (6 if executor == "calls" else 1)  # a job that was paid for is read again
+        if executor == "calls":
+            assert not any(one.failed for one in run(chat(server, "Tiny-1B.Q4_1.gguf"), queries(5)).values())
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ A directory that holds a LoRA adapter loads its base model and merges the adapte
 
 from __future__ import annotations
 
-import hashlib
 import json
 import warnings
 from importlib import import_module
@@ -26,10 +25,9 @@ from transformers import (
 from transformers.utils import logging
 
 from lmkbc.errors import InputError
+from lmkbc.model_files import file_digest
 
 ADAPTER = "adapter_config.json"
-READ = (".json", ".safetensors", ".jinja", ".model", ".txt")
-"""Files of a directory that change what a model answers: weights, settings, vocabularies, templates."""
 Quantise = Literal["none", "4bit"]
 
 
@@ -109,12 +107,8 @@ def _files_of(name: str, model: PreTrainedModel) -> str:
     directory = Path(name)
     if not directory.is_dir():
         return str(getattr(model.config, "_commit_hash", None) or name)
-    whole = hashlib.sha256()
-    for path in sorted(one for one in directory.iterdir() if one.suffix in READ):
-        with path.open("rb") as file:
-            whole.update(path.name.encode() + hashlib.file_digest(file, "sha256").digest())
     base = f"+{_files_of(_base(directory), model)}" if (directory / ADAPTER).is_file() else ""
-    return whole.hexdigest() + base
+    return file_digest(name) + base
 
 
 def _base(adapter: Path) -> str:

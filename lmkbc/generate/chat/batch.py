@@ -18,7 +18,7 @@ from openai.types import Batch
 
 from lmkbc.errors import LmkbcError
 from lmkbc.generate.chat.bounded import MOST_BYTES, bounded
-from lmkbc.generate.chat.client import CallError, Request, Result
+from lmkbc.generate.chat.client import CallError, OtherModelError, Request, Result
 from lmkbc.generate.chat.limits import Limits, Throttle, estimate
 from lmkbc.generate.chat.request import Offers
 from lmkbc.generate.chat.retry import retrying
@@ -76,10 +76,11 @@ async def run(
     session: Session, store: Store, calls: Callable[[Query], list[Call]], queries: Iterable[Query], limits: Limits
 ) -> None:
     """Answer, through jobs, all calls that the store lacks. What a job leaves out stays missing."""
-    missing = {call.key: call for query in queries for call in calls(query) if store.get(call) is None}
+    server = session.client.server
+    missing = {call.key: call for query in queries for call in calls(query) if server.kept(store, call) is None}
     jobs: list[_Job] = []
     try:
-        for requests in _jobs([missing[key] for key in sorted(missing)]):
+        for requests in _jobs([missing[key] for key in sorted(missing)], server.model):
             guess = sum(one.guess[0] for one in requests), sum(one.guess[1] for one in requests)
             if limit := session.budget.exhausted_by(*guess):
                 session.stopped = f"a batch of {len(requests)} requests might overrun {limit}"
@@ -93,12 +94,12 @@ async def run(
     session.stopped = session.stopped or f"the batch left them out{why}"
 
 
-def _jobs(calls: Sequence[Call]) -> Iterator[list[_Request]]:
+def _jobs(calls: Sequence[Call], model: str) -> Iterator[list[_Request]]:
     """Calls in portions that one job may hold, each of one kind of request."""
     portion: list[_Request] = []
     size = 0
     for call in sorted(calls, key=lambda call: isinstance(call.prompt, str)):
-        body = Offers().body(call, 1)
+        body = Offers(model).body(call, 1)
         path = "/v1/completions" if "prompt" in body else "/v1/chat/completions"
         line = msgspec.json.encode({"custom_id": call.key, "method": "POST", "url": path, "body": body})
         if portion and (portion[0].path != path or len(portion) == MOST or size + len(line) > LARGEST):
@@ -186,6 +187,7 @@ async def _patiently(session: Session, request: Request[Result], limits: Limits)
 
 def _commit(session: Session, store: Store, calls: Mapping[str, Call], raw: bytes) -> tuple[int, int]:
     answers, prompt, completion = [], 0, 0
+    other: OtherModelError | None = None
     for written in raw.splitlines():
         try:
             line = msgspec.json.decode(written, type=_Line)
@@ -194,6 +196,9 @@ def _commit(session: Session, store: Store, calls: Mapping[str, Call], raw: byte
                 status = line.response.status_code if line.response else "nothing"
                 raise CallError(f"it answered {status}", transient=True)
             reply = session.client.read(bytes(line.response.body))[0]
+        except OtherModelError as error:
+            other = error
+            continue
         except (CallError, msgspec.DecodeError, KeyError) as error:
             reason = error if isinstance(error, CallError) else "a line of its output is broken"
             session.failures[str(reason)] += 1
@@ -201,4 +206,6 @@ def _commit(session: Session, store: Store, calls: Mapping[str, Call], raw: byte
         answers.append((call, msgspec.to_builtins(reply)))
         prompt, completion = prompt + reply.prompt_tokens, completion + reply.completion_tokens
     store.put(answers)
+    if other is not None:  # the job stays noted: whoever takes that model need not send it again
+        raise other
     return prompt, completion

@@ -12,7 +12,7 @@ import math
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 
@@ -24,6 +24,9 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.generate.chat.answer import Reply, decode
 from lmkbc.generate.chat.bounded import BoundedClient, TooLargeError
 from lmkbc.generate.chat.limits import Limits
+from lmkbc.generate.chat.refusals import TooLong, too_long
+from lmkbc.model_files import model_identity, model_name, same_model
+from lmkbc.store import Call, Store
 
 OPENAI = "https://api.openai.com/v1"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -35,6 +38,9 @@ LANE = 8
 
 Result = TypeVar("Result")
 Request = Callable[[openai.AsyncOpenAI], Awaitable[Result]]
+
+SOON = 10.0
+"""Seconds in which a server tells of itself, or is taken to tell nothing."""
 
 SHOWN = 200
 """Characters of a server's own message that are passed on."""
@@ -56,8 +62,20 @@ class RejectedError(CallError):
         super().__init__(reason, transient=False)
 
 
+class TooLongError(RejectedError):
+    """A prompt exceeds the server's context. lengths: of both, as the server tells; None where we reckon so."""
+
+    def __init__(self, reason: str, lengths: TooLong | None = None) -> None:
+        super().__init__(reason)
+        self.lengths = lengths
+
+
 class ServerError(LmkbcError):
     """The server will have no request at all: the key, the model or the account is wrong."""
+
+
+class OtherModelError(ServerError):
+    """The server calls its model by another name than it was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +110,26 @@ class Server:
             raise InputError(f"{parts.hostname} needs a key: set the environment variable {KEY}")
         return cls(url, model, revision, any_model, key)
 
+    @property
+    def name(self) -> str:
+        """What files call the model."""
+        return model_name(self.model)
+
+    def call(self, prompt: Any, sampling: Mapping[str, Any], **how: Any) -> Call:
+        """A call to this model. how: schema, seed, draw."""
+        revision = self.revision or model_identity(self.model)
+        return Call(model=self.name, revision=revision, base_url=self.base_url, prompt=prompt, sampling=sampling, **how)
+
+    def kept(self, store: Store, call: Call) -> Any | None:
+        """The stored answer to a call of ours, also where it was stored under the path that the model was named by."""
+        found = store.get(call)
+        if found is None and self.name != self.model:
+            found = store.get(replace(call, model=self.model, revision=self.revision))
+        return found
+
     def takes(self, served: str) -> bool:
         """Whether what a model of that name says is an answer of ours."""
-        return self.any_model or _same_model(self.model, served)
+        return self.any_model or same_model(self.model, served)
 
     def without_key(self, text: str) -> str:
         """A text of the server without our key, should it echo it."""
@@ -124,6 +159,7 @@ class ChatClient:
             for _ in range(math.ceil(limits.concurrency / LANE))
         ]
         self._turn = itertools.cycle(self._lanes)
+        self._recognised = False
 
     async def close(self) -> None:
         """Close all connections."""
@@ -138,6 +174,21 @@ class ChatClient:
             lambda sdk: sdk.post(path, cast_to=httpx2.Response, content=content, options=JSON)
         )
         return self.read(response.content)
+
+    async def told(self, path: str, kind: type[Result], body: Mapping[str, Any] | None = None) -> Result | None:
+        """What the server tells of itself at a path beside that of its API; None for nothing of that kind, or soon."""
+        root = f"{self.server.base_url}/" if not path.startswith("../") else urljoin(f"{self.server.base_url}/", "..")
+        url, content = root + path.removeprefix("../"), msgspec.json.encode(body) if body else b""
+
+        def ask(sdk: openai.AsyncOpenAI) -> Awaitable[httpx2.Response]:
+            if body is None:
+                return sdk.get(url, cast_to=httpx2.Response)
+            return sdk.post(url, cast_to=httpx2.Response, content=content, options=JSON)
+
+        try:
+            return msgspec.json.decode((await self.through(ask, min(SOON, self._timeout))).content, type=kind)
+        except (CallError, ServerError, msgspec.DecodeError, UnicodeDecodeError):
+            return None
 
     async def through(self, request: Request[Result], within: float | None = None) -> Result:
         """What a request through the SDK brings: CallError for nothing, ServerError when all others are in vain.
@@ -165,19 +216,26 @@ class ChatClient:
             served, replies = decode(raw)
         except ValueError as error:
             raise CallError(f"the answer is not what the API promises ({error})", transient=True) from None
-        served = self.server.without_key(served)
+        served = model_name(self.server.without_key(served))
         if not self.server.takes(served):
-            raise CallError(
-                f"model {served!r} answered in place of {self.server.model!r}; if they are one model, set any_model in "
-                "the recipe",
-                transient=True,
-            )
+            raise self._other_model(served)
+        self._recognised = True
         for reply in replies:
             reply.text, reply.served = self.server.without_key(reply.text), served
             reply.finish = self.server.without_key(reply.finish)
             reply.logprobs = None if self.server.echoes(reply.logprobs) else reply.logprobs
             reply.first = None if self.server.echoes(reply.first) else reply.first
         return replies
+
+    def _other_model(self, served: str) -> LmkbcError:
+        """What an answer of another model comes to: a slip of a server that knows ours, else the end of asking."""
+        asked, shown = self.server.name, served[:SHOWN]
+        if self._recognised:
+            return CallError(f"model {shown!r} answered in place of {asked!r}", transient=True)
+        return OtherModelError(
+            f"asked for model {asked!r}, {self.server.base_url} answers as {shown!r}: say --model {shown}, or "
+            "--any-model to take what it serves"
+        )
 
     def _refusal(self, error: openai.APIStatusError) -> LmkbcError:
         status, said = error.status_code, self.server.without_key(_message(error))[:SHOWN]
@@ -187,11 +245,13 @@ class ChatClient:
             return ServerError(f"{self.server.base_url} refuses the key in {KEY} ({status}: {said}): set the right one")
         if status == 404:
             hint = "check --model and --base-url"
-            return ServerError(f"{self.server.base_url} has no model {self.server.model!r} ({said}): {hint}")
+            return ServerError(f"{self.server.base_url} has no model {self.server.name!r} ({said}): {hint}")
         if status == 402 or error.code == "insufficient_quota":
             return ServerError(f"the account at {self.server.base_url} has no quota left ({said}): the run can resume")
         if status in (408, 409, 425, 429) or status >= 500:
             return CallError(f"{status}: {said}", transient=True, wait=retry_after(error.response.headers))
+        if lengths := too_long(error.body if isinstance(error.body, dict) else {}, _message(error)):
+            return TooLongError(f"{status}: {said}", lengths)
         return RejectedError(f"{status}: {said}")
 
     def _redirected(self, status: int, location: str) -> str:
@@ -231,13 +291,6 @@ def _is_address(url: str) -> bool:
         return urlsplit(url).port != 0
     except ValueError:
         return False
-
-
-def _same_model(asked: str, served: str) -> bool:
-    """Whether a served name is the asked one, a dated or revised form of it, or the same without its owner."""
-    asked, served = asked.casefold(), served.casefold()
-    ours, theirs = asked.rpartition("/")[2], served.rpartition("/")[2]
-    return not served or theirs in (ours, f"{ours}.gguf") or theirs.startswith((f"{ours}-20", f"{ours}@", f"{ours}:"))
 
 
 def _message(error: openai.APIStatusError) -> str:

@@ -50,7 +50,7 @@ class ChatGenerator:
         self._store = store
         self._limits = limits or Limits()
         self._budget = budget or Budget()
-        self._name = name or server.model
+        self._name = name or server.name
         self._schema = schema
         self._executor = executor
         self._offline = offline
@@ -66,6 +66,8 @@ class ChatGenerator:
         session = Session(self._server, self._store, self._limits, self._budget, offline=self._offline)
         with asyncio.Runner() as runner:
             try:
+                if not self._offline:
+                    runner.run(self._look_ahead(session, distinct))
                 if self._executor == "batch" and not self._offline:
                     runner.run(batch.run(session, self._store, self._calls, distinct, self._limits))
                 done: asyncio.Queue[CandidateSet | BaseException] = asyncio.Queue()
@@ -100,9 +102,10 @@ class ChatGenerator:
         relation, style = self._relations[query.relation], self._asking.plan(query).style
         turn = self._asking.second_turn(query, told(self.retrieved.get(query, ())))
         parts: list[Sequence[Reply | None]] = []
-        for prompt in self._prompts(query):
-            replies = await session.draws(self._draws(query, prompt))
-            final = await self._again(session, query, prompt, turn, replies) if turn else replies
+        for part, whole in enumerate(self._prompts(query)):
+            shown = [whole]  # the last of them is what is answered
+            replies = await session.draws(self._draws(query, whole), self._shorter(query, part, shown))
+            final = await self._again(session, query, shown[-1], turn, replies) if turn else replies
             parts.append([await self._repaired(session, query, draw, reply) for draw, reply in enumerate(final)])
         one = united([candidates(query, relation, style, replies, self._name) for replies in parts or ([None],)])
         said = [reply for replies in parts for reply in replies if reply]
@@ -129,6 +132,22 @@ class ChatGenerator:
             return reply
         (mended,) = await session.draws([self._draws(query, prompt)[draw]])
         return mended if mends(query, relation, style, mended) else reply
+
+    def _shorter(self, query: Query, part: int, shown: list[Prompt]) -> Iterator[list[Call]]:
+        """The calls of ever shorter prompts, each of which is noted when it is come to."""
+        for prompt in self._asking.shorter(query, told(self.retrieved.get(query, ())), part):
+            shown.append(prompt)
+            yield self._draws(query, prompt)
+
+    async def _look_ahead(self, session: Session, queries: Sequence[Query]) -> None:
+        """Say what will not fit the server, before anything is sent."""
+        calls = (self._draws(query, prompt)[0] for query in queries for prompt in self._prompts(query))
+        over, count = await session.look_ahead(calls)
+        if over:
+            log.warning(
+                f"{self._name}: {over} of {count} prompts leave no room for an answer in the server's context of "
+                f"{session.window.tokens} tokens: those whose shots say fit = true are shown fewer examples"
+            )
 
     def _calls(self, query: Query) -> list[Call]:
         return [call for prompt in self._prompts(query) for call in self._draws(query, prompt)]
@@ -185,6 +204,13 @@ def _remarks(session: Session, tally: _Tally, store: Store) -> Iterator[str]:
         yield f"the server takes no {' and '.join(refused)}: asked without"
     elif not session.offers.several:
         yield "the server ignores n: each draw was asked for alone"
+    if session.shortened:
+        yield f"{session.shortened} prompts were shown fewer examples, to fit the server's context"
+    if session.too_long:
+        yield (
+            f"{session.too_long} prompts exceed the server's context: say fit = true in the recipe's table shots, so "
+            "that they are shown fewer examples, or have the server read more tokens"
+        )
     if tally.unanswered:
         first = tally.unanswered[0]
         lack = "its context is missing" if first.subject.strip() else "no subject"

@@ -31,12 +31,9 @@ def calls(server: Server, plan: Plan, prompt: Prompt, schema: Mapping[str, Any] 
     if sampling.logprobs:
         fields["logprobs"] = 1 if text else True
     return [
-        Call(
-            model=server.model,
-            revision=server.revision,
-            base_url=server.base_url,
-            prompt=prompt.text if text else prompt.messages(),
-            sampling=fields,
+        server.call(
+            prompt.text if text else prompt.messages(),
+            fields,
             schema=schema,
             seed=None if sampling.seed is None else sampling.seed + draw,
             draw=draw,
@@ -46,15 +43,19 @@ def calls(server: Server, plan: Plan, prompt: Prompt, schema: Mapping[str, Any] 
 
 
 class Offers:
-    """What one server is known not to take or heed. several: whether it gives as many draws as `n` asks for."""
+    """What one server is known not to take or heed. several: whether it gives as many draws as `n` asks for.
 
-    def __init__(self) -> None:
+    model: what the server calls the model that is asked.
+    """
+
+    def __init__(self, model: str) -> None:
+        self._model = model
         self.refused: set[str] = set()
         self.several = True
 
     def body(self, call: Call, draws: int) -> dict[str, Any]:
         """The body that asks for so many draws of a call, without what the server is known to refuse."""
-        body: dict[str, Any] = {"model": call.model}
+        body: dict[str, Any] = {"model": self._model}
         body["prompt" if isinstance(call.prompt, str) else "messages"] = call.prompt
         body |= call.sampling
         if draws > 1:

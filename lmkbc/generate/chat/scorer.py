@@ -12,7 +12,6 @@ from typing import Any
 from lmkbc.generate.chat.answer import Reply
 from lmkbc.generate.chat.client import Server
 from lmkbc.generate.chat.session import Session
-from lmkbc.store import Call
 
 ALTERNATIVES = {"chat": 20, "completion": 5}
 """Tokens that a server is asked to tell at a place: the most that the API's own definition allows."""
@@ -79,13 +78,8 @@ class ChatScorer:
 
         async def work() -> None:
             for place, text in todo:
-                first = Call(
-                    model=self._server.model,
-                    revision=self._server.revision,
-                    base_url=self._server.base_url,
-                    prompt=text if self._completion else [{"role": "user", "content": text}],
-                    sampling=self._extra | dict(sampling),
-                )
+                asked = text if self._completion else [{"role": "user", "content": text}]
+                first = self._server.call(asked, self._extra | dict(sampling))
                 answers[place] = await session.draws([replace(first, draw=draw) for draw in range(draws)])
 
         tasks = [asyncio.create_task(work()) for _ in range(session.limits.concurrency)]

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from lmkbc.budget import Budget
 from lmkbc.generate.chat.answer import Reply
-from lmkbc.generate.chat.client import CallError, ChatClient, RejectedError, Server
+from lmkbc.generate.chat.client import CallError, ChatClient, RejectedError, Server, TooLongError
 from lmkbc.generate.chat.limits import Limits, Throttle, estimate
 from lmkbc.generate.chat.request import MOST_DRAWS, Offers, blamed, without
 from lmkbc.generate.chat.retry import retrying
+from lmkbc.generate.chat.window import Window, length_of
 from lmkbc.store import Call, Store
 
 log = logging.getLogger(__name__)
@@ -31,15 +33,17 @@ class OverBudgetError(CallError):
 class Session:
     """Gets draws. stopped: why the session asks no more, None while it does; what is then missing stays missing.
 
-    replayed: answers that came from the store. failures: reason -> queries. tokens: of all answers used, the stored
-    ones included, as (prompt, answer).
+    replayed: answers that came from the store. window: the server's context. too_long: prompts that exceed it;
+    shortened: prompts that fitted it with fewer examples. failures: reason -> queries. tokens: of all answers used,
+    the stored ones included, as (prompt, answer).
     """
 
     def __init__(self, server: Server, store: Store, limits: Limits, budget: Budget, *, offline: bool = False) -> None:
         self.budget = budget
-        self.offers = Offers()
+        self.offers = Offers(server.model)
         self.failures: Counter[str] = Counter()
-        self.replayed = 0
+        self.replayed = self.too_long = self.shortened = 0
+        self.window = Window()
         self.tokens = (0, 0)
         self.stopped = "offline" if offline else None
         self.client = ChatClient(server, limits)
@@ -53,25 +57,78 @@ class Session:
         """Close all connections."""
         await self.client.close()
 
-    async def draws(self, calls: Sequence[Call]) -> list[Reply | None]:
-        """The answers of calls that differ only in seed and draw; None for what stays without."""
-        async with self._alone[calls[0].prompt_digest]:  # subjects of one name have one prompt: it is asked once
-            return await self._draws(calls)
+    async def draws(self, calls: Sequence[Call], shorter: Iterable[Sequence[Call]] = ()) -> list[Reply | None]:
+        """The answers of calls that differ only in seed and draw; None for what stays without.
 
-    async def _draws(self, calls: Sequence[Call]) -> list[Reply | None]:
-        stored = [self._store.get(call) for call in calls]
+        shorter: the same asked in fewer and fewer tokens, each of which is come to where the server has no room for
+        the one before, or nothing is asked and the one before has no answer in the store.
+        """
+        refused: TooLongError | None = None
+        last = calls
+        for cuts, last in enumerate(itertools.chain((calls,), shorter)):
+            try:
+                replies = await self._in_turn(last)
+            except TooLongError as error:
+                refused = error
+                continue
+            if self.stopped is None or any(replies):
+                self.shortened += cuts > 0
+                return replies
+        try:
+            if refused is not None and refused.lengths is None:  # no more than our guess: the server has the last word
+                return await self._in_turn(last, sure=True)
+        except TooLongError as error:
+            refused = error
+        if refused is not None:
+            self.too_long += 1
+            self._failed(refused)
+        return [None] * len(calls)
+
+    async def look_ahead(self, calls: Iterable[Call]) -> tuple[int, int]:
+        """How many prompts are probably too long for the server, of how many that the store has no answer to.
+
+        (0, 0) where the server does not tell its context.
+        """
+        lengths: list[tuple[int, int]] = []
+        longest: Call | None = None
+        for call in calls:
+            if self.client.server.kept(self._store, call) is not None:
+                continue
+            if longest is None:
+                await self.window.ask(self.client)
+                if self.window.tokens is None:
+                    return 0, 0
+            lengths.append(length_of(call))
+            if longest is None or lengths[-1] > length_of(longest):
+                longest = call
+        if longest is not None:
+            await self.window.count(self.client, longest)
+        return sum(self.window.exceeded(*length) for length in lengths), len(lengths)
+
+    async def _in_turn(self, calls: Sequence[Call], *, sure: bool = False) -> list[Reply | None]:
+        async with self._alone[calls[0].prompt_digest]:  # subjects of one name have one prompt: it is asked once
+            return await self._draws(calls, sure=sure)
+
+    async def _draws(self, calls: Sequence[Call], *, sure: bool) -> list[Reply | None]:
+        """The draws of one prompt. TooLongError where it is too long, unless sure also by our own reckoning."""
+        stored = [self.client.server.kept(self._store, call) for call in calls]
         kept = [None if one is None else msgspec.convert(one, Reply) for one in stored]
         replies = [one if one and self.client.server.takes(one.served) else None for one in kept]
         missing = [draw for draw, reply in enumerate(replies) if reply is None]
-        self.replayed += len(calls) - len(missing)
         if missing and self.stopped is None:
+            if not sure and self.window.exceeded(*length_of(calls[0])):
+                raise TooLongError("the prompt leaves no room for an answer")
             try:
                 await self._ask(calls, missing, replies)
+            except TooLongError as error:
+                self.window.heed(calls[0], error.lengths)
+                raise
             except CallError as error:
                 self._failed(error)
+        self.replayed += len(calls) - len(missing)
         for reply in filter(None, replies):
             self.tokens = self.tokens[0] + reply.prompt_tokens, self.tokens[1] + reply.completion_tokens
-        return replies
+        return [reply and _own(reply, calls[0].prompt) for reply in replies]
 
     async def _ask(self, calls: Sequence[Call], missing: list[int], replies: list[Reply | None]) -> None:
         """Fill in missing replies: all unseeded draws at once where the server gives them, else one by one."""
@@ -95,6 +152,8 @@ class Session:
         body = self.offers.body(call, draws)
         try:
             return await self._paid(body)
+        except TooLongError:
+            raise
         except RejectedError as error:
             fields = blamed(body, str(error))
             if not fields:
@@ -132,6 +191,12 @@ class Session:
         self._failed_in_a_row += 1
         if self._failed_in_a_row >= self.limits.patience:
             self.stopped = self.stopped or f"{self._failed_in_a_row} queries in a row failed"
+
+
+def _own(reply: Reply, prompt: Any) -> Reply:
+    """A reply without the beginning of it that we gave, which llama.cpp repeats."""
+    given = prompt[-1]["content"] if not isinstance(prompt, str) and prompt[-1]["role"] == "assistant" else ""
+    return msgspec.structs.replace(reply, text=reply.text.removeprefix(given)) if given else reply
 
 
 def _tokens(replies: Sequence[Reply], prompt: int) -> tuple[int, int]:

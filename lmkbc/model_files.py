@@ -1,0 +1,96 @@
+"""Models that are named by a path: what files that travel call them, and what tells them from others of that name."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+READ = (".json", ".safetensors", ".jinja", ".model", ".txt")
+"""Files of a directory that change what a model answers: weights, settings, vocabularies, templates."""
+
+SETTINGS = ("model", "path", "vectors")
+"""Settings of a recipe that may hold a path."""
+
+_WAY = re.compile(r"^[/~.]|^[A-Za-z]:|\\|\.(?:gguf|safetensors|jsonl|json|txt|gz)$")
+
+
+def is_path(name: str) -> bool:
+    """Whether a name leads to a file or directory, here or on a server; "owner/name", as hubs have it, does not."""
+    return bool(_WAY.search(name)) or ("/" in name and os.path.exists(name))
+
+
+def model_name(name: str) -> str:
+    """A model's name without the way to it: no file that a run writes tells a user's directories."""
+    return re.split(r"[/\\]", name.rstrip("/\\"))[-1] if is_path(name) else name
+
+
+def same_model(asked: str, served: str) -> bool:
+    """Whether a served name is the asked one, a dated or revised form of it, or the same without its owner."""
+    asked, served = asked.casefold(), served.casefold()
+    ours, theirs = (re.split(r"[/\\]", name)[-1] for name in (asked, served))
+    return not served or theirs in (ours, f"{ours}.gguf") or theirs.startswith((f"{ours}-20", f"{ours}@", f"{ours}:"))
+
+
+def model_identity(name: str) -> str:
+    """What tells the model at a path from others of its name: the SHA-256 of its files, else, elsewhere, of the path.
+
+    "" for what is no path.
+    """
+    if not is_path(name):
+        return ""
+    return file_digest(name) if os.path.exists(name) else hashlib.sha256(name.encode()).hexdigest()
+
+
+def file_digest(path: str) -> str:
+    """SHA-256 of a file, or of a model directory's files."""
+    return _digest(path, *_state(Path(path)))
+
+
+def portable(value: Any) -> Any:
+    """A recipe's tables with names in place of paths."""
+    if isinstance(value, Mapping):
+        return {
+            key: model_name(one) if key in SETTINGS and isinstance(one, str) else portable(one)
+            for key, one in value.items()
+        }
+    return [portable(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def paths_in(value: Any) -> Iterator[str]:
+    """The files and directories of this machine that a recipe's tables name."""
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            if key in SETTINGS and isinstance(one, str) and os.path.exists(one):
+                yield one
+            else:
+                yield from paths_in(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from paths_in(one)
+
+
+def _parts(path: Path) -> list[Path]:
+    return sorted(one for one in path.iterdir() if one.suffix in READ) if path.is_dir() else [path]
+
+
+def _state(path: Path) -> Iterator[tuple[str, int, int]]:
+    for one in _parts(path):
+        found = one.stat()
+        yield one.name, found.st_size, found.st_mtime_ns
+
+
+@lru_cache(maxsize=64)
+def _digest(path: str, *_: tuple[str, int, int]) -> str:
+    place, whole = Path(path), hashlib.sha256()
+    for one in _parts(place):
+        with one.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256")
+        if not place.is_dir():
+            return found.hexdigest()
+        whole.update(one.name.encode() + found.digest())
+    return whole.hexdigest()

@@ -1,0 +1,272 @@
+"""Prompts that exceed a server's context: told before they are sent, fitted where the recipe says so, no one's loss."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Body, Loopback, prompt_of
+
+from lmkbc.asking import Asking
+from lmkbc.examples import ExampleSelector, Shots
+from lmkbc.generate.chat import ChatGenerator, Limits, Server
+from lmkbc.generate.chat.refusals import TooLong, too_long
+from lmkbc.store import Store
+from lmkbc.types import CandidateSet, Query
+from lmkbc.workspace import Workspace
+
+BORDERS = "CountryBordersCountry"
+SPACE = Workspace()
+EDITION = SPACE.edition("mini")
+RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}
+TRAIN = SPACE.examples(EDITION, "train")
+ROOM = 400
+ANSWER = 20
+
+
+def tokens(text: str) -> int:
+    """What the stand-in takes for tokens: three characters each."""
+    return len(text) // 3
+
+
+class Narrow(Loopback):
+    """A server of so many tokens that refuses longer prompts, in the words of one kind of server."""
+
+    def __init__(self, kind: str, room: int = ROOM) -> None:
+        super().__init__(lambda _: '["Spain"]')
+        self.kind, self.room = kind, room
+        listed: Body = {"id": "stand-in", "object": "model", "owned_by": "llamacpp" if "llama" in kind else kind}
+        if kind == "llama.cpp":
+            listed["meta"] = {"n_ctx": room, "n_ctx_train": 8192}
+        if kind == "old llama.cpp":
+            listed["meta"] = {"n_ctx_train": 8192}
+            self.tells["props"] = {"default_generation_settings": {"n_ctx": room}}
+        if kind == "vllm":
+            listed["max_model_len"] = room
+        if kind != "silent":
+            self.tells["models"] = {"object": "list", "data": [listed]}
+        if kind in ("llama.cpp", "vllm"):
+            self.tells["tokenize"] = lambda body: {"tokens": [0] * tokens(body["content"])}
+
+    def reply(self, body: Body) -> tuple[int, Body]:
+        prompt, asked = tokens(prompt_of(body)), body["max_tokens"] if self.kind == "vllm" else 0
+        if prompt + asked <= self.room:
+            return super().reply(body)
+        if "llama" in self.kind:
+            said = (
+                f"request ({prompt} tokens) exceeds the available context size ({self.room} tokens), try increasing it"
+            )
+            more = {"type": "exceed_context_size_error", "n_prompt_tokens": prompt, "n_ctx": self.room}
+        else:
+            said = (
+                f"This model's maximum context length is {self.room} tokens. However, you requested more: max_tokens."
+            )
+            more = {"code": "context_length_exceeded"}
+        return 400, {"error": {"message": said, **more}}
+
+
+KINDS = ["llama.cpp", "old llama.cpp", "vllm", "silent"]
+LONG = [Query("long " + "x" * 150 + str(place), BORDERS) for place in range(8)]
+SHORT = [Query(f"land {place}", BORDERS) for place in range(40)]
+
+
+@pytest.fixture
+def chat(tmp_path: Path) -> Callable[..., ChatGenerator]:
+    def make(server: Loopback, fit: bool = False, task: str = "", **settings: Any) -> ChatGenerator:
+        tables: dict[str, Any] = {"shots": {"k": 4, "fit": fit}, "sampling": {"max_tokens": ANSWER}}
+        asking = Asking(EDITION, RELATIONS, TRAIN, tables | {"prompt": {"task": task}})
+        settings.setdefault("limits", Limits(first_wait=0.01, concurrency=2))
+        where = Server.of(server.url, "stand-in")
+        return ChatGenerator(asking, RELATIONS, where, Store(tmp_path / "store.sqlite"), **settings)
+
+    return make
+
+
+Chat = Callable[..., ChatGenerator]
+
+
+def run(generator: ChatGenerator, queries: list[Query]) -> dict[str, CandidateSet]:
+    return {one.query.subject: one for one in generator.generate(queries)}
+
+
+@pytest.fixture
+def room() -> int:
+    asking = Asking(EDITION, RELATIONS, TRAIN, {"shots": {"k": 4}})
+    lengths = {query: len("\n".join(t["content"] for t in asking.prompt(query).messages())) for query in LONG + SHORT}
+    most = max(lengths[query] for query in SHORT) // 3 + ANSWER + 10
+    assert most < min(lengths[query] for query in LONG) // 3
+    return most
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_prompts_that_are_too_long_are_told_first_and_keep_no_others_from_being_answered(
+    chat: Chat, kind: str, room: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "lmkbc")
+    with Narrow(kind, room) as server:
+        generator = chat(server)
+        found = run(generator, LONG + SHORT)
+    assert {one.query.subject for one in found.values() if one.failed} == {query.subject for query in LONG}
+    assert len(server.requests) == 48  # none is asked for again
+    assert any("8 prompts exceed the server's context: say fit = true" in remark for remark in generator.remarks)
+    if kind in ("llama.cpp", "vllm"):
+        first = f"stand-in: 8 of 48 prompts leave no room for an answer in the server's context of {room} tokens"
+        assert caplog.messages[0].startswith(first)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_examples_are_dropped_until_a_prompt_fits(chat: Chat, kind: str, room: int) -> None:
+    with Narrow(kind, room) as server:
+        generator = chat(server, fit=True)
+        found = run(generator, LONG + SHORT)
+        assert not any(one.failed for one in found.values())
+        assert any("8 prompts were shown fewer examples" in remark for remark in generator.remarks)
+        asked = len(server.requests)
+        if kind in ("llama.cpp", "vllm"):
+            assert asked <= 48 + 2  # by its own count hardly a prompt is refused
+        assert run(chat(server, fit=True, offline=True), LONG + SHORT) == found  # found again without the server
+        assert run(chat(server, fit=True), LONG + SHORT) == found
+        assert len(server.requests) <= asked + len(LONG)
+    used = [body for body in server.requests if tokens(prompt_of(body)) <= room and "long" in prompt_of(body)]
+    assert {len(body["messages"]) for body in used} <= {1 + 2 * 2, 1 + 2 * 3}  # no more are left out than need be
+
+
+def test_what_never_fits_is_refused_and_said(chat: Chat) -> None:
+    with Narrow("llama.cpp", 10) as server:
+        generator = chat(server, fit=True)
+        found = run(generator, SHORT[:3])
+    assert all(one.failed for one in found.values())
+    assert any("3 prompts exceed the server's context" in remark for remark in generator.remarks)
+    assert len(server.requests) >= 3  # the server has the last word
+
+
+def test_what_is_in_the_store_is_not_counted_and_the_server_not_asked_for_it(chat: Chat, room: int) -> None:
+    with Narrow("llama.cpp", room) as server:
+        run(chat(server), SHORT)
+        seen = len(server.headers)
+        run(chat(server), SHORT)
+        assert len(server.headers) == seen
+
+
+@pytest.mark.parametrize(
+    "tells",
+    [
+        {"models": {"data": "none"}}, {"models": []}, {"models": {"data": [{"id": 5}]}},
+        {"models": {"data": [{"id": "a", "max_model_len": 5}, {"id": "b", "max_model_len": 6}]}},
+        {"models": {"data": [{"id": "stand-in", "max_model_len": -5}]}},
+        {"models": {"data": [{"id": "stand-in", "owned_by": "llamacpp"}]}, "props": {"x": 1}},
+        {"models": {"data": [{"id": "stand-in", "max_model_len": 9000}]}, "tokenize": {"tokens": None}},
+    ],
+)  # fmt: skip
+def test_a_server_that_tells_odd_things_of_itself_is_asked_all_the_same(chat: Chat, tells: Body) -> None:
+    with Loopback(lambda _: '["Spain"]') as server:
+        server.tells = tells
+        assert not any(one.failed for one in run(chat(server), SHORT[:3]).values())
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "expected"),
+    [
+        (
+            {"type": "exceed_context_size_error", "n_prompt_tokens": 4031, "n_ctx": 2048},
+            "request (4031 tokens) exceeds the available context size (2048 tokens), try increasing it",
+            TooLong(4031, 2048),
+        ),
+        ({}, "request (4031 tokens) exceeds the available context size (2048 tokens)", TooLong(4031, 2048)),
+        (
+            {"code": "context_length_exceeded"},
+            "This model's maximum context length is 4097 tokens. However, your messages resulted in 5000 tokens.",
+            TooLong(5000, 4097),
+        ),
+        (
+            {},
+            "This model's maximum context length is 2048 tokens. However, you requested 2300 tokens (2100 in the "
+            "messages, 200 in the completion).",
+            TooLong(2100, 2048),
+        ),
+        (
+            {"code": 400},
+            "'max_tokens' is too large: 512. This model's maximum context length is 2048 tokens and your request has "
+            "1800 input tokens (512 > 2048 - 1800).",
+            TooLong(1800, 2048),
+        ),
+        (
+            {},
+            "The input (3000 tokens) is longer than the model's context length (2048 tokens).",
+            TooLong(3000, 2048),
+        ),
+        ({"code": "context_length_exceeded", "n_ctx": "many", "n_prompt_tokens": -4}, "no", TooLong(None, None)),
+        ({"code": 400}, "temperature is not supported", None),
+    ],
+)
+def test_refusals_of_long_prompts_are_told_from_others(body: Body, message: str, expected: TooLong | None) -> None:
+    assert too_long(body, message) == expected
+
+
+@pytest.mark.parametrize(("method", "kept"), [("fixed", slice(0, 3)), ("nearest", slice(1, 4))])
+def test_the_example_that_matters_least_is_left_out_first(method: Any, kept: slice) -> None:
+    class Encoder:
+        def encode(self, texts: Any) -> Any:
+            import numpy as np
+
+            return np.eye(len(texts), 8, dtype=np.float32)
+
+    selector = ExampleSelector(Shots(k=4, method=method, fit=True), TRAIN, Encoder())
+    query = Query("Utopia", BORDERS)
+    fewer = [*selector.fewer(query)]
+    assert fewer[0] == selector.select(query)[kept]
+    assert [len(shots) for shots in fewer] == [3, 2, 1, 0]
+    assert not [*ExampleSelector(Shots(k=4), TRAIN).fewer(query)]
+
+
+def test_a_beginning_that_we_gave_is_no_part_of_the_answer(tmp_path: Path) -> None:
+    def repeats(body: Body) -> str:
+        given = body["messages"][-1]
+        assert given["role"] == "assistant"
+        return given["content"] + ' ["Chile"]'
+
+    tables: dict[str, Any] = {"prompt": {"form": "single", "style": "record", "speaker": "assistant"}}
+    with Loopback(repeats) as server:
+        where = Server.of(server.url, "stand-in")
+        asking = Asking(EDITION, RELATIONS, TRAIN, tables | {"shots": {"k": 2}})
+        generator = ChatGenerator(asking, RELATIONS, where, Store(tmp_path / "store.sqlite"))
+        (found,) = generator.generate(SHORT[:1])
+    assert [one.text for one in found.candidates] == ["Chile"]
+
+
+class Rambling(Loopback):
+    """Goes on after the list until its tokens are used up, unless a schema or a stop ends it, as llama.cpp does."""
+
+    def __init__(self) -> None:
+        super().__init__(self._said)
+
+    def _said(self, body: Body) -> Body:
+        if "response_format" in body:
+            return {"content": json.dumps({"objects": ["Chile"]})}
+        text = ' ["Chile"]\n\n' + "Subject: Peru\nRelation: borders\n==> []\n\n" * body["max_tokens"]
+        for stop in body.get("stop", ()):
+            if stop in text:
+                return {"content": text.partition(stop)[0]}
+        return {"content": text[: 4 * body["max_tokens"]], "finish_reason": "length"}
+
+
+@pytest.mark.parametrize("name", ["minimal23", "lix23"])
+def test_what_a_model_goes_on_with_after_the_list_is_ended(name: str, tmp_path: Path) -> None:
+    from lmkbc.components import Context, generators
+
+    with Rambling() as server:
+        run = Context(
+            workspace=SPACE,
+            edition=EDITION,
+            model="stand-in",
+            options={"base_url": server.url, "store": tmp_path / "s"},
+        )
+        ((_, generator),) = generators(run, SPACE.system(name))
+        (found,) = generator.generate(SHORT[:1])
+    assert [one.text for one in found.candidates] == ["Chile"]
+    exported = b"".join(Store(tmp_path / "s").export())
+    assert len(json.loads(exported)["answer"]["text"]) < 60
