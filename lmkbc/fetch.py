@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,14 @@ import tenacity
 
 from lmkbc.errors import LmkbcError
 from lmkbc.types import Download, Edition
+
+MOST_BYTES = 256 * 2**20
+"""Of one split: a hundred times the largest that there is."""
+
+DEADLINE = 900.0
+"""Seconds in which a split arrives, or as much of it as the next run need not fetch again."""
+
+MOST_REDIRECTS = 5
 
 Progress = Callable[[str, int, int | None], None]
 """Called with (split, bytes so far, bytes in all if known)."""
@@ -65,7 +74,13 @@ def _download(split: str, source: Download, path: Path, progress: Progress | Non
 def _stream(split: str, url: str, part: Path, progress: Progress | None) -> None:
     have = part.stat().st_size if part.exists() else 0
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-    with httpx.stream("GET", url, headers=headers, follow_redirects=True, timeout=30) as response:
+    end = time.monotonic() + DEADLINE
+    with (
+        httpx.Client(
+            follow_redirects=True, max_redirects=MOST_REDIRECTS, timeout=30, event_hooks={"request": [_guard(url)]}
+        ) as client,
+        client.stream("GET", url, headers=headers) as response,
+    ):
         if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
             return  # the whole file is here already; the digest will tell
         response.raise_for_status()
@@ -74,10 +89,28 @@ def _stream(split: str, url: str, part: Path, progress: Progress | None) -> None
         length = response.headers.get("content-length")
         total = have + int(length) if length else None
         with part.open("ab" if resumed else "wb") as file:
-            for chunk in response.iter_bytes():
+            for chunk in response.iter_raw():  # as it is: nothing is unpacked that was not to be packed
+                if have + len(chunk) > MOST_BYTES:
+                    part.unlink()
+                    raise LmkbcError(f"{url} is larger than {MOST_BYTES // 2**20} MiB, so it is no split; discarded")
+                if time.monotonic() > end:
+                    raise LmkbcError(f"{url} did not arrive within {DEADLINE:g} s; run the command again to resume")
                 file.write(chunk)
                 have += len(chunk)
                 if progress:
                     progress(split, have, total)
             file.flush()
             os.fsync(file.fileno())
+
+
+def _guard(url: str) -> Callable[[httpx.Request], None]:
+    """Follow redirects, as download mirrors need them, but never from https to what anyone on the line can change.
+
+    Where the bytes come from is of no matter, since their SHA-256 is known.
+    """
+
+    def check(request: httpx.Request) -> None:
+        if url.startswith("https:") and request.url.scheme != "https":
+            raise LmkbcError(f"{url} redirects to {request.url.scheme}://{request.url.host}, which is not encrypted")
+
+    return check

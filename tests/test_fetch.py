@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import httpx
 import pytest
 
 from lmkbc.errors import LmkbcError
-from lmkbc.fetch import fetch
+from lmkbc.fetch import _guard, fetch
 from lmkbc.types import Download, Edition
 from lmkbc.workspace import Workspace
 
@@ -30,6 +33,19 @@ class Handler(BaseHTTPRequestHandler):
         self.seen.append((self.path, wanted))
         if self.path == "/absent" or (self.path == "/busy" and first):
             self.send_error(404 if self.path == "/absent" else 503)
+            return
+        if self.path == "/moved":
+            self.send_response(302)
+            self.send_header("Location", "/good")
+            self.end_headers()
+            return
+        if self.path in ("/endless", "/drip"):
+            self.send_response(200)
+            self.end_headers()
+            with contextlib.suppress(ConnectionError):
+                for _ in range(1000):
+                    self.wfile.write(b"x" * (2**16 if self.path == "/endless" else 1))
+                    time.sleep(0 if self.path == "/endless" else 0.01)
             return
         body = CONTENT if self.path != "/wrong" else b"other"
         start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
@@ -106,3 +122,34 @@ def test_wrong_bytes_are_discarded_and_what_was_there_stays(
         fetch(edition(url + "/wrong"), tmp_path)
     assert old.read_bytes() == b"old"
     assert [path.name for path in old.parent.iterdir()] == ["train.jsonl"]
+
+
+def test_an_endless_file_is_cut_off_and_discarded(
+    server: tuple[str, list[tuple[str, str | None]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lmkbc.fetch.MOST_BYTES", 2**20)
+    with pytest.raises(LmkbcError, match="larger than 1 MiB"):
+        fetch(edition(server[0] + "/endless"), tmp_path)
+    assert list((tmp_path / "lmkbc2024").iterdir()) == []
+    assert len(server[1]) == 1
+
+
+def test_a_file_that_drips_is_given_up_and_what_came_is_kept(
+    server: tuple[str, list[tuple[str, str | None]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lmkbc.fetch.DEADLINE", 0.2)
+    with pytest.raises(LmkbcError, match=r"did not arrive within 0.2 s; run the command again to resume"):
+        fetch(edition(server[0] + "/drip"), tmp_path)
+    assert 0 < (tmp_path / "lmkbc2024" / "train.jsonl.part").stat().st_size < 1000
+
+
+def test_redirects_are_followed_but_never_from_https_to_http(
+    server: tuple[str, list[tuple[str, str | None]]], tmp_path: Path
+) -> None:
+    url, seen = server
+    assert fetch(edition(url + "/moved"), tmp_path)[0].read_bytes() == CONTENT
+    assert [path for path, _ in seen][:2] == ["/moved", "/good"]
+    check = _guard("https://example.org/a")
+    check(httpx.Request("GET", "https://elsewhere.example.org/b"))
+    with pytest.raises(LmkbcError, match="not encrypted"):
+        check(httpx.Request("GET", "http://example.org/b"))

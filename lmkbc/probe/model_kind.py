@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from lmkbc.errors import InputError
+from lmkbc.hub import local_only
 
 Kind = Literal["masked", "causal"]
 ADAPTER = "adapter_config.json"
@@ -19,7 +20,7 @@ def model_kind(name: str, *, offline: bool = False) -> Kind:
     if (directory / ADAPTER).is_file():
         return "causal"
     try:
-        config = AutoConfig.from_pretrained(name, local_files_only=offline or directory.is_dir())
+        config = AutoConfig.from_pretrained(name, local_files_only=local_only(name, offline=offline))
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())[:200].rstrip(". ")
         raise InputError(f"the model {name!r} cannot be loaded: {reason}; check its name or directory") from None

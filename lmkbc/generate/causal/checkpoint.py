@@ -25,6 +25,7 @@ from transformers import (
 from transformers.utils import logging
 
 from lmkbc.errors import InputError
+from lmkbc.hub import local_only
 from lmkbc.model_files import file_digest
 
 ADAPTER = "adapter_config.json"
@@ -49,10 +50,12 @@ def load(
         )  # fmt: skip
         return adapted(plain, directory), tokens
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    how: dict[str, Any] = {
-        "revision": revision, "local_files_only": offline or directory.is_dir(), "trust_remote_code": remote_code,
-    }  # fmt: skip
     _check_files(directory)
+    how: dict[str, Any] = {
+        "revision": revision,
+        "local_files_only": local_only(name, revision=revision, offline=offline),
+        "trust_remote_code": remote_code,
+    }
     packed = _four_bits(place) if quantise == "4bit" else {}
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from lmkbc.errors import InputError
+from lmkbc.hub import local_only
 
 if TYPE_CHECKING:
     import torch
@@ -74,14 +75,15 @@ def load(
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
     name, place = str(model), _place(device)
-    where: dict[str, Any] = {
-        "revision": revision,
-        "local_files_only": offline,
-        "trust_remote_code": trust_remote_code,
-    }
-    with _explained(name, offline), quiet():
+    with _explained(name), quiet():
+        here = local_only(name, revision=revision, offline=offline)
+        where: dict[str, Any] = {
+            "revision": revision,
+            "local_files_only": here,
+            "trust_remote_code": trust_remote_code,
+        }
         _check_config(name, where)
-        _check_weights(name, revision, offline)
+        _check_weights(name, revision, here)
         tokenizer = AutoTokenizer.from_pretrained(name, **where)
         loaded, report = AutoModelForMaskedLM.from_pretrained(
             name, use_safetensors=True, dtype="float32", output_loading_info=True, ignore_mismatched_sizes=True, **where
@@ -161,7 +163,7 @@ def _check_weights(name: str, revision: str | None, offline: bool) -> None:
 
 
 @contextmanager
-def _explained(name: str, offline: bool) -> Iterator[None]:
+def _explained(name: str) -> Iterator[None]:
     """Turn the library's long errors about a missing or malformed model into one sentence."""
     from safetensors import SafetensorError
 
@@ -171,8 +173,7 @@ def _explained(name: str, offline: bool) -> Iterator[None]:
         yield
     except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-        advice = "run once without --offline to fetch it, or name a directory" if offline else "check its name"
-        advice = "fetch or save its files again" if Path(name).is_dir() else advice
+        advice = "fetch or save its files again" if Path(name).is_dir() else "check its name"
         raise InputError(f"the masked language model {name} cannot be loaded: {reason}; {advice}") from error
 
 

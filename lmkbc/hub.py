@@ -1,0 +1,69 @@
+"""The model hub: whether a model is to be fetched from it, told at once where that cannot be.
+
+The hub's own library tries again and again, for each file of a model, and says so each time.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import httpx
+
+from lmkbc.errors import InputError
+
+SOON = 3.0
+"""Seconds in which the hub answers anything at all, or is taken to be out of reach."""
+
+
+def local_only(name: str, *, revision: str | None = None, offline: bool = False) -> bool:
+    """Whether a model, by id or directory, is read from this machine alone.
+
+    InputError for an id that is not in the hub's cache here, where the hub is not to be asked or cannot be reached.
+    """
+    if Path(name).is_dir():
+        return True
+    if not offline and reachable():
+        return False
+    if cached(name, revision):
+        return True
+    if offline:
+        raise InputError(
+            f"the model {name} cannot be loaded: it is not on this machine; run once without --offline to fetch it, or "
+            "name a directory with --model"
+        )
+    raise InputError(
+        f"the model {name} cannot be loaded: it is not on this machine, and the model hub {_endpoint()} cannot be "
+        "reached; connect to a network, or name a directory with --model"
+    )
+
+
+def cached(name: str, revision: str | None = None) -> bool:
+    """Whether the hub's cache on this machine holds a model's configuration."""
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        return isinstance(try_to_load_from_cache(name, "config.json", revision=revision), str)
+    except HFValidationError:  # no name that a hub would have
+        return False
+
+
+@cache
+def reachable() -> bool:
+    """Whether the hub answers, whatever it says. It is asked once."""
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        return False
+    try:
+        httpx.head(_endpoint(), timeout=SOON)
+    except (httpx.HTTPError, httpx.InvalidURL):
+        return False
+    return True
+
+
+def _endpoint() -> str:
+    from huggingface_hub import constants
+
+    return str(constants.ENDPOINT)

@@ -1,0 +1,111 @@
+"""A model that is not on this machine, and a hub that is out of reach: one sentence, at once."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from lmkbc import hub
+from lmkbc.cli import build
+from lmkbc.errors import InputError
+
+
+def causal(name: str, offline: bool) -> object:
+    from lmkbc.generate.causal.checkpoint import load
+
+    return load(name, offline=offline)
+
+
+def masked(name: str, offline: bool) -> object:
+    from lmkbc.generate.masked.backbone import load
+
+    return load(name, offline=offline)
+
+
+def kind(name: str, offline: bool) -> object:
+    from lmkbc.probe.model_kind import model_kind
+
+    return model_kind(name, offline=offline)
+
+
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
+    """Attempts to open a socket, none of which leads anywhere."""
+    found: list[object] = []
+
+    def no_network(host: object, *_: object, **__: object) -> None:
+        found.append(host)
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", no_network)
+    hub.reachable.cache_clear()
+    yield found
+    hub.reachable.cache_clear()
+
+
+@pytest.mark.parametrize("load", [causal, masked, kind])
+@pytest.mark.parametrize("name", ["owner/model", "model", "no such model"])
+def test_without_a_network_one_look_is_enough(
+    load: Callable[[str, bool], object], name: str, tried: list[object], capfd: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):
+        with pytest.raises(InputError, match=rf"{name} cannot be loaded: .* the model hub .* cannot be reached"):
+            load(name, False)
+    assert len(tried) == 1
+    assert "".join(capfd.readouterr()) == ""
+
+
+@pytest.mark.parametrize("load", [causal, masked, kind])
+def test_offline_there_is_no_look_at_all(load: Callable[[str, bool], object], tried: list[object]) -> None:
+    with pytest.raises(InputError, match="not on this machine; run once without --offline"):
+        load("owner/model", True)
+    assert tried == []
+
+
+def test_a_hub_that_never_answers_is_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(hub, "SOON", 0.2)
+    hub.reachable.cache_clear()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        assert not hub.reachable()
+    hub.reachable.cache_clear()
+
+
+@pytest.mark.parametrize("answer", [b"200 OK", b"403 Forbidden", b"503 Busy"])
+def test_a_hub_that_answers_is_asked(monkeypatch: pytest.MonkeyPatch, answer: bytes) -> None:
+    from huggingface_hub import constants
+
+    def serve(listening: socket.socket) -> None:
+        line, _ = listening.accept()
+        with line:
+            line.recv(4096)
+            line.sendall(b"HTTP/1.1 " + answer + b"\r\nContent-Length: 0\r\n\r\n")
+
+    hub.reachable.cache_clear()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve, args=(listening,))
+        thread.start()
+        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{listening.getsockname()[1]}")
+        assert not hub.local_only("owner/model")
+        thread.join()
+    hub.reachable.cache_clear()
+
+
+@pytest.mark.parametrize("offline", [[], ["--offline"]])
+def test_a_recipe_with_a_model_of_the_hub_ends_in_one_sentence(
+    offline: list[str], tried: list[object], tmp_path: Path
+) -> None:
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text('{"title": "France", "text": "France borders Spain."}\n')
+    asked = ["predict", "--edition", "mini", "--split", "val", "--system", "llm2kb23", "--from", str(texts), *offline]
+    done = CliRunner().invoke(build(), [*asked, "--store", str(tmp_path / "s")])
+    assert isinstance(done.exception, InputError)
+    assert "meta-llama/Llama-2-13b-chat-hf cannot be loaded: it is not on this machine" in str(done.exception)
+    assert len(tried) == (not offline)
