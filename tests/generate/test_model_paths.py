@@ -1,0 +1,124 @@
+"""A model that is named by its path: no file that travels, and no key of the store, tells a user's directories."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from loopback import Loopback
+from typer.testing import CliRunner
+
+from lmkbc.cli import build
+from lmkbc.generate.chat.answer import Reply
+from lmkbc.generate.chat.client import Server
+from lmkbc.model_files import file_digest, model_identity, model_name, portable
+from lmkbc.store import Store
+
+
+@pytest.mark.parametrize(
+    ("given_name", "name"),
+    [
+        ("gpt-4", "gpt-4"),
+        ("owner/model", "owner/model"),
+        ("accounts/maker/models/llama-v3", "accounts/maker/models/llama-v3"),
+        ("model:7b@rev", "model:7b@rev"),
+        ("/home/me/models/tiny.gguf", "tiny.gguf"),
+        ("~/models/tiny/", "tiny"),
+        ("./tiny", "tiny"),
+        ("../../tiny", "tiny"),
+        ("models/sub/tiny.gguf", "tiny.gguf"),
+        ("C:\\Users\\me\\tiny.gguf", "tiny.gguf"),
+        ("C:/Users/me/tiny", "tiny"),
+    ],
+)
+def test_a_path_gives_way_to_its_last_part(given_name: str, name: str) -> None:
+    assert model_name(given_name) == name
+    assert model_name(name) == name
+    assert (model_identity(given_name) == "") == (name == given_name)
+
+
+@given(st.text(max_size=50))
+def test_any_text_has_a_name(text: str) -> None:
+    assert model_name(text) == model_name(model_name(text)) or "/" in model_name(text)
+    model_identity(text)
+
+
+def test_what_is_here_is_known_by_its_bytes_and_other_places_by_where_they_are(tmp_path: Path) -> None:
+    here = tmp_path / "a" / "tiny.gguf"
+    here.parent.mkdir()
+    here.write_bytes(b"weights")
+    assert model_identity(str(here)) == hashlib.sha256(b"weights").hexdigest()
+    here.write_bytes(b"other weights")
+    assert model_identity(str(here)) == hashlib.sha256(b"other weights").hexdigest()
+    assert model_identity("/elsewhere/tiny.gguf") != model_identity("/nowhere/tiny.gguf")
+    first = file_digest(str(here.parent))
+    (here.parent / "config.json").write_text("{}")
+    assert file_digest(str(here.parent)) != first
+
+
+def test_tables_of_a_recipe_lose_their_paths_and_nothing_else() -> None:
+    def table(model: str, path: str) -> dict[str, Any]:
+        return {"model": model, "prompt": {"task": "/as/it/is"}, "each": [{"model": "a/b"}, {"path": path}]}
+
+    assert portable(table("/home/me/tiny", "~/texts.jsonl")) == table("tiny", "texts.jsonl")
+
+
+class ByPath(Loopback):
+    """Calls its model by its path, and is asked for it by that."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = path
+
+    def reply(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        assert body["model"] == self.path
+        status, answer = super().reply(body)
+        return status, answer | {"model": self.path}
+
+
+def test_a_run_by_path_writes_name_and_hash_and_no_way(tmp_path: Path) -> None:
+    model = tmp_path / "someones-home" / "tiny.gguf"
+    model.parent.mkdir()
+    model.write_bytes(b"weights")
+    out, store = tmp_path / "out", tmp_path / "store.sqlite"
+    recipe = tmp_path / "mine.toml"
+    table = f'description = "d"\n[[generate]]\ncomponent = "chat"\nmodel = {json.dumps(str(model))}\n'
+    recipe.write_text(table + '[select]\nrule = "cutoff"\nthreshold = 0.5\n')
+    with ByPath(str(model)) as server:
+        asked = ["predict", "--edition", "mini", "--split", "val", "--base-url", server.url, "--store", str(store)]
+        asked += ["--failed-as-empty"]  # numbers that are none
+        for named in (["--system", str(recipe)], ["--system", "bl24", "--model", str(model)]):
+            done = CliRunner().invoke(build(), [*asked, *named, "--out", str(out)], catch_exceptions=False)
+            assert done.exit_code == 0, done.output
+            manifest = json.loads((out / "manifest.json").read_text())
+            assert manifest["recipe"]["generate"][0]["model"] in ("tiny.gguf", "meta-llama/Meta-Llama-3-8B-Instruct")
+            assert manifest["inputs"]["tiny.gguf"] == hashlib.sha256(b"weights").hexdigest()
+            written = b"".join(path.read_bytes() for path in out.iterdir())
+            written += gzip.decompress((out / "candidates.jsonl.gz").read_bytes())
+            assert b"tiny.gguf#0" in written
+            assert b"someones-home" not in written
+    kept = Store(store)
+    assert {row["model"] for row in kept.stats()} == {"tiny.gguf"}
+    assert b"someones-home" not in b"".join(kept.export())
+    assert b"someones-home" not in b"".join(path.read_bytes() for path in tmp_path.glob("store.sqlite*"))
+
+
+def test_answers_that_were_kept_under_a_path_are_found(tmp_path: Path) -> None:
+    server = Server("http://127.0.0.1:9/v1", "/home/me/tiny.gguf")
+    store = Store(tmp_path / "store.sqlite")
+    call = server.call([{"role": "user", "content": "Who?"}], {"temperature": 0.0})
+    assert (call.model, call.revision) == ("tiny.gguf", hashlib.sha256(b"/home/me/tiny.gguf").hexdigest())
+    assert server.kept(store, call) is None
+    old = replace(call, model="/home/me/tiny.gguf", revision="")
+    store.put([(old, msgspec.to_builtins(Reply("Nobody")))])
+    assert server.kept(store, call) == {"text": "Nobody"}
+    plain = Server("http://127.0.0.1:9/v1", "gpt-4", revision="r")
+    assert (plain.call("x", {}).model, plain.call("x", {}).revision) == ("gpt-4", "r")
