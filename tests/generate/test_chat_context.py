@@ -33,6 +33,11 @@ def tokens(text: str) -> int:
     return len(text) // 3
 
 
+def size(body: Body) -> int:
+    """Of a chat prompt: with what its template puts around each turn."""
+    return tokens(prompt_of(body)) + 5 * len(body["messages"])
+
+
 class Narrow(Loopback):
     """A server of so many tokens that refuses longer prompts, in the words of one kind of server."""
 
@@ -53,7 +58,7 @@ class Narrow(Loopback):
             self.tells["tokenize"] = lambda body: {"tokens": [0] * tokens(body["content"])}
 
     def reply(self, body: Body) -> tuple[int, Body]:
-        prompt, asked = tokens(prompt_of(body)), body["max_tokens"] if self.kind == "vllm" else 0
+        prompt, asked = size(body), body["max_tokens"] if self.kind == "vllm" else 0
         if prompt + asked <= self.room:
             return super().reply(body)
         if "llama" in self.kind:
@@ -96,9 +101,9 @@ def run(generator: ChatGenerator, queries: list[Query]) -> dict[str, CandidateSe
 @pytest.fixture
 def room() -> int:
     asking = Asking(EDITION, RELATIONS, TRAIN, {"shots": {"k": 4}})
-    lengths = {query: len("\n".join(t["content"] for t in asking.prompt(query).messages())) for query in LONG + SHORT}
-    most = max(lengths[query] for query in SHORT) // 3 + ANSWER + 10
-    assert most < min(lengths[query] for query in LONG) // 3
+    sizes = {query: size({"messages": asking.prompt(query).messages()}) for query in LONG + SHORT}
+    most = max(sizes[query] for query in SHORT) + ANSWER + 10
+    assert most < min(sizes[query] for query in LONG)
     return most
 
 
@@ -131,7 +136,7 @@ def test_examples_are_dropped_until_a_prompt_fits(chat: Chat, kind: str, room: i
         assert run(chat(server, fit=True, offline=True), LONG + SHORT) == found  # found again without the server
         assert run(chat(server, fit=True), LONG + SHORT) == found
         assert len(server.requests) <= asked + len(LONG)
-    used = [body for body in server.requests if tokens(prompt_of(body)) <= room and "long" in prompt_of(body)]
+    used = [body for body in server.requests if size(body) <= room and "long" in prompt_of(body)]
     assert {len(body["messages"]) for body in used} <= {1 + 2 * 2, 1 + 2 * 3}  # no more are left out than need be
 
 

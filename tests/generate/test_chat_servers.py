@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from lmkbc.asking import Asking
-from lmkbc.generate.chat import Budget, ChatGenerator, Limits, Server
+from lmkbc.generate.chat import Budget, ChatGenerator, Limits, Server, ServerError
 from lmkbc.generate.chat.scorer import ChatScorer
 from lmkbc.generate.chat.session import Session
 from lmkbc.store import Store
@@ -249,3 +249,23 @@ def test_a_model_that_is_not_there(transformers_serve: Server, tmp_path: Path) -
     found = list(generator.generate(QUERIES))
     assert all(one.draws == (State.MISSING,) for one in found)
     assert "2 queries in a row failed" in generator.remarks[-1]
+
+
+def test_llama_cpp_tells_its_context_and_prompts_are_fitted_to_it(llama_cpp: Server, tmp_path: Path) -> None:
+    tables: dict[str, Any] = {"shots": {"k": 60, "fit": True, "relations": "all"}, "sampling": {"max_tokens": 8}}
+    asking = Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), tables)
+    assert len(asking.prompt(QUERIES[0]).text) > 4096  # its tokens are bytes, and two share its context of 8192
+    limits = Limits(concurrency=2, attempts=2, first_wait=0.1, timeout=300.0)
+    generator = ChatGenerator(asking, RELATIONS, llama_cpp, Store(tmp_path / "s.sqlite"), limits=limits)
+    found = list(generator.generate(QUERIES[:2]))
+    assert not any(State.MISSING in one.draws for one in found), generator.remarks
+    assert any("2 prompts were shown fewer examples" in remark for remark in generator.remarks)
+    assert 2 <= generator.usage["requests"] <= 6  # its own count of tokens leaves little to be refused
+
+
+def test_llama_cpp_says_what_it_calls_its_model(llama_cpp: Server, tmp_path: Path) -> None:
+    asking = Asking(EDITION, RELATIONS, [], {"shots": {"k": 0}, "sampling": {"max_tokens": 4}})
+    other = Server(llama_cpp.base_url, "gpt-4")
+    generator = ChatGenerator(asking, RELATIONS, other, Store(tmp_path / "s.sqlite"), limits=Limits(concurrency=1))
+    with pytest.raises(ServerError, match=r"asked for model 'gpt-4', .* answers as 'tiny.gguf': say --model tiny.gguf"):
+        list(generator.generate(QUERIES))

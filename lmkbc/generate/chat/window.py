@@ -15,6 +15,8 @@ from lmkbc.model_files import same_model
 from lmkbc.store import Call
 
 LLAMA_CPP = "llamacpp"
+TURN = 5
+"""Tokens that a chat template puts around a turn, about."""
 
 
 class _Meta(msgspec.Struct):
@@ -73,10 +75,11 @@ class Window:
 
     async def count(self, client: ChatClient, call: Call) -> None:
         """Let the server count the tokens of a prompt, where it does, so that those of others are known better."""
-        text = call.prompt if isinstance(call.prompt, str) else "\n".join(turn["content"] for turn in call.prompt)
+        turns = [] if isinstance(call.prompt, str) else call.prompt
+        text = "\n".join(turn["content"] for turn in turns) if turns else call.prompt
         fields = {"model": client.server.model, "content": text, "prompt": text}
         if counted := await client.told("../tokenize", _Tokens, fields):
-            self._learn(call, len(counted.tokens))
+            self._learn(call, len(counted.tokens) + TURN * len(turns))
 
     def heed(self, call: Call, told: TooLong | None) -> None:
         """Learn from a refusal, as far as it tells numbers."""
