@@ -1,19 +1,82 @@
-"""Files that survive: written to a temporary name beside the target, flushed to disk, then renamed.
+"""Files that survive a kill, and nothing replaced that is not ours.
 
-A kill leaves the old file or the new one. A run is a directory: it is built beside the old one and swapped in with two
-renames; a kill between them leaves the old run under a hidden name, which the next write or read restores.
+A single file is written under a temporary name beside its target, flushed to disk, then renamed: a kill leaves the old
+one or the new one.
+
+A directory that a command writes (a run, a trained model) holds a record: a JSON file that lists the others with their
+SHA-256. A command writes to a directory that is new or empty, or whose record is ours, and of that it replaces what
+the record lists; everything else there stays. The new files are written and flushed in a hidden directory within, and
+one rename declares them whole. Then the old ones are removed, the new record takes the place of the old, and the rest
+follows. So at every moment each file belongs to the run that the record beside it tells of, and no zip stands beside
+another run's manifest; what a kill left undone, the next command that checks or writes the directory does (`settle`).
+
+The trade-off: for the fraction of a millisecond that the renames take, a reader may miss a file. To swap in a whole
+directory takes two renames with nothing in between, and would carry a person's own files through a hidden name.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from lmkbc.errors import InputError, LmkbcError
+
+_NEXT = ".lmkbc-next-"
+"""What the hidden directory is called in which new files are written: rubbish after a kill."""
+_READY = ".lmkbc-ready"
+"""What it is called once it is whole: from then on the new files count, and are only moved."""
+_PLAIN = re.compile(r"[^/\\\x00]*[^/\\\x00.][^/\\\x00]*")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class _Record(msgspec.Struct):
+    outputs: dict[str, str]
+    versions: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a directory that a command writes looks like.
+
+    what: for people, as in "a run". record: its JSON file, which holds `outputs` (file -> SHA-256) and `versions`.
+    names: what its record may list; anything where that is None. beside: files of it that the record does not list.
+    """
+
+    what: str
+    record: str
+    names: frozenset[str] | None = None
+    beside: frozenset[str] = frozenset()
+
+    def own(self, directory: Path) -> frozenset[str] | None:
+        """The names in a directory that are ours, whether they are there or not; None without a record of ours."""
+        try:
+            record = msgspec.json.decode((directory / self.record).read_bytes(), type=_Record)
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None
+        listed = frozenset(record.outputs)
+        sound = "lmkbc" in record.versions and all(map(_SHA256.fullmatch, record.outputs.values()))
+        if not sound or not all(map(_PLAIN.fullmatch, listed)) or (self.names is not None and not listed <= self.names):
+            return None
+        return listed | {self.record} | self.beside
+
+
+def with_record(kind: Kind, files: Mapping[str, bytes], about: Mapping[str, Any]) -> dict[str, bytes]:
+    """The files of a directory and the record that lists them, with what else it has to tell."""
+    listed = {name: hashlib.sha256(content).hexdigest() for name, content in files.items() if name not in kind.beside}
+    told = {**about, "outputs": listed, "versions": {"lmkbc": version("lmkbc")}}
+    return {**files, kind.record: (json.dumps(told, ensure_ascii=False, indent=2) + "\n").encode()}
 
 
 @contextmanager
@@ -33,75 +96,138 @@ def _write_flushed(path: Path, content: bytes) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Replace one file. LmkbcError when the disk refuses, with nothing half-written."""
+    """Replace one file, or what a link points to. LmkbcError when the disk refuses, with nothing half-written."""
     with _disk_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        target = path.resolve() if path.is_symlink() else path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         os.close(handle)
         try:
             _write_flushed(Path(name), content)
-            os.replace(name, path)
+            os.replace(name, target)
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
 
 
-def check_file(path: Path | None) -> None:
-    """InputError where a file could not be written later, so that a person hears of it before the work is done."""
-    if path is not None:
+def check_file(path: Path | None, *inputs: Path | None) -> None:
+    """InputError where a file could not be written later, so that a person hears of it before the work is done.
+
+    inputs: what the same command reads, which its result must not replace.
+    """
+    if path is None:
+        return
+    with _refusals(path):
         if path.is_dir():
             raise InputError(f"{path} is a directory: name a file to write")
-        _check_parents(path)
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path} is no regular file, and a result replaces what it is named: name another file")
+        _check_places(path, path.absolute().parents)
+    for read in filter(None, inputs):
+        if same(path, read):
+            raise InputError(f"{path} is what is read: name another file to write")
+
+
+def same(one: Path, other: Path) -> bool:
+    """Whether two paths name one file or directory, there or not yet there."""
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return one.resolve() == other.resolve()
 
 
 def check_directory(path: Path | None) -> None:
-    """InputError where a directory could not be written later."""
+    """InputError where files could not be written into a directory later."""
     if path is not None:
-        if path.exists() and not path.is_dir():
-            raise InputError(f"{path} is a file: name a directory")
-        _check_parents(path)
+        with _refusals(path):
+            if path.exists() and not path.is_dir():
+                raise InputError(f"{path} is a file: name a directory")
+            _check_places(path, path.absolute().parents)
 
 
-def _check_parents(path: Path) -> None:
-    nearest = next(parent for parent in path.absolute().parents if parent.exists())
+def check_replaceable(directory: Path, kind: Kind) -> None:
+    """InputError where a directory of a kind could not be written later, or where that would touch what is not ours."""
+    if directory.name in ("", ".."):
+        raise InputError(f"'{directory}' is no name of a directory for {kind.what}: name a new one")
+    with _refusals(directory):
+        if directory.is_symlink():
+            raise InputError(f"{directory} is a link: name a directory itself")
+        check_directory(directory)
+        if directory.is_dir():
+            _check_places(directory, [directory])
+            settle(directory, kind)
+            _refuse_strangers(directory, kind)
+
+
+def _refuse_strangers(directory: Path, kind: Kind, names: frozenset[str] = frozenset()) -> None:
+    """InputError where a directory holds something, and no record; or what would be replaced and is not of it."""
+    own = kind.own(directory)
+    here = {path.name: path for path in sorted(directory.iterdir()) if not path.name.startswith(_NEXT)}
+    if own is None and here:
+        raise InputError(
+            f"{directory} holds files that are not of {kind.what}, first {next(iter(here))!r}: name a directory that "
+            "is new or empty"
+        )
+    wanted = (own or frozenset()) | names | (kind.names or frozenset())
+    for name in here.keys() & wanted:
+        if name not in (own or ()) or (here[name].is_dir() and not here[name].is_symlink()):
+            raise InputError(f"{here[name]} is not of {kind.what} but in its way: move it, or name another directory")
+
+
+def _check_places(path: Path, places: Sequence[Path]) -> None:
+    nearest = next(place for place in places if place.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
         what = "may not be written to" if nearest.is_dir() else "is no directory"
         raise InputError(f"{path} cannot be written, since {nearest} {what}: name another place")
 
 
-def _previous(directory: Path) -> Path:
-    return directory.with_name(f".{directory.name}.previous")
+@contextmanager
+def _refusals(path: Path) -> Iterator[None]:
+    """What the system refuses to say of a path that a person gave, as an InputError."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}; name another place") from None
 
 
-def restore(directory: Path) -> None:
-    """Undo a swap that a kill cut in half: the old run comes back under its name."""
-    if not directory.exists() and _previous(directory).is_dir():
-        _previous(directory).rename(directory)
+def blank(directory: Path) -> bool:
+    """Whether a directory holds nothing but what a killed write left."""
+    return directory.is_dir() and all(path.name.startswith(_NEXT) for path in directory.iterdir())
 
 
-def write_directory(directory: Path, files: Mapping[str, bytes]) -> None:
-    """Replace a whole run directory by the given files."""
-    if directory.exists() and not directory.is_dir():
-        raise InputError(f"{directory} is a file: name a directory")
+def write_directory(directory: Path, files: Mapping[str, bytes], kind: Kind) -> None:
+    """Put the files of a new run, or of another kind, in the place of the old one's, and leave all else there alone.
+
+    InputError as of `check_replaceable`; LmkbcError when the disk refuses, with what was there untouched.
+    """
+    check_replaceable(directory, kind)
     with _disk_errors(directory):
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        restore(directory)
-        fresh = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
+        fresh = not directory.exists()
+        directory.mkdir(parents=True, exist_ok=True)
+        _refuse_strangers(directory, kind, frozenset(files))
+        for left in directory.glob(f"{_NEXT}*"):
+            shutil.rmtree(left)
+        stage = Path(tempfile.mkdtemp(prefix=_NEXT, dir=directory))
         try:
-            fresh.chmod(0o755)
             for name, content in files.items():
-                _write_flushed(fresh / name, content)
-            _swap(fresh, directory)
+                _write_flushed(stage / name, content)
+            stage.rename(directory / _READY)
         except BaseException:
-            shutil.rmtree(fresh, ignore_errors=True)
+            shutil.rmtree(stage, ignore_errors=True)
+            if fresh:
+                directory.rmdir()
             raise
+        settle(directory, kind)
 
 
-def _swap(fresh: Path, directory: Path) -> None:
-    old = _previous(directory)
-    if old.exists():
-        shutil.rmtree(old)
-    if directory.exists():
-        directory.rename(old)
-    fresh.rename(directory)
-    shutil.rmtree(old, ignore_errors=True)
+def settle(directory: Path, kind: Kind) -> None:
+    """Bring files that were declared whole to their places: the end of a write, also of one that a kill cut short."""
+    ready = directory / _READY
+    if not ready.is_dir():
+        return
+    if (ready / kind.record).exists():
+        for name in (kind.own(directory) or frozenset()) - {kind.record}:
+            (directory / name).unlink(missing_ok=True)
+        os.replace(ready / kind.record, directory / kind.record)
+    for path in sorted(ready.iterdir()):
+        os.replace(path, directory / path.name)
+    ready.rmdir()

@@ -6,16 +6,19 @@ A file is decoded in one pass by msgspec; only when that fails is it read again,
 from __future__ import annotations
 
 import gc
-import gzip
 import os
-from collections.abc import Iterable, Iterator
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import date, time
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import platformdirs
 
+from lmkbc import packed
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.score import Pair
 from lmkbc.types import Edition, Example, GoldObject, Query
@@ -52,17 +55,42 @@ def data_dirs(given: Path | None) -> list[Path]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a plain or gzipped file, without a byte-order mark."""
+    """The bytes of a plain or packed file, without a byte-order mark. What it unpacks to is bounded (see `packed`)."""
     if path.is_dir():
         raise InputError(f"{path} is a directory: give a file")
     try:
         raw = path.read_bytes()
-        raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
     except FileNotFoundError:
         raise InputError(f"{path} does not exist: check the path") from None
-    except (OSError, EOFError) as error:
+    except OSError as error:
         raise InputError(f"{path} cannot be read: {error}") from None
-    return raw.removeprefix(BOM)
+    return packed.unpack(path, raw).removeprefix(BOM)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file of settings. InputError says where it is wrong; a date is no setting, but the text for it may be."""
+    try:
+        table = tomllib.loads(read_bytes(path).decode())
+        dated = next((leaf for leaf in _leaves(table) if isinstance(leaf[1], date | time)), None)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not valid TOML: {error}") from None
+    except RecursionError:
+        raise InputError(f"{path}: nested too deep; write flat tables") from None
+    if dated:
+        raise InputError(f"{path}, field {dated[0]}: {dated[1]} is a date or a time; write it in quotes")
+    return table
+
+
+def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """What stands at the ends of a nest of tables and lists, and where."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _leaves(inner, f"{place}.{name}" if place else name)
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from _leaves(inner, f"{place}[{number}]")
+    else:
+        yield place, value
 
 
 def read_jsonl(path: Path, row_type: type[Row]) -> list[Row]:
@@ -112,6 +140,8 @@ def _first_bad_line(path: Path, raw: bytes, decoder: msgspec.json.Decoder[Any]) 
             return InputError(f"{path}, line {number}{field and f', field {field}'}: {reason}")
         except msgspec.DecodeError as error:
             return InputError(f"{path}, line {number}: not valid JSON ({error}); each line is one JSON object")
+        except RecursionError:
+            return InputError(f"{path}, line {number}: nested too deep; each line is one JSON object")
     return InputError(f"{path}: not one JSON object per line")
 
 
@@ -174,11 +204,28 @@ def _objects(row: QueryRow) -> Iterable[GoldObject]:
             yield GoldObject(spellings, identifier)
 
 
-def read_column(path: Path, column: str, item: Any = str | list[str]) -> tuple[dict[Pair, Any], int, bool]:
-    """(subject, relation) -> raw value of one column, for scoring.
+class Column(NamedTuple):
+    """One column of a file. values: (subject, relation) -> raw value, of a repeated pair the last.
 
-    Returns the values (of a repeated pair the last), how many rows repeated a pair, and whether every value is a list
-    of `item`s.
+    sound: whether every value is a list as asked for. repeated: how often a pair occurs once more. namesakes: of
+    repeated pairs, the value for each SubjectEntityID.
+    """
+
+    values: dict[Pair, Any]
+    sound: bool
+    repeated: Mapping[Pair, int]
+    namesakes: Mapping[tuple[Pair, str | None], Any]
+
+
+class _Identified(msgspec.Struct, gc=False):
+    SubjectEntityID: Any = None
+
+
+def read_column(path: Path, column: str, item: Any = str | list[str], *, agree: bool = False) -> Column:
+    """One column of a file, for scoring; `item` is what its lists should hold.
+
+    agree: refuse a query that is answered twice and not alike: InputError names both lines. Rows of one subject and
+    relation with two SubjectEntityIDs are two queries.
     """
     rename = {"objects": column}
     fields = [("SubjectEntity", str), ("Relation", str)]
@@ -190,4 +237,40 @@ def read_column(path: Path, column: str, item: Any = str | list[str]) -> tuple[d
         loose = msgspec.defstruct("Row", [*fields, ("objects", Any)], rename=rename, gc=False)
         rows, sound = read_jsonl(path, loose), False
     values = {(row.SubjectEntity, row.Relation): row.objects for row in rows}
-    return values, len(rows) - len(values), sound
+    if len(rows) == len(values):
+        return Column(values, sound, {}, {})
+    counts = Counter((row.SubjectEntity, row.Relation) for row in rows)
+    repeated = {pair: count - 1 for pair, count in counts.items() if count > 1}
+    return Column(values, sound, repeated, _namesakes(path, column, rows, repeated, agree))
+
+
+def _namesakes(
+    path: Path, column: str, rows: Sequence[Any], repeated: Mapping[Pair, int], agree: bool
+) -> dict[tuple[Pair, str | None], Any]:
+    """The values of repeated pairs by SubjectEntityID; a row without one is about the same query as any other."""
+    found: dict[tuple[Pair, str | None], Any] = {}
+    lines: dict[tuple[Pair, str | None], int] = {}
+    first: dict[Pair, str | None] = {}
+    for (number, line), row in zip(numbered_lines(read_bytes(path)), rows, strict=True):
+        pair = row.SubjectEntity, row.Relation
+        if pair not in repeated:
+            continue
+        identifier = msgspec.json.decode(line, type=_Identified).SubjectEntityID
+        own = identifier if isinstance(identifier, str) and identifier else None
+        others = (own, None) if own else (None, first.get(pair))
+        before = next(((pair, other) for other in others if (pair, other) in found), None)
+        if agree and before and not _alike(found[before], row.objects):
+            raise InputError(
+                f"{path}, line {number}, field {column}: ({pair[0]!r}, {pair[1]!r}) is answered otherwise than in line "
+                f"{lines[before]}; keep one of the two"
+            )
+        found[pair, own], lines[pair, own] = row.objects, number
+        first.setdefault(pair, own)
+    return found
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two values of a column are the same objects, in whatever order."""
+    if isinstance(one, list) and isinstance(other, list):
+        return Counter(map(repr, one)) == Counter(map(repr, other))
+    return bool(one == other)

@@ -14,7 +14,10 @@ from lmkbc.types import Edition
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """An official table, and how many rows of the file were missing, unknown, repeated or malformed."""
+    """An official table, and how many rows of the file were missing, unknown, repeated or malformed.
+
+    repeated: rows that give a query's answer once more, unless the gold file repeats the query as often.
+    """
 
     table: Table
     missing: int
@@ -32,18 +35,23 @@ class Evaluation:
 def evaluate_file(
     predictions: Path, gold: Path, edition: Edition, *, strict: bool = False, rows: bool = False
 ) -> Evaluation:
-    """Score a file. Odd rows get the edition's official treatment, or are refused when strict."""
+    """Score a file. Odd rows get the edition's official treatment, or are refused when strict.
+
+    InputError where two rows answer one query, and not alike: officially the last would win.
+    """
     with data.no_collection():
         return _evaluate_file(predictions, gold, edition, strict, rows)
 
 
 def _evaluate_file(predictions: Path, gold: Path, edition: Edition, strict: bool, rows: bool) -> Evaluation:
-    found, repeated, sound = data.read_column(predictions, edition.column, str)
-    truth, _, _ = data.read_column(gold, edition.column)
+    read = data.read_column(predictions, edition.column, str, agree=True)
+    asked = data.read_column(gold, edition.column)
+    found, truth = read.values, asked.values
+    repeated = sum(max(count - asked.repeated.get(pair, 0), 0) for pair, count in read.repeated.items())
     same = found.keys() == truth.keys()
     missing = [] if same else [pair for pair in truth if pair not in found]
     unknown = [] if same else [pair for pair in found if pair not in truth]
-    malformed = [] if sound else [pair for pair, value in found.items() if not _is_strings(value)]
+    malformed = [] if read.sound else [pair for pair, value in found.items() if not _is_strings(value)]
     if strict and (missing or unknown or repeated or malformed):
         odd = missing or unknown or malformed
         example = f", first {_shown(odd[0])}" if odd else ""

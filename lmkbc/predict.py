@@ -20,7 +20,7 @@ from lmkbc import data, submit, thresholds
 from lmkbc.components import Context, completer, generators
 from lmkbc.context import Passage
 from lmkbc.context import lines as lines_of
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc.errors import InputError
 from lmkbc.link import Linker, TrainObjects
 from lmkbc.link.ask_model import AskModel
 from lmkbc.link.choose import MODEL
@@ -167,31 +167,30 @@ def decide(selector: Selector, sets: Iterable[CandidateSet]) -> list[Prediction]
 
 def run_files(
     context: Context, system: System, split: str, proposals: Proposals, predictions: Sequence[Prediction],
-    provenance: Mapping[str, Any], *, failed_as_empty: bool = False,
+    provenance: Mapping[str, Any], *, failed_as_empty: bool = False, limit: int | None = None,
 ) -> dict[str, bytes]:  # fmt: skip
-    """The files of a run directory. LmkbcError when queries failed, unless they are to count as empty answers."""
+    """The files of a run directory; no zip of a run that was limited to the first queries of the split.
+
+    Where queries failed, and are not to count as empty answers, there are no predictions either, but the candidates of
+    the others and the list of what is missing.
+    """
     edition = context.edition
-    failed = [prediction.query for prediction in predictions if prediction.failed]
-    if failed and not failed_as_empty:
-        first = failed[0]
-        raise LmkbcError(
-            f"{len(failed)} of {len(predictions)} queries failed, first ({first.subject!r}, {first.relation!r}); "
-            "nothing is written, since a failed query is no empty answer: give the missing answers with --from, or "
-            "submit them as empty with --failed-as-empty"
-        )
-    lines = submit.prediction_lines(edition, predictions)
-    zipped = submit.archive(lines)
-    submit.check(edition, proposals.queries, zipped)
-    files = {
-        submit.PREDICTIONS: lines,
-        submit.ARCHIVE: zipped,
-        submit.CANDIDATES: submit.candidate_lines(proposals.sets),
-    }
+    files: dict[str, bytes] = {}
+    if failed_as_empty or not any(prediction.failed for prediction in predictions):
+        lines = submit.prediction_lines(edition, predictions)
+        zipped = submit.archive(lines)
+        submit.check(edition, context.relations, proposals.queries, zipped)
+        files = {submit.PREDICTIONS: lines} | ({submit.ARCHIVE: zipped} if limit is None else {})
+    else:
+        files[submit.MISSING] = submit.missing_lines(proposals.sets)
+    if any(not one.failed for one in proposals.sets):
+        files[submit.CANDIDATES] = submit.candidate_lines(proposals.sets)
     if proposals.retrieved:
         files[submit.RETRIEVED] = lines_of(proposals.retrieved)
     manifest = {
         "edition": edition.name,
         "split": split,
+        **({} if limit is None else {"limit": limit}),
         "system": system.name,
         "model": context.model and model_name(context.model),
         "recipe": {step: portable(getattr(system, step)) for step in ("generate", "link", "clean", "pool", "select")},

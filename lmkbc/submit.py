@@ -10,8 +10,9 @@ import gzip
 import hashlib
 import io
 import json
+import math
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,16 @@ import msgspec
 
 from lmkbc import data
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.types import Candidate, CandidateSet, Edition, Prediction, Query
+from lmkbc.link.names import as_qid
+from lmkbc.scorers import number
+from lmkbc.types import Candidate, CandidateSet, Edition, Prediction, Query, Relation
 
 PREDICTIONS = "predictions.jsonl"
 ARCHIVE = "predictions.zip"
 CANDIDATES = "candidates.jsonl.gz"
 MANIFEST = "manifest.json"
 RETRIEVED = "retrieved.jsonl"
+MISSING = "missing.jsonl"
 TIMING = "timing.json"
 
 
@@ -78,6 +82,18 @@ def candidate_lines(sets: Iterable[CandidateSet]) -> bytes:
     return gzip.compress(json_lines(rows), mtime=0)
 
 
+def missing_lines(sets: Iterable[CandidateSet]) -> bytes:
+    """The queries that have no answer, and what became of their draws; each waits for `completions` or `candidates`."""
+    rows = []
+    for found in (one for one in sets if one.failed):
+        row: dict[str, Any] = {"SubjectEntity": found.query.subject, "Relation": found.query.relation}
+        if found.query.subject_id is not None:
+            row["SubjectEntityID"] = found.query.subject_id
+        row["reason"] = ", ".join(dict.fromkeys(found.draws)) or "not asked"
+        rows.append(row)
+    return json_lines(rows)
+
+
 def _candidate_row(candidate: Candidate) -> dict[str, Any]:
     row: dict[str, Any] = {"object": candidate.text, "score": round(candidate.score, 6)}
     if candidate.id is not None:
@@ -100,26 +116,45 @@ def archive(predictions: bytes) -> bytes:
     return buffer.getvalue()
 
 
-def check(edition: Edition, queries: Sequence[Query], zipped: bytes) -> None:
-    """Re-open a submission as its receiver does: every query once, in order, distinct stripped strings only."""
+def misfit(edition: Edition, relation: Relation, value: str) -> bool:
+    """Whether a value is none that an edition of QIDs could mean: a QID, or a literal where the relation has such."""
+    if edition.target != "id" or as_qid(value) == value or relation.kind == "string":
+        return False
+    read = number(value) if relation.kind == "number" else None
+    return read is None or not math.isfinite(read)
+
+
+def check(edition: Edition, relations: Mapping[str, Relation], queries: Sequence[Query], zipped: bytes) -> None:
+    """Re-open a submission as its receiver does: every query once, in order, distinct stripped strings only.
+
+    In an edition of QIDs each string is one, or a literal where the relation has such.
+    """
     with zipfile.ZipFile(io.BytesIO(zipped)) as opened:
         if opened.namelist() != [PREDICTIONS]:
             raise LmkbcError(f"the zip holds {opened.namelist()} instead of {PREDICTIONS} alone; report this as a bug")
         lines = opened.read(PREDICTIONS).splitlines()
     if len(lines) != len(queries):
         raise LmkbcError(f"the submission has {len(lines)} rows for {len(queries)} queries; report this as a bug")
-    for number, (line, query) in enumerate(zip(lines, queries, strict=True), start=1):
+    for place, (line, query) in enumerate(zip(lines, queries, strict=True), start=1):
         row = msgspec.json.decode(line)
         values = row[edition.column]
         keys = [edition.metric.scorer.key(value) for value in values]
         sound = all(isinstance(v, str) and v == v.strip() != "" for v in values) and len(set(keys)) == len(keys)
+        sound = sound and not any(misfit(edition, relations[query.relation], value) for value in values)
         if (row["SubjectEntity"], row["Relation"]) != (query.subject, query.relation) or not sound:
-            raise LmkbcError(f"row {number} of the submission does not answer query {number}; report this as a bug")
+            raise LmkbcError(f"row {place} of the submission does not answer query {place}; report this as a bug")
 
 
-def package(path: Path, edition: Edition, queries: Sequence[Query]) -> tuple[bytes, int]:
-    """A checked zip from any predictions file, re-ordered to the queries; and how many rows it had for no query."""
-    found, _, _ = data.read_column(path, edition.column, str)
+def package(
+    path: Path, edition: Edition, relations: Mapping[str, Relation], queries: Sequence[Query]
+) -> tuple[bytes, int]:  # fmt: skip
+    """A checked zip from any predictions file, re-ordered to the queries; and how many rows it had for no query.
+
+    InputError for what no receiver could score: a query that is missing, or answered twice and not alike; a value that
+    is no string, or a name where the edition asks for QIDs.
+    """
+    read = data.read_column(path, edition.column, str, agree=True)
+    found = read.values
     missing = [query for query in queries if (query.subject, query.relation) not in found]
     if missing:
         first = missing[0]
@@ -129,13 +164,18 @@ def package(path: Path, edition: Edition, queries: Sequence[Query]) -> tuple[byt
         )
     rows = []
     for query in queries:
-        values = found[query.subject, query.relation]
+        pair = query.subject, query.relation
+        values = read.namesakes.get((pair, query.subject_id), found[pair])
+        where = f"{path}, ({query.subject!r}, {query.relation!r}), field {edition.column}"
         if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-            where = f"{path}, ({query.subject!r}, {query.relation!r}), field {edition.column}"
             raise InputError(f"{where}: not a list of strings; write each object as one string")
         row: dict[str, Any] = {"SubjectEntity": query.subject, "Relation": query.relation}
         row[edition.column] = distinct(edition, values)
+        relation = relations[query.relation]
+        if wrong := next((value for value in row[edition.column] if misfit(edition, relation, value)), None):
+            due = "a number" if relation.kind == "number" else "a QID"
+            raise InputError(f"{where}: {wrong!r} is not {due}, which edition {edition.name} asks for; link it first")
         rows.append(row)
     zipped = archive(json_lines(rows))
-    check(edition, queries, zipped)
+    check(edition, relations, queries, zipped)
     return zipped, len(found) - len({(query.subject, query.relation) for query in queries})

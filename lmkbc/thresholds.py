@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import tomli_w
 
 from lmkbc.atomic import write_bytes
+from lmkbc.data import read_toml
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.registry import build
@@ -100,12 +100,9 @@ def write(path: Path, tuned: Tuned, provenance: Provenance) -> None:
 
 def read(path: Path, fallback: Rule | None = None) -> tuple[TunedSelector, Provenance]:
     """The selector and provenance of a thresholds file. InputError names the file and the table that is wrong."""
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist: run lmkbc tune to make it") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not valid TOML: {error}") from None
+    if not path.exists():
+        raise InputError(f"{path} does not exist: run lmkbc tune to make it")
+    table = read_toml(path)
     relations = table.get("relations")
     if not isinstance(relations, dict) or not relations:
         raise InputError(f"{path} lacks [relations.NAME] tables: run lmkbc tune to make them anew")

@@ -7,16 +7,15 @@ the copy bundled in the wheel. Modules are loaded on first use; a wrong one is r
 from __future__ import annotations
 
 import importlib.util
-import tomllib
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
-from lmkbc.data import data_dirs, read_examples, read_queries
+from lmkbc.data import data_dirs, read_examples, read_queries, read_toml
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.types import Edition, Example, Query, Relation, System
 
@@ -148,7 +147,7 @@ def _paraphrased(folder: Path) -> list[tuple[Path, Relation]]:
     """The relation modules of a folder, each with its further clozes where the folder holds some."""
     loaded = _load_all(folder, "RELATION", Relation)
     path = folder / PARAPHRASES
-    table = _read_toml(path) if path.is_file() else {}
+    table = read_toml(path) if path.is_file() else {}
     known = [relation.name for _, relation in loaded]
     for name, clozes in table.items():
         if name not in known:
@@ -185,15 +184,8 @@ def _load(path: Path, attribute: str, kind: type[Plugin]) -> Plugin:
     return found
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not valid TOML: {error}") from None
-
-
 def _read_recipe(path: Path) -> System:
-    table = _read_toml(path)
+    table = read_toml(path)
     known = {field for field in System.__slots__ if field != "name"}
     for field in table:
         if field not in known:

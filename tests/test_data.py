@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lmkbc.data import read_column, read_examples, read_queries
+from lmkbc.data import read_column, read_examples, read_queries, read_toml
 from lmkbc.errors import InputError
 from lmkbc.workspace import Workspace
 
@@ -76,6 +76,7 @@ def test_harmless_variants_read(tmp_path: Path, content: bytes | str) -> None:
         ("", "is empty"),
         ("\n \n", "is empty"),
         (b"\x1f\x8b broken", "cannot be read"),
+        (line()[:-1] + ', "deep": ' + "[" * 100_000, "line 1: n"),
     ],
 )
 def test_a_wrong_file_is_told_by_file_line_and_field(tmp_path: Path, content: bytes | str, told: str) -> None:
@@ -101,6 +102,29 @@ def test_two_subjects_of_one_name_are_two_queries(tmp_path: Path) -> None:
 
 def test_a_column_keeps_the_last_of_repeated_rows_and_says_whether_it_is_sound(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", line() + "\n" + line(ObjectEntitiesID=["Q5"]))
-    assert read_column(path, "ObjectEntitiesID") == ({("Rhine", "RiverBasinsCountry"): ["Q5"]}, 1, True)
+    pair = "Rhine", "RiverBasinsCountry"
+    found = read_column(path, "ObjectEntitiesID")
+    assert (found.values, found.repeated, found.sound) == ({pair: ["Q5"]}, {pair: 1}, True)
+    with pytest.raises(InputError, match=r"line 2, field ObjectEntitiesID: .* answered otherwise than in line 1"):
+        read_column(path, "ObjectEntitiesID", agree=True)
     path = write(tmp_path / "b.jsonl", line(ObjectEntitiesID=None))
-    assert read_column(path, "ObjectEntitiesID", str) == ({("Rhine", "RiverBasinsCountry"): None}, 0, False)
+    assert read_column(path, "ObjectEntitiesID", str) == ({pair: None}, False, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("model = 2024-01-01", "field model: 2024-01-01 is a date or a time; write it in quotes"),
+        ("[[a]]\nb = [1, {c = 12:30:00}]", "field a[0].b[1].c: 12:30:00 is a date"),
+        ("a = 2024-01-01T00:00:00Z", "field a: 2024-01-01 00:00:00+00:00 is a date"),
+        ("a = " + "[" * 100_000, "nested too deep"),
+        (".".join("a" * 2_000) + " = 1", "nested too deep"),
+        ("a =", "not valid TOML"),
+        (b"a = '\xff'", "not valid TOML"),
+    ],
+)
+def test_toml_that_is_no_table_of_settings(tmp_path: Path, content: bytes | str, told: str) -> None:
+    with pytest.raises(InputError) as error:
+        read_toml(write(tmp_path / "a.toml", content))
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)

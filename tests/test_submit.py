@@ -4,12 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import signal
-import subprocess
-import sys
-import textwrap
-import time
 import zipfile
 from pathlib import Path
 
@@ -17,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc import atomic
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.submit import answers, archive, candidate_lines, check, package, prediction_lines
+from lmkbc.submit import answers, archive, candidate_lines, check, misfit, package, prediction_lines
 from lmkbc.types import Candidate, CandidateSet, Prediction, Query
 from lmkbc.workspace import Workspace
 
@@ -28,11 +21,11 @@ IDS, STRINGS = SPACE.edition("2023"), SPACE.edition("2026")
 QUERY = Query("Rhine", "RiverBasinsCountry", "Q584")
 
 
-@given(st.lists(st.builds(Candidate, st.text(max_size=8), id=st.none() | st.text(max_size=4)), max_size=8))
+@given(st.lists(st.builds(Candidate, st.text(max_size=8), id=st.none() | st.from_regex(r"Q[1-9]\d?|", fullmatch=True))))
 def test_whatever_is_kept_the_submission_is_sound(kept: list[Candidate]) -> None:
     for edition in (IDS, STRINGS):
         lines = prediction_lines(edition, [Prediction(QUERY, tuple(kept))])
-        check(edition, [QUERY], archive(lines))
+        check(edition, SPACE.relations, [QUERY], archive(lines))
         values = json.loads(lines)[edition.column]
         assert len({edition.metric.scorer.key(value) for value in values}) == len(values)
 
@@ -65,9 +58,9 @@ def test_same_inputs_same_bytes_and_one_root_file() -> None:
 def test_a_submission_that_lacks_or_doubles_a_row_is_caught() -> None:
     lines = prediction_lines(IDS, [Prediction(QUERY)])
     with pytest.raises(LmkbcError, match="2 rows for 1 queries"):
-        check(IDS, [QUERY], archive(lines + lines))
+        check(IDS, SPACE.relations, [QUERY], archive(lines + lines))
     with pytest.raises(LmkbcError, match="row 1"):
-        check(IDS, [Query("Elbe", "RiverBasinsCountry")], archive(lines))
+        check(IDS, SPACE.relations, [Query("Elbe", "RiverBasinsCountry")], archive(lines))
 
 
 def test_packaging_reorders_drops_strangers_and_refuses_gaps(tmp_path: Path) -> None:
@@ -78,61 +71,64 @@ def test_packaging_reorders_drops_strangers_and_refuses_gaps(tmp_path: Path) -> 
         for name, values in (("Elbe", ["Q1", " Q1", ""]), ("Unknown", []), ("Rhine", ["Q2"]))
     ]
     path.write_text("\n".join(map(json.dumps, rows)))
-    zipped, unknown = package(path, IDS, [QUERY, other])
+    zipped, unknown = package(path, IDS, SPACE.relations, [QUERY, other])
     with zipfile.ZipFile(io.BytesIO(zipped)) as opened:
         kept = [json.loads(line) for line in opened.read("predictions.jsonl").splitlines()]
     assert [(row["SubjectEntity"], row["ObjectEntitiesID"]) for row in kept] == [("Rhine", ["Q2"]), ("Elbe", ["Q1"])]
     assert unknown == 1
     with pytest.raises(InputError, match=r"lacks 1 of 3 queries, first \('Ems'"):
-        package(path, IDS, [QUERY, other, Query("Ems", "RiverBasinsCountry")])
+        package(path, IDS, SPACE.relations, [QUERY, other, Query("Ems", "RiverBasinsCountry")])
     path.write_text(json.dumps(rows[0] | {"ObjectEntitiesID": [1]}))
     with pytest.raises(InputError, match="not a list of strings"):
-        package(path, IDS, [other])
+        package(path, IDS, SPACE.relations, [other])
 
 
-def test_a_full_disk_is_one_sentence_and_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run, single = tmp_path / "run", tmp_path / "file"
-    atomic.write_directory(run, {"a": b"old"})
-    atomic.write_bytes(single, b"old")
-
-    def no_space(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", no_space)
-    with pytest.raises(LmkbcError, match="No space left on device") as error:
-        atomic.write_directory(run, {"a": b"new"})
-    assert error.value.exit_code == 1
-    with pytest.raises(LmkbcError, match="No space left on device"):
-        atomic.write_bytes(single, b"new")
-    assert (run / "a").read_bytes() == single.read_bytes() == b"old"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "run"]
+def write(path: Path, *rows: tuple[str, str, list[str], str | None]) -> Path:
+    lines = [
+        {"SubjectEntity": subject, "Relation": relation, "ObjectEntitiesID": values, "SubjectEntityID": qid}
+        for subject, relation, values, qid in rows
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return path
 
 
-def test_a_run_does_not_replace_a_file(tmp_path: Path) -> None:
-    (tmp_path / "run").write_text("mine")
-    with pytest.raises(InputError, match="is a file: name a directory"):
-        atomic.write_directory(tmp_path / "run", {"a": b"x"})
+BASIN, CHILDREN = "RiverBasinsCountry", "PersonHasNumberOfChildren"
 
 
-def test_a_kill_leaves_the_old_run_or_the_new_one(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    writer = textwrap.dedent("""
-        import sys
-        from pathlib import Path
-        from lmkbc.atomic import write_directory
-        print("ready", flush=True)
-        for number in range(10**6):
-            write_directory(Path(sys.argv[1]), {name: str(number).encode() * 1000 for name in "abc"})
-    """)
-    for attempt in range(5):
-        process = subprocess.Popen([sys.executable, "-c", writer, str(run)], stdout=subprocess.PIPE)
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(0.05 + 0.013 * attempt)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-        atomic.restore(run)
-        contents = {path.read_bytes() for path in run.iterdir()}
-        assert len(contents) == 1
-        assert len(list(run.iterdir())) == 3
+@pytest.mark.parametrize(
+    ("relation", "value", "refused"),
+    [
+        (BASIN, "Q183", False), (BASIN, "Germany", True), (BASIN, "q183", True), (BASIN, "Q0", True),
+        (BASIN, "4", True),
+        (BASIN, "https://www.wikidata.org/wiki/Q183", True), (BASIN, "[UNK]", True),
+        (CHILDREN, "4", False), (CHILDREN, "1,000", False), (CHILDREN, "four", True), (CHILDREN, "nan", True),
+        (CHILDREN, "1e999", True), (CHILDREN, "Q202", False),
+    ],
+)  # fmt: skip
+def test_a_name_is_no_id(tmp_path: Path, relation: str, value: str, refused: bool) -> None:
+    path = write(tmp_path / "p.jsonl", ("Rhine", relation, [value, " "], None))
+    assert misfit(IDS, SPACE.relations[relation], value) is refused
+    assert not misfit(STRINGS, SPACE.relations[relation], value)
+    query = Query("Rhine", relation)
+    if not refused:
+        package(path, IDS, SPACE.relations, [query])
+        return
+    with pytest.raises(InputError, match=r"p\.jsonl, \('Rhine', '\w+'\), field ObjectEntitiesID: .* is not a"):
+        package(path, IDS, SPACE.relations, [query])
+    with pytest.raises(LmkbcError, match="row 1 of the submission"):
+        check(IDS, SPACE.relations, [query], archive(path.read_bytes()))
+
+
+def test_two_rows_that_disagree_are_refused_and_namesakes_keep_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "p.jsonl"
+    for first, second in ((None, None), ("Q584", "Q584"), (None, "Q584"), ("Q584", None)):
+        write(path, ("Elbe", BASIN, [], None), ("Rhine", BASIN, ["Q1"], first), ("Rhine", BASIN, ["Q2"], second))
+        with pytest.raises(InputError, match=r"p\.jsonl, line 3, field ObjectEntitiesID: .* than in line 2; keep one"):
+            package(path, IDS, SPACE.relations, [QUERY])
+    write(path, ("Rhine", BASIN, ["Q1", "Q2"], "Q584"), ("Rhine", BASIN, ["Q2", "Q1"], "Q584"))
+    assert package(path, IDS, SPACE.relations, [QUERY])[1] == 0
+    write(path, ("Rhine", BASIN, ["Q1"], "Q584"), ("Rhine", BASIN, ["Q2"], "Q585"))
+    zipped, _ = package(path, IDS, SPACE.relations, [Query("Rhine", BASIN, "Q585"), QUERY])
+    with zipfile.ZipFile(io.BytesIO(zipped)) as opened:
+        rows = [json.loads(line)["ObjectEntitiesID"] for line in opened.read("predictions.jsonl").splitlines()]
+    assert rows == [["Q2"], ["Q1"]]

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from lmkbc.atomic import check_directory, write_directory
+from lmkbc.atomic import check_replaceable, with_record, write_directory
 from lmkbc.cli import probe_kmir_run
 from lmkbc.cli.options import AsJson
 from lmkbc.cli.screen import note, show_json, show_table
@@ -29,16 +29,17 @@ def build(
 ) -> None:
     """Build questions of the four types."""
     from lmkbc.probe.kmir_build import Builder
-    from lmkbc.probe.kmir_files import TYPES, question_lines, read_triples, split
+    from lmkbc.probe.kmir_files import QUESTIONS, TYPES, question_lines, read_triples, split
     from lmkbc.probe.kmir_schema import read_schema
 
     with as_file(files("lmkbc.probe").joinpath("kamel_schema.toml")) as bundled:
         relations = read_schema(schema or bundled)
-    check_directory(out)
+    check_replaceable(out, QUESTIONS)
     facts = read_triples(triples, relations)
     questions = list(Builder(facts, relations, seed).questions())
     parts = split(questions, facts, seed)
-    write_directory(out, {f"{name}.jsonl": question_lines(part) for name, part in parts.items()})
+    written = {f"{name}.jsonl": question_lines(part) for name, part in parts.items()}
+    write_directory(out, with_record(QUESTIONS, written, {"seed": seed}), QUESTIONS)
     counts = {name: Counter(question.type for question in part) for name, part in parts.items()}
     whole = sum(counts.values(), Counter[str]())
     if json:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lmkbc.atomic import check_directory, write_bytes
+from lmkbc.atomic import check_directory, check_file, write_bytes
 from lmkbc.cli.options import AsJson, Offline, StorePath
 from lmkbc.cli.screen import note, progress, show_json
 from lmkbc.errors import InputError
@@ -51,6 +51,8 @@ def run(
     check_directory(out)
     if len({path.name for path in questions}) < len(questions):
         raise InputError("two files of questions have the same name, and so would their answers: rename one")
+    for path in questions:
+        check_file(out / path.name, *questions, train, dev)
     asked = [read_questions(path)[:limit] for path in questions]
     lessons, others = ([] if path is None else read_questions(path) for path in (train, dev))
     every = [question for part in asked for question in part]

@@ -30,11 +30,11 @@ def submit(
     workspace: Root = None,
 ) -> None:
     """Check a predictions file and zip it. As CodaLab and Codabench want it: each query of the split once."""
-    check_file(out)
+    check_file(out, predictions)
     space = Workspace(workspace, data)
     chosen = chosen_edition(space, edition)
     queries = space.queries(chosen, split)
-    zipped, unknown = submission.package(predictions, chosen, queries)
+    zipped, unknown = submission.package(predictions, chosen, space.relations, queries)
     write_bytes(out, zipped)
     dropped = f"; {unknown} rows for no query of the split were left out" if unknown else ""
     note(f"{out}: {len(queries)} queries of {chosen.name} {split}, each once and in order{dropped}")

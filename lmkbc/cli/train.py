@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 EXAMPLE = "Example: lmkbc train mlm --backbone all-MiniLM-L6-v2 --out models/minilm-facts"
 HELP = "Teach models facts. None of them is about a subject of a val or test split."
 Backbone = Annotated[str, typer.Option("--backbone", help="Masked LM or encoder: an id, or a directory.")]
-Out = Annotated[Path, typer.Option("--out", help="Directory of the trained model; replaced as a whole at the end.")]
+Out = Annotated[
+    Path, typer.Option("--out", help="Directory of the trained model; an older one there is replaced at the end.")
+]
 Rate = Annotated[float, typer.Option("--rate", help="Peak learning rate.")]
 Epochs = Annotated[int, typer.Option("--epochs", min=1, help="Passes over the facts.")]
 Batch = Annotated[int, typer.Option("--batch", min=1, help="Facts per step.")]

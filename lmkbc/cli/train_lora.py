@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
-from lmkbc.atomic import check_directory
+from lmkbc.atomic import check_replaceable
 from lmkbc.cli.options import AsJson, Data, EditionName, Files, Model, Offline, Root, chosen_edition
 from lmkbc.cli.screen import note, progress, show_json, show_table
 from lmkbc.components import Context
+from lmkbc.train import MODEL
 from lmkbc.workspace import Workspace
 
 EXAMPLE = "Example: lmkbc train lora --edition 2023 --model ID --from texts.jsonl --out models/llm2kb"
@@ -44,7 +45,7 @@ def lora(
     """A LoRA adapter for a causal model. Run again after a kill to go on."""
     from lmkbc.train.lora import Lora, train
 
-    check_directory(out)
+    check_replaceable(out, MODEL)
     space = Workspace(workspace, data)
     run = Context(
         workspace=space,

@@ -21,6 +21,7 @@ from lmkbc.generate.parse import parse
 from lmkbc.generate.recorded_rows import RecordedRow, read_rows
 from lmkbc.pool import EXISTENCE
 from lmkbc.scorers import number
+from lmkbc.submit import misfit
 from lmkbc.types import Candidate, CandidateSet, Edition, Query, Relation, State
 
 log = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ class Recorded:
     def __init__(self, paths: Iterable[Path], edition: Edition, relations: Mapping[str, Relation]) -> None:
         self.missing: dict[Path, int] = {}
         self.states: dict[Path, Counter[State]] = {}
-        self._relations = relations
+        self._edition, self._relations = edition, relations
         given = Counter(map(Path, paths))
         if not given:
             raise InputError("no recorded file was given: name a completions or a candidates file")
@@ -61,7 +62,12 @@ class Recorded:
         missing = self.missing[path] = sum(not self._files[path].of(query) for query in queries)
         log.info("%s: %s", path, ", ".join(f"{count} {state}" for state, count in sorted(states.items())))
         if missing:
-            log.warning("%s lacks %d of %d queries: they count as failed, not as empty", path, missing, len(queries))
+            log.warning(
+                "%s lacks %d of %d queries: those that nothing else answers are failed, not empty",
+                path,
+                missing,
+                len(queries),
+            )
         return answers
 
     def _answer(self, path: Path, query: Query) -> CandidateSet:
@@ -70,7 +76,7 @@ class Recorded:
         draws: list[State] = []
         for row in self._files[path].of(query):
             if row.completions is None:
-                states, scored = (_pooled if row.pooled else _scored)(row, name, relation)
+                states, scored = (_pooled if row.pooled else _scored)(self._with_ids(row), name, relation)
                 candidates += scored
                 draws += states
             for completion in row.completions or ():
@@ -80,6 +86,13 @@ class Recorded:
             if row.existence is not None:
                 candidates.append(Candidate("", 1 - row.existence, (name + EXISTENCE,)))
         return CandidateSet(query, tuple(candidates), tuple(draws) or (State.MISSING,))
+
+    def _with_ids(self, row: RecordedRow) -> RecordedRow:
+        """The row without ids that no submission could name, such as a model's own marks: their names are linked."""
+        for one in row.candidates or ():
+            if one.id and misfit(self._edition, self._relations[row.Relation], one.id):
+                one.id = None
+        return row
 
 
 class _Rows:

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from lmkbc import data
+from lmkbc.atomic import Kind
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.probe import kamel
 from lmkbc.probe.kmir_axioms import Triple
@@ -16,6 +17,8 @@ from lmkbc.probe.kmir_schema import Schema
 
 MASK = "[MASK]"
 SHARES = {"train": 8, "dev": 1, "test": 1}
+QUESTIONS = Kind("KMIR's questions", "manifest.json", frozenset(f"{name}.jsonl" for name in SHARES))
+"""The directory that `kmir build` leaves."""
 TYPES = ("completion", "checking", "distinction", "reasoning")
 
 

@@ -16,12 +16,14 @@ import msgspec
 import torch
 from torch import Tensor, nn
 
+from lmkbc.atomic import blank, settle
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.backbone import Backbone, load
 from lmkbc.generate.masked.forward import Forward
 from lmkbc.generate.masked.words import Words
 from lmkbc.predict import Report, silent
 from lmkbc.probe.kmir_files import MASK
+from lmkbc.train import MODEL
 from lmkbc.train.loop import Plan, train
 from lmkbc.train.wording import at_masks, padded
 
@@ -89,10 +91,12 @@ def finetuned(
     from lmkbc.train.head import write
 
     mark = _mark(identity, plan, questions, dev)
-    if out.exists():
-        if _recorded(out) != mark:
-            raise InputError(f"{out} holds something other than this training: name another directory, or remove it")
+    if out.is_dir():
+        settle(out, MODEL)
+    if _recorded(out) == mark:
         return load(out, offline=True)
+    if out.exists() and not blank(out):
+        raise InputError(f"{out} holds something other than this training: name another directory, or remove it")
     parts = [(inputs(backbone, part), labels(backbone, part, plan.seed)) for part in (questions, dev[:HELD_OUT])]
     (asked, wanted), held_out = parts
     model: Any = backbone.model

@@ -6,12 +6,11 @@ The six axioms of KMIR (Gao et al. 2022), read from a TOML file and checked for 
 from __future__ import annotations
 
 import string
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -162,8 +161,7 @@ def _check_templates(name: str, templates: tuple[str, ...]) -> None:
 def read_schema(path: Path) -> Schema:
     """A schema from its TOML file. InputError naming what is wrong."""
     try:
-        raw: Any = tomllib.loads(data.read_bytes(path).decode())
-        file = msgspec.convert(raw, _File)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+        file = msgspec.convert(data.read_toml(path), _File)
+    except msgspec.ValidationError as error:
         raise InputError(f"{path} is no schema of relations: {error}") from None
     return Schema(file.relations, file.chains)

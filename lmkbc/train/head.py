@@ -7,7 +7,6 @@ rows and the lower layers stay as they are. What comes out is an ordinary BertFo
 from __future__ import annotations
 
 import copy
-import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,10 +18,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from lmkbc.atomic import write_directory
+from lmkbc.atomic import with_record, write_directory
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.backbone import Backbone, quiet
 from lmkbc.predict import Report, silent
+from lmkbc.train import MODEL
 from lmkbc.train.activations import Activations, activations, layer_at
 from lmkbc.train.entities import FILE, Entities
 from lmkbc.train.facts import Fact
@@ -182,9 +182,9 @@ def write(
     directory: Path, model: Any, tokenizer: Any, entities: Entities | None, facts: dict[str, Any],
     more: Mapping[str, bytes] | None = None,
 ) -> None:  # fmt: skip
-    """Replace a directory by a model that any code can load, its objects, and what it was trained on.
+    """Write a directory with a model that any code can load, its objects, and what it was trained on.
 
-    more: other files, by name.
+    more: other files, by name. An older model there is replaced; InputError where the directory is not a model's.
     """
     with tempfile.TemporaryDirectory() as folder, quiet():
         model.save_pretrained(folder, safe_serialization=True)
@@ -192,5 +192,4 @@ def write(
         files = {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
     if entities is not None:
         files[FILE] = entities.to_json()
-    files["training.json"] = (json.dumps(facts, ensure_ascii=False, indent=2) + "\n").encode()
-    write_directory(directory, files | dict(more or {}))
+    write_directory(directory, with_record(MODEL, files | dict(more or {}), facts), MODEL)

@@ -8,7 +8,6 @@ optimiser, which save memory, are left out, and gradients are clipped at 1, not 
 from __future__ import annotations
 
 import hashlib
-import json
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
@@ -22,7 +21,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from lmkbc.asking import Asking
-from lmkbc.atomic import write_directory
+from lmkbc.atomic import check_replaceable, same, with_record, write_directory
 from lmkbc.components import Context
 from lmkbc.context import Complete, ContextSettings, gathered, located, provider, told
 from lmkbc.errors import InputError
@@ -35,12 +34,12 @@ from lmkbc.generate.from_run import asking_for, kept_answers
 from lmkbc.predict import Report, silent, split_sha256
 from lmkbc.prompts import compose
 from lmkbc.settings import checked
+from lmkbc.train import MODEL
 from lmkbc.train.held_out import HeldOut, alias_groups
 from lmkbc.train.loop import Plan, Trained
 from lmkbc.train.loop import train as fit
 from lmkbc.types import Example, System
 
-TRAINING = "training.json"
 LOADING = ("revision", "dtype", "device", "remote_code", "quantise")
 """What a recipe's table says of how its model is loaded."""
 
@@ -107,6 +106,9 @@ def train(
     name = run.model or recipe.get("model")
     if not name:
         raise InputError("nothing to train: name a causal model with --model, of the hub or a directory")
+    check_replaceable(out, MODEL)
+    if same(out, Path(name)):
+        raise InputError(f"{out} holds the model that is trained: name another directory for the adapter")
     peft = _peft()
     loaded, tokenizer = load(name, offline=run.offline, **{key: recipe[key] for key in LOADING if key in recipe})
     base = identity(name, loaded)
@@ -140,7 +142,7 @@ def train(
         "left_out": len(rows) - len(kept),
         "lora": asdict(lora), "losses": done.losses, "steps": done.steps,
     }  # fmt: skip
-    write_directory(out, _files(adapted) | {TRAINING: (json.dumps(told_of, indent=2) + "\n").encode()})
+    write_directory(out, with_record(MODEL, _files(adapted), told_of), MODEL)
     checkpoint.unlink(missing_ok=True)
     return done
 

@@ -13,7 +13,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from lmkbc.atomic import write_bytes
 from lmkbc.errors import InputError
 from lmkbc.predict import Report, silent
 from lmkbc.train.loop import Plan, Trained, train
@@ -149,11 +148,11 @@ def precision(
     return right / len(subjects)
 
 
-def write(path: Path, prompts: Mapping[str, SoftPrompt], model: str) -> None:
-    """Keep soft prompts by relation, with the name of the model that they are for."""
+def to_bytes(prompts: Mapping[str, SoftPrompt], model: str) -> bytes:
+    """The file of soft prompts by relation, with the name of the model that they are for."""
     header = {"model": model, "layouts": {name: prompt.layout for name, prompt in prompts.items()}}
     tensors = {name: prompt.vectors.cpu().contiguous() for name, prompt in prompts.items()}
-    write_bytes(path, save(tensors, metadata={"prompts": json.dumps(header)}))
+    return save(tensors, metadata={"prompts": json.dumps(header)})
 
 
 def read(path: Path) -> dict[str, SoftPrompt]:

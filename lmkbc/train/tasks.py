@@ -14,12 +14,12 @@ from typing import Any
 
 import torch
 
-from lmkbc.atomic import check_directory
+from lmkbc.atomic import check_replaceable, same
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.generate.masked import vocabulary
 from lmkbc.generate.masked.backbone import Backbone, load
 from lmkbc.predict import Report, silent
-from lmkbc.train import soft_prompt
+from lmkbc.train import MODEL, soft_prompt
 from lmkbc.train.controls import randomised
 from lmkbc.train.corpus import Corpus, near, split
 from lmkbc.train.entities import Entities
@@ -54,8 +54,10 @@ class Task:
     device: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a place that could not be written to in the end."""
-        check_directory(self.out)
+        """Refuse a place that could not be written to in the end, or that holds anything but an older model of ours."""
+        check_replaceable(self.out, MODEL)
+        if same(self.out, Path(self.backbone)):
+            raise InputError(f"{self.out} holds the backbone that is trained: name another directory for the model")
 
     def open(self) -> Backbone:
         """The backbone, or its control, with a head."""
@@ -181,8 +183,8 @@ def soft_prompts(
         raise InputError("no relation has objects of one token to train on and to test: give more facts")
     if without:
         log.warning("no soft prompt for %s: too few facts with an object of one token", ", ".join(without))
-    write(task.out, backbone.model, backbone.tokenizer, None, task.record(corpus, Trained((), (), 0)))
-    soft_prompt.write(task.out / soft_prompt.FILE, found, Path(task.backbone).name)
+    prompts = {soft_prompt.FILE: soft_prompt.to_bytes(found, Path(task.backbone).name)}
+    write(task.out, backbone.model, backbone.tokenizer, None, task.record(corpus, Trained((), (), 0)), prompts)
     task.done()
     return scores
 

@@ -144,7 +144,7 @@ def test_queries_that_a_file_lacks_fail_the_run_and_are_no_empty_answers(run: Pa
     arguments = ("predict", "-s", "val", "-e", "mini", "--from", "some.jsonl", "--out", "some")
     _, told = lmkbc(*arguments, cwd=run, code=1)
     assert "159 of 160 queries failed" in told
-    assert not (run / "some").exists()
+    assert not (run / "some" / "predictions.jsonl").exists()
     _, told = lmkbc(*arguments, "--failed-as-empty", cwd=run)
     assert json.loads((run / "some" / "manifest.json").read_text())["counts"]["failed"] == 159
 

@@ -17,7 +17,7 @@ from lmkbc.train.facts import Fact
 from lmkbc.train.finetune import finetune
 from lmkbc.train.loop import Plan, train
 from lmkbc.train.mlm import IGNORED, Masking, train_mlm, verbalised
-from lmkbc.train.soft_prompt import SoftPrompt, mask_logits, precision, read, train_soft_prompt, write
+from lmkbc.train.soft_prompt import SoftPrompt, mask_logits, precision, read, to_bytes, train_soft_prompt
 from lmkbc.train.wording import BATCH, masked, mean_loss, rank_loss, soft_loss
 
 
@@ -85,7 +85,7 @@ def test_only_prompt_vectors_change_in_soft_prompt_training(
     assert trained.losses[-1] < trained.losses[0]
     assert trained.held_out[0] > min(trained.held_out)
     assert 0 <= precision(backbone, after, subjects, golds, columns) <= 1
-    write(tmp_path / "prompts.safetensors", {"home": after}, "tiny")
+    (tmp_path / "prompts.safetensors").write_bytes(to_bytes({"home": after}, "tiny"))
     again = read(tmp_path / "prompts.safetensors")["home"]
     assert again.layout == after.layout
     assert torch.equal(again.vectors, after.vectors)

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from lmkbc.cli import build
 from lmkbc.generate.masked.backbone import load
 from lmkbc.link.build import build_index
-from lmkbc.train.soft_prompt import FILE, SoftPrompt, write
+from lmkbc.train.soft_prompt import FILE, SoftPrompt, to_bytes
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()
@@ -32,7 +32,8 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Sequence[str]:
     model = save(folder / "model", WORDS)
     backbone, names = load(model, offline=True), {relation.name for relation in SPACE.relations.values()}
     cloze = "the capital of {subject} is {mask}."
-    write(model / FILE, {name: SoftPrompt.manual(backbone, cloze) for name in names - {"profession"}}, "model")
+    prompts = {name: SoftPrompt.manual(backbone, cloze) for name in names - {"profession"}}
+    (model / FILE).write_bytes(to_bytes(prompts, "model"))
     (folder / "vectors.txt").write_text("3 2\nOslo 1 0\nRome 0 1\nENTITY/New_York 1 1\n")
     table = folder / "table.csv"
     table.write_text("text,id,classes\nOslo,Q585,Q515\nRome,Q220,Q515\n")

@@ -1,0 +1,82 @@
+"""Where a run is written: a directory of its own, never in the place of what is worth more, nor of a stranger's.
+
+A run is finished, or lacks answers; it is of all queries of a split, or limited to the first ones. A limited run does
+not replace one of all queries, and one that lacks answers replaces no finished one, but goes beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from lmkbc import submit
+from lmkbc.atomic import Kind, check_replaceable, write_directory
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.types import Prediction
+
+RUNS = Path("submissions")
+_LISTED = {submit.PREDICTIONS, submit.ARCHIVE, submit.CANDIDATES, submit.RETRIEVED, submit.MISSING}
+RUN = Kind("a run", submit.MANIFEST, frozenset(_LISTED), beside=frozenset({submit.TIMING}))
+
+
+class _Manifest(msgspec.Struct):
+    """What is read again of a run's manifest."""
+
+    outputs: dict[str, str] = {}
+    limit: int | None = None
+
+
+def named(edition: str, split: str, system: str, limit: int | None = None) -> Path:
+    """The directory of a run that the user gave no other: one of the first queries only has a name of its own."""
+    return RUNS / f"{edition}-{split}-{system}{'' if limit is None else f'-first{limit}'}"
+
+
+def check(directory: Path, limit: int | None = None) -> None:
+    """InputError where a run must not be written, before anything is generated."""
+    check_replaceable(directory, RUN)
+    there = _manifest(directory)
+    if limit is not None and there is not None and there.limit is None:
+        raise InputError(
+            f"{directory} holds a run of all queries, which one of the first {limit} must not replace: name another "
+            "directory, or leave out --out"
+        )
+
+
+def write(directory: Path, files: Mapping[str, bytes]) -> Path:
+    """Write a run, and tell where: one that lacks answers stays beside a finished one. LmkbcError without a place."""
+    if submit.MISSING not in files:
+        write_directory(directory, files, RUN)
+        return directory
+    for place in (directory, directory.with_name(f"{directory.name}-unfinished")):
+        there = _manifest(place)
+        if there is None or submit.PREDICTIONS not in there.outputs:
+            write_directory(place, files, RUN)
+            return place
+    raise LmkbcError(
+        f"queries failed, and what the others gave is not written, since {directory} and {place} hold finished runs: "
+        "name another directory with --out"
+    )
+
+
+def unfinished(predictions: Sequence[Prediction], directory: Path, files: Mapping[str, bytes]) -> LmkbcError:
+    """What to tell of a run whose queries did not all get an answer: how many, the first, and how to go on."""
+    failed = [prediction.query for prediction in predictions if prediction.failed]
+    kept = f", and {directory / submit.CANDIDATES} keeps what the others gave" if submit.CANDIDATES in files else ""
+    return LmkbcError(
+        f"{len(failed)} of {len(predictions)} queries failed, first ({failed[0].subject!r}, {failed[0].relation!r}); "
+        "a failed query is no empty answer, so there is no submission yet: "
+        f"{directory / submit.MISSING} lists them{kept}; give their answers with one more --from, run the "
+        "command again where a model is asked, or submit them as empty with --failed-as-empty"
+    )
+
+
+def _manifest(directory: Path) -> _Manifest | None:
+    """What a run's manifest says; None where there is none of ours."""
+    if RUN.own(directory) is None:
+        return None
+    try:
+        return msgspec.json.decode((directory / submit.MANIFEST).read_bytes(), type=_Manifest)
+    except msgspec.MsgspecError:  # a limit that is no number
+        return None
