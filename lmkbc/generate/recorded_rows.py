@@ -1,15 +1,14 @@
-"""Reading recorded files: rows checked field by field, scores brought to [0, 1].
+"""Reading recorded files: rows checked field by field. Every candidate has a score, and every score lies in [0, 1].
 
-Scores are read per file. All at most 0 and some below: log-probabilities, which are exponentiated. Some above 1, none
-below 0: counts or logits of some kind, which are divided by the largest. Both signs: refused, for nobody can say what
-they mean.
+Scores of another scale are refused, not brought to this one: a single one that is out of range, such as a 5 among
+probabilities, would push all others below what tuning learned to keep.
 """
 
 from __future__ import annotations
 
-import logging
 import math
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -21,14 +20,12 @@ from lmkbc.types import Edition
 
 _NO_NUMBER = re.compile(rb'"(\w+)"\s*:\s*-?(?:NaN|Infinity|inf|nan)\b')
 
-log = logging.getLogger(__name__)
-
 
 class CandidateRow(msgspec.Struct, gc=False):
     """One candidate of a candidates file."""
 
     object: str
-    score: float = 1.0
+    score: float
     id: str | None = None
     source: str | None = None
     truth: float | None = None
@@ -75,33 +72,21 @@ def read_rows(path: Path, edition: Edition) -> list[RecordedRow]:
             _refuse(path, index, "Relation", f"{row.Relation!r} is no relation of edition {edition.name}; {hint}")
         if (row.completions is None) == (row.candidates is None):
             _refuse(path, index, "completions", "a row has either completions or candidates; give one of them")
-        for one in row.candidates or ():
-            if one.truth is not None and not 0 <= one.truth <= 1:
-                _refuse(path, index, "truth", f"{one.truth} is no probability; give a number in [0, 1]")
-        given = row.existence_probabilities
-        for p in (given.values() if isinstance(given, dict) else given) or ():
-            if not 0 <= p <= 1:
-                _refuse(path, index, "existence_probabilities", f"{p} is no probability; give numbers in [0, 1]")
-    _rescale(path, rows)
+        for field, value in _shares(row):
+            if not 0 <= value <= 1:
+                _refuse(path, index, field, f"{value:g} is out of range; give a number in [0, 1]")
     return rows
 
 
-def _rescale(path: Path, rows: list[RecordedRow]) -> None:
-    """Bring a file's scores to [0, 1], in place."""
-    scores = [candidate.score for row in rows for candidate in row.candidates or ()]
-    low, high = min(scores, default=0.0), max(scores, default=0.0)
-    if low >= 0 and high <= 1:
-        return
-    if low < 0 < high:
-        bad = next(i for i, row in enumerate(rows) if any(c.score < 0 for c in row.candidates or ()))
-        reason = f"a score is negative while another is {high}; give probabilities, or log-probabilities throughout"
-        _refuse(path, bad, "candidates", reason)
-    log.warning(
-        "%s: scores lie in [%g, %g]; %s", path, low, high, "exponentiated" if low < 0 else "divided by the largest"
-    )
-    for row in rows:
-        for candidate in row.candidates or ():
-            candidate.score = math.exp(candidate.score) if low < 0 else candidate.score / high
+def _shares(row: RecordedRow) -> Iterator[tuple[str, float]]:
+    """The fields of a row that lie in [0, 1], with their values."""
+    for place, one in enumerate(row.candidates or ()):
+        yield f"candidates[{place}].score", one.score
+        if one.truth is not None:
+            yield f"candidates[{place}].truth", one.truth
+    given = row.existence_probabilities
+    for p in (given.values() if isinstance(given, dict) else given) or ():
+        yield "existence_probabilities", p
 
 
 def _refuse(path: Path, index: int, field: str, reason: str) -> NoReturn:

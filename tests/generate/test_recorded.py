@@ -134,14 +134,11 @@ def test_no_candidates_is_an_empty_answer(tmp_path: Path) -> None:
     assert (found.candidates, found.draws) == ((Candidate("", 1.0, ("a",)),), (State.ABSTAINED,))
 
 
-@pytest.mark.parametrize(
-    ("scores", "read"),
-    [([0.0, 0.5, 1.0], [0.0, 0.5, 1.0]), ([-0.6931472, 0.0], [0.5, 1.0]), ([40, 10], [1.0, 0.25]), ([0, 0], [0, 0])],
-)
-def test_scores_of_other_scales(tmp_path: Path, scores: list[float], read: list[float]) -> None:
-    given = [{"object": f"Name{index}x", "score": score} for index, score in enumerate(scores)]
-    (found,) = replay(write(tmp_path / "a.jsonl", row(candidates=given)))
-    assert [candidate.score for candidate in found.candidates] == pytest.approx(read)
+def test_an_id_that_no_submission_could_name_is_none(tmp_path: Path) -> None:
+    given = [{"object": "Joe Strummer", "score": 0.7, "id": "[UNK]"}]
+    for pooled in (False, True):
+        (found,) = replay(write(tmp_path / "a.jsonl", row(candidates=given, pooled=pooled)))
+        assert found.candidates == (Candidate("Joe Strummer", 0.7, ("a",)),)
 
 
 def test_ten_thousand_candidates(tmp_path: Path) -> None:
@@ -208,10 +205,19 @@ BAD: list[tuple[dict[str, Any] | str, str]] = [
     (json.dumps(row(candidates=[{"object": "x", "score": float("nan")}])), "line 2, field score: not a finite number"),
     (json.dumps(row(candidates=[{"object": "x", "score": float("-inf")}])), "line 2, field score: not a finite number"),
     (
-        row(candidates=[{"object": "x", "score": -0.1}, {"object": "y", "score": 0.4}]),
-        "line 2, field candidates: .*negative",
+        row(candidates=[{"object": "y", "score": 0.4}, {"object": "x", "score": -0.1}]),
+        r"line 2, field candidates\[1\]\.score: -0.1 is out of range; give a number in \[0, 1\]",
     ),
-    (row(candidates=[{"object": "x", "truth": 1.5}]), "line 2, field truth: 1.5 is no probability"),
+    (row(candidates=[{"object": "x", "score": 5}]), r"line 2, field candidates\[0\]\.score: 5 is out of range"),
+    (row(candidates=[{"object": "", "score": 1.01}], pooled=True), r"line 2, field candidates\[0\]\.score: 1.01 is"),
+    (row(candidates=[{"object": "x", "score": True}]), r"line 2, field candidates\[0\]\.score: Expected `float`, got"),
+    (row(candidates=[{"object": "x", "score": None}]), r"line 2, field candidates\[0\]\.score: Expected `float`, got"),
+    (json.dumps(row(candidates=[{"object": "x", "score": 7}])).replace("7", "1e999"), r"line 2, field .*out of range"),
+    (row(candidates=[{"object": "x"}]), r"line 2, field candidates\[0\]: Object missing required field `score`"),
+    (
+        row(candidates=[{"object": "x", "score": 1, "truth": 1.5}]),
+        r"line 2, field candidates\[0\]\.truth: 1.5 is out of range",
+    ),
     (row(completions=["x"], existence_probabilities={"YES": 1.5}), "line 2, field existence_probabilities: 1.5"),
     ("{", "line 2: not valid JSON"),
 ]
