@@ -5,18 +5,15 @@ Format: https://doc.wikimedia.org/Wikibase/master/php/docs_topics_json.html; a J
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import importlib
-import io
 import sys
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
+from lmkbc import packed
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.link.builder import Builder, Entity, Progress
 from lmkbc.link.names import as_qid
@@ -24,8 +21,6 @@ from lmkbc.link.object_types import bundled
 from lmkbc.link.schema import Empty, ShapeError, Statement, Term, decode, items
 
 LINES_PER_SAVE = 20_000
-LONGEST_LINE = 64 << 20
-"""Bytes of one entity: Wikidata's largest take some 5 MB. A file of one endless line is no dump."""
 LANGUAGES = ("en", "mul")
 """English, then "mul": names that hold in every language and are no longer repeated for each."""
 
@@ -48,21 +43,15 @@ class _Item(msgspec.Struct, gc=False):
 _decoder = msgspec.json.Decoder(_Item)
 
 
-def open_dump(path: Path) -> io.BufferedIOBase:
-    """The dump's lines, decompressed as its suffix says: .gz, .bz2, .zst, or plain."""
-    if not path.is_file():
-        raise InputError(f"{path} does not exist: check the path")
-    if path.suffix == ".gz":
-        return gzip.GzipFile(path)
-    if path.suffix == ".bz2":
-        return bz2.BZ2File(path)
-    if path.suffix == ".zst":
-        try:
-            zstandard = importlib.import_module("zstandard")
-        except ImportError:
-            raise LmkbcError(f"{path} needs the zstandard package: run 'pip install zstandard'") from None
-        return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(path.open("rb")))
-    return path.open("rb")
+def open_dump(path: Path) -> IO[bytes]:
+    """The dump's lines, unpacked as they come: .gz, .bz2, .xz, .zst, or plain."""
+    if path.suffix != ".zst" or not path.is_file():
+        return packed.stream(path)
+    try:
+        zstandard = importlib.import_module("zstandard")
+    except ImportError:
+        raise LmkbcError(f"{path} needs the zstandard package: run 'pip install zstandard'") from None
+    return packed.bounded(path, zstandard.ZstdDecompressor().stream_reader(path.open("rb")))
 
 
 def read_entity(line: bytes, languages: Sequence[str], accepted: frozenset[str]) -> Entity | None:
@@ -118,8 +107,8 @@ def add_dump(
     broken: list[tuple[int, str]] = []
     for line in _lines(path, offset):
         offset, number = offset + len(line), number + 1
-        if len(line) == LONGEST_LINE:
-            raise InputError(f"{path}, line {number}: longer than {LONGEST_LINE:,} bytes; give one entity per line")
+        if len(line) == packed.LONGEST_LINE:
+            raise InputError(f"{path}, line {number}: longer than {packed.LONGEST_LINE:,} bytes; give one entity per line")
         try:
             entity = read_entity(line, languages, accepted)
         except ShapeError as error:
@@ -136,27 +125,28 @@ def add_dump(
 
 
 def _lines(path: Path, offset: int) -> Iterator[bytes]:
-    """The lines from an offset on, none longer than LONGEST_LINE. InputError for a dump that is cut off or damaged."""
+    """The lines from an offset on, none longer than packed.LONGEST_LINE. InputError for a dump that is cut off or damaged."""
     try:
         with open_dump(path) as file:
-            first = last = file.readline(LONGEST_LINE)
+            first = last = file.readline(packed.LONGEST_LINE)
             if not offset and first:
                 yield first
             _skip(file, offset, len(first))
-            while line := file.readline(LONGEST_LINE):
+            while line := file.readline(packed.LONGEST_LINE):
                 yield (last := line)
-    except _reading_errors() as error:
+    except _zstandard_errors() as error:
         raise InputError(f"{path} cannot be read to its end ({error}): get it whole, and build again") from None
     if not first or (first.strip() == b"[" and last is not first and last.strip() != b"]"):
         raise InputError(f"{path} ends before its closing bracket: get it whole, and build again")
 
 
-def _reading_errors() -> tuple[type[Exception], ...]:
+def _zstandard_errors() -> tuple[type[Exception], ...]:
+    """What the one library raises that may be absent; the others' errors are sentences by then."""
     zstandard = sys.modules.get("zstandard")
-    return (OSError, EOFError, zlib.error, *([zstandard.ZstdError] if zstandard else []))
+    return (zstandard.ZstdError,) if zstandard else ()
 
 
-def _skip(file: io.BufferedIOBase, offset: int, at: int) -> None:
+def _skip(file: IO[bytes], offset: int, at: int) -> None:
     """Go on to an offset: zstandard cannot seek, so its stream is read and thrown away up to there."""
     if offset <= at:
         return

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import polars as pl
 
+from lmkbc import packed
+from lmkbc.data import read_bytes
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.link.builder import Entity
 from lmkbc.link.names import QID, as_qid
@@ -67,13 +69,14 @@ def _typed(path: Path, frame: pl.DataFrame) -> pl.DataFrame:
 def _read(path: Path) -> pl.DataFrame:
     if path.suffix not in READERS:
         raise InputError(f"{path}: no table; {did_you_mean(path.suffix, READERS)}")
-    if not path.is_file():
-        raise InputError(f"{path} does not exist: check the path")
+    content = read_bytes(path)  # polars unpacks what is packed, without a bound
+    if packed.is_packed(content):
+        raise InputError(f"{path} is packed twice: unpack it")
     try:
         if separator := READERS[path.suffix]:
             quote = '"' if separator == "," else None
-            return pl.read_csv(path, separator=separator, quote_char=quote, infer_schema=False)
-        return pl.read_json(path) if path.suffix == ".json" else pl.read_ndjson(path)
+            return pl.read_csv(content, separator=separator, quote_char=quote, infer_schema=False)
+        return pl.read_json(content) if path.suffix == ".json" else pl.read_ndjson(content)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(f"{path} cannot be read as a table: {str(error).splitlines()[0]}") from None
 

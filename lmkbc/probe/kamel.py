@@ -6,7 +6,6 @@ Kalo and Fichtel, KAMEL: Knowledge Analysis with Multitoken Entities in Language
 from __future__ import annotations
 
 import logging
-import lzma
 import re
 import tarfile
 from collections.abc import Collection, Iterator, Mapping
@@ -16,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from lmkbc import data
+from lmkbc import data, packed
 from lmkbc.errors import InputError
 
 SPLITS = ("train", "dev", "test")
@@ -118,13 +117,13 @@ def _members(path: Path) -> Iterator[tuple[str, str, bytes]]:
                 yield found[1], found[2], data.read_bytes(file)
         return
     try:
-        with tarfile.open(path) as archive:
+        with packed.stream(path) as content, tarfile.open(fileobj=content, mode="r|") as archive:
             for member in archive:
                 found = _MEMBER.search(member.name)
-                content = archive.extractfile(member) if found and member.isfile() else None
-                if found and content:
-                    yield found[1], found[2], content.read()
-    except (OSError, EOFError, tarfile.TarError, lzma.LZMAError) as error:
+                inner = archive.extractfile(member) if found and member.isfile() else None
+                if found and inner:
+                    yield found[1], found[2], inner.read()
+    except (OSError, EOFError, tarfile.TarError) as error:
         raise InputError(f"{path} cannot be read as KAMEL's archive ({error}): give KAMEL.tar.xz or its tree") from None
 
 

@@ -5,7 +5,6 @@ Which of them may be trained on is decided elsewhere: see `held_out`.
 
 from __future__ import annotations
 
-import lzma
 import tarfile
 import tomllib
 from collections import defaultdict
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from lmkbc import packed
 from lmkbc.data import read_jsonl
 from lmkbc.errors import InputError
 from lmkbc.types import Example, Relation
@@ -90,11 +90,11 @@ def of_kamel(path: Path, relations: Mapping[str, Relation], split: str = "train"
 def members(path: Path, ending: str) -> Iterator[tuple[str, bytes]]:
     """Property and content of the archive's files of one split, in their order."""
     try:
-        with lzma.open(path) as packed, tarfile.open(fileobj=packed) as archive:
+        with packed.stream(path) as content, tarfile.open(fileobj=content, mode="r|") as archive:
             for member in archive:
                 if member.name.endswith(ending) and (file := archive.extractfile(member)) is not None:
                     yield Path(member.name).parent.name, file.read()
-    except (OSError, lzma.LZMAError, tarfile.TarError) as error:
+    except (OSError, EOFError, tarfile.TarError) as error:
         raise InputError(f"{path} cannot be read as KAMEL's archive: {error}; fetch KAMEL.tar.xz again") from error
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from lmkbc import packed
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.backbone import Backbone
 from lmkbc.generate.masked.words import Words
@@ -28,8 +28,9 @@ def read_vectors(path: Path, wanted: Collection[str]) -> dict[str, Floats]:
     """
     names = set(wanted)
     words, entities = dict[str, Floats](), dict[str, Floats]()
-    with _open(path) as lines:
-        dimensions = _header(path, lines.readline())
+    with packed.stream(path) as file:
+        lines = (line.decode("utf-8", "replace") for line in packed.lines(file))
+        dimensions = _header(path, next(lines, ""))
         for number, line in enumerate(lines, start=2):
             name, *values = line.rstrip("\n").rsplit(" ", dimensions)
             entity = name.startswith(ENTITY)
@@ -98,14 +99,6 @@ def mapped(
     source, target = map(np.stack, zip(*pairs, strict=True))
     onto = Map.fit(source, target, kind)
     return {name: onto(vectors[name]) for name in names if name in vectors}
-
-
-def _open(path: Path) -> IO[str]:
-    if not path.is_file():
-        raise InputError(f"{path} is not a file: give entity vectors in Wikipedia2Vec's text format")
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8", errors="replace")
-    return path.open(encoding="utf-8", errors="replace")
 
 
 def _header(path: Path, line: str) -> int:
