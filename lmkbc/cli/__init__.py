@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -11,6 +13,8 @@ import typer
 from typer.core import TyperGroup
 
 COMMANDS = ("predict", "tune", "evaluate", "link", "submit", "data", "relations", "systems", "train", "store", "probe")
+_UsageError: Any = typer.BadParameter.__base__
+"""What typer raises for a wrong command line; it has no public name there."""
 INTERRUPTED = "interrupted; nothing half-written is left behind"
 
 
@@ -22,11 +26,29 @@ class _Tree(TyperGroup):
         from lmkbc.errors import LmkbcError
 
         try:
-            return super().invoke(ctx)
+            with _plain_complaints():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             raise LmkbcError(INTERRUPTED) from None
         except BrokenPipeError:
             _forget_output()
+
+    def make_context(self, *arguments: Any, **settings: Any) -> Any:
+        """Read the command line, as typer does; a complaint quotes it without what steers a terminal."""
+        with _plain_complaints():
+            return super().make_context(*arguments, **settings)
+
+
+@contextmanager
+def _plain_complaints() -> Iterator[None]:
+    """What typer says of a wrong command line, less what steers a terminal."""
+    try:
+        yield
+    except _UsageError as error:
+        from lmkbc.cli.screen import plain
+
+        error.message = "\n".join(map(plain, error.message.split("\n")))
+        raise
 
 
 def build() -> typer.Typer:

@@ -24,9 +24,14 @@ _STEERING = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]
 ERR = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+def plain(text: str) -> str:
+    """Text from a model, a file or a command line, safe for a terminal: what steers one is replaced."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
 def printable(text: str) -> str:
-    """Text from a model or a file, safe for a terminal: control characters replaced, markup escaped."""
-    return escape("".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text))
+    """Text that is safe for a terminal, with what `rich` would read as markup escaped."""
+    return escape(plain(text))
 
 
 def show_error(sentence: str) -> None:
