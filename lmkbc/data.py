@@ -140,8 +140,6 @@ def _first_bad_line(path: Path, raw: bytes, decoder: msgspec.json.Decoder[Any]) 
             return InputError(f"{path}, line {number}{field and f', field {field}'}: {reason}")
         except msgspec.DecodeError as error:
             return InputError(f"{path}, line {number}: not valid JSON ({error}); each line is one JSON object")
-        except RecursionError:
-            return InputError(f"{path}, line {number}: nested too deep; each line is one JSON object")
     return InputError(f"{path}: not one JSON object per line")
 
 

@@ -68,10 +68,7 @@ def file(
     space = Workspace(workspace, data)
     if (predictions is None) == (why is None) or (why is not None and relation is None):
         raise InputError("give either a predictions file to link, or both --explain TEXT and --relation NAME")
-    check_file(out)
-    for given in (predictions, index, search_table):
-        if given is not None and given.exists() and out.exists() and out.samefile(given):
-            raise InputError(f"--out {out} is also read: name another file to write")
+    check_file(out, predictions, index, search_table)
     chosen = chosen_edition(space, edition)
     search = open_search(search_table, offline=offline, contact=contact, api_url=api_url, refresh=refresh)
     train = TrainObjects(space.examples(chosen, "train"), space.relations)
@@ -112,7 +109,7 @@ def build(
     workspace: Root = None,
 ) -> None:
     """Build an alias index from train splits, tables and a dump. A killed build goes on where it stopped."""
-    check_file(path)
+    check_file(path, dump, *(table or ()))
     space = Workspace(workspace, data)
     splits = {name: space.examples(space.edition(name), "train") for name in edition or ()}
     with progress() as report:

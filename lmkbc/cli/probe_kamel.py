@@ -62,7 +62,7 @@ def kamel(
     from lmkbc.probe.kamel_run import GREEDY, ask, questions_of, sampling
     from lmkbc.store import Store, default_store
 
-    check_file(out)
+    check_file(out, source, templates, store)
     if split not in ("dev", "test"):
         raise InputError(f"--split is {split!r}: KAMEL is probed on test or dev, with examples of train")
     if form not in FORMS:

@@ -49,7 +49,7 @@ def optiprompt(
     from lmkbc.probe.optiprompt_run import Experiment, Runner
     from lmkbc.train.loop import Plan
 
-    check_file(kept)
+    check_file(kept, source)
     how = Experiment(
         soft=Plan(rate=rate, epochs=epochs, batch=batch, patience=patience, seed=seed),
         finetune=Plan(

@@ -43,7 +43,7 @@ def export(
     out: Annotated[Path | None, typer.Option(help="The file to write; default: standard output.")] = None,
 ) -> None:
     """Write every answer with its call and prompt, one JSON line each."""
-    check_file(out)
+    check_file(out, store if store is not None else default_store())
     lines = _open(store).export(model)
     if out is not None:
         write_bytes(out, b"".join(line + b"\n" for line in lines))

@@ -21,6 +21,10 @@ from lmkbc.link.names import key
 from lmkbc.link.seal import seal
 
 _LOG = logging.getLogger(__name__)
+PARTIAL = ".partial"
+"""What ends the name of the file that an unfinished build leaves beside its index."""
+SQLITE = b"SQLite format 3"
+"""How a file of SQLite begins."""
 STAGING = """
 CREATE TABLE IF NOT EXISTS entities (id INTEGER PRIMARY KEY, label TEXT NOT NULL, description TEXT NOT NULL,
     classes TEXT NOT NULL, popularity INTEGER NOT NULL);
@@ -74,7 +78,7 @@ class Builder:
 
     def __init__(self, path: Path, fingerprint: str = "") -> None:
         self._path = path
-        self._partial = path.with_name(path.name + ".partial")
+        self._partial = path.with_name(path.name + PARTIAL)
         with self._errors():
             if not self._resumes(fingerprint):
                 self._partial.unlink()

@@ -108,7 +108,7 @@ def add_dump(
     for line in _lines(path, offset):
         offset, number = offset + len(line), number + 1
         if len(line) == packed.LONGEST_LINE:
-            raise InputError(f"{path}, line {number}: longer than {packed.LONGEST_LINE:,} bytes; give one entity per line")
+            raise InputError(f"{path}, line {number}: longer than {len(line):,} bytes; give one entity per line")
         try:
             entity = read_entity(line, languages, accepted)
         except ShapeError as error:
@@ -125,7 +125,7 @@ def add_dump(
 
 
 def _lines(path: Path, offset: int) -> Iterator[bytes]:
-    """The lines from an offset on, none longer than packed.LONGEST_LINE. InputError for a dump that is cut off or damaged."""
+    """The lines from an offset on, none too long. InputError for a dump that is cut off or damaged."""
     try:
         with open_dump(path) as file:
             first = last = file.readline(packed.LONGEST_LINE)

@@ -1,0 +1,203 @@
+"""`lmkbc predict --out`: what is there stays, a part is no whole, and a run that lacks answers says how to go on."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmkbc import cli
+from lmkbc.cli import predict as command
+from lmkbc.workspace import Workspace
+
+Run = Callable[..., tuple[int, str]]
+QUERIES = Workspace().queries(Workspace().edition("mini"), "val")
+PREDICT = ("predict", "--split", "val", "--edition", "mini", "--system", "bl22-empty")
+RECORDED = ("predict", "--split", "val", "--edition", "mini")
+WHOLE = ["candidates.jsonl.gz", "manifest.json", "predictions.jsonl", "predictions.zip", "timing.json"]
+LACKING = ["candidates.jsonl.gz", "manifest.json", "missing.jsonl", "timing.json"]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["lmkbc", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        told = capsys.readouterr()
+        assert told.out == ""
+        return int(stopped.value.code or 0), told.err
+
+    return run
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def manifest(directory: Path) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads((directory / "manifest.json").read_bytes())
+    return read
+
+
+def answers(path: Path, numbers: range) -> Path:
+    rows = [
+        {"SubjectEntity": QUERIES[n].subject, "Relation": QUERIES[n].relation, "model": "m", "completions": ["None"]}
+        for n in numbers
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("out", [".", "", "/", "mine", "notes.txt", "link", "notes.txt/run", "run/.."])
+def test_what_is_no_place_for_a_run_is_told_before_anything_is_generated(
+    out: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("years of work")
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to("empty")
+    monkeypatch.setattr(command, "propose", lambda *_: pytest.fail("something was generated"))
+    status, told = run(*PREDICT, "--out", out)
+    assert (status, told.count("\n"), told.startswith("error: ")) == (2, 1, True), told
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["empty", "link", "mine", "notes.txt", "thesis.tex"]
+
+
+def test_a_run_replaces_a_run_and_keeps_a_persons_own_files(run: Run, tmp_path: Path) -> None:
+    assert run(*PREDICT, "--out", "run")[0] == 0
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+    (tmp_path / "run" / "predictions.zip").write_text("damaged")
+    assert run(*PREDICT, "--out", "run")[0] == 0
+    assert names(tmp_path / "run") == sorted([*WHOLE, "notes.txt"])
+    assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
+    assert (tmp_path / "run" / "predictions.zip").read_bytes()[:2] == b"PK"
+
+
+def test_a_limited_run_has_a_name_of_its_own_and_no_zip(run: Run, tmp_path: Path) -> None:
+    assert run(*PREDICT)[0] == 0
+    whole = tmp_path / "submissions" / "mini-val-bl22-empty"
+    before = {path.name: path.read_bytes() for path in whole.iterdir()}
+    status, told = run(*PREDICT, "--limit", 5)
+    part = tmp_path / "submissions" / "mini-val-bl22-empty-first5"
+    assert (status, f"the first 5 of {len(QUERIES)} queries" in told, ".zip" in told) == (0, True, False), told
+    assert names(part) == [name for name in WHOLE if not name.endswith(".zip")]
+    assert (manifest(part)["limit"], manifest(part)["counts"]["queries"]) == (5, 5)
+    assert "limit" not in manifest(whole)
+    status, told = run(*PREDICT, "--limit", 5, "--out", whole)
+    assert (status, "holds a run of all queries, which one of the first 5 must not replace" in told) == (2, True)
+    assert {path.name: path.read_bytes() for path in whole.iterdir()} == before
+    assert run(*PREDICT, "--limit", 6, "--out", part)[0] == 0
+    assert run(*PREDICT, "--out", part)[0] == 0
+    assert names(part) == WHOLE
+    assert run(*PREDICT, "--limit", 10**6)[0] == 0  # cuts nothing off
+    assert names(tmp_path / "submissions") == ["mini-val-bl22-empty", "mini-val-bl22-empty-first5"]
+
+
+def test_a_run_with_failed_queries_keeps_the_rest_and_says_how_to_go_on(run: Run, tmp_path: Path) -> None:
+    given = answers(tmp_path / "some.jsonl", range(3, len(QUERIES)))
+    status, told = run(*RECORDED, "--from", given, "--out", "run")
+    first = QUERIES[0]
+    said = told.splitlines()[-1]
+    assert status == 1
+    assert said.startswith(
+        f"error: 3 of {len(QUERIES)} queries failed, first ({first.subject!r}, {first.relation!r}); "
+    )
+    assert all(word in said for word in ("run/missing.jsonl", "run/candidates.jsonl.gz", "--from", "--failed-as-empty"))
+    assert names(tmp_path / "run") == LACKING
+    missing = [json.loads(line) for line in (tmp_path / "run" / "missing.jsonl").read_text().splitlines()]
+    assert [(row["SubjectEntity"], row["Relation"], row["reason"]) for row in missing] == [
+        (query.subject, query.relation, "missing") for query in QUERIES[:3]
+    ]
+    assert manifest(tmp_path / "run")["counts"]["failed"] == 3
+    rest = tmp_path / "rest.jsonl"
+    rest.write_text("".join(json.dumps(row | {"completions": ["None"]}) + "\n" for row in missing))
+    kept = tmp_path / "run" / "candidates.jsonl.gz"
+    assert run(*RECORDED, "--from", given, "--from", rest, "--out", "both")[0] == 0
+    assert run(*RECORDED, "--from", kept, "--from", rest, "--out", "run")[0] == 0
+    assert names(tmp_path / "run") == WHOLE
+    both, one = ((tmp_path / name / "predictions.jsonl").read_bytes() for name in ("both", "run"))
+    assert both == one
+
+
+def test_a_run_with_failed_queries_goes_beside_a_finished_one(run: Run, tmp_path: Path) -> None:
+    every, some = answers(tmp_path / "all.jsonl", range(len(QUERIES))), answers(tmp_path / "some.jsonl", range(9))
+    assert run(*RECORDED, "--from", every, "--out", "run")[0] == 0
+    for _ in range(2):
+        status, told = run(*RECORDED, "--from", some, "--out", "run")
+        assert (status, "run-unfinished/missing.jsonl" in told) == (1, True)
+    assert names(tmp_path / "run") == WHOLE
+    assert names(tmp_path / "run-unfinished") == LACKING
+    assert run(*RECORDED, "--from", every, "--out", "run-unfinished")[0] == 0
+    status, told = run(*RECORDED, "--from", some, "--out", "run")
+    assert (status, "name another directory with --out" in told) == (1, True)
+    assert run(*RECORDED, "--from", some, "--out", "run", "--failed-as-empty")[0] == 0
+    assert names(tmp_path / "run") == names(tmp_path / "run-unfinished") == WHOLE
+
+
+def test_a_run_without_any_answer_has_no_candidates(run: Run, tmp_path: Path) -> None:
+    given = tmp_path / "none.jsonl"
+    given.write_text(json.dumps({"SubjectEntity": "x", "Relation": QUERIES[0].relation, "completions": ["y"]}))
+    status, told = run(*RECORDED, "--from", given, "--out", "run")
+    assert (status, "candidates.jsonl.gz" in told) == (1, False)
+    assert names(tmp_path / "run") == [name for name in LACKING if not name.startswith("candidates")]
+
+
+def test_every_score_of_a_run_comes_back(run: Run, tmp_path: Path) -> None:
+    for system in ("prior", "naive-bayes"):
+        recipe = tmp_path / f"{system}.toml"
+        recipe.write_text(f'description = "x"\n[[generate]]\ncomponent = "{system}"\n[select]\nrule = "expected-f1"\n')
+        assert run(*PREDICT[:-2], "--system", recipe, "--out", system)[0] == 0
+        kept = tmp_path / system / "candidates.jsonl.gz"
+        assert run(*RECORDED, "--from", kept, "--out", f"{system}-again")[0] == 0
+        lines = gzip.decompress(kept.read_bytes())
+        assert gzip.decompress((tmp_path / f"{system}-again" / kept.name).read_bytes()) == lines
+        assert b'"score"' in lines
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("submit", "rows.jsonl", "--edition", "mini", "--split", "val", "--out", "rows.jsonl"),
+        ("link", "rows.jsonl", "--edition", "mini", "--offline", "--out", "rows.jsonl"),
+        ("link", "build", "rows.jsonl", "--table", "rows.jsonl"),
+        ("link", "build", "rows.jsonl", "--edition", "mini"),
+        ("link", "build", "rows", "--edition", "mini"),
+        ("store", "export", "--store", "rows.jsonl", "--out", "rows.jsonl"),
+        ("probe", "kamel", "rows.jsonl", "--model", "x", "--out", "rows.jsonl"),
+        ("probe", "optiprompt", "rows.jsonl", "--model", "x", "--kept", "rows.jsonl"),
+        ("probe", "kmir", "run", "rows.jsonl", "--model", "x", "--out", "."),
+        ("probe", "kmir", "build", "rows.jsonl", "--out", "mine"),
+        ("train", "mlm", "--backbone", "x", "--out", "mine", "--edition", "mini"),
+        ("train", "lora", "--model", "x", "--out", "mine", "--edition", "mini"),
+        ("predict", "--edition", "mini", "--out", "mine"),
+    ],
+    ids=" ".join,
+)
+def test_no_command_writes_over_its_input_or_a_strangers_files(
+    arguments: tuple[str, ...], run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "rows.jsonl").write_text("mine")
+    (tmp_path / "rows.partial").write_text("mine, and no unfinished index")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("years of work")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    status, told = run(*arguments)
+    assert status == 2, told
+    assert told.splitlines()[-1].startswith("error: ")
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--\u202edne",), ("predict", "--\u202ex"), ("submit", "a", "b\u202ec"), ("predict", "-e", "\u202e")]
+)
+def test_a_complaint_steers_no_terminal(arguments: tuple[str, ...], run: Run) -> None:
+    status, told = run(*arguments)
+    assert (status, "\u202e" in told) == (2, False)
