@@ -12,6 +12,7 @@ import httpx
 import tenacity
 
 from lmkbc.errors import LmkbcError
+from lmkbc.progress import Report
 from lmkbc.types import Download, Edition
 
 MOST_BYTES = 256 * 2**20
@@ -21,9 +22,6 @@ DEADLINE = 900.0
 """Seconds in which a split arrives, or as much of it as the next run need not fetch again."""
 
 MOST_REDIRECTS = 5
-
-Progress = Callable[[str, int, int | None], None]
-"""Called with (split, bytes so far, bytes in all if known)."""
 
 
 def _passing(error: BaseException) -> bool:
@@ -39,7 +37,7 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def fetch(edition: Edition, root: Path, progress: Progress | None = None) -> list[Path]:
+def fetch(edition: Edition, root: Path, progress: Report | None = None) -> list[Path]:
     """Download every split of an edition into root/<folder>/; files that are right already stay as they are."""
     paths = []
     for split, source in edition.splits.items():
@@ -51,7 +49,7 @@ def fetch(edition: Edition, root: Path, progress: Progress | None = None) -> lis
     return paths
 
 
-def _download(split: str, source: Download, path: Path, progress: Progress | None) -> None:
+def _download(split: str, source: Download, path: Path, progress: Report | None) -> None:
     part = path.with_suffix(".jsonl.part")
     attempt = tenacity.Retrying(
         retry=tenacity.retry_if_exception(_passing),
@@ -71,7 +69,7 @@ def _download(split: str, source: Download, path: Path, progress: Progress | Non
     os.replace(part, path)
 
 
-def _stream(split: str, url: str, part: Path, progress: Progress | None) -> None:
+def _stream(split: str, url: str, part: Path, progress: Report | None) -> None:
     have = part.stat().st_size if part.exists() else 0
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     end = time.monotonic() + DEADLINE

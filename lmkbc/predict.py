@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -31,12 +31,10 @@ from lmkbc.link.type_filter import TypeFilter
 from lmkbc.link.wikidata import CONTACT
 from lmkbc.model_files import file_digest, model_name, paths_in, portable
 from lmkbc.pool import Pool, without_subject
+from lmkbc.progress import Report, silent
 from lmkbc.select.registry import build
 from lmkbc.settings import checked
 from lmkbc.types import CandidateSet, Edition, Prediction, Query, Selector, System
-
-Report = Callable[[str, int, int | None], None]
-"""Called with (step, done, total) as a run goes on."""
 
 PACKAGES = ("lmkbc", "numpy", "scikit-learn", "torch", "transformers")
 
@@ -46,10 +44,6 @@ class _Clean:
     """A recipe's table `clean`."""
 
     types: bool = False
-
-
-def silent(step: str, done: int, total: int | None) -> None:
-    """Report nothing."""
 
 
 @dataclass(frozen=True, slots=True)

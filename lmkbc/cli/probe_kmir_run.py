@@ -13,8 +13,8 @@ from lmkbc.cli.screen import note, progress, show_json
 from lmkbc.errors import InputError
 
 if TYPE_CHECKING:
-    from lmkbc.predict import Report
     from lmkbc.probe.kmir_files import Question
+    from lmkbc.progress import Report
     from lmkbc.train.loop import Plan
 
 EXAMPLE = "Example: lmkbc probe kmir run kmir/test.jsonl --model bert-base-cased --train kmir/train.jsonl --out answers"

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lmkbc.components import Context
-from lmkbc.predict import Report, decide, propose, silent
+from lmkbc.predict import decide, propose
 from lmkbc.probe.random_weights import with_random_weights
+from lmkbc.progress import Report, silent
 from lmkbc.score import Pair, Table
 from lmkbc.select.registry import build
 from lmkbc.submit import answers

@@ -7,11 +7,11 @@ from itertools import islice
 from typing import Any
 
 from lmkbc.generate.causal.decode import Decoding
-from lmkbc.predict import Report, silent
 from lmkbc.probe.kamel import Fact, Kamel
 from lmkbc.probe.kamel_prompts import Asks, Shots, prompts
 from lmkbc.probe.kamel_score import END
 from lmkbc.probe.local import Answers
+from lmkbc.progress import Report, silent
 from lmkbc.prompts import Prompt
 
 GREEDY = Decoding(max_tokens=100, stops=(END,))

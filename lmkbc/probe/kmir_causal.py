@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from lmkbc.errors import InputError
 from lmkbc.generate.causal.decode import Decoding
-from lmkbc.predict import Report, silent
 from lmkbc.probe.kmir_files import MASK
 from lmkbc.probe.local import Answers
+from lmkbc.progress import Report, silent
 from lmkbc.prompts import Message, Prompt
 
 if TYPE_CHECKING:

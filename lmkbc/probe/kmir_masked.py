@@ -21,8 +21,8 @@ from lmkbc.errors import InputError
 from lmkbc.generate.masked.backbone import Backbone, load
 from lmkbc.generate.masked.forward import Forward
 from lmkbc.generate.masked.words import Words
-from lmkbc.predict import Report, silent
 from lmkbc.probe.kmir_files import MASK
+from lmkbc.progress import Report, silent
 from lmkbc.train import MODEL
 from lmkbc.train.loop import Plan, train
 from lmkbc.train.wording import at_masks, padded

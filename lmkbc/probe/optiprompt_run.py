@@ -19,10 +19,10 @@ from lmkbc.errors import InputError, did_you_mean
 from lmkbc.generate.causal.checkpoint import identity
 from lmkbc.generate.masked.backbone import Backbone
 from lmkbc.generate.masked.words import Words
-from lmkbc.predict import Report, silent
 from lmkbc.probe.lama import Asked, unhelpful
 from lmkbc.probe.lama_run import MaskedProbe
 from lmkbc.probe.optiprompt import METHODS, MODELS, Lesson, Pair
+from lmkbc.progress import Report, silent
 from lmkbc.train.controls import Majority, NaiveBayes, randomised
 from lmkbc.train.finetune import finetune
 from lmkbc.train.finetune import mask_logits as cloze_logits

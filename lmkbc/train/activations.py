@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as fn
 
-from lmkbc.predict import Report, silent
+from lmkbc.progress import Report, silent
 from lmkbc.train.loop import half_precision
 
 if TYPE_CHECKING:

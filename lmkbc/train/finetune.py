@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from torch import Tensor
 
-from lmkbc.predict import Report, silent
+from lmkbc.progress import Report, silent
 from lmkbc.train.loop import Plan, Trained, train
 from lmkbc.train.wording import at_masks, mask_id, mean_loss, padded, soft_loss
 

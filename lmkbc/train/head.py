@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from lmkbc.atomic import with_record, write_directory
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.backbone import Backbone, quiet
-from lmkbc.predict import Report, silent
+from lmkbc.progress import Report, silent
 from lmkbc.train import MODEL
 from lmkbc.train.activations import Activations, activations, layer_at
 from lmkbc.train.entities import FILE, Entities

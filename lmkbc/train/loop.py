@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.predict import Report, silent
+from lmkbc.progress import Report, silent
 from lmkbc.train.checkpoint import Checkpoint, load, save
 
 Parameters = Mapping[str, nn.Parameter]

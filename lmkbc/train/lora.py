@@ -31,7 +31,8 @@ from lmkbc.generate.causal.model import CausalModel
 from lmkbc.generate.causal.prefixes import Tokens, common
 from lmkbc.generate.causal.scorer import CausalScorer
 from lmkbc.generate.from_run import asking_for, kept_answers
-from lmkbc.predict import Report, silent, split_sha256
+from lmkbc.predict import split_sha256
+from lmkbc.progress import Report, silent
 from lmkbc.prompts import compose
 from lmkbc.settings import checked
 from lmkbc.train import MODEL

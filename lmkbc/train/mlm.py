@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, cast
 import torch
 
 from lmkbc.errors import InputError
-from lmkbc.predict import Report, silent
+from lmkbc.progress import Report, silent
 from lmkbc.train.facts import Fact
 from lmkbc.train.loop import Plan, Trained, train
 from lmkbc.train.wording import mask_id, padded, subject_of

@@ -14,7 +14,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from lmkbc.errors import InputError
-from lmkbc.predict import Report, silent
+from lmkbc.progress import Report, silent
 from lmkbc.train.loop import Plan, Trained, train
 from lmkbc.train.wording import BATCH, Loss, at_masks, mask_id, mean_loss, padded, soft_loss, subject_of, word_vectors
 

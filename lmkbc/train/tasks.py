@@ -18,7 +18,7 @@ from lmkbc.atomic import check_replaceable, same
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.generate.masked import vocabulary
 from lmkbc.generate.masked.backbone import Backbone, load
-from lmkbc.predict import Report, silent
+from lmkbc.progress import Report, silent
 from lmkbc.train import MODEL, soft_prompt
 from lmkbc.train.controls import randomised
 from lmkbc.train.corpus import Corpus, near, split

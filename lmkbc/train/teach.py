@@ -15,7 +15,7 @@ from zlib import crc32
 import torch
 
 from lmkbc.errors import InputError
-from lmkbc.predict import Report, silent
+from lmkbc.progress import Report, silent
 from lmkbc.scorers import folded_key
 from lmkbc.train.activations import Activations
 from lmkbc.train.corpus import Corpus, split
