@@ -21,8 +21,8 @@ RULES = {
 
 
 def tuned() -> Tuned:
-    relations = {name: TunedRelation(rule, 1 / 3, 0.5, 100) for name, rule in RULES.items()}
-    return Tuned(relations, 1 / 3, 0.5, (), 0, 5, 200, 0)
+    relations = {name: TunedRelation(rule, 1 / 3, 1 / 3, 0.5, 100) for name, rule in RULES.items()}
+    return Tuned(relations, 1 / 3, 1 / 3, 0.5, (), 0, 5, 200, 0)
 
 
 def provenance(**changes: str) -> thresholds.Provenance:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,14 +11,14 @@ from hypothesis import strategies as st
 
 from lmkbc import AliasScorer, Download, Edition, IdScorer, MatchingScorer, Metric, ValueScorer
 from lmkbc.scorers import Scorer
-from lmkbc.select.cutoffs import Cutoff, Relative, TopK
+from lmkbc.select.cutoffs import Cutoff, Relative, Sticky, TopK
 from lmkbc.select.gate import NoneGate
 from lmkbc.select.numeric import Ball
 from lmkbc.select.quorum import Quorum
-from lmkbc.select.rule import Rule
+from lmkbc.select.rule import Rule, SweptRule
 from lmkbc.submit import answers
 from lmkbc.tune.outcomes import Outcomes, gold_column
-from lmkbc.tune.sweep import Curve, cutoff_steps, gate_steps
+from lmkbc.tune.sweep import Curve, cutoff_steps, gate_steps, gated, swept_steps
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
 
 NAMES = ("Ada", "ADA", "Bo", "Cy", "Di")
@@ -109,6 +111,33 @@ def test_the_sweep_is_exact(problem: tuple[list[CandidateSet], list[Example]], r
     if not relative:
         for t in THRESHOLDS:
             assert curve.total(t) == pytest.approx(outcomes.f1(rule(t)).sum())
+
+
+SWEPT: list[SweptRule] = [
+    Cutoff(threshold=0.0, least=1),
+    *(Relative(ratio=ratio, least=least) for ratio in (1e-3, 0.3, 1.0) for least in (0, 1)),
+    *(Sticky(threshold=0.0, ratio=r, reference=to) for r in (0.05, 0.6, 1.0) for to in ("previous", "threshold")),
+    *(Quorum(models=models) for models in (1, 2, 3)),
+]
+
+
+@given(problem=problems(), rule=st.sampled_from(SWEPT), opened=st.lists(st.booleans(), min_size=4, max_size=4))
+@settings(max_examples=150, deadline=None)
+def test_a_swept_parameter_is_exact_whatever_the_others_are(
+    problem: tuple[list[CandidateSet], list[Example]], rule: SweptRule, opened: list[bool]
+) -> None:
+    outcomes = Outcomes(*problem, edition(SCORERS["ids"]))
+    rows, silent = np.ones(len(outcomes), dtype=np.bool_), outcomes.empty.astype(float)
+    open_rows = np.array(opened[: len(outcomes)])
+    curve = Curve.of(gated(swept_steps(outcomes, rule), open_rows, silent), rows)
+
+    def total(value: float) -> float:
+        f1 = outcomes.f1(replace(rule, **{rule.swept: value}))
+        return float(np.where(open_rows, f1, silent).sum())
+
+    best, promised = curve.best()
+    assert promised == pytest.approx(max(total(value) for value in THRESHOLDS))
+    assert total(best * (1 - 1e-12)) == pytest.approx(promised)  # a ratio times a quotient may miss by a bit
 
 
 @given(problem=problems())

@@ -46,7 +46,8 @@ class Slow(Outcomes):
 task = Task("r", Slow(sets, examples, edition), nullable=True)
 storage = open_storage(url)
 print("ready", flush=True)
-search(task, np.ones(20, dtype=bool), ["cutoff", "sticky"], trials=trials, seed=seed, name="shared", storage=storage)
+rows, inner = np.ones(20, dtype=bool), np.arange(20) % 2
+search(task, rows, inner, ["sticky"], trials=trials, patience=trials, seed=seed, name="shared", storage=storage)
 close_storage(storage)
 """
 

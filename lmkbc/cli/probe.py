@@ -10,6 +10,8 @@ import typer
 from lmkbc.cli import options as given
 from lmkbc.cli import probe_kamel, probe_kmir, probe_lama, probe_optiprompt
 from lmkbc.cli.screen import note, note_published, progress, show_json, show_table
+from lmkbc.cli.tune import Folds, Trials
+from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 
 app = typer.Typer(no_args_is_help=True, help="Probe what a model knows.", rich_markup_mode=None)
 
@@ -34,9 +36,9 @@ def controls(
     tuned: Annotated[
         bool, typer.Option("--tune/--no-tune", help="Tune selection and score out of fold, or use the recipes' rules.")
     ] = True,
-    trials: Annotated[int, typer.Option(min=0, help="Optuna trials per relation; 0: exact sweeps only.")] = 0,
-    folds: Annotated[int, typer.Option(min=2, help="Folds by subject.")] = 5,
-    seed: Annotated[int, typer.Option(help="Seed of folds, search and random weights.")] = 0,
+    trials: Trials = TRIALS,
+    folds: Folds = FOLDS,
+    seed: Annotated[int, typer.Option(help="Seed of folds, search and random weights.")] = SEED,
     random: Annotated[
         bool, typer.Option("--random/--no-random", help="Ask a local model's random twin too, by the same recipe.")
     ] = True,

@@ -18,6 +18,7 @@ from lmkbc.score import Pair, Table
 from lmkbc.select.registry import build
 from lmkbc.submit import answers
 from lmkbc.tune import WRONG, tune
+from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 from lmkbc.tune.outcomes import gold_column
 from lmkbc.types import Example, Prediction, System
 
@@ -59,9 +60,9 @@ class Selection:
     """How every system selects: tuned per relation and scored out of fold, or by its recipe's own rule."""
 
     tuned: bool = True
-    trials: int = 0
-    folds: int = 5
-    seed: int = 0
+    trials: int = TRIALS
+    folds: int = FOLDS
+    seed: int = SEED
 
 
 def controls(
@@ -107,8 +108,9 @@ def _predictions(
     if not how.tuned:
         return decide(build(system.select), sets)
     tuned = tune(
-        sets, examples, context.edition, relations=context.relations, folds=how.folds, trials=how.trials, seed=how.seed
-    )
+        sets, examples, context.edition, relations=context.relations, folds=how.folds, trials=how.trials, seed=how.seed,
+        report=report,
+    )  # fmt: skip
     return list(tuned.predictions)
 
 

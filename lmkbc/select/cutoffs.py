@@ -9,17 +9,22 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from lmkbc.errors import InputError
-from lmkbc.select.ranking import Ints, Mask, Ranking
-from lmkbc.select.rule import CUT, Choice, PrefixRule, Range, Real, Whole
+from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
+from lmkbc.select.rule import CUT, Choice, PrefixRule, Range, Real, SweptRule, Whole
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cutoff(PrefixRule):
+class Cutoff(PrefixRule, SweptRule):
     """Keep every candidate that scores at least `threshold`."""
 
     name: ClassVar[str] = "cutoff"
     search: ClassVar[Mapping[str, Range]] = {"threshold": CUT}
+    swept: ClassVar[str] = "threshold"
     threshold: float
+
+    def levels(self, ranking: Ranking) -> Floats:
+        """The scores."""
+        return ranking.scores
 
     def wanted(self, ranking: Ranking) -> Ints:
         """Candidates at or above the threshold."""
@@ -27,7 +32,7 @@ class Cutoff(PrefixRule):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Relative(PrefixRule):
+class Relative(PrefixRule, SweptRule):
     """Keep every candidate that scores at least `ratio` of the query's best, and at least `floor`.
 
     Where the best scores 0 there is nothing to compare with, and no candidate passes.
@@ -35,8 +40,13 @@ class Relative(PrefixRule):
 
     name: ClassVar[str] = "relative"
     search: ClassVar[Mapping[str, Range]] = {"ratio": Real(1e-3, 1.0, log=True), "floor": Real(1e-6, 1.0, log=True)}
+    swept: ClassVar[str] = "floor"
     ratio: float
     floor: float = 0.0
+
+    def levels(self, ranking: Ranking) -> Floats:
+        """The scores of those at or above the ratio."""
+        return np.where(ranking.scores >= self.ratio * ranking.reference[:, None], ranking.scores, -1.0)
 
     def wanted(self, ranking: Ranking) -> Ints:
         """Candidates at or above both bounds."""
@@ -44,7 +54,7 @@ class Relative(PrefixRule):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sticky(PrefixRule):
+class Sticky(PrefixRule, SweptRule):
     """Once a candidate has passed `threshold`, keep on while scores stay close (Li T. et al. 2022).
 
     reference: "previous" compares a candidate with the kept one before it (their paper), "threshold" with a relaxed
@@ -57,6 +67,7 @@ class Sticky(PrefixRule):
         "ratio": Real(0.05, 1.0),
         "reference": Choice(("previous", "threshold")),
     }
+    swept: ClassVar[str] = "threshold"
     threshold: float
     ratio: float
     reference: Literal["previous", "threshold"] = "previous"
@@ -65,6 +76,16 @@ class Sticky(PrefixRule):
         """Refuse an unknown reference."""
         if self.reference not in ("previous", "threshold"):
             raise InputError(f"reference of rule sticky is {self.reference!r}: use 'previous' or 'threshold'")
+
+    def levels(self, ranking: Ranking) -> Floats:
+        """The best score at most; of the others what the ratio makes of theirs, or of the last that does not stick."""
+        scores = ranking.scores
+        if self.reference == "threshold":
+            return np.where(scores < 0, -1.0, np.minimum(scores[:, :1], scores / self.ratio))
+        stuck = np.zeros(scores.shape, dtype=np.bool_)
+        stuck[:, 1:] = (scores[:, 1:] >= self.ratio * scores[:, :-1]) & (scores[:, 1:] >= 0)
+        run: Floats = np.minimum.accumulate(np.where(stuck, np.inf, scores), axis=1)
+        return run
 
     def wanted(self, ranking: Ranking) -> Ints:
         """The unbroken run of accepted candidates from the best on."""

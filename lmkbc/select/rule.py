@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from lmkbc.select.ranking import Ints, Mask, Ranking
+from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
 from lmkbc.types import CandidateSet, Prediction
 
 UNLIMITED = 1_000_000
@@ -85,6 +85,24 @@ class MaskRule(Rule):
         ranking = Ranking.of([candidates])
         kept = np.flatnonzero(self.keep(ranking)[0])
         return Prediction(candidates.query, tuple(ranking.ranked[0][index] for index in kept))
+
+
+class SweptRule(MaskRule):
+    """A rule with one parameter whose exact best value a sweep finds, whatever its other parameters are.
+
+    swept: that parameter. It is a bound: the higher, the fewer candidates pass.
+    """
+
+    swept: ClassVar[str]
+
+    @abstractmethod
+    def levels(self, ranking: Ranking) -> Floats:
+        """The highest value of the swept parameter that each candidate passes, (n, m); below 0 where it passes none."""
+
+    @classmethod
+    def joint(cls) -> dict[str, Range]:
+        """The parameters that are left to search once the swept one is known to follow from them."""
+        return {name: span for name, span in cls.search.items() if name != cls.swept}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,8 @@ from lmkbc.tune.sweep import Curve, cutoff_steps, gate_steps
 
 WIDTHS = (0.01, 0.025, 0.05, 0.1)
 RATIOS = tuple(step / 100 for step in range(40, 100, 6))  # a thinned grid of Li T. et al. 2022
+UNFITTED = TopK(k=1)
+"""What answers where there is no training row at all: the best candidate."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +147,12 @@ FAMILIES: Mapping[str, Fit] = {
     "expected-f1": fit_expectation,
 }
 """Rule name -> fit, by the number of tuned parameters: what is compared by cross-validation, simplest first."""
+
+
+def fit(task: Task, family: str, rows: Mask) -> Rule:
+    """A family's rule fitted to some queries; the best candidate where there are none."""
+    return FAMILIES[family](task, rows) if rows.any() else UNFITTED
+
 
 NUMERIC = frozenset({ExpectedScore.name, StabMid.name, WeightedMedian.name, Ball.name, LogCluster.name})
 

@@ -1,31 +1,34 @@
 """Which rule for which relation: inner cross-validation, a shared default, and what it takes to leave it.
 
+What Optuna finds is one more family; everything is chosen without it too, so that it is known what it brings.
+
 Where candidates were verified, also whether the verdicts count: chosen by the same held-out F1, per relation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
-from lmkbc.select.cutoffs import TopK
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import Rule
 from lmkbc.select.verified import Combine, Verified
 from lmkbc.tune.calibrate import Lesson, Weights, general
-from lmkbc.tune.families import FAMILIES, Task, applicable
-from lmkbc.tune.search import search, searched_rules
+from lmkbc.tune.families import FAMILIES, Task, applicable, fit
+from lmkbc.tune.search import Joint, search
+from lmkbc.tune.sweep import TIE
 
-UNFITTED = TopK(k=1)
-"""What answers where there is no training row at all: the best candidate."""
 SEARCH = "search"
 WAYS: tuple[Combine, ...] = ("veto", "product")
 """How verdicts may count; few, since each is one more chance to be best by luck."""
 MARGIN = 2.5
 """Standard errors by which a relation's own family must beat the shared one: 5 % over eight families (Bonferroni)."""
+RISK = 0.05
+"""The same for what Optuna found, but over the families and all its trials: each is a chance to be best by luck."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +48,13 @@ class Settings:
 
 @dataclass
 class Compared:
-    """What inner cross-validation found for one relation: held-out F1 of each family on the training rows."""
+    """What inner cross-validation found for one relation: held-out F1 of each family on the training rows.
+
+    tried: the same of all that Optuna tried.
+    """
 
     held_out: dict[str, Floats] = field(default_factory=dict)
-    searched: tuple[Rule, ...] = ()
+    tried: Mapping[Joint, Floats] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,35 +65,45 @@ class Chosen:
     held_out: float
 
 
-def fit(task: Task, family: str, rows: Mask) -> Rule:
-    """A family's rule fitted to some queries; the best candidate where there are none."""
-    return FAMILIES[family](task, rows) if rows.any() else UNFITTED
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A rule per relation: among all families, and by exact sweeps alone, without Optuna's part."""
+
+    best: dict[str, Rule]
+    swept: dict[str, Rule]
 
 
 def choose(
     tasks: Mapping[str, Task], judged: Mapping[Combine, Mapping[str, Task]], rows: Mapping[str, Mask],
-    inner: Mapping[str, Ints], how: Settings,
-) -> dict[str, Rule]:  # fmt: skip
+    inner: Mapping[str, Ints], how: Settings, step: Callable[[], None] = lambda: None,
+) -> Rules:  # fmt: skip
     """A rule per relation, chosen on the given rows only.
 
     tasks: on candidates as they are. judged: on what each way to heed their verdicts makes of them; a relation takes
-    a way whose held-out F1 is higher.
+    a way whose held-out F1 is higher. step: called as each relation of each kind of candidates is done.
     """
-    plain = _choose(tasks, rows, inner, how)
-    heeded = {way: _choose(others, rows, inner, how.part(way)) for way, others in judged.items()}
-    rules = {}
-    for name, chosen in plain.items():
-        best, rules[name] = chosen.held_out, chosen.rule
-        for way, made in heeded.items():
-            if made[name].held_out > best + 1e-9:
-                best, rules[name] = made[name].held_out, Verified(inner=made[name].rule, combine=way)
-    return rules
+    plain = _choose(tasks, rows, inner, how, step)
+    heeded = {way: _choose(others, rows, inner, how.part(way), step) for way, others in judged.items()}
+    best, swept = (
+        {name: _heeding(name, plain[part], {way: made[part] for way, made in heeded.items()}) for name in tasks}
+        for part in (0, 1)
+    )
+    return Rules(best, swept)
+
+
+def _heeding(name: str, plain: Mapping[str, Chosen], heeded: Mapping[Combine, Mapping[str, Chosen]]) -> Rule:
+    best, rule = plain[name].held_out, plain[name].rule
+    for way, made in heeded.items():
+        if made[name].held_out > best + TIE:
+            best, rule = made[name].held_out, Verified(inner=made[name].rule, combine=way)
+    return rule
 
 
 def _choose(
-    tasks: Mapping[str, Task], rows: Mapping[str, Mask], inner: Mapping[str, Ints], how: Settings
-) -> dict[str, Chosen]:
-    """A rule per relation, all on candidates of one kind.
+    tasks: Mapping[str, Task], rows: Mapping[str, Mask], inner: Mapping[str, Ints], how: Settings,
+    step: Callable[[], None],
+) -> tuple[dict[str, Chosen], dict[str, Chosen]]:  # fmt: skip
+    """A rule per relation, all on candidates of one kind; and one each of those that Optuna had no part in.
 
     All relations whose answers must be exact share the family that is best over all of them, and so do those that ask
     for a number within a tolerance; a relation leaves it for the simplest family whose held-out F1 there is clearly
@@ -97,15 +113,20 @@ def _choose(
     priors = {fold: _general(tasks, {name: rows[name] & (inner[name] != fold) for name in tasks}) for fold in folds}
     overall = _general(tasks, rows)
     tasks = {name: replace(task, prior=overall) for name, task in tasks.items()}
-    compared = {name: _compare(task, rows[name], inner[name], priors, how) for name, task in tasks.items()}
-    chosen = {}
+    compared = {}
+    for name, task in tasks.items():
+        compared[name] = _compare(task, rows[name], inner[name], priors, how)
+        step()
+    best, swept = {}, {}
     for name, task in tasks.items():
         default = shared_family([compared[one] for one in tasks if tasks[one].approximate == task.approximate])
         family = _family(compared[name], default)
-        searched, held_out = compared[name].searched, _mean(compared[name].held_out[family])
-        rule = best_of(task, searched, rows[name]) if family == SEARCH else fit(task, family, rows[name])
-        chosen[name] = Chosen(rule, held_out)
-    return chosen
+        sweeps = default if family == SEARCH else family
+        swept[name] = best[name] = Chosen(fit(task, sweeps, rows[name]), _mean(compared[name].held_out[sweeps]))
+        if family == SEARCH:
+            joint = best_of(compared[name].tried)
+            best[name] = Chosen(joint.fit(joint.steps(task), rows[name]), _mean(compared[name].held_out[SEARCH]))
+    return best, swept
 
 
 def _general(tasks: Mapping[str, Task], rows: Mapping[str, Mask]) -> Weights:
@@ -122,31 +143,32 @@ def _compare(task: Task, rows: Mask, inner: Ints, priors: Mapping[int, Weights],
             rule = fit(replace(task, prior=priors[int(fold)]), family, rows & (inner != fold))
             f1[held] = task.outcomes.f1(rule)[held]
         result.held_out[family] = f1[rows]
-    names = searched_rules(task, how.rules)
-    if how.trials and names and rows.any():
-        study = f"{how.study}-{task.relation}"
-        result.searched = search(task, rows, names, trials=how.trials, seed=how.seed, name=study, storage=how.storage)
-        result.held_out[SEARCH] = _cross_selected(task, result.searched, rows, inner)
+    if how.trials and rows.any():
+        result.tried = search(
+            task, rows, inner, how.rules, trials=how.trials, seed=how.seed, name=f"{how.study}-{task.relation}",
+            storage=how.storage,
+        )  # fmt: skip
+    if result.tried:
+        result.held_out[SEARCH] = _cross_selected(np.array(list(result.tried.values())), inner[rows])
     return result
 
 
-def _cross_selected(task: Task, rules: Sequence[Rule], rows: Mask, inner: Ints) -> Floats:
-    """Held-out F1 of picking the best of some rules: each fold by the rule that is best on the other folds."""
-    table = np.array([task.outcomes.f1(rule) for rule in rules])
-    f1 = np.zeros(len(rows))
-    for fold in np.unique(inner[rows]):
-        held = rows & (inner == fold)
-        f1[held] = table[_first_best(table[:, rows & (inner != fold)].sum(axis=1))][held]
-    return f1[rows]
+def _cross_selected(table: Floats, inner: Ints) -> Floats:
+    """Held-out F1 of picking the best of what was tried, (t, n) -> (n,): in each fold what is best on the others."""
+    f1 = np.zeros(table.shape[1])
+    for fold in np.unique(inner):
+        held = inner == fold
+        f1[held] = table[_first_best(table[:, ~held].sum(axis=1))][held]
+    return f1
 
 
-def best_of(task: Task, rules: Sequence[Rule], rows: Mask) -> Rule:
-    """The rule with the highest F1 on some rows, the earliest on a tie, so that the exact sweep's stands."""
-    return rules[_first_best(np.array([task.outcomes.f1(rule)[rows].sum() for rule in rules]))]
+def best_of(tried: Mapping[Joint, Floats]) -> Joint:
+    """What has the highest held-out F1, the earliest on a tie, so that what the sweeps found stands."""
+    return list(tried)[_first_best(np.array([f1.sum() for f1 in tried.values()]))]
 
 
 def _first_best(totals: Floats) -> int:
-    return int(np.argmax(totals >= totals.max() - 1e-9))
+    return int(np.argmax(totals >= totals.max() - TIE))
 
 
 def shared_family(compared: Sequence[Compared]) -> str:
@@ -164,7 +186,9 @@ def shared_family(compared: Sequence[Compared]) -> str:
 def _family(compared: Compared, default: str) -> str:
     for name, f1 in compared.held_out.items():
         gain = f1 - compared.held_out[default]
-        if _mean(gain) > MARGIN * _standard_error(gain) > 0:
+        chances = len(compared.held_out) + len(compared.tried)
+        margin = NormalDist().inv_cdf(1 - RISK / chances) if name == SEARCH else MARGIN
+        if _mean(gain) > margin * _standard_error(gain) > 0:
             return name
     return default
 

@@ -1,4 +1,7 @@
-"""Optuna's part: rules with several parameters, searched together, one study per relation.
+"""Optuna's part: the parameters that no sweep finds, because they hang together, one study per relation.
+
+A trial proposes them; the one that is left follows by an exact sweep, on the inner folds that the trial is not scored
+on. A study begins with what the families found on their own, and ends early where nothing beats it.
 
 A study lives in memory, or in a database that several processes share: each adds finished trials until there are
 enough, and a killed process loses only the trial it was in.
@@ -6,25 +9,30 @@ enough, and a killed process loses only the trial it was in.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from typing import Any, get_args
 
+import numpy as np
 import optuna
-from optuna.study import MaxTrialsCallback
-from optuna.trial import BaseTrial, FixedTrial, TrialState
+from optuna.trial import BaseTrial, FixedTrial, FrozenTrial, TrialState, create_trial
 from sqlalchemy.exc import SQLAlchemyError
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.select.cutoffs import Cutoff, Relative, Sticky
 from lmkbc.select.gate import Evidence, NoneGate
 from lmkbc.select.quorum import Quorum
-from lmkbc.select.ranking import Mask
-from lmkbc.select.registry import rule_class
-from lmkbc.select.rule import CUT, Choice, Real, Rule, significant
-from lmkbc.tune.families import Task, applicable, fit_cutoff
+from lmkbc.select.ranking import Floats, Ints, Mask
+from lmkbc.select.rule import CUT, Choice, Range, Real, Rule, SweptRule, significant
+from lmkbc.tune.defaults import PATIENCE, SEED
+from lmkbc.tune.families import UNFITTED, Task, applicable, fit
+from lmkbc.tune.sweep import TIE, Curve, Steps, gated, swept_steps
 
-SEARCHED: tuple[type[Rule], ...] = (Cutoff, Relative, Sticky, Quorum)
+SEARCHED: Mapping[str, type[SweptRule]] = {kind.name: kind for kind in (Cutoff, Relative, Sticky, Quorum)}
+STARTUP = 10
+"""Trials, the first ones included, before the sampler has seen enough to prefer some parameters."""
+OPEN = "open"
 
 
 def open_storage(url: str | None) -> optuna.storages.BaseStorage | None:
@@ -53,61 +61,173 @@ def close_storage(storage: optuna.storages.BaseStorage | None) -> None:
         storage.engine.dispose()
 
 
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """What a trial proposes: a rule but for its swept parameter, and the gate before it, where there is one."""
+
+    rule: SweptRule
+    evidence: Evidence | None = None
+    threshold: float = 1.0
+
+    def gate(self, inner: Rule) -> Rule:
+        """A rule behind the gate."""
+        if self.evidence is None:
+            return inner
+        return NoneGate(inner=inner, threshold=self.threshold, evidence=self.evidence)
+
+    def steps(self, task: Task) -> Steps:
+        """How F1 depends on the swept parameter."""
+        steps = swept_steps(task.outcomes, self.rule)
+        gate = self.gate(self.rule)
+        if not isinstance(gate, NoneGate):
+            return steps
+        return gated(steps, gate.open(task.outcomes.ranking), task.outcomes.empty.astype(float))
+
+    def fit(self, steps: Steps, rows: Mask) -> Rule:
+        """The rule whose swept parameter is the exact best on some queries; the best candidate where there are none."""
+        if not rows.any():
+            return UNFITTED
+        return self.gate(replace(self.rule, **{self.rule.swept: Curve.of(steps, rows).best()[0]}))
+
+    def held_out(self, task: Task, rows: Mask, inner: Ints) -> Floats:
+        """F1 of each of the queries `rows`, by the rule fitted to those of the other inner folds."""
+        steps, f1 = self.steps(task), np.zeros(len(rows))
+        for fold in np.unique(inner[rows]):
+            held = rows & (inner == fold)
+            f1[held] = task.outcomes.f1(self.fit(steps, rows & (inner != fold)))[held]
+        return f1[rows]
+
+
+@dataclass(frozen=True)
+class Space:
+    """What there is to search for a relation: rules, and evidence for gates before them."""
+
+    task: Task
+    kinds: Sequence[str]
+    gates: Sequence[Evidence]
+
+    @classmethod
+    def of(cls, task: Task, rows: Mask, rules: Sequence[str] | None) -> Space:
+        """Rules among those allowed whose joint parameters make a difference; a gate makes the cut-off one of them."""
+        allowed = set(applicable(task, rules))
+        gates = [one for one in get_args(Evidence) if _varies(task, rows, one)] if NoneGate.name in allowed else []
+        idle = set() if gates else {name for name, kind in SEARCHED.items() if not kind.joint()}
+        if not _spread(task.outcomes.ranking.scores[rows]):
+            idle |= {Relative.name, Sticky.name}
+        return cls(task, [name for name in SEARCHED if name in allowed - idle], gates)
+
+    def suggest(self, trial: BaseTrial) -> Joint:
+        """What a trial's parameters say, every number rounded to four digits."""
+        kind = SEARCHED[trial.suggest_categorical("rule", list(self.kinds))]
+        parameters: dict[str, Any] = {kind.swept: 0.0}
+        for name, span in kind.joint().items():
+            parameters[name] = _suggested(trial, f"{kind.name}.{name}", span)
+        if "least" in {field.name for field in fields(kind)}:
+            parameters["least"] = self.task.least
+        rule = kind(**parameters)
+        gate = trial.suggest_categorical("gate", [OPEN, *self.gates]) if self.gates else OPEN
+        if gate == OPEN:
+            return Joint(rule)
+        evidence = next(one for one in self.gates if one == gate)
+        return Joint(rule, evidence, _suggested(trial, "gate.threshold", CUT))
+
+    def known(self, rows: Mask) -> list[dict[str, Any]]:
+        """Parameters of what the families found on their own, to begin with."""
+        opened = {"gate": OPEN} if self.gates else {}
+        starts: list[dict[str, Any]] = []
+        for name in self.kinds:
+            found = fit(self.task, name, rows)
+            joint = SEARCHED[name].joint().items()
+            own = {f"{name}.{one}": _within(getattr(found, one), span) for one, span in joint}
+            starts.append({"rule": name, **own, **opened})
+        if self.gates and isinstance(found := fit(self.task, NoneGate.name, rows), NoneGate):
+            starts.append(
+                {"rule": Cutoff.name, "gate": found.evidence, "gate.threshold": _within(found.threshold, CUT)}
+            )
+        return starts
+
+
+def _spread(scores: Floats) -> bool:
+    """Whether some query's candidates differ in score, so that one's may be weighed against another's."""
+    return bool(((scores >= 0) & (scores < scores.max(axis=1, initial=-1.0, keepdims=True))).any())
+
+
+def _varies(task: Task, rows: Mask, evidence: Evidence) -> bool:
+    gate = NoneGate(inner=UNFITTED, threshold=1.0, evidence=evidence)
+    return bool(np.ptp(gate.strength(task.outcomes.ranking)[rows]) > 0)
+
+
+def _suggested(trial: BaseTrial, label: str, span: Range) -> Any:
+    if isinstance(span, Choice):
+        return trial.suggest_categorical(label, span.options)
+    if isinstance(span, Real):
+        return significant(trial.suggest_float(label, span.low, span.high, log=span.log))
+    return trial.suggest_int(label, span.low, span.high)
+
+
+def _within(value: Any, span: Range) -> Any:
+    return value if isinstance(span, Choice) else min(max(value, span.low), span.high)
+
+
 def search(
-    task: Task, rows: Mask, rules: Sequence[str], *, trials: int, seed: int, name: str, storage: Any = None
-) -> tuple[Rule, ...]:
-    """Run a study up to `trials` finished trials, over all processes; the rules that it tried, by trial number.
+    task: Task, rows: Mask, inner: Ints, rules: Sequence[str] | None, *, trials: int, patience: int = PATIENCE,
+    seed: int = SEED, name: str, storage: Any = None,
+) -> dict[Joint, Floats]:  # fmt: skip
+    """Run a study until it is over, with all processes that share it: what it tried, by trial number, and held-out F1.
 
-    The exact best cut-off is tried first, so that no result is below it.
+    rows: the training rows, at least one; inner: the fold of each query, (n,). Empty where no rule has parameters that
+    hang together.
     """
+    space = Space.of(task, rows, rules)
+    tried: dict[Joint, Floats] = {}
+    if not space.kinds:
+        return tried
+
+    def mean(joint: Joint) -> float:
+        if joint not in tried:
+            tried[joint] = joint.held_out(task, rows, inner)
+        return float(tried[joint].mean())
+
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    sampler = optuna.samplers.TPESampler(seed=seed)
-    study = optuna.create_study(
-        storage=storage, sampler=sampler, study_name=name, direction="maximize", load_if_exists=True
-    )
-    done = [trial for trial in study.get_trials(deepcopy=False) if trial.state == TrialState.COMPLETE]
-    if done:  # a later process must not repeat the draws of the first
-        study.sampler = optuna.samplers.TPESampler(seed=seed + len(study.get_trials(deepcopy=False)))
-    if len(done) < trials:
-        study.enqueue_trial(_as_parameters(fit_cutoff(task, rows)), skip_if_exists=True)
-        enough = MaxTrialsCallback(trials, states=(TrialState.COMPLETE,))
-        study.optimize(
-            lambda trial: float(task.outcomes.f1(suggested(trial, task, rules))[rows].mean()), callbacks=[enough]
-        )
-    finished = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-    return tuple(suggested(FixedTrial(trial.params), task, rules) for trial in finished)
-
-
-def searched_rules(task: Task, rules: Sequence[str] | None) -> list[str]:
-    """The names of the rules that a search of this relation may propose; none where cut-offs are ruled out."""
-    names = [kind.name for kind in SEARCHED if kind.name in set(applicable(task, rules))]
-    return names if Cutoff.name in names else []
-
-
-def suggested(trial: BaseTrial, task: Task, rules: Sequence[str]) -> Rule:
-    """The rule that a trial's parameters describe, every number rounded to four digits."""
-    kind = rule_class(trial.suggest_categorical("rule", list(rules)))
-    parameters: dict[str, Any] = {}
-    for parameter, span in kind.search.items():
-        label = f"{kind.name}.{parameter}"
-        if isinstance(span, Choice):
-            parameters[parameter] = trial.suggest_categorical(label, span.options)
-        elif isinstance(span, Real):
-            parameters[parameter] = significant(trial.suggest_float(label, span.low, span.high, log=span.log))
+    study = optuna.create_study(storage=storage, study_name=name, direction="maximize", load_if_exists=True)
+    began, known = datetime.now(), space.known(rows)
+    while not is_over(done := _complete(study), trials, patience):
+        taken = [trial.params for trial in done]
+        if (start := next((one for one in known if one not in taken), None)) is not None:
+            fixed = FixedTrial(start)
+            value = mean(space.suggest(fixed))
+            study.add_trial(create_trial(params=fixed.params, distributions=fixed.distributions, value=value))
         else:
-            parameters[parameter] = trial.suggest_int(label, span.low, span.high)
-    if "least" in {field.name for field in fields(kind)}:
-        parameters["least"] = task.least
-    rule = kind(**parameters)
-    if not task.nullable:
-        return rule
-    evidence = trial.suggest_categorical("gate", ["open", *get_args(Evidence)])
-    if evidence == "open":
-        return rule
-    threshold = significant(trial.suggest_float("gate.threshold", *CUT[:2], log=CUT.log))
-    return NoneGate(inner=rule, threshold=threshold, evidence=evidence)
+            study.sampler = _sampler(seed + len(done) + _elsewhere(study, began))
+            trial = study.ask()
+            study.tell(trial, mean(space.suggest(trial)))
+    joints = [space.suggest(FixedTrial(trial.params)) for trial in _complete(study)]
+    for joint in joints:
+        mean(joint)
+    return {joint: tried[joint] for joint in joints}
 
 
-def _as_parameters(rule: Cutoff) -> dict[str, Any]:
-    threshold = min(max(rule.threshold, CUT.low), CUT.high)
-    return {"rule": rule.name, f"{rule.name}.threshold": threshold, "gate": "open"}
+def is_over(done: Sequence[FrozenTrial], trials: int, patience: int) -> bool:
+    """Whether a study has all its trials, or the last `patience` of them brought no gain."""
+    values = np.array([trial.value for trial in done])
+    if len(values) in (0, trials) or len(values) > trials:
+        return len(values) >= trials
+    return len(values) - 1 - int(np.argmax(values >= values.max() - TIE)) >= patience
+
+
+def _sampler(seed: int) -> optuna.samplers.BaseSampler:
+    """A sampler that heeds finished trials alone, so that a resumed study goes on as it would have.
+
+    A seed of its own for each trial in progress keeps processes from trying the same.
+    """
+    return optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP, constant_liar=False)
+
+
+def _complete(study: optuna.Study) -> list[FrozenTrial]:
+    return study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+
+
+def _elsewhere(study: optuna.Study, began: datetime) -> int:
+    """Trials that other processes are in: what a killed one was in when this one came stays so for ever."""
+    running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+    return sum(trial.datetime_start is not None and trial.datetime_start >= began for trial in running)

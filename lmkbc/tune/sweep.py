@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lmkbc.select.ranking import Floats, Ints, Mask
+from lmkbc.select.rule import PrefixRule, SweptRule
 from lmkbc.tune.outcomes import Outcomes
 
 LOWEST = 1e-6
@@ -41,6 +42,34 @@ def cutoff_steps(outcomes: Outcomes, least: int = 0, *, relative: bool = False) 
         order = np.argsort(-at)
         at, gain, row = at[order], gain[order], row[order]
     return Steps(at, gain, row, outcomes.prefix_f1[:, least])
+
+
+def swept_steps(outcomes: Outcomes, rule: SweptRule) -> Steps:
+    """Steps of a rule's swept parameter, its other parameters as they are."""
+    if not isinstance(rule, PrefixRule):
+        outcomes = outcomes.cached(passable, rule=rule)
+    least = min(getattr(rule, "least", 0), outcomes.ranking.scores.shape[1])
+    _, gain, row, column = outcomes.changes
+    at = rule.levels(outcomes.ranking)[row, column]
+    order = np.argsort(-at, kind="stable")
+    order = order[(at[order] >= 0) & (column[order] >= least)]
+    return Steps(at[order], gain[order], row[order], outcomes.prefix_f1[:, least])
+
+
+def passable(outcomes: Outcomes, rule: SweptRule) -> Outcomes:
+    """The same queries with only the candidates that pass some value of the swept parameter."""
+    passes = rule.levels(outcomes.ranking) >= 0
+    kept = [
+        replace(found, candidates=tuple(one for one, stays in zip(ranked, row, strict=False) if stays))
+        for found, ranked, row in zip(outcomes.sets, outcomes.ranking.ranked, passes, strict=True)
+    ]
+    return Outcomes(kept, outcomes.examples, outcomes.edition)
+
+
+def gated(steps: Steps, opened: Mask, silent: Floats) -> Steps:
+    """The steps behind a gate: a query where it is closed has its F1 `silent`, whatever the threshold."""
+    behind = opened[steps.row]
+    return Steps(steps.at[behind], steps.gain[behind], steps.row[behind], np.where(opened, steps.start, silent))
 
 
 def gate_steps(strength: Floats, answered: Floats, silent: Floats) -> Steps:
