@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.generate.around import Only
+from lmkbc.progress import Report, silent
 from lmkbc.types import Candidate, CandidateSet, Edition, Example, Generator, Query, Relation, System
 from lmkbc.workspace import Workspace
 
@@ -39,6 +40,8 @@ class Context:
     """What the command line says of servers: base_url, any_model, concurrency, max_cost, max_tokens, prices, store."""
     loaded: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
     """Models that generators of this run have loaded, so that a second one of the same model does not."""
+    report: Report = field(default=silent, repr=False, compare=False)
+    """Told by generators that work long before their first answer."""
 
     @cached_property
     def relations(self) -> dict[str, Relation]:
@@ -81,7 +84,9 @@ def _embedded(context: Context, encoder: bool = True) -> Generator:
     from lmkbc.generate.embedded.encoder import find_encoder
 
     found = find_encoder() if encoder else None
-    return EmbeddedGenerator(context.edition, context.relations, context.train, found, context.cache)
+    return EmbeddedGenerator(
+        context.edition, context.relations, context.train, found, context.cache, report=context.report
+    )
 
 
 def _entity_masked(

@@ -11,7 +11,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,7 @@ def propose(context: Context, system: System, queries: Sequence[Query], report: 
     retrieved: dict[Query, Sequence[Passage]] = {}
     links = linker(context, system.link) if context.edition.target == "id" else None
     types = type_filter(context, system)
-    for name, generator in generators(context, system):
+    for name, generator in generators(replace(context, report=report), system):
         found = _in_order(generator.generate(queries), queries, name, report)
         if links is not None:
             found = _linked(links, found, report)
@@ -83,9 +83,10 @@ def propose(context: Context, system: System, queries: Sequence[Query], report: 
 def _in_order(found: Iterable[CandidateSet], queries: Sequence[Query], name: str, report: Report) -> list[CandidateSet]:
     """Generators may answer in any order; a query that occurs twice is answered once."""
     by_query: dict[Query, CandidateSet] = {}
+    report(f"{name} (queries)", 0, len(queries))
     for done, candidates in enumerate(found, start=1):
         by_query[candidates.query] = candidates
-        report(name, done, len(queries))
+        report(f"{name} (queries)", done, len(queries))
     return [by_query[query] for query in queries]
 
 
@@ -126,9 +127,10 @@ def type_filter(context: Context, system: System) -> TypeFilter | None:
 
 def _linked(links: Linker, found: Sequence[CandidateSet], report: Report) -> list[CandidateSet]:
     linked = []
+    report("link (queries)", 0, len(found))
     for done, candidates in enumerate(links.link(found), start=1):
         linked.append(candidates)
-        report("link", done, len(found))
+        report("link (queries)", done, len(found))
     return linked
 
 

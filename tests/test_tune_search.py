@@ -70,9 +70,13 @@ def found(scores: tuple[float, ...], nothing: float | None = None) -> CandidateS
     ],
 )
 def test_only_what_hangs_together_is_searched(
-    scores: tuple[float, ...], nothings: tuple[float | None, ...], nullable: bool, rules: list[str] | None,
-    kinds: list[str], gates: list[str],
-) -> None:  # fmt: skip
+    scores: tuple[float, ...],
+    nothings: tuple[float | None, ...],
+    nullable: bool,
+    rules: list[str] | None,
+    kinds: list[str],
+    gates: list[str],
+) -> None:
     sets = [found(tuple(score / (1 + row) for score in scores), nothing) for row, nothing in enumerate(nothings)]
     examples = [Example(one.query, (GoldObject(("Q0",), "Q0"),)) for one in sets]
     space = Space.of(task_of(sets, examples, nullable=nullable), np.ones(len(sets), dtype=np.bool_), rules)
@@ -177,7 +181,7 @@ class Interrupted(Outcomes):
         return super().f1(rule)
 
 
-@pytest.mark.parametrize("lookups", [50, 80])
+@pytest.mark.parametrize("lookups", [50, 70])
 def test_a_study_that_was_killed_goes_on_as_if_it_had_not_been(tmp_path: Path, lookups: int) -> None:
     rows, inner = np.ones(40, dtype=np.bool_), np.arange(40) % 4
     sets, examples = problem(40)

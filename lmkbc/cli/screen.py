@@ -12,10 +12,21 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
+from rich.text import Text
 
-from lmkbc.progress import Report
+from lmkbc.progress import PERIOD, Lines, Named, Report
 from lmkbc.types import Edition
 
 _STEERING = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -106,20 +117,46 @@ def _cell(value: Any) -> str:
     return printable("" if value is None else str(value))
 
 
+class _Rate(ProgressColumn):
+    """How many a second."""
+
+    def render(self, task: Task) -> Text:
+        """Empty while nothing is known."""
+        speed = task.finished_speed or task.speed
+        return Text(f"{speed:.1f}/s" if speed else "", style="progress.data.speed")
+
+
 @contextmanager
 def progress() -> Iterator[Report]:
-    """A progress bar per step on a terminal, silence in a pipe. What follows ", loss" in a step's name may change."""
+    """A bar per step on a terminal, with count, rate and time left; elsewhere a plain line every ten seconds."""
+    if not ERR.is_terminal:
+        with Lines(note) as lines:
+            yield lines.report
+        return
     bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        console=ERR, disable=not ERR.is_terminal, transient=True,
-    )  # fmt: skip
-    tasks: dict[str, Any] = {}
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[unit]}"),
+        _Rate(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=ERR,
+        transient=True,
+        speed_estimate_period=2 * PERIOD,
+    )
+    tasks: dict[str, TaskID] = {}
+    before: dict[str, int] = {}
 
     def report(step: str, done: int, total: int | None) -> None:
-        name = step.partition(", loss")[0]
-        if name not in tasks:
-            tasks[name] = bar.add_task(step, total=total)
-        bar.update(tasks[name], description=step, completed=done, total=total)
+        key, label, unit = Named.of(step)
+        if key not in tasks:
+            tasks[key] = bar.add_task(printable(label), total=total, unit=printable(unit))
+        elif done < before[key]:  # it begins again, and so does its clock
+            bar.reset(tasks[key])
+        before[key] = done
+        bar.update(tasks[key], description=printable(label), completed=done, total=total)
 
     with bar:
         yield report

@@ -108,9 +108,15 @@ def _predictions(
     if not how.tuned:
         return decide(build(system.select), sets)
     tuned = tune(
-        sets, examples, context.edition, relations=context.relations, folds=how.folds, trials=how.trials, seed=how.seed,
+        sets,
+        examples,
+        context.edition,
+        relations=context.relations,
+        folds=how.folds,
+        trials=how.trials,
+        seed=how.seed,
         report=report,
-    )  # fmt: skip
+    )
     return list(tuned.predictions)
 
 

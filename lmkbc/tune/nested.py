@@ -74,9 +74,13 @@ class Rules:
 
 
 def choose(
-    tasks: Mapping[str, Task], judged: Mapping[Combine, Mapping[str, Task]], rows: Mapping[str, Mask],
-    inner: Mapping[str, Ints], how: Settings, step: Callable[[], None] = lambda: None,
-) -> Rules:  # fmt: skip
+    tasks: Mapping[str, Task],
+    judged: Mapping[Combine, Mapping[str, Task]],
+    rows: Mapping[str, Mask],
+    inner: Mapping[str, Ints],
+    how: Settings,
+    step: Callable[[], None] = lambda: None,
+) -> Rules:
     """A rule per relation, chosen on the given rows only.
 
     tasks: on candidates as they are. judged: on what each way to heed their verdicts makes of them; a relation takes
@@ -100,9 +104,12 @@ def _heeding(name: str, plain: Mapping[str, Chosen], heeded: Mapping[Combine, Ma
 
 
 def _choose(
-    tasks: Mapping[str, Task], rows: Mapping[str, Mask], inner: Mapping[str, Ints], how: Settings,
+    tasks: Mapping[str, Task],
+    rows: Mapping[str, Mask],
+    inner: Mapping[str, Ints],
+    how: Settings,
     step: Callable[[], None],
-) -> tuple[dict[str, Chosen], dict[str, Chosen]]:  # fmt: skip
+) -> tuple[dict[str, Chosen], dict[str, Chosen]]:
     """A rule per relation, all on candidates of one kind; and one each of those that Optuna had no part in.
 
     All relations whose answers must be exact share the family that is best over all of them, and so do those that ask
@@ -145,9 +152,15 @@ def _compare(task: Task, rows: Mask, inner: Ints, priors: Mapping[int, Weights],
         result.held_out[family] = f1[rows]
     if how.trials and rows.any():
         result.tried = search(
-            task, rows, inner, how.rules, trials=how.trials, seed=how.seed, name=f"{how.study}-{task.relation}",
+            task,
+            rows,
+            inner,
+            how.rules,
+            trials=how.trials,
+            seed=how.seed,
+            name=f"{how.study}-{task.relation}",
             storage=how.storage,
-        )  # fmt: skip
+        )
     if result.tried:
         result.held_out[SEARCH] = _cross_selected(np.array(list(result.tried.values())), inner[rows])
     return result

@@ -170,9 +170,17 @@ def _within(value: Any, span: Range) -> Any:
 
 
 def search(
-    task: Task, rows: Mask, inner: Ints, rules: Sequence[str] | None, *, trials: int, patience: int = PATIENCE,
-    seed: int = SEED, name: str, storage: Any = None,
-) -> dict[Joint, Floats]:  # fmt: skip
+    task: Task,
+    rows: Mask,
+    inner: Ints,
+    rules: Sequence[str] | None,
+    *,
+    trials: int,
+    patience: int = PATIENCE,
+    seed: int = SEED,
+    name: str,
+    storage: Any = None,
+) -> dict[Joint, Floats]:
     """Run a study until it is over, with all processes that share it: what it tried, by trial number, and held-out F1.
 
     rows: the training rows, at least one; inner: the fold of each query, (n,). Empty where no rule has parameters that

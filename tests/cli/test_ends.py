@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lmkbc import cli
+from lmkbc.tune.search import Joint
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,6 +46,31 @@ def test_an_interrupted_run_says_so(run: Run, tmp_path: Path, monkeypatch: pytes
     assert not list(tmp_path.glob("**/run*"))
     monkeypatch.setattr(cli, "build", interrupt)
     assert run("predict")[::2] == (1, "error: interrupted; nothing half-written is left behind\n")
+
+
+def test_interrupted_tuning_says_so_once_and_leaves_a_study_to_resume(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(ROOT / "eval" / "mini", tmp_path / "space" / "eval" / "mini")
+    for name in ("relations", "thresholds"):
+        shutil.copytree(ROOT / name, tmp_path / "space" / name)
+    shutil.copy(ROOT / "eval" / "mini.py", tmp_path / "space" / "eval")
+    tune = ("tune", "-e", "mini", "--system", "prior", "--workspace", "space", "--storage", "sqlite:///studies.db")
+    held_out, calls = Joint.held_out, itertools.count(1)
+
+    def interrupt(*given: Any) -> Any:
+        if next(calls) == 30:
+            raise KeyboardInterrupt
+        return held_out(*given)
+
+    monkeypatch.setattr(Joint, "held_out", interrupt)
+    status, printed, told = run(*tune)
+    assert (status, printed, told) == (1, "", "error: interrupted; nothing half-written is left behind\n")
+    assert not list((tmp_path / "space").glob("thresholds/mini/prior.toml"))
+    assert run(*tune)[0] == 0
+    resumed = (tmp_path / "space" / "thresholds" / "mini" / "prior.toml").read_bytes()
+    assert run(*tune[:-2])[0] == 0
+    assert (tmp_path / "space" / "thresholds" / "mini" / "prior.toml").read_bytes() == resumed
 
 
 def ended(*arguments: str, out: int) -> tuple[int, str]:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from dataclasses import replace
 from io import StringIO
+from typing import Any
 
 import pytest
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import Progress, TaskID
 
 from lmkbc.cli import screen
 from lmkbc.types import Published
@@ -18,7 +21,7 @@ def test_a_step_whose_loss_changes_stays_one_bar(monkeypatch: pytest.MonkeyPatch
     added: list[str] = []
     add = Progress.add_task
 
-    def noted(bar: Progress, description: str, **given: int) -> int:
+    def noted(bar: Progress, description: str, **given: Any) -> int:
         added.append(description)
         return add(bar, description, **given)
 
@@ -26,8 +29,45 @@ def test_a_step_whose_loss_changes_stays_one_bar(monkeypatch: pytest.MonkeyPatch
     with screen.progress() as report:
         for done in range(3):
             report(f"fine-tuning, loss {3 - done}.000", done, 3)
-        report("relations", 1, 2)
+        report("relations (of 2)", 1, 2)
     assert added == ["fine-tuning, loss 3.000", "relations"]
+
+
+def test_on_a_terminal_a_step_shows_count_and_what_is_counted_and_its_clock_starts_again_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(screen, "ERR", Console(file=(told := StringIO()), force_terminal=True, width=120))
+    bars: list[Progress] = []
+    reset = Progress.reset
+
+    def noted(bar: Progress, task: TaskID, **given: Any) -> None:
+        bars.append(bar)
+        reset(bar, task, **given)
+
+    monkeypatch.setattr(Progress, "reset", noted)
+    with screen.progress() as report:
+        for done in range(4):
+            report("tune\x1b[2J[red] (relations x folds)", done, 3)
+        assert not bars
+        report("tune\x1b[2J[red] (relations x folds)", 1, 3)
+        (bar,) = bars
+        assert [(task.completed, task.finished) for task in bar.tasks] == [(1, False)]
+        bar.refresh()
+    shown = told.getvalue()
+    assert "1/3" in shown
+    assert "relations x folds" in shown
+    assert "tune\N{REPLACEMENT CHARACTER}[2J[red]" in shown
+
+
+def test_without_a_terminal_lines_stand_on_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(screen, "ERR", Console(file=(told := StringIO()), soft_wrap=True))
+    monkeypatch.setattr("lmkbc.progress.PERIOD", 0.01)
+    with screen.progress() as report:
+        report("tune (relations x folds)", 12, 126)
+        deadline = time.monotonic() + 60
+        while "\n" not in told.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert re.match(r"tune: 12/126 relations x folds, 0 s so far\n", told.getvalue())
 
 
 def test_the_best_published_score_stands_beside_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,8 @@ from lmkbc.generate.embedded import EmbeddedGenerator
 from lmkbc.generate.embedded.links import Links
 from lmkbc.generate.embedded.stack import Stack
 from lmkbc.generate.embedded.table import Pairs
-from lmkbc.generate.embedded.trees import Trees
+from lmkbc.generate.embedded.trees import ITERATIONS, L2, LEAST_ROWS, LEAVES, RATE, Trees
+from lmkbc.progress import Report, silent
 from lmkbc.types import CandidateSet, Example, GoldObject, Query
 
 PLACE = EntityType("place", "Q1")
@@ -82,7 +83,7 @@ class Letters:
     def __init__(self) -> None:
         self.texts: list[str] = []
 
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
+    def encode(self, texts: Sequence[str], report: Report = silent) -> np.ndarray:
         self.texts += texts
         counts = np.array([[text.lower().count(c) for c in "abdeginortuvl"] for text in texts], dtype=np.float32) + 0.01
         return counts / np.linalg.norm(counts, axis=1, keepdims=True)
@@ -246,3 +247,41 @@ def test_trees_read_from_scikit_learn_say_what_it_says(seed: int) -> None:
         ).fit(features, right)
         ours = Trees.of(Trees.fit(features, right, seed=0).arrays())
     np.testing.assert_allclose(ours.probabilities(features), model.predict_proba(features)[:, 1], rtol=1e-9)
+
+
+def test_each_step_is_told_before_it_begins_and_to_its_end(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int | None]] = []
+    made = EmbeddedGenerator(
+        EDITION,
+        RELATIONS,
+        TRAIN,
+        None,
+        tmp_path,
+        report=lambda *step: told.append(step),  # type: ignore[arg-type]
+    )
+    answers = made.generate([Query("Xanton", "speaks"), Query("Xanton", "measures")])
+    assert next(answers).query.relation == "speaks"  # the first relation's answers do not wait for the second's
+    steps = {name: [done for one, done, _ in told if one == name] for name, _, _ in told}
+    assert steps == {"signals (folds)": list(range(11)), "boost (trees)": [0, *range(ITERATIONS + 1)]}
+    assert {total for _, _, total in told} == {10, ITERATIONS}
+
+
+@pytest.mark.parametrize("rows", [30, 12_000])  # above 10,000 rows scikit-learn scores a part of them
+def test_trees_that_tell_of_themselves_are_the_trees_that_do_not(rows: int) -> None:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(rows, 3)).astype(np.float32)
+    right = features[:, 0] + rng.normal(size=rows) > 0.5
+    ours = Trees.fit(features, right, 3)
+    theirs = HistGradientBoostingClassifier(
+        max_iter=ITERATIONS,
+        learning_rate=RATE,
+        max_leaf_nodes=LEAVES,
+        min_samples_leaf=LEAST_ROWS,
+        l2_regularization=L2,
+        early_stopping=False,
+        random_state=3,
+    ).fit(features, right)
+    assert len(ours.feature) == ITERATIONS
+    np.testing.assert_allclose(ours.probabilities(features), theirs.predict_proba(features)[:, 1], rtol=1e-9)

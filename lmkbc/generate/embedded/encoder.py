@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lmkbc.errors import LmkbcError
+from lmkbc.progress import Report, silent
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -70,18 +71,19 @@ class Encoder:
         model.train(mode=False)
         return model
 
-    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def encode(self, texts: Sequence[str], report: Report = silent) -> npt.NDArray[np.float32]:
         """Mean of the token vectors, scaled to length 1. Batches hold texts of like length."""
+        report("sentence vectors (texts)", 0, len(texts))  # before what takes seconds to load
         import torch
 
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # small batches: threads that wait for one another cost more than they bring
         try:
-            return self._encode(texts)
+            return self._encode(texts, report)
         finally:
             torch.set_num_threads(threads)
 
-    def _encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def _encode(self, texts: Sequence[str], report: Report) -> npt.NDArray[np.float32]:
         import torch
 
         tokens = [encoding.ids[:LONGEST] for encoding in self._tokenizer.encode_batch(list(texts))]
@@ -96,6 +98,7 @@ class Encoder:
                 hidden = self._model(input_ids=ids, attention_mask=mask).last_hidden_state
             mean = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
             vectors[batch] = torch.nn.functional.normalize(mean, dim=1).numpy()
+            report("sentence vectors (texts)", min(start + BATCH, len(order)), len(order))
         return vectors
 
 

@@ -16,6 +16,7 @@ from lmkbc.generate.embedded.signals import Floats
 from lmkbc.generate.embedded.stack import FOLDS, ROUNDS, Stack, folds
 from lmkbc.generate.embedded.store import Store, key
 from lmkbc.generate.embedded.trees import Trees
+from lmkbc.progress import Report, silent
 from lmkbc.types import CandidateSet, Edition, Example, Query, Relation
 
 VERSION = 1
@@ -26,8 +27,9 @@ class EmbeddedGenerator:
     """Scores a closed set of candidates, train's objects, by a stack of signals fitted on train.
 
     relations: by the edition's spelling. encoder: None to work on strings alone. cache: where fitted state is kept,
-    the user's cache if None. Scores are probabilities; the empty candidate carries that of "no object".
-    A query that train answers is scored by a stack fitted without the fold of its subject. InputError without train.
+    the user's cache if None. report: told of each step of fitting, which comes before the first answer.
+    Scores are probabilities; the empty candidate carries that of "no object". A query that train answers is scored by
+    a stack fitted without the fold of its subject. InputError without train.
     """
 
     def __init__(
@@ -38,11 +40,12 @@ class EmbeddedGenerator:
         encoder: Encoder | None,
         cache: Path | None = None,
         seed: int = 0,
+        report: Report = silent,
     ) -> None:
         if not train:
             raise InputError(f"edition {edition.name} has no train rows here: the embedded default learns from them")
         self._edition, self._relations, self._train = edition, relations, train
-        self._encoder, self._seed = encoder, seed
+        self._encoder, self._seed, self._report = encoder, seed, report
         self._store = Store(cache or data.cache_dir() / "embedded")
         self._fold = folds(train, FOLDS, seed)
         self._known = {pair: int(f) for row, f in zip(train, self._fold, strict=True) for pair in _pairs(row.query)}
@@ -58,25 +61,33 @@ class EmbeddedGenerator:
         with threadpool_limits(1):  # small arrays: threads that wait for one another cost more than they bring
             self._embed_all([row.query.subject for row in self._train] + list(_labels(self._train)))
             self._embed_all([query.subject for query in queries])
-            sets = [found for fold in grouped for found in self._scored(fold, grouped[fold])]
-        yield from sets
+        for fold, asked in grouped.items():
+            yield from self._scored(fold, asked)
 
     def out_of_fold(self) -> Iterator[CandidateSet]:
         """Yield candidates of the train queries themselves, none from a stack that saw the query's subject."""
         return self.generate([row.query for row in self._train])
 
     def _scored(self, fold: int | None, queries: Sequence[Query]) -> Iterator[CandidateSet]:
-        if fold not in self._fitted:
-            self._fitted[fold] = self._fit(fold)
-        stack, trees = self._fitted[fold]
-        return stack.candidates(trees, queries)
+        by_relation: dict[str, list[Query]] = {}
+        for query in queries:
+            by_relation.setdefault(query.relation, []).append(query)
+        for asked in by_relation.values():
+            with threadpool_limits(1):
+                if fold not in self._fitted:
+                    self._fitted[fold] = self._fit(fold)
+                stack, trees = self._fitted[fold]
+                found = list(stack.candidates(trees, asked))
+            yield from found
 
     def _fit(self, held_out: int | None) -> tuple[Stack, Trees]:
         train = [row for row, fold in zip(self._train, self._fold, strict=True) if fold != held_out]
         stack = Stack(self._edition, self._relations, train, self._embed)
         rounds = ROUNDS if held_out is None else 1  # for the few, or for tuning: half the time, the same score
         name = key(*self._fingerprint(), rounds, train)
-        return stack, Trees.of(self._store.get("trees", name, lambda: stack.learn(self._seed, rounds).arrays()))
+        return stack, Trees.of(
+            self._store.get("trees", name, lambda: stack.learn(self._seed, rounds, self._report).arrays())
+        )
 
     def _fingerprint(self) -> list[Any]:
         import sklearn
@@ -101,7 +112,7 @@ class EmbeddedGenerator:
         encode, new = self._encoder.encode, sorted(set(texts) | {""} - self._vectors.keys())
         if new:
             name = key(VERSION, self._encoder.digest, new)
-            block = self._store.get("vectors", name, lambda: {"vectors": encode(new)})
+            block = self._store.get("vectors", name, lambda: {"vectors": encode(new, self._report)})
             self._vectors.update(zip(new, block["vectors"], strict=True))
 
 

@@ -17,6 +17,7 @@ from lmkbc.generate.embedded.signals import Floats, Texts
 from lmkbc.generate.embedded.table import Pairs, Table
 from lmkbc.generate.embedded.trees import Trees
 from lmkbc.generate.prior import ClosedSet, ranked
+from lmkbc.progress import Report, silent
 from lmkbc.types import CandidateSet, Edition, Example, Query, Relation
 
 Ints = npt.NDArray[np.int64]
@@ -73,18 +74,21 @@ class Stack:
         words, grams = (sparse.csr_array(vectorizer.transform(texts)) for vectorizer in (_WORDS, _GRAMS))
         return Texts(words, grams, self._embed(texts))
 
-    def learn(self, seed: int, rounds: int = ROUNDS) -> Trees:
+    def learn(self, seed: int, rounds: int = ROUNDS, report: Report = silent) -> Trees:
         """Fit the trees on pairs of some rounds of folds."""
         features, right = [], []
+        step, total = "signals (folds)", rounds * FOLDS
+        report(step, 0, total)
         for repeat in range(rounds):
             fold = folds(self._train, FOLDS, seed * ROUNDS + repeat)
             for held_out in range(FOLDS):
                 for pairs, hits in self._fold_pairs(fold == held_out):
                     features.append(pairs.features)
                     right.append(hits)
+                report(step, repeat * FOLDS + held_out + 1, total)
         if not features:
             return Trees.fit(np.zeros((0, 0), dtype=np.float32), np.zeros(0, dtype=bool), seed)
-        return Trees.fit(np.concatenate(features), np.concatenate(right), seed)
+        return Trees.fit(np.concatenate(features), np.concatenate(right), seed, report)
 
     def _fold_pairs(self, held_out: npt.NDArray[np.bool_]) -> Iterator[tuple[Pairs, npt.NDArray[np.bool_]]]:
         within = np.flatnonzero(~held_out)

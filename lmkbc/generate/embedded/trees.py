@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
+
+from lmkbc.progress import Report, silent
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -34,20 +37,33 @@ class Trees:
     depth: Ints
 
     @classmethod
-    def fit(cls, features: npt.NDArray[np.float32], right: npt.NDArray[np.bool_], seed: int) -> Trees:
+    def fit(
+        cls, features: npt.NDArray[np.float32], right: npt.NDArray[np.bool_], seed: int, report: Report = silent
+    ) -> Trees:
         """Learn the probability that each pair is right. Without both outcomes to tell apart, only their share."""
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         share = (float(right.sum()) + 0.5) / (len(right) + 1)
         if not 0 < right.sum() < len(right):
             return cls(np.array([np.log(share / (1 - share))]), *_packed([]))
+        grown = itertools.count()
+
+        def score(*_: object) -> float:
+            """Called after each tree; always better than before, so that all of them are fitted."""
+            report("boost (trees)", done := next(grown), ITERATIONS)
+            return float(done)
+
+        report("boost (trees)", 0, ITERATIONS)
         model = HistGradientBoostingClassifier(
             max_iter=ITERATIONS,
             learning_rate=RATE,
             max_leaf_nodes=LEAVES,
             min_samples_leaf=LEAST_ROWS,
             l2_regularization=L2,
-            early_stopping=False,
+            early_stopping=True,
+            scoring=score,
+            validation_fraction=None,
+            n_iter_no_change=ITERATIONS,
             random_state=seed,
         ).fit(features, right)
         # scikit-learn has no public access to these trees; a test holds this reading against predict_proba

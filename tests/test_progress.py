@@ -1,0 +1,121 @@
+"""How a long run says where it is, where there is no terminal: plain lines, timed by a clock of the test's own."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from lmkbc.progress import PERIOD, Lines, Named, lasting, silent
+
+
+class Clock:
+    """A time that only the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("step", "named"),
+    [
+        ("tune (relations x folds)", ("tune", "tune", "relations x folds")),
+        ("link", ("link", "link", "")),
+        ("fold 1: fine-tuning, loss 0.123", ("fold 1: fine-tuning", "fold 1: fine-tuning, loss 0.123", "")),
+        ("model (4 bit) (queries)", ("model (4 bit)", "model (4 bit)", "queries")),
+        ("a\nb", ("a\nb", "a\nb", "")),
+        ("", ("", "", "")),
+    ],
+)
+def test_a_step_is_taken_apart(step: str, named: tuple[str, str, str]) -> None:
+    assert Named.of(step) == named
+
+
+def test_a_line_tells_count_rate_and_time_left() -> None:
+    clock = Clock()
+    lines = Lines(print, clock)
+    assert lines.line() == ""
+    lines.report("tune (relations x folds)", 0, 105)
+    assert lines.line() == "tune: 0/105 relations x folds, 0 s so far"
+    clock.now += 4
+    lines.report("tune (relations x folds)", 12, 105)
+    assert lines.line() == "tune: 12/105 relations x folds, 3.0/s, 31 s left"
+    clock.now += 4  # nothing new was told, but the clock is not frozen
+    assert lines.line() == "tune: 12/105 relations x folds, 1.5/s, 62 s left"
+    lines.report("lines", 0, None)
+    clock.now += 10
+    lines.report("lines", 20_000, None)
+    assert lines.line() == "lines: 20000, 2000.0/s, 10 s so far"
+    clock.now += 1
+    lines.report("boost (trees)", 0, 3)
+    clock.now += 300
+    lines.report("boost (trees)", 1, 3)
+    assert lines.line() == "boost: 1/3 trees, 300.0 s each, 10 min left"
+    lines.report("boost (trees)", 3, 3)
+    assert lines.line() == "boost: 3/3 trees, 5 min so far"
+
+
+def test_a_step_that_begins_again_or_goes_on_is_timed_from_where_it_began() -> None:
+    clock = Clock()
+    lines = Lines(print, clock)
+    lines.report("link (queries)", 0, 10)
+    clock.now += 100
+    lines.report("link (queries)", 10, 10)
+    lines.report("link (queries)", 0, 10)
+    clock.now += 2
+    lines.report("link (queries)", 4, 10)
+    assert lines.line() == "link: 4/10 queries, 2.0/s, 3 s left"
+    lines.report("fine-tuning, loss 2.000", 50, 100)  # resumed: what is done already tells nothing of the rate
+    clock.now += 5
+    lines.report("fine-tuning, loss 1.000", 60, 100)
+    assert lines.line() == "fine-tuning, loss 1.000: 60/100, 2.0/s, 20 s left"
+
+
+def test_one_line_every_ten_seconds_and_none_after_the_end() -> None:
+    clock, told, waited = Clock(), list[str](), list[float]()
+    done = threading.Event()
+
+    def wait(seconds: float) -> bool:
+        waited.append(seconds)
+        clock.now += seconds
+        if len(waited) == 4:
+            done.set()
+        return len(waited) == 4
+
+    with (lines := Lines(told.append, clock, wait)) as entered:
+        assert entered is lines
+        assert done.wait(60)
+    assert waited == [PERIOD] * 4 == [10.0] * 4
+    assert told == []  # no step was reported
+
+    waited.clear()
+    done.clear()
+    lines = Lines(told.append, clock, wait)
+    lines.report("tune (relations x folds)", 0, 126)
+    lines.report("tune (relations x folds)", 12, 126)
+    with lines:
+        assert done.wait(60)
+    assert [line.split(",")[0] for line in told] == ["tune: 12/126 relations x folds"] * 3
+
+
+def test_a_run_that_fails_or_ends_at_once_waits_for_nothing() -> None:
+    told: list[str] = []
+    with pytest.raises(KeyboardInterrupt), Lines(told.append):
+        raise KeyboardInterrupt
+    assert told == []
+    assert not any(thread.name == "progress" for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(0.4, "0 s"), (30, "30 s"), (119, "119 s"), (120, "2 min"), (7199, "120 min"), (7200, "2.0 h")],
+)
+def test_durations(seconds: float, told: str) -> None:
+    assert lasting(seconds) == told
+
+
+def test_silence() -> None:
+    silent("tune", 1, 2)
