@@ -77,7 +77,10 @@ def propose(context: Context, system: System, queries: Sequence[Query], report: 
         retrieved |= getattr(generator, "retrieved", {})
     usage |= {"link": links.usage} if links is not None and links.usage else {}
     pool = Pool.of(context.edition, system.pool)
-    return Proposals(tuple(queries), tuple(pool.merge(groups)), usage, retrieved)
+    report("pool (queries)", 0, len(queries))
+    sets = tuple(pool.merge(groups))
+    report("pool (queries)", len(queries), len(queries))
+    return Proposals(tuple(queries), sets, usage, retrieved)
 
 
 def _in_order(found: Iterable[CandidateSet], queries: Sequence[Query], name: str, report: Report) -> list[CandidateSet]:
