@@ -2,32 +2,31 @@
 
 An answer is committed as soon as it is there, so a run that is killed at any point asks again only for what was in
 flight. The journal is written ahead (WAL): a killed process loses nothing, a power cut at most the last moments. What
-is stored is JSON; prompts, which many draws share, are stored once.
+is stored is JSON; prompts, which many draws share, are stored once. A row that no longer holds what was put into it is
+as if it were not there.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from lmkbc.data import cache_dir
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.store_file import heal, is_damage, opened, seal
 
-VERSION = 1
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS prompts (digest TEXT PRIMARY KEY, prompt TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, model TEXT NOT NULL, call TEXT NOT NULL,
-    prompt TEXT NOT NULL, answer TEXT NOT NULL, date TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS notes (key TEXT PRIMARY KEY, note TEXT NOT NULL) WITHOUT ROWID;
-"""
+Shape = TypeVar("Shape")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,91 +65,164 @@ _SETTINGS = tuple(one.name for one in fields(Call) if one.name != "prompt")
 
 
 class Store:
-    """Answers by call. Only answers are kept, never failures, so that a failed call is made again."""
+    """Answers by call. Only answers are kept, never failures, so that a failed call is made again.
+
+    damaged: model (or table) -> rows that were found not to hold what was put into them. They are dropped, so that they
+    are asked for again. LmkbcError for a file that cannot be read or written, or is damaged beyond single rows.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.damaged: Counter[str] = Counter()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path, timeout=30)
-            version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            self._db.executescript(
-                f"PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; {SCHEMA}"
-                + (f"PRAGMA user_version = {VERSION};" if not version else "")
-            )
-        except (OSError, sqlite3.DatabaseError) as error:
+            self._db = opened(path)
+        except (OSError, sqlite3.Error) as error:
             raise InputError(f"{path} cannot serve as the store ({error}): name another with --store") from None
-        if version > VERSION:
-            raise InputError(f"{path} was written by a newer lmkbc: update lmkbc, or name another with --store")
 
-    def get(self, call: Call) -> Any | None:
-        """The stored answer, None where there is none. LmkbcError when the file is damaged."""
-        try:
-            row = self._db.execute("SELECT answer FROM answers WHERE key = ?", (call.key,)).fetchone()
-        except sqlite3.DatabaseError as error:
-            raise LmkbcError(f"{self.path} cannot be read ({error}): name another with --store") from None
-        return msgspec.json.decode(row[0]) if row else None
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a person should know of the file: how many rows were damaged, of which models."""
+        if not self.damaged:
+            return ()
+        whose = ", ".join(f"{count} of {name!r}" for name, count in sorted(self.damaged.items()))
+        return (
+            f"{self.path}: {self.damaged.total()} damaged rows dropped ({whose}): what they held is asked for again",
+        )
+
+    def get(self, call: Call, shape: type[Shape] | Any = Any) -> Shape | Any | None:
+        """The stored answer, None where there is none. shape: its type; what is of another one counts as damaged."""
+        with self._reading():
+            row = self._row("SELECT model, call, prompt, answer, date, checksum FROM answers WHERE key = ?", call.key)
+        if row is None:
+            return None
+        *sealed, answer, date, checksum = row
+        if checksum == seal(call.key.encode(), *sealed, answer, date).encode():
+            try:
+                return msgspec.json.decode(answer, type=shape)
+            except msgspec.DecodeError:  # written by something else, and sealed when the file was brought up to date
+                pass
+        self.damaged[call.model] += 1
+        self.drop(call)
+        return None
 
     def put(self, answers: Iterable[tuple[Call, Any]]) -> None:
-        """Commit answers (JSON values) in one transaction. LmkbcError when the disk refuses."""
+        """Commit answers (JSON values) in one transaction."""
         date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        try:
-            with self._db:
-                for call, answer in answers:
-                    row = call.key, call.model, _json(call.settings), call.prompt_digest, _json(answer), date
-                    self._db.execute("INSERT OR IGNORE INTO prompts VALUES (?, ?)", (row[3], _json(call.prompt)))
-                    self._db.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?)", row)
-        except sqlite3.DatabaseError as error:
-            raise LmkbcError(f"{self.path} cannot be written ({error}): make room and run again to resume") from None
+        with self._writing():
+            for call, answer in answers:
+                row = call.key, call.model, _json(call.settings), call.prompt_digest, _json(answer), date
+                checksum = seal(*(value.encode() for value in row))
+                self._db.execute("INSERT OR IGNORE INTO prompts VALUES (?, ?)", (row[3], _json(call.prompt)))
+                self._db.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)", (*row, checksum))
+
+    def drop(self, call: Call) -> None:
+        """Forget an answer, so that it is asked for again."""
+        with self._writing():
+            self._db.execute("DELETE FROM answers WHERE key = ?", (call.key,))
 
     def note(self, key: str) -> Any | None:
         """What was noted under a key, None where nothing was."""
-        row = self._db.execute("SELECT note FROM notes WHERE key = ?", (key,)).fetchone()
-        return msgspec.json.decode(row[0]) if row else None
+        with self._reading():
+            row = self._row("SELECT note, checksum FROM notes WHERE key = ?", key)
+        if row is None:
+            return None
+        if row[1] == seal(key.encode(), row[0]).encode():
+            return msgspec.json.decode(row[0])
+        self.damaged["notes"] += 1
+        self.set_note(key, None)
+        return None
 
     def set_note(self, key: str, note: Any) -> None:
         """Note a JSON value, such as the work that a server still does for us; None forgets it."""
-        with self._db:
+        with self._writing():
             if note is None:
                 self._db.execute("DELETE FROM notes WHERE key = ?", (key,))
             else:
-                self._db.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (key, _json(note)))
+                row = key, _json(note), seal(key.encode(), _json(note).encode())
+                self._db.execute("INSERT OR REPLACE INTO notes VALUES (?, ?, ?)", row)
 
     def stats(self) -> list[dict[str, Any]]:
         """Per model: answers, distinct prompts, tokens where answers tell them, first and last date (UTC)."""
+        self.heal()
         sql = """SELECT model, count(*), count(DISTINCT prompt),
             total(json_extract(answer, '$.prompt_tokens')), total(json_extract(answer, '$.completion_tokens')),
             min(date), max(date) FROM answers GROUP BY model ORDER BY model"""
         names = "model", "answers", "prompts", "prompt_tokens", "completion_tokens", "first", "last"
-        found = [dict(zip(names, row, strict=True)) for row in self._db.execute(sql)]
-        return [one | {name: int(one[name]) for name in names[3:5]} for one in found]
+        with self._reading():
+            rows = self._db.execute(sql).fetchall()
+        return [dict(zip(names, map(_told, row), strict=True)) for row in rows]
 
     def export(self, model: str | None = None) -> Iterator[bytes]:
-        """One JSON line per answer, in the order of the keys, so that two exports can be compared."""
-        sql = """SELECT key, call, prompts.prompt, answer, date FROM answers JOIN prompts ON digest = answers.prompt
-            WHERE ? IS NULL OR model = ? ORDER BY key"""
-        for key, call, prompt, answer, date in self._db.execute(sql, (model, model)):
-            raw = {"call": call, "prompt": prompt, "answer": answer}
-            parts = {name: msgspec.Raw(text.encode()) for name, text in raw.items()}
-            yield msgspec.json.encode({"key": key, "date": date} | parts)
+        """One JSON line per answer, in the order of the keys, so that two exports can be compared.
+
+        An answer whose prompt was damaged has null in its place.
+        """
+        self.heal()
+        sql = """SELECT key, call, prompts.prompt, answer, date FROM answers LEFT JOIN prompts
+            ON digest = answers.prompt WHERE ? IS NULL OR model = ? ORDER BY key"""
+        with self._reading():
+            for key, call, prompt, answer, date in self._db.execute(sql, (model, model)):
+                raw = {"call": call, "prompt": prompt or b"null", "answer": answer}
+                parts = {name: msgspec.Raw(text) for name, text in raw.items()}
+                yield msgspec.json.encode({"key": key.decode(), "date": date.decode()} | parts)
 
     def prune(self, *, model: str | None = None, before: str | None = None) -> int:
         """Drop answers of a model, or given before a date (ISO, UTC), or both; all without either. Returns how many."""
-        with self._db:
+        self.heal()
+        with self._writing():
             sql = "DELETE FROM answers WHERE (? IS NULL OR model = ?) AND (? IS NULL OR date < ?)"
             count = self._db.execute(sql, (model, model, before, before)).rowcount
             self._db.execute("DELETE FROM prompts WHERE digest NOT IN (SELECT prompt FROM answers)")
-        self._db.execute("VACUUM")
+        with self._reading():
+            self._db.execute("VACUUM")
         return count
+
+    def heal(self) -> None:
+        """Drop all damaged rows, and remember how many of which model there were."""
+        with self._writing():
+            self.damaged.update(heal(self._db))
 
     def close(self) -> None:
         """Release the file."""
         self._db.close()
 
+    def _row(self, sql: str, key: str) -> tuple[Any, ...] | None:
+        """The row of a key, None for none. What is no text in it, as only in a damaged one, becomes empty."""
+        row = self._db.execute(sql, (key,)).fetchone()
+        return None if row is None else tuple(one if isinstance(one, bytes) else b"" for one in row)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._refusal(error, "read", "name another with --store") from None
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A transaction."""
+        try:
+            with self._db:
+                yield
+        except sqlite3.Error as error:
+            raise self._refusal(error, "written", "make room and run again to resume") from None
+
+    def _refusal(self, error: sqlite3.Error, done: str, advice: str) -> LmkbcError:
+        if is_damage(error):
+            advice = "it is damaged, so move it aside or name another with --store; its answers are asked for anew"
+        return LmkbcError(f"{self.path} cannot be {done} ({error}): {advice}")
+
 
 def default_store() -> Path:
     """Where answers are kept unless --store names a file: in the user's cache."""
     return cache_dir() / "store.sqlite"
+
+
+def _told(value: Any) -> Any:
+    """A value of a summary: text, or a whole number."""
+    if isinstance(value, bytes):
+        return value.decode()
+    return int(value) if math.isfinite(value) else 0
 
 
 def _json(value: Any) -> str:

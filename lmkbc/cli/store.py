@@ -27,7 +27,9 @@ def register(parent: typer.Typer) -> None:
 @app.command("stats", epilog="Example: lmkbc store stats")
 def stats(store: StorePath = None, json: AsJson = False) -> None:
     """Count answers, prompts and tokens per model."""
-    rows = _open(store).stats()
+    opened = _open(store)
+    rows = opened.stats()
+    _note_damage(opened)
     if json:
         show_json(rows)
     elif rows:
@@ -44,13 +46,15 @@ def export(
 ) -> None:
     """Write every answer with its call and prompt, one JSON line each."""
     check_file(out, store if store is not None else default_store())
-    lines = _open(store).export(model)
+    opened = _open(store)
+    lines = opened.export(model)
     if out is not None:
         write_bytes(out, b"".join(line + b"\n" for line in lines))
-        return
-    for line in lines:
-        sys.stdout.buffer.write(tame(line.decode()).encode() + b"\n")
-    sys.stdout.flush()
+    else:
+        for line in lines:
+            sys.stdout.buffer.write(tame(line.decode()).encode() + b"\n")
+        sys.stdout.flush()
+    _note_damage(opened)
 
 
 @app.command("prune", epilog="Example: lmkbc store prune --before 2026-01-01")
@@ -67,7 +71,13 @@ def prune(
         raise InputError(f"--before is {before!r}: give a date as YYYY-MM-DD")
     opened = _open(store)
     count = opened.prune(model=model, before=before)
+    _note_damage(opened)
     note(f"{opened.path}: {count} answers dropped")
+
+
+def _note_damage(store: Store) -> None:
+    for remark in store.remarks:
+        note(remark)
 
 
 def _open(path: Path | None) -> Store:

@@ -1,0 +1,253 @@
+"""A store that was damaged, or is of an older version: no answer is changed, what is lost is named and asked again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from lmkbc.cli import build
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.store import Call, Store
+from lmkbc.store_file import VERSION
+
+CALLS = [Call(model=f"model-{draw % 2}", prompt=f"Who is it? {draw % 7}", draw=draw) for draw in range(40)]
+FIRST = CALLS[0]
+
+
+class Answer(msgspec.Struct, omit_defaults=True):
+    text: str
+    prompt_tokens: int = 0
+
+
+def said(call: Call) -> dict[str, Any]:
+    return {"text": f"Answer {call.draw} " * (1 + 60 * (call.draw % 9 == 0)), "prompt_tokens": call.draw}
+
+
+def filled(path: Path) -> Path:
+    store = Store(path)
+    store.put((call, said(call)) for call in CALLS)
+    store.set_note("batch x", {"id": "job-1"})
+    store.close()
+    return path
+
+
+@contextlib.contextmanager
+def edited(path: Path) -> Iterator[sqlite3.Connection]:
+    db = sqlite3.connect(path)
+    with db:
+        yield db
+    db.close()
+
+
+def command(*arguments: str) -> tuple[int, str, str]:
+    """Exit status as the program would give it, output, and all that is told about it."""
+    result = CliRunner().invoke(build(), ["store", *arguments])
+    error = result.exception
+    assert error is None or isinstance(error, LmkbcError | SystemExit)
+    return result.exit_code, result.stdout, f"{result.stderr} {error}"
+
+
+def as_version_1(path: Path) -> None:
+    """What the first version wrote: the same without checksums."""
+    with edited(path) as db:
+        db.execute("ALTER TABLE answers DROP COLUMN checksum")
+        db.execute("ALTER TABLE notes DROP COLUMN checksum")
+        db.execute("PRAGMA user_version = 1")
+
+
+DAMAGE: dict[str, str] = {
+    "one byte of an answer": "UPDATE answers SET answer = replace(answer, 'Answer', 'Anbwer')",
+    "no JSON": "UPDATE answers SET answer = '{\"text\": '",
+    "no text": "UPDATE answers SET answer = x'ff00fe'",
+    "a number": "UPDATE answers SET answer = 7",
+    "of another row": "UPDATE answers SET answer = (SELECT answer FROM answers WHERE model = 'model-1' LIMIT 1)",
+    "the date": "UPDATE answers SET date = x'c3'",
+    "the call": "UPDATE answers SET call = '[]'",
+    "the prompt's digest": "UPDATE answers SET prompt = 'x'",
+    "the checksum": "UPDATE answers SET checksum = ''",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_row_is_named_dropped_and_asked_again(tmp_path: Path, damage: str) -> None:
+    path = filled(tmp_path / "s.sqlite")
+    with edited(path) as db:
+        db.execute(f"{damage} WHERE key = ?", (FIRST.key,))
+    store = Store(path)
+    assert store.get(FIRST) is None
+    assert store.damaged == {"model-0": 1}
+    assert "1 damaged rows dropped (1 of 'model-0')" in store.remarks[0]
+    assert store.get(CALLS[1]) == said(CALLS[1])
+    store.put([(FIRST, said(FIRST))])
+    assert Store(path).get(FIRST) == said(FIRST)
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+@pytest.mark.parametrize("asked", [("stats", "--json"), ("export",), ("prune", "--model", "model-1")], ids=" ".join)
+def test_commands_name_and_drop_damaged_rows(tmp_path: Path, damage: str, asked: tuple[str, ...]) -> None:
+    path = filled(tmp_path / "s.sqlite")
+    with edited(path) as db:
+        db.execute(f"{damage} WHERE model = 'model-0'")
+        db.execute("UPDATE prompts SET prompt = '\"?\"' WHERE digest = ?", (CALLS[1].prompt_digest,))
+    code, out, told = command(*asked, "--store", str(path))
+    assert code == 0
+    assert "20 of 'model-0'" in told
+    assert "1 of 'prompts'" in told
+    if asked[0] == "stats":
+        assert [(one["model"], one["answers"]) for one in json.loads(out)] == [("model-1", 20)]
+    if asked[0] == "export":
+        lines = [json.loads(line) for line in out.splitlines()]
+        assert len(lines) == 20
+        assert [line["prompt"] for line in lines if line["prompt"] != f"Who is it? {line['call']['draw'] % 7}"] == (
+            [None] * sum(call.model == "model-1" and call.prompt == CALLS[1].prompt for call in CALLS)
+        )
+    assert Store(path).get(FIRST) is None
+    assert "damaged" not in command("stats", "--store", str(path))[2]
+
+
+def test_a_damaged_model_name_is_one_of_the_damaged_rows(tmp_path: Path) -> None:
+    path = filled(tmp_path / "s.sqlite")
+    with edited(path) as db:
+        db.execute("UPDATE answers SET model = CAST(x'ff6d' AS TEXT) WHERE key = ?", (FIRST.key,))
+    _, out, told = command("stats", "--json", "--store", str(path))
+    assert [one["answers"] for one in json.loads(out)] == [19, 20]
+    assert "1 damaged rows" in told
+
+
+def test_a_damaged_note_is_forgotten(tmp_path: Path) -> None:
+    path = filled(tmp_path / "s.sqlite")
+    with edited(path) as db:
+        db.execute("UPDATE notes SET note = replace(note, 'job-1', 'job-2')")
+    store = Store(path)
+    assert store.note("batch x") is None
+    assert store.damaged == {"notes": 1}
+
+
+def test_what_is_of_another_shape_is_damaged(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s.sqlite")
+    store.put([(FIRST, {"words": 1}), (CALLS[1], said(CALLS[1]))])
+    assert store.get(FIRST, Answer) is None
+    assert store.damaged == {"model-0": 1}
+    assert store.get(CALLS[1], Answer) == Answer(**said(CALLS[1]))
+
+
+def test_an_old_store_is_brought_up_to_date_with_its_answers(tmp_path: Path) -> None:
+    path = filled(tmp_path / "s.sqlite")
+    as_version_1(path)
+    with edited(path) as db:
+        db.execute("UPDATE answers SET answer = 'broken' WHERE key = ?", (FIRST.key,))
+    store = Store(path)
+    assert store.note("batch x") == {"id": "job-1"}
+    assert store.get(FIRST) is None
+    assert [store.get(call) for call in CALLS[1:]] == [said(call) for call in CALLS[1:]]
+    assert store.damaged == {"model-0": 1}
+    with edited(path) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (VERSION,)
+
+
+def test_an_upgrade_that_breaks_off_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = filled(tmp_path / "s.sqlite")
+    as_version_1(path)
+    with monkeypatch.context() as broken:
+        broken.setattr("lmkbc.store_file.seal", lambda *_: 1 / 0)
+        with pytest.raises(InputError, match="cannot serve as the store"):
+            Store(path)
+    with edited(path) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (1,)
+    assert Store(path).get(CALLS[1]) == said(CALLS[1])
+
+
+READ_ALL = """
+import sys
+from pathlib import Path
+from lmkbc.store import Call, Store
+store = Store(Path(sys.argv[1]))
+calls = [Call(model=f"model-{d % 2}", prompt=f"Who is it? {d % 7}", draw=d) for d in range(40)]
+store.put([(Call(model="new", prompt=sys.argv[2]), {"text": sys.argv[2]})])
+print(sum(store.get(call) is not None for call in calls), store.damaged.total())
+"""
+
+
+def test_processes_that_open_an_old_store_at_once_find_all_answers(tmp_path: Path) -> None:
+    path = filled(tmp_path / "s.sqlite")
+    as_version_1(path)
+    running = [
+        subprocess.Popen([sys.executable, "-c", READ_ALL, str(path), str(n)], stdout=subprocess.PIPE) for n in range(4)
+    ]
+    assert [one.communicate(timeout=600)[0].split() for one in running] == [[b"40", b"0"]] * 4
+    assert [row["answers"] for row in Store(path).stats()] == [20, 20, 4]
+
+
+def test_tables_of_another_program_are_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "other.sqlite"
+    with edited(path) as db:
+        db.execute("CREATE TABLE answers (question TEXT, reply TEXT)")
+        db.execute("INSERT INTO answers VALUES ('a', 'b')")
+    with pytest.raises(InputError, match=r"cannot serve as the store .*--store"):
+        Store(path)
+    with edited(path) as db:
+        assert db.execute("SELECT * FROM answers").fetchall() == [("a", "b")]
+        assert [row[1] for row in db.execute("PRAGMA table_info(answers)")] == ["question", "reply"]
+
+
+def read_all(store: Store) -> list[Any]:
+    return [store.get(call) for call in CALLS]
+
+
+USES: list[Callable[[Store], Any]] = [
+    read_all,
+    lambda store: store.note("batch x"),
+    lambda store: list(store.export()),
+    lambda store: store.stats(),
+    lambda store: store.put([(replace(FIRST, draw=99), said(FIRST))]),
+    read_all,
+    lambda store: store.prune(before="2000-01-01"),
+    read_all,
+]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return filled(tmp_path_factory.mktemp("store") / "s.sqlite").read_bytes()
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_flipped_bytes_never_change_an_answer(tmp_path: Path, whole: bytes, data: st.DataObject) -> None:
+    place = st.one_of(st.integers(0, len(whole) - 1), st.integers(0, 200))
+    flips = data.draw(st.lists(st.tuples(place, st.integers(1, 255)), min_size=1, max_size=20))
+    raw = bytearray(whole)
+    for where, change in flips:
+        raw[where] ^= change
+    path = tmp_path / "s.sqlite"
+    for rest in tmp_path.glob("s.sqlite*"):
+        rest.unlink()
+    path.write_bytes(raw)
+    try:
+        store = Store(path)
+    except InputError as error:
+        assert "--store" in str(error)  # noqa: PT017
+        assert path.read_bytes() == raw
+        return
+    for use in USES:
+        try:
+            found = use(store)
+        except LmkbcError as error:
+            assert "--store" in str(error) or "make room" in str(error)  # noqa: PT017
+            continue
+        if use is read_all:
+            assert all(one in (None, said(call)) for one, call in zip(found, CALLS, strict=True))
+    store.close()
