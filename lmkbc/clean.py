@@ -2,7 +2,8 @@
 
 One procedure serves whole answers and a masked model's single tokens; all that depends on the relation is data in
 `Relation.shape`. When cleaning removes everything that a model said, the query is still answered, with nothing kept:
-the model did commit itself, and asking again would bring the same.
+the model did commit itself, and asking again would bring the same. What was dropped is named with the rule that it went
+against, so that such an answer is not taken for "there is none".
 """
 
 from __future__ import annotations
@@ -14,16 +15,19 @@ from decimal import Decimal
 from functools import lru_cache
 
 from lmkbc.generate.numbers import read_numbers
-from lmkbc.generate.wording import is_placeholder
+from lmkbc.generate.wording import is_placeholder, shown
 from lmkbc.scorers import folded_key
 from lmkbc.shape import Shape
-from lmkbc.types import Relation
+from lmkbc.types import Dropped, Relation
 
 SETTLEMENTS = frozenset(("Q486972", "Q515", "Q3957", "Q532", "Q15284"))
 """Wikidata's human settlement, city, town, village and municipality: named "Riga, Latvia", but known as "Riga"."""
 
 LONGEST = 300
 """Characters of an object; anything longer is prose, not a name."""
+
+SUBJECT = "subject"
+"""The rule that drops a query's own subject."""
 
 _MARKS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "„": "“", "*": "*", "_": "_"}
 _LONE = '"“”„«»*`'
@@ -74,12 +78,28 @@ def vocabulary(shape: Shape) -> Vocabulary:
 
 def clean(objects: Iterable[str], relation: Relation, subject: str) -> tuple[str, ...]:
     """The objects in the relation's shape, in order, each once (case aside). Idempotent."""
+    return sifted(objects, relation, subject)[0]
+
+
+def sifted(objects: Iterable[str], relation: Relation, subject: str) -> tuple[tuple[str, ...], tuple[Dropped, ...]]:
+    """The objects as `clean` gives them, and those of which nothing was kept.
+
+    Rules are the shape's: "closed", "stop", "subject", "minimum", "maximum", "integer"; "placeholder" is a word for the
+    kind of thing alone, "no name" prose, word pieces and mere marks, "no number" what holds no number.
+    """
     kept: dict[str, str] = {}
+    dropped: dict[Dropped, None] = {}
     for text in objects:
-        found = _numbers(text, relation) if relation.kind == "number" else _name(text, relation, subject)
-        for name in found:
+        if relation.kind == "number":
+            names, rule = _numbers(text, relation)
+        else:
+            name, rule = _name(text, relation, subject)
+            names = [] if rule else [name]
+        for name in names:
             kept.setdefault(name.casefold(), name)
-    return tuple(kept.values())
+        if not names:
+            dropped[Dropped(text[:LONGEST], rule)] = None
+    return tuple(kept.values()), tuple(dropped)
 
 
 def trim(text: str) -> str:
@@ -114,8 +134,8 @@ def _is_abbreviation(text: str) -> bool:
     return text[-1] == "." and (len(word) == 1 or "." in word.strip(".") or word.lower() in _ABBREVIATIONS)
 
 
-def _name(text: str, relation: Relation, subject: str) -> Iterator[str]:
-    """The object that a text names, if it names one."""
+def _name(text: str, relation: Relation, subject: str) -> tuple[str, str]:
+    """The object that a text names, and the rule that it goes against, if any."""
     name = trim(text[: 4 * LONGEST])
     shape, known, short = relation.shape, vocabulary(relation.shape), _plain(name)
     forms = [name, short, *(_loose_forms(name) if shape.closed else ())]
@@ -123,18 +143,21 @@ def _name(text: str, relation: Relation, subject: str) -> Iterator[str]:
         short = _plain(short.partition(",")[0]) or short
         forms.append(short)
     canonical = next((found for form in forms if (found := known.canonical(form))), None)
-    if canonical is None and (shape.closed or not _is_name(name) or not _is_name(short)):
-        return
+    if canonical is None and not (_is_name(name) and _is_name(short)):
+        return name, "no name"
+    if canonical is None and shape.closed:
+        return name, "closed"
     name = canonical or short
-    if folded_key(name) in known.stop or is_placeholder(name, relation):
-        return
-    if shape.may_be_subject or not same_name(name, subject):
-        yield name
+    if folded_key(name) in known.stop:
+        return name, "stop"
+    if is_placeholder(name, relation):
+        return name, "placeholder"
+    return name, "" if shape.may_be_subject or not same_name(name, subject) else SUBJECT
 
 
 def _is_name(text: str) -> bool:
     """Whether a text is neither prose, nor a word piece, nor mere punctuation."""
-    return len(text) <= LONGEST and not text.startswith("##") and any(char.isalnum() for char in text)
+    return len(text) <= LONGEST and not text.startswith("##") and any(char.isalnum() for char in shown(text))
 
 
 def _plain(name: str) -> str:
@@ -175,11 +198,21 @@ def without_legal_form(name: str) -> list[str]:
     return [word for word in words if word not in _LEGAL_FORMS] or words
 
 
-def _numbers(text: str, relation: Relation) -> Iterator[str]:
-    shape = relation.shape
+def _numbers(text: str, relation: Relation) -> tuple[list[str], str]:
+    """The numbers in a text that the shape allows, and the rule that the last of the others goes against."""
+    kept, rule = [], "no number"
     for digits in read_numbers(text, relation):
-        value = Decimal(digits)
-        low = shape.minimum is None or value >= Decimal(str(shape.minimum))
-        high = shape.maximum is None or value <= Decimal(str(shape.maximum))
-        if low and high and not (shape.integer and value % 1):
-            yield digits
+        if against := _against(Decimal(digits), relation.shape):
+            rule = against
+        else:
+            kept.append(digits)
+    return kept, rule
+
+
+def _against(value: Decimal, shape: Shape) -> str:
+    """The rule that a number goes against, empty for none."""
+    if shape.minimum is not None and value < Decimal(str(shape.minimum)):
+        return "minimum"
+    if shape.maximum is not None and value > Decimal(str(shape.maximum)):
+        return "maximum"
+    return "integer" if shape.integer and value % 1 else ""

@@ -1,7 +1,8 @@
 """Pooling: many voices' candidates of one query, merged into one scored list, best first.
 
 A voice is one draw of one generator. Only draws that answered or abstained are counted; a failed one is no voice at
-all, and never a voice for nothing. On sampled answers, whose scores are all 1, "mean" is the share of votes.
+all, and never a voice for nothing, and one whose objects were all dropped is a voice that names none. On sampled
+answers, whose scores are all 1, "mean" is the share of votes.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple, get_args
 
+from lmkbc.clean import SUBJECT
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.scorers import folded_key, number
-from lmkbc.types import Candidate, CandidateSet, Edition, Relation, State
+from lmkbc.types import Candidate, CandidateSet, Edition, Relation
 
 Method = Literal["mean", "vote", "union", "max", "count-max", "background"]
 Per = Literal["draw", "model"]
@@ -75,7 +77,7 @@ class Pool:
             for candidate in one.candidates:
                 ballots[self._key(candidate)].append(_Ballot(group, candidate))
         gates = ballots.pop(EXISTENCE, [])
-        voices = [sum(state in (State.ANSWERED, State.ABSTAINED) for state in one.draws) for one in sets]
+        voices = [sum(state.is_answer for state in one.draws) for one in sets]
         most = max([sum(voices), *map(_count, ballots.values())])
         shares = self._shares(voices, weights)
         pooled = [
@@ -87,7 +89,9 @@ class Pool:
             total = math.fsum(weights[gate.group] for gate in gates)
             given = math.fsum(weights[gate.group] * gate.candidate.score for gate in gates)
             pooled.append(_merged(gates, given / total if total else 0.0, _by_model(gates, [1] * len(sets), models)))
-        return CandidateSet(sets[0].query, tuple(pooled), tuple(state for one in sets for state in one.draws))
+        draws = tuple(state for one in sets for state in one.draws)
+        dropped = tuple(dict.fromkeys(loss for one in sets for loss in one.dropped))
+        return CandidateSet(sets[0].query, tuple(pooled), draws, dropped)
 
     def _key(self, candidate: Candidate) -> Hashable:
         """Under what a candidate is the same as another."""
@@ -126,7 +130,7 @@ def without_subject(found: CandidateSet, relation: Relation) -> CandidateSet:
     own = found.query.subject_id
     if own is None or relation.shape.may_be_subject:
         return found
-    return replace(found, candidates=tuple(c for c in found.candidates if not c.text or c.id != own))
+    return found.without(lambda candidate: candidate.text != "" and candidate.id == own, SUBJECT)
 
 
 class _Ballot(NamedTuple):

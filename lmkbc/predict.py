@@ -194,7 +194,7 @@ def run_files(
         "model": context.model and model_name(context.model),
         "recipe": {step: portable(getattr(system, step)) for step in ("generate", "link", "clean", "pool", "select")},
         "selection": provenance,
-        "counts": _counts(edition, predictions),
+        "counts": _counts(edition, predictions, proposals.sets),
         "inputs": dict(_inputs(context, split)) | dict(_models(context, system)),
         "outputs": {name: submit.sha256(content) for name, content in files.items()},
         "versions": {name: version(name) for name in PACKAGES},
@@ -203,12 +203,18 @@ def run_files(
     return files
 
 
-def _counts(edition: Edition, predictions: Sequence[Prediction]) -> dict[str, int]:
+def _counts(edition: Edition, predictions: Sequence[Prediction], sets: Sequence[CandidateSet]) -> dict[str, Any]:
+    """How much came of a run.
+
+    dropped: empty answers whose models named objects of which none could be kept; dropped_objects: rule -> objects.
+    """
     sizes = [len(submit.answers(edition, prediction)) for prediction in predictions]
-    counts = Counter({"queries": len(predictions), "objects": sum(sizes)})
-    counts["failed"] = sum(prediction.failed for prediction in predictions)
-    counts["empty"] = sizes.count(0) - counts["failed"]
-    return dict(counts)
+    failed = sum(prediction.failed for prediction in predictions)
+    losses = [submit.losses(edition, one) for one in sets]
+    spent = [bool(lost) and not any(map(edition.value, one.candidates)) for lost, one in zip(losses, sets, strict=True)]
+    rules = Counter(loss.rule for lost in losses for loss in lost)
+    counts = {"queries": len(predictions), "objects": sum(sizes), "failed": failed, "empty": sizes.count(0) - failed}
+    return counts | {"dropped": sum(spent), "dropped_objects": dict(sorted(rules.items()))}
 
 
 def _models(context: Context, system: System) -> Iterator[tuple[str, str]]:

@@ -22,7 +22,7 @@ from lmkbc import data
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.link.names import as_qid
 from lmkbc.scorers import number
-from lmkbc.types import Candidate, CandidateSet, Edition, Prediction, Query, Relation
+from lmkbc.types import Candidate, CandidateSet, Dropped, Edition, Prediction, Query, Relation, State
 
 PREDICTIONS = "predictions.jsonl"
 ARCHIVE = "predictions.zip"
@@ -52,6 +52,12 @@ def answers(edition: Edition, prediction: Prediction) -> list[str]:
     return distinct(edition, (edition.value(candidate) for candidate in prediction.objects))
 
 
+def losses(edition: Edition, found: CandidateSet) -> list[Dropped]:
+    """What models named for a query and nobody can submit, each once: dropped on the way, or without a link."""
+    unlinked = [Dropped(one.text, "link") for one in found.candidates if one.text and not edition.value(one)]
+    return list({(loss.text.casefold(), loss.rule): loss for loss in (*found.dropped, *unlinked)}.values())
+
+
 def prediction_lines(edition: Edition, predictions: Iterable[Prediction]) -> bytes:
     """The predictions file, one row per query, in the order given."""
     rows = []
@@ -78,6 +84,8 @@ def candidate_lines(sets: Iterable[CandidateSet]) -> bytes:
             row["SubjectEntityID"] = found.query.subject_id
         row["candidates"] = [_candidate_row(candidate) for candidate in found.candidates]
         row["pooled"] = True
+        if State.DROPPED in found.draws and not any(candidate.text for candidate in found.candidates):
+            row["dropped"] = True
         rows.append(row)
     return gzip.compress(json_lines(rows), mtime=0)
 

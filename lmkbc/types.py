@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from lmkbc.score import Metric
 from lmkbc.shape import EntityType, Precondition, Shape, require
@@ -55,27 +55,52 @@ class Candidate:
 
 
 class State(StrEnum):
-    """What became of one draw from a model. Only the first two are answers; the rest never count as empty."""
+    """What became of one draw from a model. Only the first three are answers; the rest never count as empty.
+
+    DROPPED: it named objects, none of which was kept: an answer with nothing in it, and no abstention.
+    """
 
     ANSWERED = "answered"
     ABSTAINED = "abstained"
+    DROPPED = "dropped"
     UNPARSED = "unparsed"
     TRUNCATED = "truncated"
     MISSING = "missing"
 
+    @property
+    def is_answer(self) -> bool:
+        """Whether the model committed itself, be it to nothing."""
+        return self in (State.ANSWERED, State.ABSTAINED, State.DROPPED)
+
+
+class Dropped(NamedTuple):
+    """An object that a model named and that was not kept; rule: what it went against, in a word or two."""
+
+    text: str
+    rule: str
+
 
 @dataclass(frozen=True, slots=True)
 class CandidateSet:
-    """All candidates of one query, best first once pooled, and the state of each draw that made them."""
+    """All candidates of one query, best first once pooled, the state of each draw that made them, what was dropped."""
 
     query: Query
     candidates: tuple[Candidate, ...] = ()
     draws: tuple[State, ...] = (State.ANSWERED,)
+    dropped: tuple[Dropped, ...] = ()
 
     @property
     def failed(self) -> bool:
         """True when no draw gave an answer, so that the query must be asked again, not answered with nothing."""
-        return not any(state in (State.ANSWERED, State.ABSTAINED) for state in self.draws)
+        return not any(state.is_answer for state in self.draws)
+
+    def without(self, wrong: Callable[[Candidate], bool], rule: str) -> CandidateSet:
+        """The set without some candidates, which are noted as dropped by a rule."""
+        dropped = [Dropped(one.text, rule) for one in self.candidates if wrong(one)]
+        if not dropped:
+            return self
+        kept = tuple(one for one in self.candidates if not wrong(one))
+        return replace(self, candidates=kept, dropped=(*self.dropped, *dropped))
 
 
 @dataclass(frozen=True, slots=True)

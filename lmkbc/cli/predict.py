@@ -67,3 +67,9 @@ def predict(
         f"{directory / (submit.PREDICTIONS if cut else submit.ARCHIVE)}: {part} queries, {counts['objects']} objects, "
         f"{counts['empty']} empty answers; {provenance['how']}; {seconds:.0f} s"
     )
+    if rules := counts["dropped_objects"]:
+        why = ", ".join(f"{rule} {count}" for rule, count in rules.items())
+        note(
+            f"{sum(rules.values())} objects dropped ({why}): {counts['dropped']} queries were left with none of those "
+            "that were named, which is no abstention"
+        )

@@ -4,7 +4,8 @@ Choices where a text is ambiguous: a comma, apostrophe or space before exactly t
 comma before one or two digits is a decimal comma; a dot is a decimal point unless groups of three follow two dots, or
 one dot where only whole numbers make sense. A range stands for its midpoint (rounded down where only whole numbers make
 sense), since scorers compare one number within a tolerance. A number with its unit beats numbers without one, and
-another unit of area is converted.
+another unit of area is converted. What is too large or too small to be written as plain digits is no number of an
+answer, and neither is a range that ends there.
 """
 
 from __future__ import annotations
@@ -12,11 +13,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Decimal
 
 from lmkbc.types import Relation
 
 MOST_DIGITS = 15
+"""Digits before the point that a number of an answer has at most."""
+MOST_PLACES = 12
+"""Places after the point at which its first digit stands at the latest."""
+MOST_POWER = 1000
+"""Powers of ten are read up to here: a larger one is as unwritable."""
 LONGEST = 20_000
 """Characters that are read: whatever comes later in a longer text is no answer."""
 SENTENCE = 8
@@ -24,10 +30,15 @@ SENTENCE = 8
 
 _SPACE = "[ \u00a0\u202f\u2009]"
 _GROUP = f"(?:[,'’]|{_SPACE})"
+_RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_LOWERED = str.maketrans(_RAISED + "⁺⁻−", "0123456789+--")
+_SEPARATORS = str.maketrans("٬٫", ",.")
+"""Arabic separators to those that all others are written with."""
 _NUMBER = re.compile(
     rf"(?<![\w.,])(?P<sign>[-−](?=\d))?"
-    rf"(?P<whole>\d{{1,3}}(?:\.\d{{3}}){{2,}}(?!\d)|\d{{1,3}}(?:,\d\d)*(?:{_GROUP}\d{{3}}(?!\d)){{1,6}}|\d{{1,40}}(?!\d))(?!(?:st|nd|rd|th|s)\b)"
-    rf"(?P<part>\.\d{{1,40}}|,\d{{1,2}}(?!\d))?(?:(?:e| ?[×x*] ?10\^)(?P<power>[+-]?\d{{1,2}})\b)?",
+    rf"(?P<whole>\d{{1,3}}(?:\.\d{{3}}){{2,}}(?!\d)|\d{{1,3}}(?:,\d\d)*(?:{_GROUP}\d{{3}}(?!\d)){{1,6}}|\d+(?!\d))(?!(?:st|nd|rd|th|s)\b)"
+    rf"(?P<part>\.\d{{1,40}}|,\d{{1,2}}(?!\d))?"
+    rf"(?:(?:e| ?[×x*·⋅] ?10(?:\^|\*\*))(?P<power>[+−-]?\d+)\b| ?[×x*·⋅] ?10(?P<raised>[⁺⁻]?[{_RAISED}]+))?",
     re.IGNORECASE,
 )
 _SCALES = {"hundred": 2, "thousand": 3, "k": 3, "million": 6, "mn": 6, "billion": 9, "bn": 9, "trillion": 12}
@@ -72,7 +83,19 @@ def read_numbers(text: str, relation: Relation) -> list[str]:
 
     Prose gives a number that stands without the unit only when there is just one.
     """
-    text = text[:LONGEST]
+    totals = [number.total for number in _meant(text, relation)[1]]
+    return list(dict.fromkeys(plain(total) for total in totals if _is_writable(total)))
+
+
+def refused_numbers(text: str, relation: Relation) -> list[str]:
+    """The numbers of an answer that cannot be written as plain digits, as they were written: "1e30"."""
+    read, found = _meant(text, relation)
+    return [read[number.start : number.end] for number in found if not _is_writable(number.total)]
+
+
+def _meant(text: str, relation: Relation) -> tuple[str, list[_Found]]:
+    """The numbers that an answer means, of whatever size, and the text in which their places are."""
+    text = text[:LONGEST].translate(_SEPARATORS)
     bare = re.sub(r"\([^()]{0,200}\)", " ", text)
     found = list(_merged(bare, relation))
     if not found:
@@ -81,14 +104,18 @@ def read_numbers(text: str, relation: Relation) -> list[str]:
     if len(found) > 1 and found[0].factor is None:
         found = [number for number in found if not _is_year(number, bare)]
         if len(found) > 1 and len(bare.split()) > SENTENCE + len(found):
-            return []
-    return list(dict.fromkeys(plain(number.total) for number in found))
+            return bare, []
+    return bare, found
 
 
 def plain(value: Decimal) -> str:
     """A number as digits, without exponent or trailing zeros."""
     text = f"{value:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _is_writable(value: Decimal) -> bool:
+    return not value or -MOST_PLACES <= value.adjusted() < MOST_DIGITS
 
 
 def _is_year(number: _Found, text: str) -> bool:
@@ -113,15 +140,23 @@ def _merged(text: str, relation: Relation) -> Iterator[_Found]:
 
 def _in_digits(text: str, integer: bool) -> Iterator[_Found]:
     for match in _NUMBER.finditer(text):
-        whole, part, power = re.sub(r"\D", "", match["whole"]), match["part"] or "", match["power"] or "0"
+        whole, part = re.sub(r"\D", "", match["whole"]), match["part"] or ""
         if integer and len(part) == 4 and len(whole) <= 3:  # "12.000 seats": no seat comes in thousandths
             whole, part = whole + part[1:], ""
-        if len(whole) <= MOST_DIGITS:
-            sign = "-" if match["sign"] and not text[max(0, match.start() - 2) : match.start()].strip() else ""
-            value = Decimal(f"{sign}{whole}{part.replace(',', '.')}e{power}")
-            scale = _SCALE.match(text, match.end())
-            end = scale.end() if scale else match.end()
-            yield _Found(value, match.start(), end, _SCALES[scale[1].lower()] if scale else None)
+        sign = "-" if match["sign"] and not text[max(0, match.start() - 2) : match.start()].strip() else ""
+        value = Decimal(f"{sign}{whole}{part.replace(',', '.')}").scaleb(_power(match["power"] or match["raised"]))
+        scale = _SCALE.match(text, match.end())
+        end = scale.end() if scale else match.end()
+        yield _Found(value, match.start(), end, _SCALES[scale[1].lower()] if scale else None)
+
+
+def _power(digits: str | None) -> int:
+    """A power of ten as written, no farther from 0 than MOST_POWER."""
+    if digits is None:
+        return 0
+    digits = digits.translate(_LOWERED)
+    sign, size = (-1 if digits[0] == "-" else 1), digits.lstrip("+-").lstrip("0")
+    return sign * min(int(size[: len(str(MOST_POWER)) + 1] or 0), MOST_POWER)
 
 
 def _in_words(text: str) -> Iterator[_Found]:
@@ -166,6 +201,8 @@ def _shared(low: _Found, high: _Found) -> _Found:
 
 
 def _midpoint(low: _Found, high: _Found, relation: Relation) -> _Found:
-    middle = (_shared(low, high).total + high.total) / 2
+    ends = _shared(low, high).total, high.total
+    middle = next((end for end in ends if not _is_writable(end)), (ends[0] + ends[1]) / 2)
     unit = Decimal(1) if high.factor is not None else None
-    return _Found(middle // 1 if relation.shape.integer else middle, low.start, high.end, None, unit)
+    whole = middle.to_integral_value(ROUND_FLOOR) if relation.shape.integer else middle
+    return _Found(whole, low.start, high.end, None, unit)

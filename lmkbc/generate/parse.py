@@ -2,7 +2,8 @@
 
 A text is narrowed to its answer (after the reasoning, after the last "ANSWER:", inside a code fence), then read as a
 literal, as a bulleted list, or as plain words parted by the relation's separators. Text that names nothing is told
-apart by why: an explicit "none", a text that broke off, or anything else, which is a failed parse and never empty.
+apart by why: an explicit "none", numbers that nobody can write down, a text that broke off, or anything else, which is
+a failed parse and never empty.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from dataclasses import dataclass
 
 from lmkbc.clean import LONGEST, trim, vocabulary, without_trailer
 from lmkbc.generate.literal import Group, Word, read_literals
-from lmkbc.generate.numbers import read_numbers
-from lmkbc.generate.wording import has_verb, is_abstention, is_prose, is_refusal, relation_words
+from lmkbc.generate.numbers import read_numbers, refused_numbers
+from lmkbc.generate.wording import has_verb, is_abstention, is_prose, is_refusal, relation_words, shown
 from lmkbc.scorers import folded_key
-from lmkbc.types import Relation, State
+from lmkbc.types import Dropped, Relation, State
 
 LONGEST_ANSWER = 200_000
 """Characters that are read after the reasoning; no list of objects is longer."""
@@ -58,21 +59,34 @@ _OTHER_KEYS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What one completion came to: its state, and the objects where it answered."""
+    """What one completion came to: its state, and the objects where it answered.
+
+    dropped: where it was DROPPED, its numbers, which are too large or too small to be written as plain digits.
+    """
 
     state: State
     objects: tuple[str, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
 
 
 def parse(text: str, relation: Relation, subject: str) -> Parsed:
     """Objects of one raw completion. Numbers come as plain digits. Never raises; time is linear in the length.
 
-    UNPARSED: nothing sensible (also an empty text). TRUNCATED: broke off before a whole object came.
+    UNPARSED: nothing sensible (also a blank text). TRUNCATED: broke off before a whole object came. DROPPED: numbers
+    alone that cannot be written as plain digits.
     """
     answer, marked = _answer(text)
     if not answer:
         return Parsed(State.TRUNCATED if answer is None or marked else State.UNPARSED)
     answer = answer[:LONGEST_ANSWER]
+    parsed = _parsed(answer, relation, subject, marked)
+    if parsed.state is State.UNPARSED and relation.kind == "number":
+        refused = tuple(Dropped(number, "unwritable") for number in refused_numbers(answer, relation))
+        return Parsed(State.DROPPED, dropped=refused) if refused else parsed
+    return parsed
+
+
+def _parsed(answer: str, relation: Relation, subject: str, marked: bool) -> Parsed:
     if parsed := _from_literals(answer, relation, subject):
         return parsed
     if relation.kind == "number":
@@ -82,17 +96,22 @@ def parse(text: str, relation: Relation, subject: str) -> Parsed:
     return parsed or Parsed(_why_nothing(answer, relation))
 
 
+def answer_of(text: str) -> str | None:
+    """A completion without its reasoning; None where it broke off before that ended, empty where nothing is shown."""
+    _, thought, rest = text.rpartition("</think>")
+    return None if not thought and "<think>" in text else shown(rest if thought else text)
+
+
 def _answer(text: str) -> tuple[str | None, bool]:
     """The part of a completion that holds its answer, None where it broke off before; and whether it was marked."""
-    _, thought, rest = text.rpartition("</think>")
-    if not thought and "<think>" in text:
+    said = answer_of(text)
+    if said is None:
         return None, False
-    text = rest if thought else text
-    marks = list(_ANSWER.finditer(text))
+    marks = list(_ANSWER.finditer(said))
     if marks:
-        text = text[marks[-1].end() :]
-    fences = [fence for fence in _FENCE.findall(text) if fence.strip()]
-    return (fences[-1] if fences else text).strip(" \t\r\n`"), bool(marks)
+        said = said[marks[-1].end() :]
+    fences = [fence for fence in _FENCE.findall(said) if shown(fence)]
+    return shown(shown(fences[-1] if fences else said).strip(" \t\r\n`")), bool(marks)
 
 
 def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None:
@@ -172,13 +191,18 @@ def _judge(words: Iterable[Word], relation: Relation, subject: str) -> tuple[tup
             objects |= dict.fromkeys(read_numbers(text, relation))
         elif vocabulary(relation.shape).canonical(text):
             objects[text] = None
-        elif is_abstention(text, relation):
+        elif is_abstention(text, relation) or (word.quoted and not shown(word.text)):
             denied = True
         elif relation.kind == "number":
             objects |= dict.fromkeys(read_numbers(text, relation))
-        elif len(text) <= LONGEST and not is_prose(text, subject, word.quoted):
+        elif _is_named(text, word.quoted) and not is_prose(text, subject, word.quoted):
             objects[text] = None
     return tuple(objects), denied
+
+
+def _is_named(text: str, quoted: bool) -> bool:
+    """Whether a text can be meant as a name: mere marks are one only in quotes."""
+    return bool(shown(text)) and len(text) <= LONGEST and (quoted or any(char.isalnum() for char in shown(text)))
 
 
 def _tidy(word: Word, relation: Relation) -> str:
@@ -191,7 +215,7 @@ def _tidy(word: Word, relation: Relation) -> str:
 def _from_numbers(text: str, relation: Relation) -> Parsed | None:
     """Numbers of the first line that has any."""
     for line in text.split("\n", 20)[:20]:
-        if is_abstention(without_trailer(trim(line[: 4 * LONGEST])), relation) and line.strip():
+        if is_abstention(without_trailer(trim(line[: 4 * LONGEST])), relation):
             return Parsed(State.ABSTAINED)
         if numbers := read_numbers(line[bullet.end() :] if (bullet := _BULLET.match(line)) else line, relation):
             return Parsed(State.ANSWERED, tuple(numbers))

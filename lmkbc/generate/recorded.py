@@ -4,8 +4,9 @@ A completions row holds raw texts, one per draw; a candidates row holds scored o
 relation, and by SubjectEntityID where row and query have one; rows that repeat a query are further draws of it.
 
 Voices: draw k of a model is the voice "model#k"; a candidates row speaks with one voice. A draw that abstains
-contributes Candidate("", 1.0, (voice,)), a draw without an answer contributes nothing but its state. A model's own
-probability p that an object exists becomes Candidate("", 1 - p, ("model?existence",)): a gate, and never a draw.
+contributes Candidate("", 1.0, (voice,)), a draw without an answer, or whose objects were all dropped, contributes
+nothing but its state. A model's own probability p that an object exists becomes Candidate("", 1 - p,
+("model?existence",)): a gate, and never a draw.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from lmkbc.clean import clean
+from lmkbc.clean import sifted
 from lmkbc.errors import InputError
 from lmkbc.generate.parse import parse
 from lmkbc.generate.recorded_rows import RecordedRow, read_rows
 from lmkbc.pool import EXISTENCE
 from lmkbc.scorers import number
 from lmkbc.submit import misfit
-from lmkbc.types import Candidate, CandidateSet, Edition, Query, Relation, State
+from lmkbc.types import Candidate, CandidateSet, Dropped, Edition, Query, Relation, State
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +52,8 @@ class Recorded:
         """One set per query, in order: what all files say, not yet pooled."""
         for query, *sets in zip(queries, *self.voices(queries).values(), strict=True):
             candidates = tuple(candidate for one in sets for candidate in one.candidates)
-            yield CandidateSet(query, candidates, tuple(state for one in sets for state in one.draws))
+            draws = tuple(state for one in sets for state in one.draws)
+            yield CandidateSet(query, candidates, draws, tuple(loss for one in sets for loss in one.dropped))
 
     def voices(self, queries: Sequence[Query]) -> dict[str, list[CandidateSet]]:
         """The sets of each file apart, by the name that the file speaks under, for pooling that weighs files."""
@@ -74,18 +77,18 @@ class Recorded:
         name, relation = self._names[path], self._relations[query.relation]
         candidates: list[Candidate] = []
         draws: list[State] = []
+        dropped: list[Dropped] = []
         for row in self._files[path].of(query):
-            if row.completions is None:
-                states, scored = (_pooled if row.pooled else _scored)(self._with_ids(row), name, relation)
-                candidates += scored
-                draws += states
-            for completion in row.completions or ():
-                state, said = _said(completion, f"{name}#{len(draws)}", relation, query.subject)
-                candidates += said
-                draws.append(state)
+            replies = [(_pooled if row.pooled else _scored)(self._with_ids(row), name, relation)] if row.completions is None else []
+            for draw, completion in enumerate(row.completions or (), start=len(draws)):
+                replies.append(_said(completion, f"{name}#{draw}", relation, query.subject))
+            for reply in replies:
+                candidates += reply.candidates
+                draws += reply.draws
+                dropped += reply.dropped
             if row.existence is not None:
                 candidates.append(Candidate("", 1 - row.existence, (name + EXISTENCE,)))
-        return CandidateSet(query, tuple(candidates), tuple(draws) or (State.MISSING,))
+        return CandidateSet(query, tuple(candidates), tuple(draws) or (State.MISSING,), tuple(dropped))
 
     def _with_ids(self, row: RecordedRow) -> RecordedRow:
         """The row without ids that no submission could name, such as a model's own marks: their names are linked."""
@@ -112,42 +115,60 @@ class _Rows:
         return rows if ids is None else [row for row in rows if row.SubjectEntityID in ids]
 
 
-def _said(completion: str | None, voice: str, relation: Relation, subject: str) -> tuple[State, list[Candidate]]:
+class _Reply(NamedTuple):
+    """What a row or one of its draws comes to."""
+
+    draws: list[State]
+    candidates: list[Candidate]
+    dropped: Sequence[Dropped] = ()
+
+
+def _said(completion: str | None, voice: str, relation: Relation, subject: str) -> _Reply:
     """What one draw says; an answer whose objects are all cleaned away stays an answer."""
     if completion is None:  # the call behind it failed
-        return State.MISSING, []
+        return _Reply([State.MISSING], [])
     parsed = parse(completion, relation, subject)
     if parsed.state is State.ABSTAINED:
-        return parsed.state, [Candidate("", 1.0, (voice,))]
-    return parsed.state, [Candidate(text, 1.0, (voice,)) for text in clean(parsed.objects, relation, subject)]
+        return _Reply([parsed.state], [Candidate("", 1.0, (voice,))])
+    kept, dropped = sifted(parsed.objects, relation, subject)
+    state = State.DROPPED if dropped and not kept else parsed.state
+    return _Reply([state], [Candidate(text, 1.0, (voice,)) for text in kept], (*parsed.dropped, *dropped))
 
 
-def _scored(row: RecordedRow, voice: str, relation: Relation) -> tuple[list[State], list[Candidate]]:
+def _scored(row: RecordedRow, voice: str, relation: Relation) -> _Reply:
     """The scored objects of a row, each once per source with its best score; and a state for each source.
 
     An object that has an id is no spelling left to clean, except that a number is its own id.
     """
     best: dict[tuple[str, str], Candidate] = {}
+    dropped: list[Dropped] = []
     for given in row.candidates or ():
         source = f"{voice}#{given.source}" if given.source else voice
         known = given.id if given.id and (relation.kind != "number" or number(given.id) is not None) else None
-        texts = (given.object,) if known or not given.object else clean((given.object,), relation, row.SubjectEntity)
+        texts: tuple[str, ...] = (given.object,)
+        if given.object and not known:
+            texts, losses = sifted(texts, relation, row.SubjectEntity)
+            dropped += losses
         for text in texts:
             key = known or text.casefold(), source
             if key not in best or best[key].score < given.score:
                 best[key] = Candidate(text, given.score, (source,), known, truth=given.truth)
-    if any(candidate.object for candidate in row.candidates or ()):
-        return [State.ANSWERED] * max(len({source for _, source in best}), 1), list(best.values())
-    return [State.ABSTAINED], list(best.values()) or [Candidate("", 1.0, (voice,))]
+    voices = max(len({source for _, source in best}), 1)
+    if any(candidate.text for candidate in best.values()):
+        return _Reply([State.ANSWERED] * voices, list(best.values()), dropped)
+    if dropped:
+        return _Reply([State.DROPPED] * voices, list(best.values()), dropped)
+    return _Reply([State.ABSTAINED], list(best.values()) or [Candidate("", 1.0, (voice,))])
 
 
-def _pooled(row: RecordedRow, voice: str, _: Relation) -> tuple[list[State], list[Candidate]]:
+def _pooled(row: RecordedRow, voice: str, _: Relation) -> _Reply:
     """The candidates of an earlier run as they are: cleaned, with the scores of all voices as one, and their names."""
     found = [
         Candidate(one.object, one.score, tuple((one.source or voice).split("; ")), one.id, truth=one.truth)
         for one in row.candidates or ()
     ]
-    return [State.ANSWERED if any(one.text for one in found) else State.ABSTAINED], found
+    state = State.ANSWERED if any(one.text for one in found) else row.silence
+    return _Reply([state], found)
 
 
 def _voice_names(models: Mapping[Path, str | None]) -> dict[Path, str]:

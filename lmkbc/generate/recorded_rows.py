@@ -16,7 +16,7 @@ import msgspec
 
 from lmkbc.data import numbered_lines, read_bytes, read_jsonl
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.types import Edition
+from lmkbc.types import Edition, State
 
 _NO_NUMBER = re.compile(rb'"(\w+)"\s*:\s*-?(?:NaN|Infinity|inf|nan)\b')
 
@@ -34,7 +34,8 @@ class CandidateRow(msgspec.Struct, gc=False):
 class RecordedRow(msgspec.Struct, gc=False):
     """One line of a completions or a candidates file. A completion that is null is a call that failed.
 
-    pooled: the scores are of all voices together, whose names a candidate's source lists.
+    pooled: the scores are of all voices together, whose names a candidate's source lists. dropped: objects were named,
+    and none of them was kept.
     """
 
     SubjectEntity: str
@@ -45,6 +46,12 @@ class RecordedRow(msgspec.Struct, gc=False):
     candidates: list[CandidateRow] | None = None
     existence_probabilities: dict[str, float] | list[float] | None = None
     pooled: bool = False
+    dropped: bool = False
+
+    @property
+    def silence(self) -> State:
+        """What it means that a pooled row has no object: that the models named none, or none that was kept."""
+        return State.DROPPED if self.dropped else State.ABSTAINED
 
     @property
     def existence(self) -> float | None:

@@ -7,6 +7,7 @@ organisation" abstains while the band "No Doubt" stays a name.
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
 
 from lmkbc.scorers import folded_key
@@ -22,7 +23,10 @@ no record, empty list, empty set, no result, no results, none known, none record
 i dont know, dont know, unsure
 """
 _NOTHING_WORDS = frozenset(" ".join(phrase.split()) for phrase in _NOTHING.split(","))
-_EMPTY_MARKS = frozenset(("", "-", "--", "–", "—", "?", "/", "[]", "{}", "()", "set()", "∅", '""', "''", "..."))
+_EMPTY_MARKS = frozenset(("-", "--", "–", "—", "[]", "{}", "()", "set()", "∅", '""', "''"))
+"""Signs for nothing. No text at all is none of them, and neither are dots or a question mark: they say nothing."""
+_FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}
+"""Letters, signs and marks that print nothing: they have no category of their own."""
 _DENIALS = (
     r"not (?:applicable|available|publicly|known|listed|traded|married|currently married|won)",
     r"not (?:yet )?(?:dead|died|deceased|passed away)",
@@ -66,7 +70,8 @@ LONG = 25
 
 def is_abstention(text: str, relation: Relation) -> bool:
     """Whether one answer (a list element, a line, a short sentence) says that there is nothing to name."""
-    if text.strip() in _EMPTY_MARKS:
+    text = shown(text)
+    if text in _EMPTY_MARKS:
         return True
     key = folded_key(text)
     if key in _NOTHING_WORDS or key == "na":
@@ -78,6 +83,21 @@ def is_abstention(text: str, relation: Relation) -> bool:
         word = rest.split(" ", 1)[0]
         return bool(following and following[0].islower()) or word in _own_words(relation) or key in _NOTHING_WORDS
     return not _is_title(text) and bool(_DENIAL.search(key))
+
+
+def shown(text: str) -> str:
+    """A text without what shows nothing around it: white space of any script, control and format characters, fillers.
+
+    Empty for a blank text.
+    """
+    text = text.strip()
+    start = next((at for at, char in enumerate(text) if not _shows_nothing(char)), len(text))
+    end = next((at for at in range(len(text), start, -1) if not _shows_nothing(text[at - 1])), start)
+    return text[start:end]
+
+
+def _shows_nothing(char: str) -> bool:
+    return unicodedata.category(char)[0] in "ZC" or char in _FILLERS
 
 
 def is_refusal(text: str) -> bool:

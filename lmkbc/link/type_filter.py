@@ -6,7 +6,6 @@ A name that the index does not hold, or holds without classes, is kept: not to k
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from lmkbc.link.evidence import Hit, Index
 from lmkbc.link.object_types import ObjectTypes, bundled
@@ -26,7 +25,7 @@ class TypeFilter:
         wanted = relation.object_type.qid
         if relation.kind != "entity" or wanted not in self._types.types:
             return found
-        return replace(found, candidates=tuple(one for one in found.candidates if self._may_be(one, wanted)))
+        return found.without(lambda one: not self._may_be(one, wanted), "type")
 
     def _may_be(self, candidate: Candidate, wanted: str) -> bool:
         asked = candidate.id or candidate.text

@@ -14,10 +14,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from lmkbc.generate.numbers import MOST_DIGITS
 from lmkbc.scorers import number
 from lmkbc.select.ranking import Floats, Ranking
 from lmkbc.select.rule import Range, Real, Rule, Whole
 from lmkbc.types import Candidate, CandidateSet, Prediction
+
+LARGEST = 10.0**MOST_DIGITS
+"""Votes from here on are none: no answer is so large, and what is computed with them would overflow."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +71,7 @@ def _vote_or_new(point: float, votes: Sequence[tuple[float, Candidate]]) -> Cand
 
 def _finite(text: str) -> float | None:
     value = number(text)
-    return value if value is not None and math.isfinite(value) else None
+    return value if value is not None and abs(value) < LARGEST else None
 
 
 def _written(value: float, whole: bool) -> str:

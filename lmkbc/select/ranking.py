@@ -126,5 +126,5 @@ def _silence(sets: Sequence[CandidateSet]) -> dict[str, Floats]:
 
 
 def _abstained(draws: Sequence[State]) -> float:
-    answers = [state for state in draws if state in (State.ANSWERED, State.ABSTAINED)]
+    answers = [state for state in draws if state.is_answer]
     return answers.count(State.ABSTAINED) / len(answers) if answers else 0.0

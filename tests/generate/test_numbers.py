@@ -1,0 +1,151 @@
+"""Numbers of all kinds and sizes, in every style of answer: read or refused, and never an exception."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from lmkbc.clean import clean
+from lmkbc.generate.numbers import MOST_DIGITS, read_numbers, refused_numbers
+from lmkbc.generate.parse import Parsed, parse
+from lmkbc.types import Relation, State
+from tests.generate.test_parse import AREA, BAND, ELEMENT, SEATS, SUBJECT, WHOLE
+
+NAME = replace(WHOLE, kind="string")
+KINDS = {"names": BAND, "closed": ELEMENT, "strings": NAME, "areas": AREA, "counts": SEATS}
+
+DIGITS = ("0123456789", "٠١٢٣٤٥٦٧٨٩", "०१२३४५६७८९", "０１２３４５６７８９", "𝟎𝟏𝟐𝟑𝟒𝟓𝟔𝟕𝟖𝟗", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+WORDS = (
+    *("nan", "inf", "-inf", "Infinity", "infinite", "NaN km2", "sNaN", "zero", "a googol", "two million million"),
+    *("MMXXIV", "Ⅻ", "iv", "½", "5½", "3/4", "¾ km²", "twenty-five", "dozen", "minus three", "0x1F", "1_000", "Na"),
+)
+UNITS = ("", " km2", " km²", "ha", " sq mi", " acres", " spectators", " million", "k", " trillion", " m²", "st")
+SEPARATORS = ("", ",", ".", "'", " ", "\u00a0", "\u202f", "٬", "_")
+POWERS = ("e{}", "E+{}", "e-{}", "x10^{}", " × 10^{}", "*10**{}", " · 10^−{}")
+
+
+def _grouped(digits: str, separator: str) -> str:
+    return separator.join(digits[max(0, end - 3) : end] for end in range(len(digits) % 3 or 3, len(digits) + 3, 3))
+
+
+def _in_script(number: int, script: str, separator: str) -> str:
+    return _grouped(str(number), separator).translate(str.maketrans(DIGITS[0], script))
+
+
+def _raised(power: int) -> str:
+    return "×10" + str(power).translate(str.maketrans("-" + DIGITS[0], "⁻" + DIGITS[-1]))
+
+
+SIZES = st.one_of(st.integers(0, 10**6), st.integers(0, 10**60))
+PLAIN = st.builds(_in_script, SIZES, st.sampled_from(DIGITS), st.sampled_from(SEPARATORS))
+FRACTION = st.one_of(st.just(""), st.sampled_from((".", ",", "٫", "/")).flatmap(lambda mark: PLAIN.map(mark.__add__)))
+POWER = st.one_of(
+    st.just(""),
+    st.builds(str.format, st.sampled_from(POWERS), st.one_of(st.integers(0, 99), st.integers(0, 10**9))),
+    st.integers(-(10**6), 10**6).map(_raised),
+)
+SIGN = st.sampled_from(("", "", "-", "−", "+", "~", "about "))
+ONE = st.one_of(
+    st.tuples(SIGN, PLAIN, FRACTION, POWER, st.sampled_from(UNITS)).map("".join),
+    st.sampled_from(WORDS),
+    st.sampled_from(("9" * 10_000, "1e" + "9" * 10_000, "0." + "3" * 10_000, "1,000" * 2_000)),
+)
+RANGE = st.one_of(
+    st.builds("between {} and {}".format, ONE, ONE), st.builds("{} - {}".format, ONE, ONE),
+    st.builds("{}–{}".format, ONE, ONE), st.builds("{} to {}".format, ONE, ONE),
+)  # fmt: skip
+TEXT = st.one_of(ONE, RANGE, st.lists(st.one_of(ONE, RANGE), max_size=4).map(" (".join))
+
+STYLES: dict[str, Callable[[str], str]] = {
+    "bare": str,
+    "answer": "It is so, I think.\nANSWER: {}".format,
+    "list": "[{}]".format,
+    "quoted": lambda text: json.dumps([text]),
+    "object": lambda text: json.dumps({"answer": text, "unit": "km2"}, ensure_ascii=False),
+    "bare object": '{{"answer": {}}}'.format,
+    "triple": f'("{SUBJECT}", "has member", [{{}}])'.format,
+    "bullets": "- {0}\n- {0}".format,
+    "fence": "```json\n[{}\n```".format,
+    "sentence": "The value of it is approximately {} as of 2019.".format,
+}
+
+
+def _parsed(text: str, relation: Relation) -> Parsed:
+    """A parse whose objects are fit to be cleaned, and plain digits where numbers are due."""
+    parsed = parse(text, relation, SUBJECT)
+    assert (parsed.state is State.ANSWERED) == bool(parsed.objects)
+    assert (parsed.state is State.DROPPED) == bool(parsed.dropped)
+    for one in clean(parsed.objects, relation, SUBJECT):
+        if relation.kind == "number":
+            assert re.fullmatch(rf"-?[0-9]{{1,{MOST_DIGITS}}}(\.[0-9]{{1,40}})?", one)
+    return parsed
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=40, deadline=None)
+@given(text=TEXT)
+@example("between 1 and 1e30")
+@example("1 - 2\u00d710^51")
+@example("1e999999")
+@example("-1e9999 to 1e9999")
+def test_numbers_of_all_kinds_never_raise(kind: str, style: str, text: str) -> None:
+    _parsed(STYLES[style](text), KINDS[kind])
+
+
+HUGE = (
+    "1e30", "between 1 and 1e30", "1 - 2×10^51", "2×10⁵¹ km²", "1e999999", "1E+99999999999999999999", "9" * 40,
+    "-1e9999 to 1e9999", "1e-999999", "12 - 1000000000000000000000", "['1e30']",
+    "ANSWER: 1e16",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", HUGE)
+@pytest.mark.parametrize("relation", [AREA, SEATS], ids=["areas", "counts"])
+def test_what_nobody_can_write_down_is_refused_and_still_an_answer(relation: Relation, text: str) -> None:
+    parsed = _parsed(text, relation)
+    assert (parsed.state, parsed.objects) == (State.DROPPED, ())
+
+
+def test_a_number_beside_an_unwritable_one_is_kept() -> None:
+    assert _parsed("[12, 1e30]", AREA) == Parsed(State.ANSWERED, ("12",))
+    assert refused_numbers("12, 1e30", AREA) == ["1e30"]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("2×10⁵ km²", "200000"),
+        ("5 · 10^3", "5000"),
+        ("3.2*10**3", "3200"),
+        ("4×10⁻³", "0.004"),
+        ("٣٬٢٥٠٫٥", "3250.5"),
+        ("999 trillion", "999000000000000"),
+    ],
+)
+def test_ways_of_writing_powers_and_scripts(text: str, number: str) -> None:
+    assert read_numbers(text, AREA) == [number]
+
+
+FRAGMENTS = ("1", "1,", "1.", "1,000", "1e", "1 - ", "×10", "10^", "²", "(1", "٣٬", "one million ", "1e9 km2 to ", "½")
+
+
+def _seconds(text: str, relation: Relation) -> float:
+    start = time.process_time()
+    parse(text, relation, SUBJECT)
+    return time.process_time() - start
+
+
+@pytest.mark.parametrize("fragment", FRAGMENTS)
+@pytest.mark.parametrize("relation", [BAND, AREA], ids=["names", "numbers"])
+def test_time_grows_no_faster_than_the_text(relation: Relation, fragment: str) -> None:
+    whole = fragment * (200_000 // len(fragment))
+    short, long = (min(_seconds(text, relation) for _ in range(3)) for text in (whole[: len(whole) // 8], whole))
+    assert long < 32 * max(short, 0.01)
