@@ -8,9 +8,9 @@ from typing import Any
 
 from lmkbc.budget import Budget
 from lmkbc.errors import LmkbcError
+from lmkbc.generate.chat.answer import WITHHELD
 from lmkbc.generate.chat.client import Server
 from lmkbc.generate.chat.limits import Limits
-from lmkbc.generate.chat.said import WITHHELD
 from lmkbc.generate.chat.session import Session
 from lmkbc.prompts import Prompt
 from lmkbc.store import Store
@@ -32,7 +32,7 @@ class Served:
         self.remarks: list[str] = []
         self._server, self._store, self._sampling = server, store, sampling
         self._limits, self._budget, self._offline = limits or Limits(), budget or Budget(), offline
-        self._withheld = 0
+        self._withheld = self._blank = 0
 
     def answers(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, str | None]]:
         """As answers come; what a model refuses to answer is answered with "".
@@ -82,7 +82,10 @@ class Served:
         if reply is not None and reply.finish in WITHHELD:
             self._withheld += 1
             return ""
-        return None if reply is None else reply.text
+        if reply is None or reply.failed:
+            return None
+        self._blank += not reply.is_answer
+        return reply.text
 
     def _told(self, session: Session) -> Iterator[str]:
         budget = self._budget
@@ -93,3 +96,9 @@ class Served:
         )
         if self._withheld:
             yield f"{self._server.name}: {self._withheld} prompts were refused: they count as wrong"
+        if self._blank:
+            yield (
+                f"{self._server.name}: {self._blank} prompts were answered with nothing: they count as wrong, and as "
+                "nothing is not kept, the next run asks again"
+            )
+        yield from self._store.remarks

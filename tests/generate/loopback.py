@@ -39,6 +39,7 @@ class Loopback:
 
     In the dictionary, "first" tells what the first token could have been: token -> log-probability.
     ignores: what the server does not know ("n", "response_format", "logprobs"); rejects: what it answers with 400.
+    port: where it listens; 0 for one that is free.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Loopback:
         rejects: tuple[str, ...] = (),
         delay: float = 0.0,
         keep: bool = True,
+        port: int = 0,
     ) -> None:
         self.tells: dict[str, Any] = {}
         """What it tells of itself, at "models", "props" and "tokenize"; these are no requests that are counted."""
@@ -63,6 +65,7 @@ class Loopback:
         self._rejects = rejects
         self._delay = delay
         self._keep = keep
+        self._port = port
 
     def __enter__(self) -> Loopback:
         started = threading.Event()
@@ -96,7 +99,7 @@ class Loopback:
                 tasks.discard(task)
                 writer.close()
 
-        server = await asyncio.start_server(connected, "127.0.0.1", 0, backlog=512)
+        server = await asyncio.start_server(connected, "127.0.0.1", self._port, backlog=512)
         self.port = server.sockets[0].getsockname()[1]
         started.set()
         await self._stop.wait()

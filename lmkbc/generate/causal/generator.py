@@ -52,9 +52,8 @@ class CausalGenerator:
         """What a person should know of a run, in sentences."""
         kinds = {"length": "cut off at max_tokens", "window": "not asked, since prompts exceed the model's window"}
         total = self._ends.total()
-        return tuple(
-            f"{self._voice}: {self._ends[k]} of {total} draws {why}" for k, why in kinds.items() if self._ends[k]
-        )
+        ends = [f"{self._ends[k]} of {total} draws {why}" for k, why in kinds.items() if self._ends[k]]
+        return tuple(f"{self._voice}: {one}" for one in (*ends, *(self._store.remarks if self._store else ())))
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """One set per distinct query, in the order in which the model comes to them."""
@@ -179,10 +178,10 @@ class CausalGenerator:
 
     def _stored(self, prompt: Prompt, how: Decoding) -> list[Reply]:
         """The draws of a prompt that were committed before, up to the first that was not."""
-        found = map(self._store.get, self._calls(prompt, how)) if self._store else ()
-        return [msgspec.convert(reply, Reply) for reply in takewhile(lambda one: one is not None, found)]
+        found = (self._store.get(call, Reply) for call in self._calls(prompt, how)) if self._store else ()
+        return [reply for reply in takewhile(lambda one: one is not None and one.is_answer, found) if reply]
 
     def _keep(self, prompt: Prompt, how: Decoding, replies: Sequence[Reply | None]) -> None:
         if self._store:
             pairs = zip(self._calls(prompt, how), replies, strict=True)
-            self._store.put((call, msgspec.to_builtins(reply)) for call, reply in pairs if reply)
+            self._store.put((call, msgspec.to_builtins(reply)) for call, reply in pairs if reply and reply.is_answer)

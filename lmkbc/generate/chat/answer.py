@@ -6,6 +6,20 @@ from typing import TypeVar
 
 import msgspec
 
+from lmkbc.generate.parse import answer_of
+
+WITHHELD = ("refusal", "content_filter")
+"""How a draw ends that the model or its keeper withheld: neither an answer nor a lost call."""
+
+FAILED = frozenset(
+    "error server_error network_error internal_error insufficient_system_resource abort aborted cancelled canceled "
+    "failed timeout".split()
+)
+"""How a draw ends that its server could not bring to an end, whatever text it sends along."""
+
+_SAME = {"max_tokens": "length", "model_length": "length", "safety": "content_filter", "sensitive": "content_filter"}
+"""Other servers' words for the ends that we know."""
+
 Optional = TypeVar("Optional")
 
 
@@ -24,13 +38,28 @@ class Reply(msgspec.Struct, omit_defaults=True):
     logprobs: list[tuple[str, float]] | None = None
     first: list[tuple[str, float]] | None = None
 
+    @property
+    def failed(self) -> bool:
+        """Whether the server broke it off."""
+        return self.finish.casefold() in FAILED
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether something was said, or withheld. Blank text, a tool call or a thought alone is to be asked again."""
+        if self.failed:
+            return False
+        return self.finish in WITHHELD or bool(self.first) or bool(answer_of(self.text))
+
 
 def decode(raw: bytes) -> tuple[str, list[Reply]]:
     """The model's name and the draws in a response's body. ValueError for a body that holds no draw."""
     answer = msgspec.json.decode(raw, type=_Answer)
     if not answer.choices or any(choice.message is None and choice.text is None for choice in answer.choices):
         raise ValueError("it holds no choices")
-    return answer.model or "", [_reply(answer, choice) for choice in answer.choices]
+    replies = [_reply(answer, choice) for choice in answer.choices]
+    if all(reply.failed for reply in replies):
+        raise ValueError(f"it ended with {replies[0].finish!r}")
+    return answer.model or "", replies
 
 
 def _reply(answer: _Answer, choice: _Choice) -> Reply:
@@ -39,13 +68,18 @@ def _reply(answer: _Answer, choice: _Choice) -> Reply:
     logprobs = _optional(choice.logprobs, _Logprobs)
     return Reply(
         text=message.text() or message.refusal or "",
-        finish="refusal" if message.refusal else choice.finish_reason or "stop",
+        finish="refusal" if message.refusal else _finish(choice),
         served=answer.model or "",
         prompt_tokens=max(usage.prompt_tokens or 0, 0) // share,
         completion_tokens=max(usage.completion_tokens or 0, 0) // share,
         logprobs=logprobs.pairs() if logprobs else None,
         first=logprobs.first() if logprobs else None,
     )
+
+
+def _finish(choice: _Choice) -> str:
+    told = choice.finish_reason or "stop"
+    return _SAME.get(told.casefold(), told)
 
 
 def _optional(raw: msgspec.Raw, kind: type[Optional]) -> Optional | None:

@@ -76,11 +76,10 @@ async def run(
     session: Session, store: Store, calls: Callable[[Query], list[Call]], queries: Iterable[Query], limits: Limits
 ) -> None:
     """Answer, through jobs, all calls that the store lacks. What a job leaves out stays missing."""
-    server = session.client.server
-    missing = {call.key: call for query in queries for call in calls(query) if server.kept(store, call) is None}
+    missing = {call.key: call for query in queries for call in calls(query) if session.stored(call) is None}
     jobs: list[_Job] = []
     try:
-        for requests in _jobs([missing[key] for key in sorted(missing)], server.model):
+        for requests in _jobs([missing[key] for key in sorted(missing)], session.client.server.model):
             guess = sum(one.guess[0] for one in requests), sum(one.guess[1] for one in requests)
             if limit := session.budget.exhausted_by(*guess):
                 session.stopped = f"a batch of {len(requests)} requests might overrun {limit}"
@@ -203,7 +202,10 @@ def _commit(session: Session, store: Store, calls: Mapping[str, Call], raw: byte
             reason = error if isinstance(error, CallError) else "a line of its output is broken"
             session.failures[str(reason)] += 1
             continue
-        answers.append((call, msgspec.to_builtins(reply)))
+        if reply.is_answer:
+            answers.append((call, msgspec.to_builtins(reply)))
+        else:
+            session.failures[f"an answer says nothing, and ended with {reply.finish!r}"] += 1
         prompt, completion = prompt + reply.prompt_tokens, completion + reply.completion_tokens
     store.put(answers)
     if other is not None:  # the job stays noted: whoever takes that model need not send it again

@@ -11,7 +11,7 @@ import itertools
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from urllib.parse import urljoin, urlsplit
@@ -26,7 +26,7 @@ from lmkbc.generate.chat.bounded import BoundedClient, TooLargeError
 from lmkbc.generate.chat.limits import Limits
 from lmkbc.generate.chat.refusals import TooLong, too_long
 from lmkbc.model_files import model_identity, model_name, same_model
-from lmkbc.store import Call, Store
+from lmkbc.store import Call
 
 OPENAI = "https://api.openai.com/v1"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -120,12 +120,11 @@ class Server:
         revision = self.revision or model_identity(self.model)
         return Call(model=self.name, revision=revision, base_url=self.base_url, prompt=prompt, sampling=sampling, **how)
 
-    def kept(self, store: Store, call: Call) -> Any | None:
-        """The stored answer to a call of ours, also where it was stored under the path that the model was named by."""
-        found = store.get(call)
-        if found is None and self.name != self.model:
-            found = store.get(replace(call, model=self.model, revision=self.revision))
-        return found
+    def known_as(self, call: Call) -> Iterator[Call]:
+        """A call of ours, and as it was stored when the model was named by its path."""
+        yield call
+        if self.name != self.model:
+            yield replace(call, model=self.model, revision=self.revision)
 
     def takes(self, served: str) -> bool:
         """Whether what a model of that name says is an answer of ours."""

@@ -12,16 +12,19 @@ from lmkbc.asking import Asking
 from lmkbc.budget import Budget
 from lmkbc.context import Passage, Provider, gathered, told
 from lmkbc.generate.chat import batch
-from lmkbc.generate.chat.answer import Reply
+from lmkbc.generate.chat.answer import WITHHELD, Reply
 from lmkbc.generate.chat.client import Server
 from lmkbc.generate.chat.limits import Limits
 from lmkbc.generate.chat.request import calls
-from lmkbc.generate.chat.said import WITHHELD, broken, candidates, mends, united
+from lmkbc.generate.chat.said import broken, candidates, mends, united
 from lmkbc.generate.chat.schema import answer_schema, keeps_schema
 from lmkbc.generate.chat.session import Session
 from lmkbc.prompts import Prompt
 from lmkbc.store import Call, Store
 from lmkbc.types import CandidateSet, Query, Relation, State
+
+PRUNE = "'lmkbc store prune --model NAME' drops what was kept of a model, to have it asked again"
+"""What a person can do about answers that are of no use."""
 
 Executor = Literal["calls", "batch"]
 
@@ -118,7 +121,7 @@ class ChatGenerator:
         """What each draw is answered with when told more; a draw that said nothing is not asked again."""
         final: list[Reply | None] = []
         for draw, reply in enumerate(replies):
-            if reply is None or reply.finish in WITHHELD or not reply.text.strip():
+            if reply is None or reply.finish in WITHHELD or not reply.is_answer:
                 final.append(reply)
             else:
                 final += await session.draws([self._draws(query, prompt.followed(reply.text, turn))[draw]])
@@ -169,13 +172,19 @@ class _Tally:
 
     def __init__(self) -> None:
         self.states: Counter[State] = Counter()
-        self.withheld = self.shapeless = 0
+        self.withheld = self.shapeless = self.unread = 0
+        self.blank: Counter[str] = Counter()
         self.unanswered: list[Query] = []
 
     def count(self, found: CandidateSet, replies: Sequence[Reply], schema_of: Relation | None) -> None:
         """Count one query's draws. schema_of: the relation whose schema was asked for."""
         self.states.update(found.draws)
-        self.withheld += sum(reply.finish in WITHHELD for reply in replies)
+        withheld = sum(reply.finish in WITHHELD for reply in replies)
+        blank = [reply.finish for reply in replies if not reply.is_answer and not reply.failed]
+        self.withheld += withheld
+        self.blank.update(blank)
+        unread = sum(state in (State.UNPARSED, State.TRUNCATED) for state in found.draws)
+        self.unread += max(unread - withheld - len(blank), 0)
         if schema_of is not None:
             self.shapeless += sum(not keeps_schema(one.text, schema_of.kind) for one in replies)
         if State.MISSING in found.draws:
@@ -197,7 +206,18 @@ def _remarks(session: Session, tally: _Tally, store: Store) -> Iterator[str]:
         f"{budget.completion_tokens} answer tokens{price}"
     )
     if tally.withheld:
-        yield f"{tally.withheld} draws were refused by the model or a content filter: they count as no answer"
+        yield (
+            f"{tally.withheld} draws were refused by the model or a content filter: they count as no answer, and are "
+            f"kept; {PRUNE}"
+        )
+    if tally.unread:
+        yield f"{tally.unread} draws hold no answer that can be read: they are kept; {PRUNE}"
+    if tally.blank:
+        ends = ", ".join(f"{count} ended with {end!r}" for end, count in sorted(tally.blank.items()))
+        yield f"{tally.blank.total()} draws say nothing ({ends}): they are not kept, so that the next run asks again"
+    if session.dropped:
+        yield f"{session.dropped} rows of {store.path} were no answers: dropped, and asked for again"
+    yield from store.remarks
     if tally.shapeless:
         yield f"{tally.shapeless} answers do not keep the JSON schema: they were read as plain text"
     if refused := sorted(session.offers.refused):

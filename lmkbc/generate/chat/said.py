@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from lmkbc.clean import clean
-from lmkbc.generate.chat.answer import Reply
+from lmkbc.clean import sifted
+from lmkbc.generate.chat.answer import WITHHELD, Reply
 from lmkbc.generate.parse import parse
 from lmkbc.prompts import PromptStyle
-from lmkbc.types import Candidate, CandidateSet, Query, Relation, State
-
-WITHHELD = ("refusal", "content_filter")
-"""How a draw ends that the model or its keeper withheld: neither an answer nor a lost call."""
+from lmkbc.types import Candidate, CandidateSet, Dropped, Query, Relation, State
 
 _QID = re.compile(r"\bQ[1-9]\d{0,11}\b")
 
@@ -22,25 +20,28 @@ def candidates(
     query: Query, relation: Relation, style: PromptStyle, replies: Sequence[Reply | None], name: str
 ) -> CandidateSet:
     """The set of one query. Draw k is the voice "name#k"; a draw without reply is missing, never empty."""
-    found: list[Candidate] = []
-    states: list[State] = []
-    for draw, reply in enumerate(replies):
-        state, said = _said(reply, relation, query.subject, style, f"{name}#{draw}")
-        states.append(state)
-        found += said
-    return CandidateSet(query, tuple(found), tuple(states))
+    said = [_said(reply, relation, query.subject, style, f"{name}#{draw}") for draw, reply in enumerate(replies)]
+    return CandidateSet(
+        query,
+        tuple(candidate for one in said for candidate in one.candidates),
+        tuple(one.state for one in said),
+        tuple(loss for one in said for loss in one.dropped),
+    )
 
 
 def broken(query: Query, relation: Relation, style: PromptStyle, reply: Reply | None) -> bool:
     """Whether something was said that is no answer, though nobody withheld it."""
-    if reply is None or reply.finish in WITHHELD or not reply.text.strip():
+    if reply is None or reply.finish in WITHHELD or not reply.is_answer:
         return False
-    return _said(reply, relation, query.subject, style, "")[0] is State.UNPARSED
+    return _said(reply, relation, query.subject, style, "").state is State.UNPARSED
 
 
 def mends(query: Query, relation: Relation, style: PromptStyle, reply: Reply | None) -> bool:
     """Whether a repair names objects: one that names none is a failed parse, as what it repairs, and nothing empty."""
-    return reply is not None and _said(reply, relation, query.subject, style, "")[0] is State.ANSWERED
+    return reply is not None and _said(reply, relation, query.subject, style, "").state in (
+        State.ANSWERED,
+        State.DROPPED,
+    )
 
 
 def united(sets: Sequence[CandidateSet]) -> CandidateSet:
@@ -57,34 +58,44 @@ def united(sets: Sequence[CandidateSet]) -> CandidateSet:
         draw = draws[int(candidate.sources[0].rpartition("#")[2])]
         if draw is not State.MISSING and bool(candidate.text) == (draw is State.ANSWERED):
             best[key] = max(best.get(key, candidate), candidate, key=lambda one: one.score)
-    return CandidateSet(sets[0].query, tuple(best.values()), draws)
+    dropped = tuple(loss for one in sets for loss in one.dropped)
+    return CandidateSet(sets[0].query, tuple(best.values()), draws, dropped)
 
 
 def _whole_state(parts: Sequence[State]) -> State:
-    order = State.MISSING, State.ANSWERED, State.ABSTAINED, State.TRUNCATED
+    order = State.MISSING, State.ANSWERED, State.DROPPED, State.ABSTAINED, State.TRUNCATED
     return next((state for state in order if state in parts), State.UNPARSED)
 
 
-def _said(
-    reply: Reply | None, relation: Relation, subject: str, style: PromptStyle, voice: str
-) -> tuple[State, list[Candidate]]:
-    if reply is None:
-        return State.MISSING, []
+class _Said(NamedTuple):
+    """What one draw comes to."""
+
+    state: State
+    candidates: Sequence[Candidate] = ()
+    dropped: Sequence[Dropped] = ()
+
+
+def _said(reply: Reply | None, relation: Relation, subject: str, style: PromptStyle, voice: str) -> _Said:
+    if reply is None or reply.failed:
+        return _Said(State.MISSING)
     if reply.finish in WITHHELD:
-        return State.UNPARSED, []
+        return _Said(State.UNPARSED)
     if style.objects == "ids" and relation.kind != "number" and (ids := dict.fromkeys(_QID.findall(reply.text))):
-        return State.ANSWERED, [Candidate(one, _sureness(one, reply), (voice,), one) for one in ids]
+        return _Said(State.ANSWERED, [Candidate(one, _sureness(one, reply), (voice,), one) for one in ids])
     parsed = parse(reply.text, relation, subject)
     if parsed.state is State.ABSTAINED and reply.finish != "length":
-        return parsed.state, [Candidate("", 1.0, (voice,))]
+        return _Said(parsed.state, [Candidate("", 1.0, (voice,))])
     objects = parsed.objects
     if reply.finish == "length":
         objects = _whole(reply.text, objects, relation, subject)
         if not objects:
-            return State.TRUNCATED, []
-    kept = [(text, one) for one in objects for text in clean((one,), relation, subject)]
+            return _Said(State.TRUNCATED)
+    sieved = [(one, *sifted((one,), relation, subject)) for one in objects]
+    kept = [(text, one) for one, texts, _ in sieved for text in texts]
     scores = {text.casefold(): Candidate(text, _sureness(said, reply), (voice,)) for text, said in reversed(kept)}
-    return parsed.state, [*scores.values()][::-1]
+    state = State.DROPPED if objects and not kept else parsed.state
+    dropped = [*parsed.dropped, *(loss for _, _, losses in sieved for loss in losses)]
+    return _Said(state, [*scores.values()][::-1], dropped)
 
 
 def _whole(text: str, objects: Sequence[str], relation: Relation, subject: str) -> tuple[str, ...]:

@@ -1,4 +1,7 @@
-"""A session: the requests of one run to one server, each looked up in the store first and committed when answered."""
+"""A session: the requests of one run to one server, each looked up in the store first and committed when answered.
+
+A reply that says nothing is passed on as what it is, but not committed, so that the next run asks again.
+"""
 
 from __future__ import annotations
 
@@ -33,16 +36,16 @@ class OverBudgetError(CallError):
 class Session:
     """Gets draws. stopped: why the session asks no more, None while it does; what is then missing stays missing.
 
-    replayed: answers that came from the store. window: the server's context. too_long: prompts that exceed it;
-    shortened: prompts that fitted it with fewer examples. failures: reason -> queries. tokens: of all answers used,
-    the stored ones included, as (prompt, answer).
+    replayed: answers that came from the store. dropped: stored rows that were no answers, and are asked for again.
+    window: the server's context. too_long: prompts that exceed it; shortened: prompts that fitted it with fewer
+    examples. failures: reason -> queries. tokens: of all answers used, the stored ones included, as (prompt, answer).
     """
 
     def __init__(self, server: Server, store: Store, limits: Limits, budget: Budget, *, offline: bool = False) -> None:
         self.budget = budget
         self.offers = Offers(server.model)
         self.failures: Counter[str] = Counter()
-        self.replayed = self.too_long = self.shortened = 0
+        self.replayed = self.dropped = self.too_long = self.shortened = 0
         self.window = Window()
         self.tokens = (0, 0)
         self.stopped = "offline" if offline else None
@@ -92,7 +95,7 @@ class Session:
         lengths: list[tuple[int, int]] = []
         longest: Call | None = None
         for call in calls:
-            if self.client.server.kept(self._store, call) is not None:
+            if self.stored(call) is not None:
                 continue
             if longest is None:
                 await self.window.ask(self.client)
@@ -109,11 +112,21 @@ class Session:
         async with self._alone[calls[0].prompt_digest]:  # subjects of one name have one prompt: it is asked once
             return await self._draws(calls, sure=sure)
 
+    def stored(self, call: Call) -> Reply | None:
+        """The answer that was kept, None where there is none of this model; a row that is no answer is dropped."""
+        for known_as in self.client.server.known_as(call):
+            reply: Reply | None = self._store.get(known_as, Reply)
+            if reply is None or not self.client.server.takes(reply.served):
+                continue
+            if reply.is_answer:
+                return reply
+            self._store.drop(known_as)
+            self.dropped += 1
+        return None
+
     async def _draws(self, calls: Sequence[Call], *, sure: bool) -> list[Reply | None]:
         """The draws of one prompt. TooLongError where it is too long, unless sure also by our own reckoning."""
-        stored = [self.client.server.kept(self._store, call) for call in calls]
-        kept = [None if one is None else msgspec.convert(one, Reply) for one in stored]
-        replies = [one if one and self.client.server.takes(one.served) else None for one in kept]
+        replies = [self.stored(call) for call in calls]
         missing = [draw for draw, reply in enumerate(replies) if reply is None]
         if missing and self.stopped is None:
             if not sure and self.window.exceeded(*length_of(calls[0])):
@@ -139,11 +152,13 @@ class Session:
             if len(found) < len(together):
                 self.offers.several = False
             answered = together[: len(found)]
-            self._store.put(
-                (calls[draw], msgspec.to_builtins(reply)) for draw, reply in zip(answered, found, strict=True)
-            )
+            pairs = zip(answered, found, strict=True)
+            self._store.put((calls[draw], msgspec.to_builtins(reply)) for draw, reply in pairs if reply.is_answer)
             for draw, reply in zip(answered, found, strict=True):
-                replies[draw] = reply
+                if reply.failed:
+                    self.failures[f"the server ended an answer with {reply.finish!r}"] += 1
+                else:
+                    replies[draw] = reply
             missing = missing[len(found) :]
             self._failed_in_a_row = 0
 
