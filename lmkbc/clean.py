@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
-from lmkbc.generate.numbers import read_numbers
+from lmkbc.generate.numbers import read_numbers, refused_numbers
 from lmkbc.generate.wording import is_placeholder, shown
 from lmkbc.scorers import folded_key
 from lmkbc.shape import Shape
@@ -85,7 +85,8 @@ def sifted(objects: Iterable[str], relation: Relation, subject: str) -> tuple[tu
     """The objects as `clean` gives them, and those of which nothing was kept.
 
     Rules are the shape's: "closed", "stop", "subject", "minimum", "maximum", "integer"; "placeholder" is a word for the
-    kind of thing alone, "no name" prose, word pieces and mere marks, "no number" what holds no number.
+    kind of thing alone, "no name" prose, word pieces and mere marks, "no number" what holds no number, "unwritable" one
+    that is too large or too small for plain digits.
     """
     kept: dict[str, str] = {}
     dropped: dict[Dropped, None] = {}
@@ -200,7 +201,8 @@ def without_legal_form(name: str) -> list[str]:
 
 def _numbers(text: str, relation: Relation) -> tuple[list[str], str]:
     """The numbers in a text that the shape allows, and the rule that the last of the others goes against."""
-    kept, rule = [], "no number"
+    kept: list[str] = []
+    rule = "unwritable" if refused_numbers(text, relation) else "no number"
     for digits in read_numbers(text, relation):
         if against := _against(Decimal(digits), relation.shape):
             rule = against

@@ -84,7 +84,8 @@ def candidate_lines(sets: Iterable[CandidateSet]) -> bytes:
             row["SubjectEntityID"] = found.query.subject_id
         row["candidates"] = [_candidate_row(candidate) for candidate in found.candidates]
         row["pooled"] = True
-        if State.DROPPED in found.draws and not any(candidate.text for candidate in found.candidates):
+        silent = not any(candidate.text for candidate in found.candidates)
+        if silent and State.DROPPED in found.draws and State.ABSTAINED not in found.draws:
             row["dropped"] = True
         rows.append(row)
     return gzip.compress(json_lines(rows), mtime=0)

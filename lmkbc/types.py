@@ -95,12 +95,15 @@ class CandidateSet:
         return not any(state.is_answer for state in self.draws)
 
     def without(self, wrong: Callable[[Candidate], bool], rule: str) -> CandidateSet:
-        """The set without some candidates, which are noted as dropped by a rule."""
+        """The set without some candidates, which are noted as dropped by a rule; draws that named no others are so."""
         dropped = [Dropped(one.text, rule) for one in self.candidates if wrong(one)]
         if not dropped:
             return self
         kept = tuple(one for one in self.candidates if not wrong(one))
-        return replace(self, candidates=kept, dropped=(*self.dropped, *dropped))
+        draws = self.draws
+        if not any(one.text for one in kept):
+            draws = tuple(State.DROPPED if state is State.ANSWERED else state for state in draws)
+        return replace(self, candidates=kept, draws=draws, dropped=(*self.dropped, *dropped))
 
 
 @dataclass(frozen=True, slots=True)

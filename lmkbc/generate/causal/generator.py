@@ -6,7 +6,6 @@ import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from itertools import takewhile
 from typing import TypeVar
 
 import msgspec
@@ -177,9 +176,19 @@ class CausalGenerator:
         ]
 
     def _stored(self, prompt: Prompt, how: Decoding) -> list[Reply]:
-        """The draws of a prompt that were committed before, up to the first that was not."""
-        found = (self._store.get(call, Reply) for call in self._calls(prompt, how)) if self._store else ()
-        return [reply for reply in takewhile(lambda one: one is not None and one.is_answer, found) if reply]
+        """The draws of a prompt that were committed before, up to the first that was not; no answer is dropped."""
+        found: list[Reply] = []
+        if self._store is None:
+            return found
+        for call in self._calls(prompt, how):
+            reply: Reply | None = self._store.get(call, Reply)
+            if reply is not None and not reply.is_answer:
+                self._store.drop(call)
+                reply = None
+            if reply is None:
+                break
+            found.append(reply)
+        return found
 
     def _keep(self, prompt: Prompt, how: Decoding, replies: Sequence[Reply | None]) -> None:
         if self._store:

@@ -1,0 +1,107 @@
+"""Objects that models named and that were not kept: counted by the rule that dropped them, and no abstention."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from lmkbc.clean import sifted
+from lmkbc.cli import build
+from lmkbc.generate.recorded import Recorded
+from lmkbc.pool import Pool
+from lmkbc.select.ranking import Ranking
+from lmkbc.submit import candidate_lines, losses
+from lmkbc.types import Candidate, CandidateSet, Dropped, Query, State
+from lmkbc.workspace import Workspace
+from tests.test_clean import AREA, CLOSED, COUNT, OPEN, SUBJECT
+
+SPACE = Workspace()
+MINI = SPACE.edition("mini")
+
+RULES = [
+    (OPEN, "Acme Motors, Inc.", "subject"),
+    (OPEN, "Public", "stop"),
+    (OPEN, "Organisation 2", "placeholder"),
+    (OPEN, "##ing", "no name"),
+    (OPEN, "x" * 400, "no name"),
+    (CLOSED, "Beta", "closed"),
+    (CLOSED, "...", "no name"),
+    (AREA, "0.1", "minimum"),
+    (COUNT, "501", "maximum"),
+    (COUNT, "2.5", "integer"),
+    (COUNT, "many", "no number"),
+    (COUNT, "1e30", "unwritable"),
+]
+
+
+@pytest.mark.parametrize(("relation", "text", "rule"), RULES, ids=[f"{text[:9]} {rule}" for _, text, rule in RULES])
+def test_what_is_dropped_is_named_with_its_rule(relation: Any, text: str, rule: str) -> None:
+    assert sifted([text], relation, SUBJECT) == ((), (Dropped(text[:300], rule),))
+
+
+def test_pooling_keeps_what_was_dropped_and_counts_its_voice() -> None:
+    query = Query("a", MINI.relations[0])
+    gone = CandidateSet(query, (), (State.DROPPED,), (Dropped("b", "stop"),))
+    named = CandidateSet(query, (Candidate("c", 1.0, ("m#0",)),), (State.ANSWERED,))
+    (pooled,) = Pool(edition=MINI).merge([[gone], [named]])
+    assert (pooled.dropped, pooled.draws) == ((Dropped("b", "stop"),), (State.DROPPED, State.ANSWERED))
+    assert pooled.candidates[0].score == 0.5
+    assert not gone.failed
+    assert Ranking.of([gone]).abstained.tolist() == [0.0]
+
+
+def test_losses_are_what_was_dropped_or_not_linked() -> None:
+    edition = SPACE.edition("2023")
+    found = CandidateSet(
+        Query("a", edition.relations[0]),
+        (Candidate("B"), Candidate("C", id="Q1"), Candidate("")),
+        dropped=(Dropped("D", "stop"), Dropped("d", "stop")),
+    )
+    assert [loss.rule for loss in losses(edition, found)] == ["stop", "link"]
+
+
+@pytest.fixture
+def answers(tmp_path: Path) -> Path:
+    queries = SPACE.queries(MINI, "val")
+    kinds = [SPACE.relation(query.relation).kind for query in queries]
+    named = ["[1e30, 1 - 2x10^51]" if kind == "number" else '["{}", "##x"]' for kind in kinds]
+    said = [text.format(query.subject) for text, query in zip(named, queries, strict=True)]
+    said[1] = "[]"
+    rows = [
+        {"SubjectEntity": query.subject, "Relation": query.relation, "completions": [text]}
+        for query, text in zip(queries, said, strict=True)
+    ]
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_predict_counts_and_shows_them(answers: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    arguments = ["predict", "--edition", "mini", "--split", "val", "--from", str(answers), "--out", str(out)]
+    result = CliRunner().invoke(build(), arguments)
+    assert result.exit_code == 0, result.exception
+    counts = json.loads((out / "manifest.json").read_bytes())["counts"]
+    assert counts["dropped"] == counts["empty"] - 1 == counts["queries"] - 1
+    assert sum(counts["dropped_objects"].values()) == 2 * counts["dropped"]
+    assert f"{2 * counts['dropped']} objects dropped (" in result.stderr
+    assert all(rule in result.stderr for rule in ("no name", "unwritable", "subject"))
+    assert f"{counts['dropped']} queries were left with none" in result.stderr
+    rows = [json.loads(line) for line in gzip.decompress((out / "candidates.jsonl.gz").read_bytes()).splitlines()]
+    assert [bool(row.get("dropped")) for row in rows] == [place != 1 for place in range(len(rows))]
+
+
+def test_a_run_s_own_candidates_say_so_too(answers: Path, tmp_path: Path) -> None:
+    queries = SPACE.queries(MINI, "val")
+    sets = list(Recorded([answers], MINI, SPACE.relations).generate(queries))
+    path = tmp_path / "candidates.jsonl.gz"
+    path.write_bytes(candidate_lines(Pool(edition=MINI).merge([sets])))
+    again = list(Recorded([path], MINI, SPACE.relations).generate(queries))
+    assert [one.draws for one in again] == [one.draws for one in sets]
+    assert again[0].draws == (State.DROPPED,)
+    assert again[1].draws == (State.ABSTAINED,)
