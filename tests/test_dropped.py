@@ -93,7 +93,9 @@ def test_predict_counts_and_shows_them(answers: Path, tmp_path: Path) -> None:
     assert all(rule in result.stderr for rule in ("no name", "unwritable", "subject"))
     assert f"{counts['dropped']} queries were left with none" in result.stderr
     rows = [json.loads(line) for line in gzip.decompress((out / "candidates.jsonl.gz").read_bytes()).splitlines()]
-    assert [bool(row.get("dropped")) for row in rows] == [place != 1 for place in range(len(rows))]
+    silent = [row for row in rows if not any(one["object"] for one in row["candidates"])]
+    assert sum(bool(row.get("dropped")) for row in rows) == len(silent) - 1 > 100
+    assert "dropped" not in rows[1]
 
 
 def test_a_run_s_own_candidates_say_so_too(answers: Path, tmp_path: Path) -> None:
