@@ -79,7 +79,9 @@ class Recorded:
         draws: list[State] = []
         dropped: list[Dropped] = []
         for row in self._files[path].of(query):
-            replies = [(_pooled if row.pooled else _scored)(self._with_ids(row), name, relation)] if row.completions is None else []
+            replies = []
+            if row.completions is None:
+                replies.append((_pooled if row.pooled else _scored)(self._with_ids(row), name, relation))
             for draw, completion in enumerate(row.completions or (), start=len(draws)):
                 replies.append(_said(completion, f"{name}#{draw}", relation, query.subject))
             for reply in replies:
