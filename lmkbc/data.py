@@ -20,6 +20,7 @@ import platformdirs
 
 from lmkbc import packed
 from lmkbc.errors import InputError, did_you_mean
+from lmkbc.pairing import KnownPairs, named, objects_of
 from lmkbc.score import Pair
 from lmkbc.types import Edition, Example, GoldObject, Query
 
@@ -183,23 +184,49 @@ def read_queries(path: Path, edition: Edition) -> list[Query]:
 
 def read_examples(path: Path, edition: Edition) -> list[Example]:
     """The queries of a labelled split with their objects, in file order."""
-    return [Example(_query(row), tuple(_objects(row))) for row in _rows(path, edition)]
+    rows = _rows(path, edition)
+    known = _known(rows)
+    objects = [_objects(row, known) for row in rows]
+    torn = [place for place, row in enumerate(rows) if not _parallel(row)]
+    while [
+        found
+        for place in torn
+        for found in objects[place]
+        if found.name and found.id and known.add(found.name, found.id)
+    ]:
+        for place in torn:  # what one row has shown may tell more of another
+            objects[place] = _objects(rows[place], known)
+    return [Example(_query(row), found) for row, found in zip(rows, objects, strict=True)]
 
 
 def _query(row: QueryRow) -> Query:
     return Query(row.SubjectEntity, row.Relation, row.SubjectEntityID)
 
 
-def _objects(row: QueryRow) -> Iterable[GoldObject]:
+def _known(rows: Iterable[QueryRow]) -> KnownPairs:
+    """The pairs that the file itself confirms: of rows with a name for each id, and of their subjects."""
+    known = KnownPairs()
+    for row in rows:
+        if row.SubjectEntityID:
+            known.add(row.SubjectEntity, row.SubjectEntityID)
+        if _parallel(row):
+            for name, identifier in zip(row.ObjectEntities or (), row.ObjectEntitiesID or (), strict=True):
+                if isinstance(name, str):
+                    known.add(name, identifier)
+    return known
+
+
+def _parallel(row: QueryRow) -> bool:
+    return row.ObjectEntitiesID is not None and len(row.ObjectEntitiesID) == len(row.ObjectEntities or ())
+
+
+def _objects(row: QueryRow, known: KnownPairs) -> tuple[GoldObject, ...]:
     names = [tuple(item) if isinstance(item, list) else (item,) for item in row.ObjectEntities or ()]
     ids = row.ObjectEntitiesID
     if ids is not None and len(ids) != len(names):
-        # Published names that hold commas were split at them: rejoin a lone one, else only the ids are certain.
-        names = [(", ".join(name for name, *_ in names),)] if len(ids) == 1 and names else [(known,) for known in ids]
-    for position, spellings in enumerate(names):
-        identifier = ids[position] if ids is not None else None
-        if any(spellings) or identifier:
-            yield GoldObject(spellings, identifier)
+        return objects_of([spelling for spellings in names for spelling in spellings[:1]], ids, known)
+    pairs = zip(names, ids if ids is not None else [None] * len(names), strict=True)
+    return tuple(named(spellings, identifier) for spellings, identifier in pairs if any(spellings) or identifier)
 
 
 class Column(NamedTuple):

@@ -65,7 +65,10 @@ class Shots:
 
 
 class ExampleSelector:
-    """Selects examples for queries from a train split. encoder: what "nearest" needs."""
+    """Selects examples for queries from a train split. encoder: what "nearest" needs.
+
+    A row whose objects are not all known by name shows no whole answer, so it is no example.
+    """
 
     def __init__(self, shots: Shots, train: Sequence[Example], encoder: TextEncoder | None = None) -> None:
         if shots.method == "nearest" and encoder is None:
@@ -75,7 +78,7 @@ class ExampleSelector:
         self._names = _Names(train)
         self._pools: defaultdict[str, list[Example]] = defaultdict(list)
         for example in train:
-            if example.objects or shots.empties:
+            if example.named and (example.objects or shots.empties):
                 self._pools[example.query.relation].append(example)
                 if shots.relations == "all":
                     self._pools[""].append(example)
@@ -120,10 +123,10 @@ class ExampleSelector:
         return [fewest, most, *(example for example in pool if example is not fewest and example is not most)]
 
     def _shortest(self, pool: list[Example], _: Query) -> list[Example]:
-        return sorted(pool, key=lambda example: len(example.objects))
+        return sorted(pool, key=lambda example: example.size)
 
     def _longest(self, pool: list[Example], _: Query) -> list[Example]:
-        return sorted(pool, key=lambda example: -len(example.objects))
+        return sorted(pool, key=lambda example: -example.size)
 
     def _balanced(self, pool: list[Example], _: Query) -> list[Example]:
         """As many empty ones as wanted, in random order with the rest; more of one kind where the other runs out."""
@@ -181,7 +184,7 @@ def _mixed(pool: Sequence[Example]) -> list[Example]:
 
 
 def _size(example: Example) -> float | None:
-    values = [value for gold in example.objects if (value := number(gold.names[0])) is not None and value > 0]
+    values = [value for name in example.names if (value := number(name)) is not None and value > 0]
     return math.log10(values[0]) if values else None
 
 

@@ -233,8 +233,8 @@ class _Writer:
     def answer(self, shot: Example) -> str:
         """What a good answer to an example is."""
         style = self._style
-        names = [gold.id or "" if style.objects == "ids" else one_line(gold.names[0]) for gold in shot.objects]
-        objects = listed(style, names)
+        ids = [gold.id for gold in shot.objects if gold.id]
+        objects = listed(style, ids if style.objects == "ids" else list(map(one_line, shot.names)))
         if style.style == "tuple":
             objects = f"{objects})" if self._text else f"{self.ask(shot.query).removesuffix('[])')}{objects})"
         elif style.style == "json":
@@ -294,7 +294,7 @@ class _Writer:
     def _recalled(self, shot: Example) -> str:
         subject = one_line(shot.query.subject)
         facts = [
-            fill(self._relation.statement, {"subject": subject, "object": one_line(gold.names[0])})
-            for gold in shot.objects[:RECALLED]
+            fill(self._relation.statement, {"subject": subject, "object": one_line(name)})
+            for name in shot.names[:RECALLED]
         ]
         return " ".join(facts) or f"Nothing of this kind is known of {subject}."

@@ -24,10 +24,20 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class GoldObject:
-    """One true object: its accepted names, the first one preferred, and its QID (or literal) where known."""
+    """One true object: its accepted names, the first one preferred, and its QID (or literal), each where known.
+
+    Where a row does not tell which of its names belongs to which of its ids, a name and an id are an object each.
+    parts: what the published row split the name into, at its commas.
+    """
 
     names: tuple[str, ...]
     id: str | None = None
+    parts: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The preferred name, "" where none is known."""
+        return self.names[0] if self.names else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +46,21 @@ class Example:
 
     query: Query
     objects: tuple[GoldObject, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The preferred names of the objects that have one: what a prompt may show, where an id has no place."""
+        return tuple(gold.name for gold in self.objects if gold.name)
+
+    @property
+    def size(self) -> int:
+        """How many objects there are: as many as ids, where there are ids, since only names are split or lost."""
+        return sum(gold.id is not None for gold in self.objects) or len(self.objects)
+
+    @property
+    def named(self) -> bool:
+        """Whether the names are those of all objects: none is lost, and none is left in pieces."""
+        return len(self.names) == self.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,8 +263,25 @@ class Edition:
         return (candidate.id or "") if self.target == "id" else candidate.text
 
     def accepted(self, gold: GoldObject) -> tuple[str, ...]:
-        """The spellings that the scorer accepts for a gold object."""
-        return (gold.id or "",) if self.target == "id" else gold.names
+        """The spellings that the scorer accepts for a gold object; none where what it scores is not known."""
+        if self.target == "id":
+            return (gold.id,) if gold.id else ()
+        return gold.names
+
+    def gold(self, example: Example) -> list[tuple[str, ...]]:
+        """The gold objects as the scorer counts them, each with its accepted spellings.
+
+        A split name counts as its parts, as in the published column.
+        """
+        if self.target == "id":
+            return [spellings for gold in example.objects if (spellings := self.accepted(gold))]
+        spellings: list[tuple[str, ...]] = []
+        for gold in example.objects:
+            if gold.parts:
+                spellings += [(part,) for part in gold.parts]
+            elif gold.names:
+                spellings.append(gold.names)
+        return spellings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

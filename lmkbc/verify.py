@@ -107,7 +107,7 @@ class FactCheck:
         self._unclear: list[str] = []
         self._objects: defaultdict[str, list[str]] = defaultdict(list)
         for example in train:
-            self._objects[example.query.relation] += [gold.names[0] for gold in example.objects]
+            self._objects[example.query.relation] += example.names
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -137,13 +137,14 @@ class FactCheck:
             yield replace(one, candidates=tuple(judged))
 
     def _doubtful(self, one: CandidateSet) -> Iterator[str]:
-        """The objects of a set that are to be asked about."""
+        """The objects of a set that are to be asked about; one that only an id is known of cannot be."""
         relation = self._relations[one.query.relation]
         if self._check.only and not {relation.name, *relation.names}.intersection(self._check.only):
             return
         voices: defaultdict[str, set[str]] = defaultdict(set)
         for candidate in one.candidates:
-            voices[candidate.text].update(candidate.sources)
+            if relation.kind == "number" or candidate.text != candidate.id:
+                voices[candidate.text].update(candidate.sources)
         most = self._check.most_sources
         yield from (text for text, names in voices.items() if text and (most is None or len(names) <= most))
 
@@ -176,7 +177,7 @@ class FactCheck:
         for shot in self._examples.select(query):
             names = {folded_key(name) for gold in shot.objects for name in gold.names}
             wrong = [name for name in self._objects[query.relation] if folded_key(name) not in names]
-            pair = [(shot.objects[0].names[0], yes)] if shot.objects else []
+            pair = [(name, yes) for name in shot.names[:1]]
             pair += [(drawn.choice(wrong), no)] if wrong else []
             lines += [f"{self._asked(shot.query, text, lens, wording)} {word}\n\n" for text, word in pair]
         return "".join(lines[: self._check.shots + 1])
@@ -203,9 +204,9 @@ class FactCheck:
         relation = self._relations[query.relation]
         lines = [f"Fill in each blank with the {relation.subject_type.noun} it stands for.\n\n"]
         lines += [
-            f"{self._blank(shot.query, shot.objects[0].names[0])} {one_line(shot.query.subject)}\n\n"
+            f"{self._blank(shot.query, shot.names[0])} {one_line(shot.query.subject)}\n\n"
             for shot in self._examples.select(query)
-            if shot.objects
+            if shot.names
         ]
         return "".join(lines[: self._check.shots + 1])
 

@@ -39,7 +39,7 @@ def test_every_official_split_reads(data_dir: Path, name: str) -> None:
     examples = space.examples(edition, "train")
     assert len(examples) == rows[name]
     assert {example.query.relation for example in examples} == set(edition.relations)
-    assert all(edition.accepted(gold)[0] for example in examples for gold in example.objects)
+    assert all(spellings[0] for example in examples for spellings in edition.gold(example))
     assert space.queries(edition, "val") == [example.query for example in space.examples(edition, "val")]
     assert space.queries(edition, "test")
 

@@ -37,8 +37,8 @@ class ClosedSet:
         scorer = edition.metric.scorer
         answered: dict[str, list[int]] = {}  # one entry per gold object
         for index, row in enumerate(rows):
-            for gold in row.objects:
-                for key in dict.fromkeys(scorer.key(name) for name in edition.accepted(gold)):
+            for spellings in edition.gold(row):
+                for key in dict.fromkeys(map(scorer.key, spellings)):
                     answered.setdefault(key, []).append(index)
         found, labels = {"": Candidate("")}, {"": ""}
         origins: dict[str, set[int]] = {"": {index for index, row in enumerate(rows) if not row.objects}}
@@ -65,9 +65,10 @@ def _proposals(
 ) -> Iterator[tuple[Candidate, str]]:
     """A row's objects, each in the accepted spelling that answers most train objects, with their preferred names."""
     for gold in row.objects:
-        names = edition.accepted(gold)
-        widest = max(names, key=lambda name: len(answered[edition.metric.scorer.key(name)]), default="")
-        label = (gold.names and gold.names[0]) or widest
+        if not (names := edition.accepted(gold)):
+            continue
+        widest = max(names, key=lambda name: len(answered.get(edition.metric.scorer.key(name), ())))
+        label = gold.name or widest
         yield Candidate(widest if edition.target == "string" else label, id=gold.id), label
     if relation.symmetric:
         yield Candidate(row.query.subject, id=row.query.subject_id), row.query.subject
@@ -75,7 +76,7 @@ def _proposals(
 
 def _right(edition: Edition, candidate: Candidate, row: Example) -> bool:
     scorer, value, relation = edition.metric.scorer, edition.value(candidate), row.query.relation
-    golds = [edition.accepted(gold) for gold in row.objects]
+    golds = edition.gold(row)
     if scorer.matches(value, [(value,)], relation):  # this scorer reads each gold object as its names
         return bool(scorer.matches(value, golds, relation))
     return bool(scorer.matches(value, [names[0] for names in golds], relation))

@@ -55,12 +55,12 @@ def phrases() -> dict[str, str]:
 
 
 def of_examples(examples: Iterable[Example], relations: Mapping[str, Relation]) -> Iterator[Fact]:
-    """The facts of a labelled split, worded as the relation's module words them."""
+    """The facts of a labelled split, worded as the relation's module words them; an id is no text to learn."""
     for example in examples:
         relation = relations[example.query.relation]
-        objects = tuple((gold.names and gold.names[0]) or gold.id or "" for gold in example.objects)
-        ids = tuple(gold.id or "" for gold in example.objects)
-        yield Fact(example.query.subject, relation.name, relation.clozes, objects, ids)
+        ids = tuple(gold.id or "" for gold in example.objects if gold.name)
+        if ids or not example.objects:
+            yield Fact(example.query.subject, relation.name, relation.clozes, example.names, ids)
 
 
 def of_kamel(path: Path, relations: Mapping[str, Relation], split: str = "train") -> Iterator[Fact]:

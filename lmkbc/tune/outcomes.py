@@ -190,8 +190,8 @@ def _find(ranked: Sequence[Candidate], example: Example, edition: Edition) -> Fo
 def gold_column(example: Example, edition: Edition) -> list[Any]:
     """The gold of an example as its edition's scorer takes it: ids, strings or alias lists."""
     if edition.target == "id" or isinstance(edition.metric.scorer, ValueScorer):
-        return [edition.accepted(gold)[0] for gold in example.objects]
-    return [list(edition.accepted(gold)) for gold in example.objects]
+        return [spellings[0] for spellings in edition.gold(example)]
+    return [list(spellings) for spellings in edition.gold(example)]
 
 
 def official_f1(hits: Ints, predicted: Ints, gold: Ints) -> Floats:

@@ -123,4 +123,4 @@ def _pairs(query: Query) -> list[tuple[str, str]]:
 def _labels(train: Sequence[Example]) -> Iterator[str]:
     for row in train:
         for gold in row.objects:
-            yield (gold.names and gold.names[0]) or gold.id or ""
+            yield gold.name or gold.id or ""

@@ -28,6 +28,8 @@ class Links:
         for index, row in enumerate(train):
             for gold in row.objects:
                 names = [edition.metric.scorer.key(name) for name in edition.accepted(gold)]
+                if not names:
+                    continue
                 entity = self._entities.setdefault(names[0], len(self._entities))
                 for name in names[1:]:
                     self._entities.setdefault(name, entity)

@@ -46,9 +46,8 @@ def train_names(rows: Sequence[Example]) -> dict[str, list[Query]]:
     """The preferred name of each object in a relation's train rows -> the queries that it answers."""
     found: dict[str, list[Query]] = {}
     for row in rows:
-        for gold in row.objects:
-            if name := (gold.names and gold.names[0]) or gold.id:
-                found.setdefault(name, []).append(row.query)
+        for name in row.names:
+            found.setdefault(name, []).append(row.query)
     return found
 
 
