@@ -9,7 +9,7 @@ import gc
 import os
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, time
 from pathlib import Path
@@ -102,7 +102,7 @@ def read_jsonl(path: Path, row_type: type[Row]) -> list[Row]:
         with no_collection():
             rows = decoder.decode_lines(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise _first_bad_line(path, raw, decoder) from None
+        raise first_bad_line(path, raw, decoder) from None
     if not rows:
         raise InputError(f"{path} is empty: it needs one JSON object per line")
     return rows
@@ -120,15 +120,16 @@ def no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def numbered_lines(raw: bytes) -> Iterator[tuple[int, bytes]]:
-    """Line numbers and content of the lines that are not blank."""
-    for number, line in enumerate(raw.split(b"\n"), start=1):
+def numbered_lines(raw: bytes, first: int = 1) -> Iterator[tuple[int, bytes]]:
+    """Line numbers and content of the lines that are not blank; `first` is the number of the first line."""
+    for number, line in enumerate(raw.split(b"\n"), start=first):
         if line.strip():
             yield number, line
 
 
-def _first_bad_line(path: Path, raw: bytes, decoder: msgspec.json.Decoder[Any]) -> InputError:
-    for number, line in numbered_lines(raw):
+def first_bad_line(path: Path, raw: bytes, decoder: msgspec.json.Decoder[Any], first: int = 1) -> InputError:
+    """Which of the lines cannot be decoded, and why; `first` is the number of the first line."""
+    for number, line in numbered_lines(raw, first):
         try:
             decoder.decode(line)
         except UnicodeDecodeError:
@@ -242,10 +243,6 @@ class Column(NamedTuple):
     namesakes: Mapping[tuple[Pair, str | None], Any]
 
 
-class _Identified(msgspec.Struct, gc=False):
-    SubjectEntityID: Any = None
-
-
 def read_column(path: Path, column: str, item: Any = str | list[str], *, agree: bool = False) -> Column:
     """One column of a file, for scoring; `item` is what its lists should hold.
 
@@ -266,31 +263,36 @@ def read_column(path: Path, column: str, item: Any = str | list[str], *, agree: 
         return Column(values, sound, {}, {})
     counts = Counter((row.SubjectEntity, row.Relation) for row in rows)
     repeated = {pair: count - 1 for pair, count in counts.items() if count > 1}
-    return Column(values, sound, repeated, _namesakes(path, column, rows, repeated, agree))
+    return Column(values, sound, repeated, namesakes(path, column, repeated, agree=agree))
 
 
-def _namesakes(
-    path: Path, column: str, rows: Sequence[Any], repeated: Mapping[Pair, int], agree: bool
+def namesakes(
+    path: Path, column: str, repeated: Container[Pair], *, agree: bool = False
 ) -> dict[tuple[Pair, str | None], Any]:
-    """The values of repeated pairs by SubjectEntityID; a row without one is about the same query as any other."""
+    """The values of repeated pairs by SubjectEntityID; a row without one is about the same query as any other.
+
+    agree: refuse a query that is answered twice and not alike: InputError names both lines.
+    """
+    fields = [("SubjectEntity", str), ("Relation", str), ("objects", Any), ("SubjectEntityID", Any, None)]
+    decoder = msgspec.json.Decoder(msgspec.defstruct("Row", fields, rename={"objects": column}, gc=False))
     found: dict[tuple[Pair, str | None], Any] = {}
     lines: dict[tuple[Pair, str | None], int] = {}
     first: dict[Pair, str | None] = {}
-    for (number, line), row in zip(numbered_lines(read_bytes(path)), rows, strict=True):
-        pair = row.SubjectEntity, row.Relation
-        if pair not in repeated:
-            continue
-        identifier = msgspec.json.decode(line, type=_Identified).SubjectEntityID
-        own = identifier if isinstance(identifier, str) and identifier else None
-        others = (own, None) if own else (None, first.get(pair))
-        before = next(((pair, other) for other in others if (pair, other) in found), None)
-        if agree and before and not _alike(found[before], row.objects):
-            raise InputError(
-                f"{path}, line {number}, field {column}: ({pair[0]!r}, {pair[1]!r}) is answered otherwise than in line "
-                f"{lines[before]}; keep one of the two"
-            )
-        found[pair, own], lines[pair, own] = row.objects, number
-        first.setdefault(pair, own)
+    with packed.stream(path) as file:
+        for number, line in enumerate(packed.lines(file), start=1):
+            row: Any = decoder.decode(line.removeprefix(BOM)) if line.strip() else None
+            if row is None or (pair := (row.SubjectEntity, row.Relation)) not in repeated:
+                continue
+            own = row.SubjectEntityID if isinstance(row.SubjectEntityID, str) and row.SubjectEntityID else None
+            others = (own, None) if own else (None, first.get(pair))
+            before = next(((pair, other) for other in others if (pair, other) in found), None)
+            if agree and before and not _alike(found[before], row.objects):
+                raise InputError(
+                    f"{path}, line {number}, field {column}: ({pair[0]!r}, {pair[1]!r}) is answered otherwise than in "
+                    f"line {lines[before]}; keep one of the two"
+                )
+            found[pair, own], lines[pair, own] = row.objects, number
+            first.setdefault(pair, own)
     return found
 
 

@@ -1,14 +1,25 @@
-"""Scoring a predictions file as its edition's official script does, and saying what was odd about the file."""
+"""Scoring a predictions file as its edition's official script does, and saying what was odd about the file.
+
+The two files are read side by side. A row is scored when both have brought it, and only its counts are kept, so that
+memory holds what one file brought before the other.
+"""
 
 from __future__ import annotations
 
+from array import array
+from collections import Counter
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from lmkbc import data
+import msgspec
+import numpy as np
+
+from lmkbc.columns import Column
+from lmkbc.data import namesakes, no_collection
 from lmkbc.errors import InputError
-from lmkbc.score import Pair, Table
+from lmkbc.score import Pair, Table, Tally
 from lmkbc.types import Edition
 
 
@@ -39,48 +50,161 @@ def evaluate_file(
 
     InputError where two rows answer one query, and not alike: officially the last would win.
     """
-    with data.no_collection():
-        return _evaluate_file(predictions, gold, edition, strict, rows)
+    answers = Column(predictions, edition.column, str)
+    truth = Column(gold, edition.column, str | list[str])
+    with no_collection():
+        match = _Match(edition, rows)
+        match.read(answers, truth)
+        if again := match.repeated_keys():  # now it is known which rows have to wait
+            match = _Match(edition, rows, again)
+            match.read(answers, truth)
+            namesakes(predictions, edition.column, match.answered_again, agree=True)
+        match.read_nothing_more()
+        if match.no_gold.first is not None:
+            raise InputError(f"{gold}, row {_shown(match.no_gold.first)}, field {edition.column}: no list of objects")
+        _refuse(predictions, edition, match, strict=strict)
+        odd = (len(match.missing), len(match.unknown), match.repeated, match.malformed.count)
+        return Evaluation(match.tally.table(), *odd)
 
 
-def _evaluate_file(predictions: Path, gold: Path, edition: Edition, strict: bool, rows: bool) -> Evaluation:
-    read = data.read_column(predictions, edition.column, str, agree=True)
-    asked = data.read_column(gold, edition.column)
-    found, truth = read.values, asked.values
-    repeated = sum(max(count - asked.repeated.get(pair, 0), 0) for pair, count in read.repeated.items())
-    same = found.keys() == truth.keys()
-    missing = [] if same else [pair for pair in truth if pair not in found]
-    unknown = [] if same else [pair for pair in found if pair not in truth]
-    malformed = [] if read.sound else [pair for pair, value in found.items() if not _is_strings(value)]
-    if strict and (missing or unknown or repeated or malformed):
-        odd = missing or unknown or malformed
+@dataclass(slots=True)
+class _Odd:
+    """How many rows are odd in one way, and the first of them."""
+
+    count: int = 0
+    first: Pair | None = None
+
+    def note(self, pair: Pair) -> None:
+        self.count += 1
+        self.first = self.first or pair
+
+
+class _Match:
+    """Finds each gold row's answer while two files are read.
+
+    repeating: hashes of the pairs that a file holds twice, whose rows all wait for the end of the files.
+    """
+
+    def __init__(self, edition: Edition, rows: bool, repeating: frozenset[int] = frozenset()) -> None:
+        self.tally = Tally(edition.metric, rows)
+        self.queries = 0
+        self.answered_again: Counter[Pair] = Counter()
+        self._asked_again: Counter[Pair] = Counter()
+        self.malformed, self.unreadable, self.no_gold = _Odd(), _Odd(), _Odd()
+        self.missing: list[Pair] = []
+        self._repeating = repeating
+        self._true: dict[Pair, tuple[int, bytes]] = {}  # what waits for the other file, as JSON: a tenth of the size
+        self._found: dict[Pair, bytes] = {}
+        self._keys = {"both": array("q"), "true": array("q"), "found": array("q")}
+
+    @property
+    def repeated(self) -> int:
+        """Rows that answer a query once more than it is asked."""
+        return sum((self.answered_again - self._asked_again).values())
+
+    @property
+    def unknown(self) -> list[Pair]:
+        """Pairs that only the predictions hold, once everything is read."""
+        return list(self._found)
+
+    def read(self, answers: Column, gold: Column) -> None:
+        """Score the rows as they come."""
+        both, repeating = self._keys["both"].append, self._repeating
+        for place, (found, true) in enumerate(zip_longest(answers.rows(), gold.rows())):
+            if found and true and found.SubjectEntity == true.SubjectEntity and found.Relation == true.Relation:
+                pair = (found.SubjectEntity, found.Relation)
+                key = hash(pair)
+                both(key)
+                if key not in repeating:
+                    self.queries += 1
+                    self._check(pair, found.objects, answers.loose)
+                    self._score(place, pair, found.objects, true.objects, gold.loose)
+                    continue
+            elif true:
+                self._keys["true"].append(hash((true.SubjectEntity, true.Relation)))
+            if true:
+                self._take_true(place, (true.SubjectEntity, true.Relation), true.objects)
+            if found:
+                self._keys["found"].append(hash((found.SubjectEntity, found.Relation)))
+                self._take_found((found.SubjectEntity, found.Relation), found.objects, answers.loose)
+
+    def repeated_keys(self) -> frozenset[int]:
+        """Hashes of the pairs that one of the files holds twice."""
+        again: set[int] = set()
+        for side in ("true", "found"):
+            keys = np.sort(np.concatenate([np.frombuffer(self._keys[one], dtype=np.int64) for one in ("both", side)]))
+            again.update(keys[1:][keys[1:] == keys[:-1]].tolist())
+        return frozenset(again)
+
+    def read_nothing_more(self) -> None:
+        """Score what waited for the end of the files."""
+        for pair, value in self._found.items():
+            if hash(pair) in self._repeating:
+                self._check(pair, msgspec.json.decode(value), True)
+        for pair, (place, value) in sorted(self._true.items(), key=lambda row: row[1][0]):
+            answer = self._found.pop(pair, None)
+            if answer is None:
+                self.missing.append(pair)
+            self._score(place, pair, () if answer is None else msgspec.json.decode(answer), msgspec.json.decode(value))
+
+    def _take_true(self, place: int, pair: Pair, value: Any) -> None:
+        if pair in self._true:  # the last one counts, in the place of the first
+            self._asked_again[pair] += 1
+            self._true[pair] = (self._true[pair][0], msgspec.json.encode(value))
+            return
+        self.queries += 1
+        if pair in self._found and hash(pair) not in self._repeating:
+            self._score(place, pair, msgspec.json.decode(self._found.pop(pair)), value)
+        else:
+            self._true[pair] = (place, msgspec.json.encode(value))
+
+    def _take_found(self, pair: Pair, value: Any, loose: bool) -> None:
+        if hash(pair) in self._repeating:
+            if pair in self._found:
+                self.answered_again[pair] += 1
+            self._found[pair] = msgspec.json.encode(value)
+            return
+        self._check(pair, value, loose)
+        if pair in self._true:
+            place, gold = self._true.pop(pair)
+            self._score(place, pair, value, msgspec.json.decode(gold))
+        else:
+            self._found[pair] = msgspec.json.encode(value)
+
+    def _check(self, pair: Pair, value: Any, loose: bool) -> None:
+        if loose and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
+            self.malformed.note(pair)
+
+    def _score(self, place: int, pair: Pair, answer: Any, gold: Any, loose: bool = True) -> None:
+        if loose and not isinstance(gold, list):
+            self.no_gold.note(pair)
+            return
+        try:
+            self.tally.add(place, *pair, answer, gold)
+        except (TypeError, AttributeError, RecursionError):
+            self.unreadable.note(pair)
+
+
+def _refuse(path: Path, edition: Edition, match: _Match, *, strict: bool) -> None:
+    """Raise for what is not scored: anything odd when strict, else that at which the official script stops."""
+    missing, unknown, malformed = match.missing, match.unknown, match.malformed
+    if strict and (missing or unknown or match.repeated or malformed.count):
+        odd = [*missing[:1], *unknown[:1], *([malformed.first] if malformed.first else ())]
         example = f", first {_shown(odd[0])}" if odd else ""
         raise InputError(
-            f"{predictions}: {len(missing)} missing, {len(unknown)} unknown, {repeated} repeated and "
-            f"{len(malformed)} malformed rows{example}; mend the file or drop --strict"
+            f"{path}: {len(missing)} missing, {len(unknown)} unknown, {match.repeated} repeated and "
+            f"{malformed.count} malformed rows{example}; mend the file or drop --strict"
         )
     if missing and edition.metric.missing == "refuse":
         raise InputError(
-            f"{predictions} lacks {len(missing)} of {len(truth)} queries, first {_shown(missing[0])}; the official "
+            f"{path} lacks {len(missing)} of {match.queries} queries, first {_shown(missing[0])}; the official "
             f"script of edition {edition.name} stops there: add these rows"
         )
-    table = _evaluate(predictions, found, truth, edition, rows)
-    return Evaluation(table, len(missing), len(unknown), repeated, len(malformed))
-
-
-def _evaluate(path: Path, found: dict[Pair, Any], truth: dict[Pair, Any], edition: Edition, rows: bool) -> Table:
-    try:
-        return edition.metric.evaluate(found, truth, rows=rows)
-    except (TypeError, AttributeError):
-        pair = next(pair for pair, value in found.items() if not _is_strings(value))
+    if match.unreadable.first is not None:
         raise InputError(
-            f"{path}, row {_shown(pair)}, field {edition.column}: not a list of strings, and the official script of "
-            f"edition {edition.name} stops there; write each object as one string"
-        ) from None
-
-
-def _is_strings(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+            f"{path}, row {_shown(match.unreadable.first)}, field {edition.column}: not a list of strings, and the "
+            f"official script of edition {edition.name} stops there; write each object as one string"
+        )
 
 
 def _shown(pair: Pair) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import repeat
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, repeat
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -58,7 +59,7 @@ class Table:
 
     overall: Summary
     relations: dict[str, Summary]
-    rows: list[tuple[Pair, RowScore]] = field(default_factory=list)
+    rows: Sequence[tuple[Pair, RowScore]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,31 +79,53 @@ class Metric:
         """Score all gold pairs. KeyError names a pair that is missing where the edition refuses that."""
         if self.missing == "refuse" and not predicted.keys() >= gold.keys():
             raise KeyError(next(pair for pair in gold if pair not in predicted))
-        score = self.scorer.score
-        by_relation: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
+        tally = Tally(self, rows)
         answers = map(predicted.get, gold, repeat(()))
-        for (_, relation), objects, answer in zip(gold, gold.values(), answers, strict=True):
-            by_relation[relation].extend(score(answer, objects, relation))
-        scored = {relation: _Rows(np.array(counts)) for relation, counts in sorted(by_relation.items())}
-        relations = {relation: part.summary() for relation, part in scored.items()}
+        for place, ((subject, relation), objects, answer) in enumerate(zip(gold, gold.values(), answers, strict=True)):
+            tally.add(place, subject, relation, answer, objects)
+        return tally.table()
+
+
+class Tally:
+    """Rows as they are scored: four numbers are kept of each, and its subject where the rows are wanted later.
+
+    place: where the row stands in the gold file; rows may come in any order.
+    """
+
+    def __init__(self, metric: Metric, rows: bool = False) -> None:
+        self._metric, self._score = metric, metric.scorer.score
+        self._counts: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
+        self._subjects: defaultdict[str, list[str]] | None = defaultdict(list) if rows else None
+
+    def add(self, place: int, subject: str, relation: str, predicted: Any, gold: Any) -> None:
+        """Score one row of raw column values. Raises what the scorer does of a value that it cannot read."""
+        hits, answers, objects = self._score(predicted, gold, relation)
+        self._counts[relation].extend((place, hits, answers, objects))
+        if self._subjects is not None:
+            self._subjects[relation].append(subject)
+
+    def table(self) -> Table:
+        """The official result of all rows."""
+        counts = {name: np.frombuffer(given, dtype=np.int64).reshape(-1, 4) for name, given in self._counts.items()}
+        orders = {name: np.argsort(given[:, 0], kind="stable") for name, given in counts.items()}
+        by_relation = {name: given[orders[name], 1:] for name, given in counts.items()}
+        first = sorted(by_relation, key=lambda name: counts[name][:, 0].min())
+        scored = {name: _Rows(by_relation[name]) for name in sorted(by_relation)}
+        relations = {name: part.summary() for name, part in scored.items()}
         overall = _Rows(
-            np.concatenate([np.array(counts) for counts in by_relation.values()] or [np.empty(0)])
+            np.concatenate([by_relation[name] for name in first] or [np.empty(0, dtype=np.int64)])
         ).summary()
-        if self.average == "relation" and relations:
+        if self._metric.average == "relation" and relations:
             p, r, f1_ = (_mean([getattr(s, name) for s in relations.values()]) for name in ("p", "r", "f1"))
             overall = replace(overall, p=p, r=r, f1=f1_)
-        return Table(overall, relations, _row_scores(gold, scored) if rows else [])
+        if self._subjects is None:
+            return Table(overall, relations)
+        subjects = {name: [given[at] for at in orders[name].tolist()] for name, given in self._subjects.items()}
+        return Table(overall, relations, RowScores(scored, subjects))
 
 
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
-
-
-def _row_scores(gold: Iterable[Pair], scored: Mapping[str, _Rows]) -> list[tuple[Pair, RowScore]]:
-    """Per-row scores in the official order: by relation, then subject."""
-    ordered = {relation: iter(part.rows()) for relation, part in scored.items()}
-    rows = [(pair, next(ordered[pair[1]])) for pair in gold]
-    return sorted(rows, key=lambda row: (row[0][1], row[0][0]))
 
 
 class _Rows:
@@ -118,9 +141,9 @@ class _Rows:
         both = self.p + self.r
         self.f1 = np.divide(2 * self.p * self.r, both, out=np.zeros(len(table)), where=both > 0)
 
-    def rows(self) -> list[RowScore]:
+    def row(self, place: int) -> RowScore:
         columns = (self.p, self.r, self.f1, self.hits, self.predicted, self.gold)
-        return list(map(RowScore, *(column.tolist() for column in columns)))
+        return RowScore(*(column[place].item() for column in columns))
 
     def summary(self) -> Summary:
         n = len(self.hits) or 1
@@ -131,3 +154,34 @@ class _Rows:
         p, r, macro_f1 = (float(column.sum()) / n for column in (self.p, self.r, self.f1))
         empty = int((self.predicted == 0).sum())
         return Summary(p, r, macro_f1, micro_p, micro_r, micro_f1, predicted / n, empty, len(self.hits))
+
+
+class RowScores(Sequence[tuple[Pair, RowScore]]):
+    """The score of every row in the official order, by relation, then subject; each is made when it is asked for."""
+
+    def __init__(self, scored: Mapping[str, _Rows], subjects: Mapping[str, Sequence[str]]) -> None:
+        self._scored, self._subjects = scored, subjects
+        self._relations = list(scored)
+        self._orders = [sorted(range(len(subjects[name])), key=subjects[name].__getitem__) for name in scored]
+        self._ends = list(accumulate(map(len, self._orders)))
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def __iter__(self) -> Iterator[tuple[Pair, RowScore]]:
+        for relation, order in zip(self._relations, self._orders, strict=True):
+            part, subjects = self._scored[relation], self._subjects[relation]
+            yield from (((subjects[place], relation), part.row(place)) for place in order)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[Pair, RowScore]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[tuple[Pair, RowScore]]: ...
+    def __getitem__(self, index: int | slice) -> tuple[Pair, RowScore] | list[tuple[Pair, RowScore]]:
+        if isinstance(index, slice):
+            return [self[one] for one in range(*index.indices(len(self)))]
+        at = range(len(self))[index]
+        number = bisect_right(self._ends, at)
+        order, relation = self._orders[number], self._relations[number]
+        place = order[at - self._ends[number]]  # counted from the end of the relation's rows
+        return (self._subjects[relation][place], relation), self._scored[relation].row(place)

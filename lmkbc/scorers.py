@@ -56,7 +56,9 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _APOSTROPHES = "'\u2019\u2018\u02bb\u02bc\u02b9`\u00b4"
 _DROP_APOSTROPHES = str.maketrans("", "", _APOSTROPHES)
 _SYMBOLS = frozenset("+$<=>|~^")
-_NOTHING = frozenset({"", "none", "null"})
+_EMPTY = "."
+"""The key of what is empty before it is normalised; no normal form holds punctuation."""
+_NOTHING = frozenset({_EMPTY, "", "none", "null"})
 
 
 def plain_key(text: str) -> str:
@@ -96,6 +98,7 @@ def _near(tolerance: float, value: float | None, gold: float | None) -> bool:
 
 
 _PLAIN = Memo(plain_key)
+_CLEANED = Memo(lambda text: plain_key(text) if text else _EMPTY)
 _FOLDED = Memo(folded_key)
 
 
@@ -105,6 +108,7 @@ class AliasScorer:
 
     Both sides are normalised with `plain_key`; predictions form a set. No prediction has precision 1; a lone "",
     "none" or "null" counts as no prediction; an empty gold has recall 1 and precision 1 only for no prediction.
+    What is empty before it is normalised ("" or JSON's null) is another answer than what is empty after ("...").
     """
 
     def key(self, text: str) -> str:
@@ -122,14 +126,15 @@ class AliasScorer:
 
     def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
         """Score one row: predicted is a list of strings, gold a list of alias lists."""
-        keys = set(map(_PLAIN.__getitem__, predicted))
-        if len(keys) <= 1 and keys <= _NOTHING:
-            return 0, 0, len(gold)
+        try:
+            keys = set(map(_CLEANED.__getitem__, predicted))
+        except TypeError:  # something that is no string and cannot be remembered: nothing but an empty one has a key
+            keys = {_CLEANED[value or ""] for value in predicted}
         hits = 0
         for names in gold:
-            if not keys.isdisjoint(map(_PLAIN.__getitem__, names)):
+            if not keys.isdisjoint(map(_CLEANED.__getitem__, names)):
                 hits += 1
-        return hits, len(keys), len(gold)
+        return hits, 0 if len(keys) <= 1 and keys <= _NOTHING else len(keys), len(gold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +164,15 @@ class IdScorer:
         if self.distinct:
             predicted, gold = set(predicted), set(gold)
             return len(predicted & gold), len(predicted), len(gold)
+        wanted = 0 if gold == [""] else len(gold)
         try:
             hits = 0
             for value in predicted:
                 if value in gold:
                     hits += 1
-            return hits, len(predicted), 0 if gold == [""] else len(gold)
+            return hits, len(predicted), wanted
         except TypeError:
-            return 0, 1, 1
+            return 0, 1, wanted
 
 
 @dataclass(frozen=True, slots=True)

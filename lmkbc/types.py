@@ -273,15 +273,13 @@ class Edition:
 
         A split name counts as its parts, as in the published column.
         """
-        if self.target == "id":
-            return [spellings for gold in example.objects if (spellings := self.accepted(gold))]
-        spellings: list[tuple[str, ...]] = []
+        found: list[tuple[str, ...]] = []
         for gold in example.objects:
-            if gold.parts:
-                spellings += [(part,) for part in gold.parts]
-            elif gold.names:
-                spellings.append(gold.names)
-        return spellings
+            if gold.parts and self.target == "string":
+                found += [(part,) for part in gold.parts]
+            elif spellings := self.accepted(gold):
+                found.append(spellings)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,19 +15,21 @@ NUMERIC = {"hasArea", "hasCapacity"}
 APOSTROPHES = "'\u2019\u2018\u02bb\u02bc\u02b9`\u00b4"
 
 
-def clean_2022(text: str) -> str:
+def clean_2022(text: Any) -> str | None:
+    if not text:
+        return None
     for mark in string.punctuation:
         text = text.replace(mark, "")
-    return text.lower().strip()
+    cleaned: str = text.lower().strip()
+    return cleaned
 
 
-def row_2022(predicted: list[str], gold: list[list[str]], relation: str) -> tuple[float, float]:
+def row_2022(predicted: Any, gold: list[list[str]], relation: str) -> tuple[float, float]:
+    """What is empty as written and what is empty once cleaned are two answers in the published script."""
     names = [[clean_2022(name) for name in aliases] for aliases in gold]
     answers = set()
     for text in predicted:
         answers.add(clean_2022(text))
-    if len(answers) == 0 or (len(answers) == 1 and next(iter(answers)) in ["", "none", "null"]):
-        return 1.0, (0.0 if names else 1.0)
     found = 0
     for aliases in names:
         hit = False
@@ -36,13 +38,13 @@ def row_2022(predicted: list[str], gold: list[list[str]], relation: str) -> tupl
                 hit = True
         if hit:
             found += 1
-    precision = found / len(answers)
-    if precision > 1:
-        precision = 1.0
-    return precision, (found / len(names) if names else 1.0)
+    recall = found / len(names) if names else 1.0
+    if len(answers) == 0 or (len(answers) == 1 and next(iter(answers)) in [None, "", "none", "null"]):
+        return 1.0, recall
+    return (min(found / len(answers), 1.0) if names else 0.0), recall
 
 
-def hits_2023(predicted: list[str], gold: list[str]) -> int:
+def hits_2023(predicted: Any, gold: list[str]) -> int:
     found = 0
     for answer in predicted:
         if answer in gold:
@@ -50,15 +52,21 @@ def hits_2023(predicted: list[str], gold: list[str]) -> int:
     return found
 
 
-def row_2023(predicted: list[str], gold: list[str], relation: str) -> tuple[float, float]:
-    """The published script counts the hits anew for precision and for recall."""
-    precision = min(hits_2023(predicted, gold) / len(predicted), 1.0) if len(predicted) > 0 else 1.0
-    if len(gold) == 0 or gold == [""]:
-        return precision, 1.0
-    return precision, hits_2023(predicted, gold) / len(gold)
+def row_2023(predicted: Any, gold: list[str], relation: str) -> tuple[float, float]:
+    """The published script counts the hits anew for precision and for recall; a type error in either makes it 0."""
+    try:
+        precision = min(hits_2023(predicted, gold) / len(predicted), 1.0) if len(predicted) > 0 else 1.0
+    except TypeError:
+        precision = 0.0
+    try:
+        if len(gold) == 0 or gold == [""]:
+            return precision, 1.0
+        return precision, hits_2023(predicted, gold) / len(gold)
+    except TypeError:
+        return precision, 0.0
 
 
-def row_2024(predicted: list[str], gold: list[str], relation: str) -> tuple[float, float]:
+def row_2024(predicted: Any, gold: list[str], relation: str) -> tuple[float, float]:
     """The published script counts the hits anew for precision and for recall."""
     answers, truth = list(set(predicted)), list(set(gold))
     precision = min(hits_2023(answers, truth) / len(answers), 1.0) if answers else 1.0
@@ -66,14 +74,14 @@ def row_2024(predicted: list[str], gold: list[str], relation: str) -> tuple[floa
     return precision, recall
 
 
-def read_number(text: str) -> float | None:
+def read_number(text: Any) -> float | None:
     try:
         return float(text.replace(",", "").strip())
-    except ValueError:
+    except (ValueError, AttributeError):
         return None
 
 
-def row_2025(predicted: list[str], gold: list[str], relation: str) -> tuple[float, float]:
+def row_2025(predicted: Any, gold: list[str], relation: str) -> tuple[float, float]:
     answers, truth = list(set(predicted)), list(set(gold))
     found = 0
     for answer in answers:
@@ -103,7 +111,7 @@ def clean_2026(text: str) -> str:
     return " ".join(kept.split())
 
 
-def row_2026(predicted: list[Any], gold: list[Any], relation: str) -> tuple[float, float]:
+def row_2026(predicted: Any, gold: list[Any], relation: str) -> tuple[float, float]:
     truth = [[item] if isinstance(item, str) else item for item in gold]
     answers: list[str] = []
     seen = []

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
+from lmkbc import columns
 from lmkbc.errors import InputError
 from lmkbc.evaluate import evaluate_file
 from lmkbc.workspace import Workspace
@@ -68,3 +71,77 @@ def test_a_query_that_the_split_repeats_may_be_answered_as_often(tmp_path: Path)
     assert evaluate_file(gold, gold, edition, strict=True).repeated == 0
     more = write(tmp_path / "p", "2023", [("a", ["Q1"]), ("a", ["Q1"]), *[("b", ["Q2"])] * 3])
     assert evaluate_file(more, gold, edition).remarks == "2 repeated"
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+@pytest.mark.parametrize("order", ["same", "reversed"])
+@pytest.mark.parametrize("block", [1, 64, 1 << 20])
+def test_rows_in_any_order_and_blocks_of_any_size_score_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, order: str, packed: bool
+) -> None:
+    monkeypatch.setattr(columns, "BLOCK", block)
+    names = [f"s{number}" for number in range(30)]
+    gold = write(tmp_path / "gold", "2024", [(name, ["Q1", "Q2"]) for name in names])
+    rows: list[tuple[str, object]] = [(name, ["Q1", f"Q{len(name)}"]) for name in names]
+    rows += [("s3", ["Q2", "Q1"]), ("s3", ["Q1", "Q2"]), ("stranger", [])]
+    predicted = write(tmp_path / "p", "2024", rows if order == "same" else [*rows[:30][::-1], *rows[30:]])
+    if packed:
+        predicted.write_bytes(gzip.compress(predicted.read_bytes()))
+    result = evaluate_file(predicted, gold, SPACE.edition("2024"), rows=True)
+    assert result.remarks == "1 unknown, 2 repeated"
+    scores = {pair[0]: score for pair, score in result.table.rows}
+    assert [pair[0] for pair, _ in result.table.rows] == sorted(names)
+    assert scores["s3"] == (1.0, 1.0, 1.0, 2, 2, 2)
+    assert scores["s10"] == (0.5, 0.5, 0.5, 1, 2, 2)
+    assert [result.table.rows[place] for place in range(30)] == list(result.table.rows)
+    assert result.table.rows[-1] == result.table.rows[29]
+
+
+def test_repeated_gold_rows_count_once_and_the_last_of_them(tmp_path: Path) -> None:
+    gold = write(tmp_path / "gold", "2023", [("a", ["Q1"]), ("b", ["Q2"]), ("a", ["Q3"])])
+    predicted = write(tmp_path / "p", "2023", [("b", ["Q2"]), ("a", ["Q3"])])
+    result = evaluate_file(predicted, gold, SPACE.edition("2023"), rows=True)
+    assert (result.table.overall.rows, result.table.overall.f1, result.remarks) == (2, 1.0, "")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b'{"SubjectEntity": "a", "Relation": "r", "ObjectEntitiesID": []}\n' * 5 + b"{oops", "line 6: not valid JSON"),
+        (b'\n{"SubjectEntity": 5}', "line 2, field SubjectEntity"),
+        (b'{"SubjectEntity": "\xff"}', "line 1: not UTF-8"),
+        (b'{"SubjectEntity": "a", "Relation": "r", "ObjectEntitiesID": ' + b"[" * 10_000, "line 1: nested too deeply"),
+        (b"\n\n", "is empty"),
+        (gzip.compress(b"x" * 100)[:-9], "cannot be read"),
+        (gzip.compress(b" " * 3_000_000), "has more than 2 MiB"),
+    ],
+)
+@pytest.mark.parametrize("side", ["predictions", "gold"])
+def test_a_file_that_cannot_be_read_is_told_by_file_line_and_field(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, side: str, content: bytes, told: str
+) -> None:
+    monkeypatch.setattr(columns, "LONGEST_LINE", 2 << 20)
+    paths = {name: write(tmp_path / name, "2023", [("a", ["Q1"])] * 40) for name in ("predictions", "gold")}
+    paths[side].write_bytes(content)
+    with pytest.raises(InputError, match=told) as error:
+        evaluate_file(paths["predictions"], paths["gold"], SPACE.edition("2023"))
+    assert str(paths[side]) in str(error.value)
+
+
+def test_gold_that_is_no_list_is_the_gold_files_fault(tmp_path: Path) -> None:
+    gold, predicted = write(tmp_path / "gold", "2022", [("a", None)]), write(tmp_path / "p", "2022", [("a", ["x"])])
+    with pytest.raises(InputError, match=r"gold, row \('a', 'awardWonBy'\), field ObjectEntities: no list of objects"):
+        evaluate_file(predicted, gold, SPACE.edition("2022"))
+
+
+def test_memory_grows_by_counts_not_by_rows(tmp_path: Path) -> None:
+    """Ten times the rows take a tenth of the memory that the rows themselves would take."""
+    peaks = []
+    for count in (2_000, 20_000):
+        objects = [f"name {number} of some length" for number in range(20)]
+        path = write(tmp_path / str(count), "2025", [(f"s{number}", objects) for number in range(count)])
+        tracemalloc.start()
+        evaluate_file(path, path, SPACE.edition("2025"))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] - peaks[0] < 18_000 * 300

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from literal_scorers import ROWS, harmonic
+from scoring_cases import Case, cases, disagreements, evaluated
 
 from lmkbc.score import RowScore
 from lmkbc.types import Edition
@@ -101,6 +102,39 @@ def test_matches_and_count_agree_with_the_row_score(name: str, data: st.DataObje
     hits, predicted, _ = scorer.score(answers, gold, relation)
     assert predicted == len(answers)
     assert hits == scorer.count([scorer.matches(answer, gold, relation) for answer in answers])
+
+
+@pytest.mark.parametrize("name", sorted(EDITIONS))
+def test_the_command_scores_odd_rows_as_the_literal_reading(tmp_path: Path, name: str) -> None:
+    """A thousand rows of each edition; `eval/bench/scoring.py --fuzz 15000` tries as many as one likes."""
+    assert not list(disagreements(tmp_path, name, cases(name, 1001), stops=2))
+
+
+@pytest.mark.parametrize(
+    ("edition", "predicted", "gold", "expected"),
+    [
+        ("2022", [None], [["Paris"]], (1, 0, 0)),
+        ("2022", ["Paris", None], [["Paris"]], (0.5, 1, 2 / 3)),
+        ("2022", ["", "..."], [["Paris"]], (0, 0, 0)),
+        ("2022", ["..."], [["Paris"]], (1, 0, 0)),
+        ("2022", [None], [], (1, 1, 1)),
+        ("2022", [[]], [["Paris"]], (1, 0, 0)),
+        ("2023", None, [], (0, 1, 0)),
+        ("2023", None, [""], (0, 1, 0)),
+        ("2023", None, ["Q1"], (0, 0, 0)),
+        ("2023", ["Q1", None], ["Q1"], (0.5, 1, 2 / 3)),
+        ("2024", ["Q1", None], ["Q1"], (0.5, 1, 2 / 3)),
+        ("2026", ["Paris", None, 5], [["Paris"]], (1, 1, 1)),
+    ],
+)
+def test_odd_values_score_as_published(
+    tmp_path: Path, edition: str, predicted: Any, gold: list[Any], expected: tuple[float, float, float]
+) -> None:
+    row = Case("s", "awardWonBy", predicted, gold, expected[:2])
+    assert not list(disagreements(tmp_path, edition, [row]))
+    code, output, _ = evaluated(tmp_path, edition, [row], "--json", "--rows")
+    assert code == 0
+    assert [json.loads(output)["rows"][0][name] for name in ("p", "r", "f1")] == pytest.approx(expected)
 
 
 def test_repeated_ids_of_2023_pass_one_and_2024_counts_them_once() -> None:

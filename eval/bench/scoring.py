@@ -1,6 +1,8 @@
 """Scoring speed: 200,000 rows of each edition against a literal reading of the official procedure, in the same run.
 
-    python eval/bench/scoring.py [--rows 200000]
+    python eval/bench/scoring.py [--rows 200000] [--editions 2022 ...]
+    python eval/bench/scoring.py --memory [--rows 1000000]     # ours alone: seconds and peak memory, rows in any order
+    python eval/bench/scoring.py --fuzz 15000                  # through the command, odd rows included: differences (0)
 
 Both sides read the files from disk and end with the official averages. The literal side does what the organisers'
 scripts do: json per line, dictionaries per row, a list of result dictionaries, sorted, then averaged per relation.
@@ -65,7 +67,8 @@ def run_side(side: str, edition: str, folder: Path) -> None:
 
         chosen = Workspace().edition(edition)
         start = time.perf_counter()
-        score = evaluate_file(folder / "pred.jsonl", folder / "gold.jsonl", chosen).table.overall.f1
+        predictions = folder / ("mixed.jsonl" if side == "mixed" else "pred.jsonl")
+        score = evaluate_file(predictions, folder / "gold.jsonl", chosen).table.overall.f1
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps({"seconds": seconds, "peak_mb": peak, "f1": score}))
@@ -77,9 +80,41 @@ def measure(side: str, edition: str, folder: Path) -> dict[str, float]:
     return result
 
 
+def peaks(editions: list[str], count: int) -> None:
+    """Seconds and peak memory of a fresh process, for predictions in the gold's order and in another."""
+    print("edition       rows  order  seconds  peak MB")
+    for edition in editions:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            write_rows(edition, folder, count)
+            lines = (folder / "pred.jsonl").read_text().splitlines()
+            random.Random(0).shuffle(lines)
+            (folder / "mixed.jsonl").write_text("\n".join(lines))
+            del lines
+            for side, order in (("lmkbc", "same"), ("mixed", "mixed")):
+                run = measure(side, edition, folder)
+                print(f"{edition:9}{count:9,}  {order:5}{run['seconds']:9.2f}{run['peak_mb']:9.0f}", flush=True)
+
+
+def fuzz(editions: list[str], count: int) -> None:
+    """Random rows through `lmkbc evaluate` against the literal reading; a refusal where the published script stops."""
+    from scoring_cases import cases, disagreements  # type: ignore[import-not-found]
+
+    print("edition  rows    stop  differences")
+    for edition in editions:
+        rows = cases(edition, count)
+        with tempfile.TemporaryDirectory() as name:
+            found = list(disagreements(Path(name), edition, rows))
+        stop = sum(row.expected is None for row in rows)
+        print(f"{edition:9}{len(rows):6}{stop:6}  {len(found)}", *found, sep="\n  ", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--editions", nargs="+", default=list(TARGETS), choices=list(TARGETS))
+    parser.add_argument("--memory", action="store_true", help="seconds and peak memory alone, of a million rows")
+    parser.add_argument("--fuzz", type=int, metavar="ROWS", help="random rows through the command")
     parser.add_argument("--side", help=argparse.SUPPRESS)
     parser.add_argument("--edition", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -87,11 +122,18 @@ def main() -> None:
     if arguments.side:
         run_side(arguments.side, arguments.edition, arguments.folder)
         return
+    if arguments.fuzz:
+        fuzz(arguments.editions, arguments.fuzz)
+        return
+    if arguments.memory:
+        peaks(arguments.editions, arguments.rows or 1_000_000)
+        return
     print("edition   literal s  lmkbc s  ratio  target  literal MB  lmkbc MB  equal")
-    for edition, target in TARGETS.items():
+    for edition in arguments.editions:
+        target = TARGETS[edition]
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            write_rows(edition, folder, arguments.rows)
+            write_rows(edition, folder, arguments.rows or 200_000)
             ours, literal = [], []
             for _ in range(3):  # alternating, so that a busy machine slows both
                 literal.append(measure("literal", edition, folder))

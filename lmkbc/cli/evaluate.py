@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from lmkbc.cli.options import AsJson, Data, EditionName, Root, Split, chosen_edition
-from lmkbc.cli.screen import note, note_published, show_json, show_table
+from lmkbc.cli.screen import note, note_published, show_json, show_json_rows, show_table
 from lmkbc.evaluate import Evaluation, evaluate_file
 from lmkbc.score import Summary
 from lmkbc.types import Edition
@@ -46,12 +46,12 @@ def evaluate(
     if result.remarks:
         note(f"{predictions}: {result.remarks} rows, treated as the official script does")
     if json:
-        show_json(_as_json(chosen, result, rows))
+        _show_json(chosen, result, rows)
     else:
         _print_table(chosen, result, split)
 
 
-def _as_json(edition: Edition, result: Evaluation, rows: bool) -> dict[str, Any]:
+def _show_json(edition: Edition, result: Evaluation, rows: bool) -> None:
     overall = result.table.overall
     shown: dict[str, Any] = {
         "edition": edition.name,
@@ -61,12 +61,14 @@ def _as_json(edition: Edition, result: Evaluation, rows: bool) -> dict[str, Any]
         "remarks": {name: getattr(result, name) for name in ("missing", "unknown", "repeated", "malformed")},
         "relations": {name: asdict(summary) for name, summary in result.table.relations.items()},
     }  # fmt: skip
-    if rows:
-        shown["rows"] = [
-            {"SubjectEntity": subject, "Relation": relation, **score._asdict()}
-            for (subject, relation), score in result.table.rows
-        ]
-    return shown
+    if not rows:
+        show_json(shown)
+        return
+    scores = (
+        {"SubjectEntity": subject, "Relation": relation, **score._asdict()}
+        for (subject, relation), score in result.table.rows
+    )
+    show_json_rows(shown, "rows", scores)
 
 
 def _print_table(edition: Edition, result: Evaluation, split: str) -> None:

@@ -6,7 +6,7 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -81,6 +81,17 @@ def show_logs() -> None:
 def show_json(value: Any) -> None:
     """A result for machines, on stdout."""
     sys.stdout.write(tame(json.dumps(value, ensure_ascii=False, indent=2)) + "\n")
+
+
+def show_json_rows(value: dict[str, Any], name: str, rows: Iterable[dict[str, Any]]) -> None:
+    """The same with a list as its last member, `name`, which is never in memory as a whole."""
+    sys.stdout.write(tame(json.dumps(value, ensure_ascii=False, indent=2)).removesuffix("\n}") + f',\n  "{name}": [')
+    before, after = "\n", "]"
+    for row in rows:
+        written = json.dumps(row, ensure_ascii=False, indent=2).replace("\n", "\n    ")
+        sys.stdout.write(f"{before}    {tame(written)}")
+        before, after = ",\n", "\n  ]"
+    sys.stdout.write(f"{after}\n}}\n")
 
 
 def tame(written: str) -> str:
