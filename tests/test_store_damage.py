@@ -96,8 +96,18 @@ def test_a_damaged_row_is_named_dropped_and_asked_again(tmp_path: Path, damage: 
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_a_summary_is_of_sound_rows(tmp_path: Path, damage: str) -> None:
+    store = Store(filled(tmp_path / "s.sqlite"))
+    with edited(store.path) as db:
+        db.execute(f"{damage} WHERE model = 'model-0'")
+    assert [one["model"] for one in store.stats()] == ["model-1"]
+    assert store.damaged == {"model-0": 20}
+    assert len(list(store.export())) == store.prune() == 20
+
+
 @pytest.mark.parametrize("asked", [("stats", "--json"), ("export",), ("prune", "--model", "model-1")], ids=" ".join)
-def test_commands_name_and_drop_damaged_rows(tmp_path: Path, damage: str, asked: tuple[str, ...]) -> None:
+def test_commands_name_and_drop_damaged_rows(tmp_path: Path, asked: tuple[str, ...]) -> None:
+    damage = DAMAGE["no text"]
     path = filled(tmp_path / "s.sqlite")
     with edited(path) as db:
         db.execute(f"{damage} WHERE model = 'model-0'")
