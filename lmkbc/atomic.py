@@ -1,7 +1,7 @@
 """Files that survive a kill, and nothing replaced that is not ours.
 
 A single file is written under a temporary name beside its target, flushed to disk, then renamed: a kill leaves the old
-one or the new one.
+one or the new one, and what it left half-written goes when the same is written again.
 
 A directory that a command writes (a run, a trained model) holds a record: a JSON file that lists the others with their
 SHA-256. A command writes to a directory that is new or empty, or whose record is ours, and of that it replaces what
@@ -16,9 +16,11 @@ directory takes two renames with nothing in between, and would carry a person's 
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
 import tempfile
@@ -28,6 +30,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import msgspec
 
@@ -95,12 +98,38 @@ def _write_flushed(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
+def _prefix(path: Path) -> str:
+    """How the names begin under which this process writes a target, once what killed ones left of it is removed."""
+    machine = f".{path.name}.{crc32(platform.node().encode()):08x}-"
+    for left in path.parent.glob(f"{glob.escape(machine)}*"):
+        process = left.name.removeprefix(machine).partition(".")[0]
+        if process.isdecimal() and not _runs(int(process)):
+            if left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                left.unlink(missing_ok=True)
+    return f"{machine}{os.getpid()}."
+
+
+def _runs(process: int) -> bool:
+    """Whether a process of this machine still runs; where that cannot be asked without harm, it may."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
 def write_bytes(path: Path, content: bytes) -> None:
     """Replace one file, or what a link points to. LmkbcError when the disk refuses, with nothing half-written."""
     with _disk_errors(path):
         target = path.resolve() if path.is_symlink() else path
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        handle, name = tempfile.mkstemp(prefix=_prefix(target), dir=target.parent)
         os.close(handle)
         try:
             _write_flushed(Path(name), content)

@@ -1,16 +1,19 @@
 """Thresholds files: what tuning learned, one small TOML per edition and system, and the selector that it makes.
 
 `[provenance]` says what was tuned on what; `[relations.NAME]` holds F1 in and out of sample, and `select`, the rule.
+`sha256` is of both, so that no damage goes unseen; who edits a file by hand removes that line.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import tomli_w
 
 from lmkbc.atomic import write_bytes
@@ -23,6 +26,10 @@ from lmkbc.types import CandidateSet, Prediction
 
 if TYPE_CHECKING:  # selecting must not wait for Optuna to load
     from lmkbc.tune import Tuned
+
+
+SEAL = "sha256"
+KNOWN = (SEAL, "provenance", "relations")
 
 
 def package_version() -> str:
@@ -95,7 +102,7 @@ def write(path: Path, tuned: Tuned, provenance: Provenance) -> None:
             for name, relation in sorted(tuned.relations.items())
         },
     }
-    write_bytes(path, tomli_w.dumps(table).encode())
+    write_bytes(path, tomli_w.dumps({SEAL: _digest(table), **table}).encode())
 
 
 def read(path: Path, fallback: Rule | None = None) -> tuple[TunedSelector, Provenance]:
@@ -107,7 +114,23 @@ def read(path: Path, fallback: Rule | None = None) -> tuple[TunedSelector, Prove
     if not isinstance(relations, dict) or not relations:
         raise InputError(f"{path} lacks [relations.NAME] tables: run lmkbc tune to make them anew")
     rules = {name: _rule(path, name, entry) for name, entry in relations.items()}
-    return TunedSelector(rules, fallback or ExpectedF1()), _provenance(path, table.get("provenance"))
+    provenance = _provenance(path, table.get("provenance"))
+    _check_seal(path, table)
+    return TunedSelector(rules, fallback or ExpectedF1()), provenance
+
+
+def _check_seal(path: Path, table: Mapping[str, Any]) -> None:
+    for name in table:
+        if name not in KNOWN:
+            raise InputError(f"{path}, field {name}: unknown; {did_you_mean(name, KNOWN)}")
+    content = {name: value for name, value in table.items() if name != SEAL}
+    if SEAL in table and table[SEAL] != _digest(content):
+        raise InputError(f"{path} is not as tuning wrote it: tune again, or remove the line {SEAL} to use it as it is")
+
+
+def _digest(table: Mapping[str, Any]) -> str:
+    """SHA-256 of what a file says, however it is laid out."""
+    return hashlib.sha256(msgspec.json.encode(table, order="deterministic")).hexdigest()
 
 
 def _rule(path: Path, name: str, entry: Any) -> Rule:

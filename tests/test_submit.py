@@ -21,7 +21,9 @@ IDS, STRINGS = SPACE.edition("2023"), SPACE.edition("2026")
 QUERY = Query("Rhine", "RiverBasinsCountry", "Q584")
 
 
-@given(st.lists(st.builds(Candidate, st.text(max_size=8), id=st.none() | st.from_regex(r"Q[1-9][0-9]?|", fullmatch=True))))
+@given(
+    st.lists(st.builds(Candidate, st.text(max_size=8), id=st.none() | st.from_regex(r"Q[1-9][0-9]?|", fullmatch=True)))
+)
 def test_whatever_is_kept_the_submission_is_sound(kept: list[Candidate]) -> None:
     for edition in (IDS, STRINGS):
         lines = prediction_lines(edition, [Prediction(QUERY, tuple(kept))])

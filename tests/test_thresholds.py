@@ -87,3 +87,28 @@ def test_a_wrong_file_is_named(tmp_path: Path, old: str, new: str, message: str)
 def test_a_missing_file_says_how_to_make_it(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="run lmkbc tune"):
         thresholds.read(tmp_path / "none.toml")
+
+
+def test_a_file_that_lost_a_bit_is_refused_or_says_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "t.toml"
+    thresholds.write(path, tuned(), provenance())
+    whole, same = path.read_bytes(), thresholds.read(path)
+    for place in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        try:
+            assert thresholds.read(path) == same
+        except InputError:
+            continue
+
+
+def test_who_edits_thresholds_by_hand_removes_the_seal(tmp_path: Path) -> None:
+    path = tmp_path / "t.toml"
+    thresholds.write(path, tuned(), provenance())
+    edited = path.read_text().replace("0.0123", "0.3")
+    path.write_text(edited)
+    with pytest.raises(InputError, match="remove the line sha256"):
+        thresholds.read(path)
+    path.write_text("".join(line for line in edited.splitlines(keepends=True) if not line.startswith("sha256")))
+    assert thresholds.read(path)[0].rules["b"] == Cutoff(threshold=0.3, least=1)

@@ -19,6 +19,7 @@ from lmkbc.context import ContextSettings, Passage
 from lmkbc.context.corpus import chunks
 from lmkbc.errors import InputError
 from lmkbc.examples import TextEncoder
+from lmkbc.generate.embedded.store import Store
 from lmkbc.prompts import fill
 from lmkbc.types import Query, Relation
 
@@ -87,18 +88,13 @@ def faiss_index(passages: Sequence[Passage], encoder: TextEncoder, cache: Path |
         raise InputError("context 'passages' needs FAISS: install lmkbc[retrieval]") from None
     texts = [f"{one.title}\n{one.text}" for one in passages]
     name = hashlib.sha256("\0".join([getattr(encoder, "digest", ""), *texts]).encode()).hexdigest()
-    kept = cache / f"passages-{name}.faiss" if cache is not None else None
-    if kept is not None and kept.is_file():
-        found: Index = faiss.read_index(str(kept))
-        return found
-    parts = [encoder.encode(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
-    vectors = np.ascontiguousarray(np.concatenate(parts), np.float32)
-    index = faiss.IndexFlatIP(vectors.shape[1])
+
+    def encoded() -> dict[str, npt.NDArray[np.float32]]:
+        parts = [encoder.encode(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
+        return {"vectors": np.ascontiguousarray(np.concatenate(parts), np.float32)}
+
+    vectors = (Store(cache).get("passages", name, encoded) if cache is not None else encoded())["vectors"]
+    index: Any = faiss.IndexFlatIP(vectors.shape[1])
     index.add(vectors)
-    if kept is not None:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        partial = kept.with_suffix(".partial")
-        faiss.write_index(index, str(partial))
-        partial.replace(kept)
     built: Index = index
     return built

@@ -1,4 +1,7 @@
-"""Checkpoints that survive a kill: one safetensors file, with the counters as JSON in its header, replaced at once."""
+"""Checkpoints that survive a kill: one safetensors file, with the counters as JSON in its header, replaced at once.
+
+The header holds a digest of all the rest, so that no damage is trained on.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
@@ -51,7 +55,8 @@ def save(path: Path, state: Checkpoint, run: str) -> None:
         for name, tensor in getattr(state, part).items()
     }
     header: dict[str, Any] = {name: getattr(state, name) for name in COUNTERS} | {"run": _digest(run)}
-    write_bytes(path, to_bytes(tensors, metadata={"state": json.dumps(header)}))
+    written = json.dumps(header)
+    write_bytes(path, to_bytes(tensors, metadata={"state": written, "sha256": _checksum(written, tensors)}))
 
 
 def load(path: Path, run: str) -> Checkpoint | None:
@@ -60,8 +65,11 @@ def load(path: Path, run: str) -> Checkpoint | None:
         return None
     try:
         with safe_open(path, framework="pt") as file:
-            header = json.loads((file.metadata() or {})["state"])
+            told = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if told["sha256"] != _checksum(told["state"], tensors):
+            raise ValueError("its content is not what was written")
+        header = json.loads(told["state"])
     except (SafetensorError, KeyError, ValueError, OSError) as error:
         raise InputError(f"{path} is no checkpoint ({error}); remove it to start anew") from error
     if header["run"] != _digest(run):
@@ -71,6 +79,15 @@ def load(path: Path, run: str) -> Checkpoint | None:
         part, _, key = name.partition("/")
         getattr(state, part)[key] = tensor
     return state
+
+
+def _checksum(header: str, tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 of the header and of each tensor with its name, type and shape."""
+    whole = hashlib.sha256(header.encode())
+    for name, tensor in sorted(tensors.items()):
+        whole.update(repr((name, str(tensor.dtype), tuple(tensor.shape))).encode())
+        whole.update(tensor.flatten().view(torch.uint8).numpy().data)
+    return whole.hexdigest()
 
 
 def _digest(run: str) -> str:

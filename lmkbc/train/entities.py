@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -104,18 +104,23 @@ class Entities:
             ensure_ascii=False,
         ).encode()
 
+    def check(self) -> None:
+        """ValueError where its parts do not belong together."""
+        count = len(self.names)
+        if not count or not len(self.ids) == len(self.rows) == len(self.pieces) == count:
+            raise ValueError("names, ids, rows and pieces are not equally many")
+        if min(self.rows) < 0 or not all(0 <= one < count for answers in self.relations.values() for one in answers):
+            raise ValueError("a number points nowhere")
+
     @classmethod
     def read(cls, directory: Path) -> Entities:
         """From a trained directory. InputError when it holds no list of objects, or a broken one."""
         path = directory / FILE
         try:
-            table: dict[str, Any] = msgspec.json.decode(read_bytes(path))
-            return cls(
-                tuple(table["names"]), tuple(table["ids"]), tuple(table["rows"]), tuple(map(tuple, table["pieces"])),
-                {name: tuple(numbers) for name, numbers in table["relations"].items()},
-                dict(table["folds"]),
-            )  # fmt: skip
-        except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
+            found = msgspec.json.decode(read_bytes(path), type=cls)
+            found.check()
+            return found
+        except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
             raise InputError(f"{path} is no list of objects ({error}); train the model again") from error
 
 

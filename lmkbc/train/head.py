@@ -174,7 +174,10 @@ def fold_model(directory: Path, fold: int, backbone: Backbone, entities: Entitie
         raise InputError(f"{path} holds no head of a fold ({error}): train the model again") from error
     layers = {name.split(".")[1] for name in values if name.startswith("layers.")}
     head = Top(cast("BertForMaskedLM", backbone.model), entities, len(layers))
-    head.load_state_dict(values)
+    try:
+        head.load_state_dict(values)
+    except RuntimeError:
+        raise InputError(f"{path} is a head of another model: train the model again") from None
     return Backbone(backbone.name, assemble(backbone, head, entities), backbone.tokenizer)
 
 

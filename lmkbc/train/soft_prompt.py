@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import msgspec
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
@@ -148,8 +149,12 @@ def precision(
     return right / len(subjects)
 
 
+class _Header(msgspec.Struct):
+    layouts: dict[str, list[int]]
+
+
 def to_bytes(prompts: Mapping[str, SoftPrompt], model: str) -> bytes:
-    """The file of soft prompts by relation, with the name of the model that they are for."""
+    """The file that keeps soft prompts by relation, with the name of the model that they are for."""
     header = {"model": model, "layouts": {name: prompt.layout for name, prompt in prompts.items()}}
     tensors = {name: prompt.vectors.cpu().contiguous() for name, prompt in prompts.items()}
     return save(tensors, metadata={"prompts": json.dumps(header)})
@@ -159,8 +164,11 @@ def read(path: Path) -> dict[str, SoftPrompt]:
     """Soft prompts by relation. InputError for a file that holds none."""
     try:
         with safe_open(path, framework="pt") as file:
-            layouts = json.loads((file.metadata() or {})["prompts"])["layouts"]
-            return {name: SoftPrompt(tuple(layout), file.get_tensor(name)) for name, layout in layouts.items()}
+            layouts = msgspec.json.decode((file.metadata() or {})["prompts"], type=_Header).layouts
+            found = {name: SoftPrompt(tuple(layout), file.get_tensor(name)) for name, layout in layouts.items()}
+        if not all(one.vectors.isfinite().all() for one in found.values()):
+            raise ValueError("a vector is not finite")
+        return found
     except (SafetensorError, KeyError, ValueError, OSError) as error:
         raise InputError(
             f"{path} holds no soft prompts ({error}): train some with 'lmkbc train soft-prompt'"

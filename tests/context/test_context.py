@@ -118,7 +118,7 @@ def test_faiss_finds_what_an_exact_search_finds_and_its_index_is_kept(tmp_path: 
     assert Retrieval(TEXTS, again, Words(), RELATIONS, 3).find([CHILE]) == retrieval(3).find([CHILE])
     faiss_index([*TEXTS, Passage("x", "y")], encoder, tmp_path)
     assert encoder.count == 2 * len(TEXTS) + 1
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".faiss", ".faiss"]
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".npz", ".npz"]
 
 
 def test_without_faiss_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,47 +1,48 @@
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save as to_bytes
 from torch import nn
 
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.generate.masked.backbone import Backbone
 from lmkbc.train.checkpoint import Checkpoint, load, save
+from lmkbc.train.facts import Fact
 from lmkbc.train.loop import Plan, train
-
-SCRIPT = Path(__file__).with_name("resume_run.py")
-
-
-def start(checkpoint: Path, out: Path, delay: float) -> subprocess.Popen[bytes]:
-    root = str(SCRIPT.parents[2])
-    return subprocess.Popen(
-        [sys.executable, str(SCRIPT), str(checkpoint), str(out), str(delay)],
-        env={**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1"},
-    )
+from lmkbc.train.mlm import Masking, train_mlm
 
 
-def test_killed_and_resumed_ends_with_the_same_bytes(tmp_path: Path) -> None:
-    assert start(tmp_path / "whole", tmp_path / "whole.safetensors", 0).wait(60) == 0
-    checkpoint = tmp_path / "checkpoint"
-    run = start(checkpoint, tmp_path / "never.safetensors", 0.3)
-    deadline = time.monotonic() + 60
-    while not checkpoint.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    run.send_signal(signal.SIGKILL)
-    run.wait(60)
-    assert checkpoint.exists()
-    assert not (tmp_path / "never.safetensors").exists()
-    assert start(checkpoint, tmp_path / "resumed.safetensors", 0).wait(60) == 0
-    assert (tmp_path / "resumed.safetensors").read_bytes() == (tmp_path / "whole.safetensors").read_bytes()
+class Cut(Exception):
+    """Ends a training as a kill would, were it not in this process; `tests/attack` kills for real."""
+
+
+def trained(backbone: Backbone, facts: list[Fact], checkpoint: Path, cut: int = -1) -> bytes:
+    """The weights of a training that is cut after so many steps, or not at all."""
+
+    def report(step: str, done: int, total: int | None) -> None:
+        if done == cut:
+            raise Cut
+
+    plan = Plan(rate=1e-2, epochs=10, batch=3, every=2, patience=100)
+    train_mlm(backbone, facts[:6], facts[6:], plan, Masking(), checkpoint=checkpoint, report=report)
+    return to_bytes({name: value.contiguous().clone() for name, value in backbone.model.state_dict().items()})
+
+
+@pytest.mark.parametrize("cut", [1, 2, 5, 20])
+def test_cut_short_and_resumed_ends_with_the_same_bytes(
+    another: Callable[[int], Backbone], facts: list[Fact], tmp_path: Path, cut: int
+) -> None:
+    whole, checkpoint = trained(another(0), facts, tmp_path / "whole"), tmp_path / "checkpoint"
+    with pytest.raises(Cut):
+        trained(another(0), facts, checkpoint, cut)
+    assert checkpoint.exists() == (cut > 2)
+    assert trained(another(0), facts, checkpoint) == whole
     finished = checkpoint.read_bytes()
-    assert start(checkpoint, tmp_path / "again.safetensors", 0).wait(60) == 0  # killed before its outcome was kept
-    assert (tmp_path / "again.safetensors").read_bytes() == (tmp_path / "whole.safetensors").read_bytes()
+    assert trained(another(0), facts, checkpoint) == whole  # cut before its outcome was kept
     assert checkpoint.read_bytes() == finished
 
 
@@ -62,6 +63,20 @@ def test_another_trainings_checkpoint_is_refused(tmp_path: Path) -> None:
     save(tmp_path / "c", Checkpoint(), "one")
     with pytest.raises(InputError, match="other settings"):
         load(tmp_path / "c", "two")
+
+
+def test_a_checkpoint_that_lost_a_bit_is_named(tmp_path: Path) -> None:
+    state = Checkpoint(
+        7, [0.1], values={"a": torch.ones(3)}, moments={"a/exp_avg": torch.zeros(3, dtype=torch.float16)}
+    )
+    save(tmp_path / "c", state, "run")
+    whole = (tmp_path / "c").read_bytes()
+    for place in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << place % 8
+        (tmp_path / "c").write_bytes(damaged)
+        with pytest.raises(InputError, match="remove it to start anew"):
+            load(tmp_path / "c", "run")
 
 
 @pytest.mark.parametrize("content", [b"", b"junk", b"\x80\x04N."])

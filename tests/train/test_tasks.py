@@ -214,6 +214,7 @@ def test_a_directory_that_was_not_taught_is_told_apart(
         EntityMasked.read(Path(task.backbone), {"Home": home})
     teach(task, corpus)
     known = json.loads((task.out / "entities.json").read_bytes())
+    (task.out / "training.json").unlink()
     (task.out / "entities.json").write_text(json.dumps(known | {"rows": [10**6, *known["rows"][1:]]}))
     with pytest.raises(InputError, match="not of the model beside it"):
         EntityMasked.read(task.out, {"Home": home})

@@ -24,6 +24,7 @@ from transformers import (
 )
 from transformers.utils import logging
 
+from lmkbc import seal
 from lmkbc.errors import InputError
 from lmkbc.hub import local_only
 from lmkbc.model_files import file_digest
@@ -43,6 +44,7 @@ def load(
     pickled weights only, or to a model that needs its own code while `remote_code` is not allowed.
     """
     directory = Path(name)
+    seal.check(directory)
     if (directory / ADAPTER).is_file():
         plain, tokens = load(
             _base(directory), revision=revision, dtype=dtype, device=device, offline=offline, remote_code=remote_code,

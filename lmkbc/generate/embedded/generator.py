@@ -19,8 +19,8 @@ from lmkbc.generate.embedded.trees import Trees
 from lmkbc.progress import Report, silent
 from lmkbc.types import CandidateSet, Edition, Example, Query, Relation
 
-VERSION = 1
-"""Part of every stored file's name: raise it with each change of what is fitted."""
+VERSION = 2
+"""Part of every stored file's name: raise it with each change of what is fitted or how it is kept."""
 
 
 class EmbeddedGenerator:

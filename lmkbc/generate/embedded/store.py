@@ -1,4 +1,4 @@
-"""Fitted arrays on disk, by the hash of what they were fitted on. A damaged file counts as absent."""
+"""Fitted arrays on disk, by the hash of what they were fitted on. A damaged file, or another's, counts as absent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def key(*parts: Any) -> str:
 
 
 class Store:
-    """A directory of array files. Each begins with the SHA-256 of its rest, so that no damage goes unseen."""
+    """A directory of array files. Each begins with the SHA-256 of its name and rest, so that no damage goes unseen."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -40,8 +40,12 @@ class Store:
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **arrays)
         content = buffer.getvalue()
-        atomic.write_bytes(path, hashlib.sha256(content).digest() + content)
+        atomic.write_bytes(path, _digest(path, content) + content)
         return arrays
+
+
+def _digest(path: Path, content: bytes) -> bytes:
+    return hashlib.sha256(path.name.encode() + content).digest()
 
 
 def _read(path: Path) -> Arrays | None:
@@ -49,7 +53,7 @@ def _read(path: Path) -> Arrays | None:
         content = path.read_bytes()
     except FileNotFoundError:
         return None
-    if hashlib.sha256(content[DIGEST:]).digest() != content[:DIGEST]:
+    if _digest(path, content[DIGEST:]) != content[:DIGEST]:
         logger.warning("%s is damaged and is made again", path)
         return None
     with np.load(io.BytesIO(content[DIGEST:]), allow_pickle=False) as arrays:

@@ -13,6 +13,7 @@ from logging import ERROR
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from lmkbc import seal
 from lmkbc.errors import InputError
 from lmkbc.hub import local_only
 
@@ -75,6 +76,7 @@ def load(
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
     name, place = str(model), _place(device)
+    seal.check(Path(name))
     with _explained(name), quiet():
         here = local_only(name, revision=revision, offline=offline)
         where: dict[str, Any] = {
