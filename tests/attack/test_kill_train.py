@@ -1,0 +1,98 @@
+"""Training that is killed at random moments, and goes on: the weights are those of a run that was left alone."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from forge import Ended, Forge
+from places import CAUSAL, Places, tree
+
+Start = Callable[[Places, Path], Sequence[object]]
+Disturbed = Callable[[Callable[[Path], Sequence[object]], float, int], tuple[Path, Ended]]
+
+
+def head(places: Places, out: Path) -> Sequence[object]:
+    return [
+        "train",
+        "mlm",
+        "--backbone",
+        places.masked,
+        "--epochs",
+        8,
+        "--batch",
+        8,
+        "--device",
+        "cpu",
+        *_on(places, out),
+    ]
+
+
+def all_weights(places: Places, out: Path) -> Sequence[object]:
+    return [*head(places, out), "--all-weights", "--expand"]
+
+
+def soft_prompt(places: Places, out: Path) -> Sequence[object]:
+    return ["train", "soft-prompt", "--backbone", places.masked, "--epochs", 12, "--batch", 4, *_on(places, out)]
+
+
+def finetune(places: Places, out: Path) -> Sequence[object]:
+    return ["train", "finetune", "--backbone", places.masked, "--epochs", 8, *_on(places, out)]
+
+
+def lora(places: Places, out: Path) -> Sequence[object]:
+    recipe = places.recipe("causal", CAUSAL)
+    return ["train", "lora", "--model", places.causal, "--system", recipe, "--epochs", 2, *_on(places, out)]
+
+
+def _on(places: Places, out: Path) -> Sequence[object]:
+    return ["--out", out, "--data", places.data, "--edition", "mini"]
+
+
+WAYS = {"head": head, "all weights": all_weights, "soft-prompt": soft_prompt, "finetune": finetune, "lora": lora}
+_undisturbed: dict[str, tuple[float, dict[str, bytes]]] = {}
+
+
+def undisturbed(name: str, forge: Forge, places: Places) -> tuple[float, dict[str, bytes]]:
+    """How long a training takes, and what it writes."""
+    if name not in _undisturbed:
+        folder = places.root / f"undisturbed {name}"
+        folder.mkdir()
+        ended = forge.run(WAYS[name](places, folder / "out"), places.environment(folder))
+        assert ended.code == 0, ended.err
+        assert [path.name for path in folder.iterdir() if path.name != "cache"] == ["out"]
+        _undisturbed[name] = ended.seconds, tree(folder / "out")
+    return _undisturbed[name]
+
+
+def check(name: str, forge: Forge, places: Places, disturbed: Disturbed, seed: int) -> None:
+    seconds, whole = undisturbed(name, forge, places)
+    folder, ended = disturbed(lambda folder: WAYS[name](places, folder / "out"), seconds, seed)
+    assert ended.code == 0, ended.err
+    assert "Traceback" not in ended.err
+    assert tree(folder / "out") == whole
+    left = [path.name for path in folder.iterdir() if path.name not in ("out", "cache")]
+    assert not left, f"left behind: {left}"
+
+
+def test_train_mlm_killed(forge: Forge, places: Places, disturbed: Disturbed, seed: int) -> None:
+    check("head", forge, places, disturbed, seed)
+
+
+def test_train_mlm_all_weights_killed(forge: Forge, places: Places, disturbed: Disturbed, seed: int) -> None:
+    check("all weights", forge, places, disturbed, seed)
+
+
+def test_train_soft_prompt_killed(forge: Forge, places: Places, disturbed: Disturbed, seed: int) -> None:
+    check("soft-prompt", forge, places, disturbed, seed)
+
+
+def test_train_finetune_killed(forge: Forge, places: Places, disturbed: Disturbed, seed: int) -> None:
+    check("finetune", forge, places, disturbed, seed)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("peft") is None, reason="peft is not installed: install lmkbc[lora]")
+def test_train_lora_killed(forge: Forge, places: Places, disturbed: Disturbed, seed: int) -> None:
+    check("lora", forge, places, disturbed, seed)
