@@ -13,12 +13,11 @@ import msgspec
 from lmkbc.errors import InputError
 
 FILE = "training.json"
-"""What a training says of itself, the seal included."""
-FIELD = "files"
+"""What a training says of itself; its field `outputs` is the seal."""
 
 
 class _Training(msgspec.Struct):
-    files: dict[str, str] = {}
+    outputs: dict[str, str] = {}
 
 
 def check(directory: Path) -> None:
@@ -27,7 +26,7 @@ def check(directory: Path) -> None:
     if not path.is_file():
         return
     try:
-        files = msgspec.json.decode(path.read_bytes(), type=_Training).files
+        files = msgspec.json.decode(path.read_bytes(), type=_Training).outputs
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read ({error}): train the model again") from None
     for name, digest in files.items():

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 
 import pytest
 
 from lmkbc.errors import InputError
-from lmkbc.seal import FILE, check, sealed
+from lmkbc.seal import FILE, check
 
 
 def write(folder: Path) -> None:
-    for name, content in sealed({"seed": 0, "what": "ä"}, {"a.json": b"{}", "w.safetensors": b"12345"}).items():
+    files = {"a.json": b"{}", "w.safetensors": b"12345"}
+    for name, content in files.items():
         (folder / name).write_bytes(content)
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    (folder / FILE).write_text(json.dumps({"seed": 0, "outputs": digests}))
 
 
 def test_what_was_written_passes_with_files_of_others_beside_it(tmp_path: Path) -> None:
@@ -33,7 +38,7 @@ def test_a_file_that_differs_or_is_gone_is_named(tmp_path: Path, change: bytes |
         check(tmp_path)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"files": [1]}', b'{"files": {"a": 1}}', b"\xff", b'"\xff"'])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"outputs": [1]}', b'{"outputs": {"a": 1}}', b"\xff", b'"\xff"'])
 def test_a_broken_seal_is_named(tmp_path: Path, content: bytes) -> None:
     write(tmp_path)
     (tmp_path / FILE).write_bytes(content)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,16 @@ FEW = 1
 SAMPLE = 8
 """Of listed cases, each so manieth is within the suite."""
 Command = Callable[[Path], Sequence[object]]
+
+
+@dataclass(frozen=True)
+class Disturbed:
+    """What a command left that was killed until it finished. starts: how often it was begun, the last time included."""
+
+    folder: Path
+    ended: Ended
+    kills: int
+    starts: int
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,15 +54,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     own = [item for item in items if Path(__file__).parent in item.path.parents]
     seen, left = defaultdict[str, int](int), []
     for item in own:
-        name = getattr(item, "originalname", item.name).removeprefix("test_").replace("_", " ")
+        name = _attack(item)
         item.user_properties.append(("attack", name))
         if item.get_closest_marker("listed"):
-            if tries(config) is None and seen[name] % SAMPLE:
+            test = getattr(item, "originalname", "")
+            if tries(config) is None and seen[test] % SAMPLE:
                 left.append(item)
-            seen[name] += 1
+            seen[test] += 1
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in left]
+
+
+def _attack(item: pytest.Item) -> str:
+    """A test's name in words, and what it was tried on where its cases differ in that."""
+    name = getattr(item, "originalname", item.name).removeprefix("test_").replace("_", " ")
+    called = getattr(item, "callspec", None)
+    return f"{name} {called.params.get('artefact', '')}".rstrip() if called else name
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -95,23 +114,25 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
 
 
 @pytest.fixture
-def disturbed(forge: Forge, places: Places, tmp_path: Path) -> Callable[[Command, float, int], tuple[Path, Ended]]:
-    """Runs a command that is killed at random moments until it finishes; returns its folder and how it ended."""
+def disturbed(forge: Forge, places: Places, tmp_path: Path) -> Callable[[Command, float, int], Disturbed]:
+    """Runs a command, in a folder of its own, that is killed at random moments until it finishes."""
 
-    def run(command: Command, seconds: float, seed: int) -> tuple[Path, Ended]:
+    def run(command: Command, seconds: float, seed: int) -> Disturbed:
         draw = random.Random(seed)
         for attempt in range(8):
             folder = tmp_path / f"killed-{attempt}"
             folder.mkdir()
-            kills = 0
-            for _ in range(draw.choice((1, 1, 2, 3))):
+            kills, cuts = 0, draw.choice((1, 1, 2, 3))
+            for _ in range(cuts):
                 moment = draw.uniform(0, seconds)
                 cut = forge.run(command(folder), places.environment(folder), kill_after=moment)
                 print(f"seed {seed}: {'killed' if cut.killed else 'ended before'} {moment:.3f} of {seconds:.3f} s")
                 assert cut.killed or cut.code == 0, cut.err
                 kills += cut.killed
             if kills:
-                return folder, forge.run(command(folder), places.environment(folder))
+                ended = forge.run(command(folder), places.environment(folder))
+                assert "Traceback" not in ended.err
+                return Disturbed(folder, ended, kills, cuts + 1)
             seconds *= 0.6  # the machine is less busy than it was: a kill behind the end is none
         raise AssertionError("no kill came before the end")
 

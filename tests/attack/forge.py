@@ -27,12 +27,29 @@ LONGEST = 240.0
 """Seconds after which a command counts as hanging; ten times what the slowest takes on a busy machine."""
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "RAYON", "POLARS_MAX")}
 HEAVY = (
-    "torch", "transformers.models.bert.modeling_bert", "transformers.models.gpt2.modeling_gpt2",
-    "transformers.models.auto.modeling_auto", "transformers.models.auto.tokenization_auto", "optuna", "openai",
-    "httpx2", "scipy.sparse", "sklearn.ensemble", "sklearn.feature_extraction.text", "sqlalchemy.orm",
-    "lmkbc.cli", "lmkbc.generate.chat", "lmkbc.generate.causal", "lmkbc.generate.masked", "lmkbc.generate.embedded",
-    "lmkbc.train.tasks", "lmkbc.train.teach", "lmkbc.train.lora", "lmkbc.tune", "lmkbc.generate.recorded",
-)  # fmt: skip
+    "torch",
+    "transformers.models.bert.modeling_bert",
+    "transformers.models.gpt2.modeling_gpt2",
+    "transformers.models.auto.modeling_auto",
+    "transformers.models.auto.tokenization_auto",
+    "optuna",
+    "openai",
+    "httpx2",
+    "scipy.sparse",
+    "sklearn.ensemble",
+    "sklearn.feature_extraction.text",
+    "sqlalchemy.orm",
+    "lmkbc.cli",
+    "lmkbc.generate.chat",
+    "lmkbc.generate.causal",
+    "lmkbc.generate.masked",
+    "lmkbc.generate.embedded",
+    "lmkbc.train.tasks",
+    "lmkbc.train.teach",
+    "lmkbc.train.lora",
+    "lmkbc.tune",
+    "lmkbc.generate.recorded",
+)
 MAYBE = ("peft", "psycopg")
 
 
@@ -56,14 +73,21 @@ class Forge:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._parent = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [sys.executable, __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
             env={**os.environ, **ONE_THREAD, "PYTHONPATH": str(ROOT), "TOKENIZERS_PARALLELISM": "false"},
-        )  # fmt: skip
+        )
 
     def run(
-        self, argv: Sequence[object], env: Mapping[str, str] | None = None, *, kill_after: float | None = None,
+        self,
+        argv: Sequence[object],
+        env: Mapping[str, str] | None = None,
+        *,
+        kill_after: float | None = None,
         timeout: float = LONGEST,
-    ) -> Ended:  # fmt: skip
+    ) -> Ended:
         """Run a command to its end, or SIGKILL it after some seconds. AssertionError when it hangs."""
         with tempfile.TemporaryDirectory(dir=self._folder) as spot:
             out, err = f"{spot}/out", f"{spot}/err"

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,6 @@ PROMPTS = """
 description = "A masked model with soft prompts."
 [[generate]]
 component = "masked"
-only = ["CountryBordersCountry"]
 probe = { soft_prompts = true }
 [select]
 rule = "cutoff"
@@ -94,7 +94,7 @@ class Places:
     @cached_property
     def masked(self) -> Path:
         """A random BERT that knows the words of the train split."""
-        tiny = _tests("tiny_masked")
+        tiny = borrowed("tiny_masked")
         rows = self.examples()
         names = [name for row in rows for name in (row["SubjectEntity"], *row["ObjectEntities"])]
         words = {word for name in names for word in name.split() if word.isalpha()}
@@ -104,7 +104,7 @@ class Places:
     @cached_property
     def causal(self) -> Path:
         """A random GPT-2 of bytes."""
-        tiny = _tests("tiny_causal")
+        tiny = borrowed("tiny_causal")
         tiny.model("gpt2", seed=1).save_pretrained(self.root / "causal")
         tiny.tokenizer().save_pretrained(self.root / "causal")
         return self.root / "causal"
@@ -144,11 +144,12 @@ def _lines(split: str, count: int) -> Iterator[str]:
             yield line + "\n"
 
 
-def _tests(name: str) -> Any:
-    """A module of tests/, which stands beside this folder."""
-    if (folder := str(ROOT / "tests")) not in sys.path:
-        sys.path.append(folder)
-    return __import__(name)
+def borrowed(name: str) -> Any:
+    """A module that other tests have beside them."""
+    for folder in map(str, (ROOT / "tests", ROOT / "tests" / "generate")):
+        if folder not in sys.path:
+            sys.path.append(folder)
+    return import_module(name)
 
 
 def tree(folder: Path, without: Iterable[str] = ()) -> dict[str, bytes]:

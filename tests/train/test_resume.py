@@ -16,7 +16,7 @@ from lmkbc.train.loop import Plan, train
 from lmkbc.train.mlm import Masking, train_mlm
 
 
-class Cut(Exception):
+class CutError(Exception):
     """Ends a training as a kill would, were it not in this process; `tests/attack` kills for real."""
 
 
@@ -25,7 +25,7 @@ def trained(backbone: Backbone, facts: list[Fact], checkpoint: Path, cut: int = 
 
     def report(step: str, done: int, total: int | None) -> None:
         if done == cut:
-            raise Cut
+            raise CutError
 
     plan = Plan(rate=1e-2, epochs=10, batch=3, every=2, patience=100)
     train_mlm(backbone, facts[:6], facts[6:], plan, Masking(), checkpoint=checkpoint, report=report)
@@ -37,7 +37,7 @@ def test_cut_short_and_resumed_ends_with_the_same_bytes(
     another: Callable[[int], Backbone], facts: list[Fact], tmp_path: Path, cut: int
 ) -> None:
     whole, checkpoint = trained(another(0), facts, tmp_path / "whole"), tmp_path / "checkpoint"
-    with pytest.raises(Cut):
+    with pytest.raises(CutError):
         trained(another(0), facts, checkpoint, cut)
     assert checkpoint.exists() == (cut > 2)
     assert trained(another(0), facts, checkpoint) == whole

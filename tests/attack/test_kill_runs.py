@@ -1,0 +1,238 @@
+"""Runs that are killed at random moments, and go on: what they write is what a run that was left alone writes."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from forge import Ended, Forge
+from optuna.trial import TrialState
+from places import EMBEDDED, Places, borrowed, tree
+from test_tune_storage import server as postgres  # noqa: F401  # a fixture
+
+from lmkbc import thresholds
+from lmkbc.tune.search import close_storage, open_storage
+
+Disturb = Callable[[Callable[[Path], Sequence[object]], float, int], Any]
+IN_FLIGHT = 4
+TIMING = "timing.json"
+
+
+def alone(forge: Forge, places: Places, folder: Path, command: Sequence[object]) -> Ended:
+    """A run that nobody kills."""
+    folder.mkdir()
+    ended = forge.run(command, places.environment(folder))
+    assert ended.code == 0, ended.err
+    return ended
+
+
+def predict(places: Places, folder: Path, recipe: Path, *more: object) -> Sequence[object]:
+    where = ["--edition", "mini", "--data", places.data, "--out", folder / "out"]
+    return ["predict", "--system", recipe, "--split", "test", *where, *more]
+
+
+def asked(places: Places, folder: Path, server: Any, executor: str) -> Sequence[object]:
+    more = ["--base-url", server.url, "--store", folder / "store.sqlite", "--concurrency", IN_FLIGHT]
+    return predict(places, folder, places.chat(executor), *more)
+
+
+def test_chat_predict_killed(forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, seed: int) -> None:
+    with borrowed("loopback").Loopback(delay=0.02) as server:
+        whole = alone(forge, places, tmp_path / "alone", asked(places, tmp_path / "alone", server, "calls"))
+        served: dict[Path, int] = {}
+
+        def command(folder: Path) -> Sequence[object]:
+            served.setdefault(folder, server.served)
+            return asked(places, folder, server, "calls")
+
+        left = disturbed(command, whole.seconds, seed)
+        assert left.ended.code == 0, left.ended.err
+        assert tree(left.folder / "out", [TIMING]) == tree(tmp_path / "alone" / "out", [TIMING])
+        assert server.served - served[left.folder] <= places.rows + left.kills * IN_FLIGHT
+
+
+def test_batch_killed(forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, seed: int) -> None:
+    with borrowed("loopback").Loopback(delay=0.05) as server:
+        whole = alone(forge, places, tmp_path / "alone", asked(places, tmp_path / "alone", server, "batch"))
+        sent: dict[Path, int] = {}
+
+        def command(folder: Path) -> Sequence[object]:
+            sent.setdefault(folder, len(server.requests))
+            return asked(places, folder, server, "batch")
+
+        left = disturbed(command, whole.seconds, seed)
+        assert left.ended.code == 0, left.ended.err
+        assert tree(left.folder / "out", [TIMING]) == tree(tmp_path / "alone" / "out", [TIMING])
+        assert len(server.requests) - sent[left.folder] <= 1 + left.kills
+
+
+def test_embedded_fit_killed(forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, seed: int) -> None:
+    recipe = places.recipe("embedded-strings", EMBEDDED)
+    whole = alone(forge, places, tmp_path / "alone", predict(places, tmp_path / "alone", recipe))
+    left = disturbed(lambda folder: predict(places, folder, recipe), whole.seconds, seed)
+    assert left.ended.code == 0, left.ended.err
+    for part in ("out", "cache"):
+        assert tree(left.folder / part, [TIMING]) == tree(tmp_path / "alone" / part, [TIMING])
+
+
+def test_tune_on_sqlite_killed(forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, seed: int) -> None:
+    tuned(forge, places, disturbed, tmp_path, seed, lambda folder: f"sqlite:///{folder}/study.sqlite")
+
+
+def test_tune_on_postgresql_killed(
+    forge: Forge,
+    places: Places,
+    disturbed: Disturb,
+    tmp_path: Path,
+    seed: int,
+    postgres: str,  # noqa: F811
+) -> None:
+    def url(_: Path) -> str:
+        return postgres
+
+    with closing(Studies(postgres)) as studies:
+        studies.forget()
+    tuned(forge, places, disturbed, tmp_path, seed, url)
+
+
+class Studies:
+    """The studies of a storage, and how many trials of each are finished."""
+
+    def __init__(self, url: str) -> None:
+        self._storage = open_storage(url)
+
+    def finished(self) -> dict[str, int]:
+        found = optuna.get_all_study_summaries(self._storage) if self._storage else []
+        return {one.study_name: self._count(one.study_name) for one in found}
+
+    def _count(self, name: str) -> int:
+        study = optuna.load_study(study_name=name, storage=self._storage)
+        return len(study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)))
+
+    def forget(self) -> None:
+        for study in optuna.get_all_study_summaries(self._storage) if self._storage else []:
+            optuna.delete_study(study_name=study.study_name, storage=self._storage)
+
+    def close(self) -> None:
+        close_storage(self._storage)
+
+
+def tuned(
+    forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, seed: int, url: Callable[[Path], str]
+) -> None:
+    """No finished trial is lost, whatever the kill came between, and the thresholds are whole."""
+    recipe = places.recipe("embedded-strings", EMBEDDED)
+    before: list[dict[str, int]] = []
+
+    def command(folder: Path, storage: str = "") -> Sequence[object]:
+        if not storage and (folder / "begun").exists():
+            with closing(Studies(url(folder))) as studies:
+                before.append(studies.finished())
+        (folder / "begun").touch()
+        return [
+            "tune",
+            "--system",
+            recipe,
+            "--edition",
+            "mini",
+            "--split",
+            "val",
+            "--data",
+            places.data,
+            "--folds",
+            2,
+            "--trials",
+            4,
+            "--workspace",
+            places.workspace(folder),
+            "--storage",
+            storage or url(folder),
+        ]
+
+    once = tmp_path / "alone"
+    once.mkdir()
+    whole = forge.run(command(once, f"sqlite:///{once}/study.sqlite"), places.environment(once))
+    assert whole.code == 0, whole.err
+    left = disturbed(command, whole.seconds, seed)
+    assert left.ended.code == 0, left.ended.err
+    with closing(Studies(url(left.folder))) as studies:
+        after = studies.finished()
+    assert all(after[name] >= count for name, count in before[-1].items())
+    found = thresholds.read(thresholds.path_of(left.folder / "workspace" / "thresholds", "mini", recipe.stem))
+    assert 0 <= found[1].cv_f1 <= 1
+    assert set(found[0].rules) == set(
+        thresholds.read(thresholds.path_of(once / "workspace" / "thresholds", "mini", recipe.stem))[0].rules
+    )
+
+
+class Slow(BaseHTTPRequestHandler):
+    """Serves one text in small pieces, from wherever it is asked to."""
+
+    content = b'{"SubjectEntity": "Rhine", "Relation": "RiverBasinsCountry"}\n' * 2000
+
+    def do_GET(self) -> None:
+        wanted = self.headers.get("Range")
+        start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
+        rest = self.content[start:]
+        if not rest:
+            self.send_error(416)
+            return
+        self.send_response(206 if wanted else 200)
+        self.send_header("Content-Length", str(len(rest)))
+        self.end_headers()
+        try:
+            for place in range(0, len(rest), 4096):
+                self.wfile.write(rest[place : place + 4096])
+                time.sleep(0.005)
+        except OSError:  # the reader was killed
+            self.close_connection = True
+
+    def log_message(self, *_: object) -> None:
+        """Stay quiet."""
+
+
+@pytest.fixture
+def mirror(tmp_path: Path, places: Places) -> Iterator[Path]:
+    """A workspace with an edition whose splits a slow server has."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Slow) as http:
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        source = f'Download("http://127.0.0.1:{http.server_port}/x", "{hashlib.sha256(Slow.content).hexdigest()}")'
+        workspace = places.workspace(tmp_path)
+        (workspace / "eval").unlink()
+        (workspace / "eval").mkdir()
+        (workspace / "eval" / "far.py").write_text(
+            "from lmkbc import Download, Edition, IdScorer, Metric\n"
+            'EDITION = Edition(name="far", folder="far", relations=("RiverBasinsCountry",), '
+            f'splits={{"train": {source}, "val": {source}, "test": {source}}}, column="ObjectEntitiesID", target="id", '
+            'metric=Metric(IdScorer(distinct=False), average="relation"))\n'
+        )
+        yield workspace
+        http.shutdown()
+        thread.join()
+
+
+def test_fetch_killed(
+    forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, mirror: Path, seed: int
+) -> None:
+    def command(folder: Path) -> Sequence[object]:
+        (folder / "data").mkdir(exist_ok=True)
+        return ["data", "fetch", "far", "--workspace", mirror, "--data", folder / "data"]
+
+    once = tmp_path / "alone"
+    once.mkdir()
+    whole = forge.run(command(once), places.environment(once))
+    assert whole.code == 0, whole.err
+    left = disturbed(command, whole.seconds, seed)
+    assert left.ended.code == 0, left.ended.err
+    wanted = {f"far/{split}.jsonl": Slow.content for split in ("train", "val", "test")}
+    assert tree(once / "data") == wanted
+    assert tree(left.folder / "data") == wanted
