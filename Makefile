@@ -1,10 +1,12 @@
 # Two commands: `make predict` ends with a finished submission, `make test` with a tested checkout.
+# `make attack` kills, starves and deceives it for half an hour (TRIES=20 of each), and prints one table.
 PYTHON ?= python3
 VENV := .venv
+TRIES ?= 20
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: predict test check clean
+.PHONY: predict test attack check clean
 
 predict: $(VENV)/encoder
 	$(BIN)/lmkbc predict --split test
@@ -14,6 +16,9 @@ test: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest --numprocesses 2
+
+attack: $(VENV)/dev
+	$(BIN)/python -m pytest tests/attack --attack $(TRIES) --tb short
 
 clean:
 	rm -rf $(VENV)

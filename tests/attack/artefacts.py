@@ -36,7 +36,7 @@ class Artefact:
 
 def predict(places: Places, folder: Path, name: str, text: str, *more: object) -> Argv:
     out = ["--out", folder / "out", "--store", folder / "answers.sqlite", "--split", "test", "--edition", "mini"]
-    return ["predict", "--system", places.recipe(name, text), "--data", places.data, *out, *more]
+    return ["predict", "--system", places.recipe(name, text), "--data", places.data, "--failed-as-empty", *out, *more]
 
 
 def embedded(places: Places, folder: Path, *more: object) -> Argv:
@@ -213,7 +213,7 @@ def told(places: Places, folder: Path) -> Argv:
 
 
 def recorded(places: Places, folder: Path) -> Argv:
-    files = ["--from", folder / "answers.jsonl", "--search-table", folder / "search.json", "--failed-as-empty"]
+    files = ["--from", folder / "answers.jsonl", "--search-table", folder / "search.json"]
     return predict(places, folder, "recorded", RECORDED, *files)
 
 

@@ -19,7 +19,7 @@ from places import Places
 
 FEW = 1
 """Tries of an attack within the suite."""
-SAMPLE = 8
+SAMPLE = 16
 """Of listed cases, each so manieth is within the suite."""
 Command = Callable[[Path], Sequence[object]]
 
@@ -61,6 +61,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if tries(config) is None and seen[test] % SAMPLE:
                 left.append(item)
             seen[test] += 1
+        if item.get_closest_marker("whole") and tries(config) is None:
+            left.append(item)
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in left]
@@ -75,6 +77,7 @@ def _attack(item: pytest.Item) -> str:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "listed: cases of which the suite tries some, and the whole attack all")
+    config.addinivalue_line("markers", "whole: tried by the whole attack alone, since the suite has the like")
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -59,6 +60,7 @@ def test_chat_predict_killed(forge: Forge, places: Places, disturbed: Disturb, t
         assert server.served - served[left.folder] <= places.rows + left.kills * IN_FLIGHT
 
 
+@pytest.mark.whole
 def test_batch_killed(forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, seed: int) -> None:
     with borrowed("loopback").Loopback(delay=0.05) as server:
         whole = alone(forge, places, tmp_path / "alone", asked(places, tmp_path / "alone", server, "batch"))
@@ -74,6 +76,24 @@ def test_batch_killed(forge: Forge, places: Places, disturbed: Disturb, tmp_path
         assert len(server.requests) - sent[left.folder] <= 1 + left.kills
 
 
+def test_probe_kamel_killed(forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, seed: int) -> None:
+    facts = tmp_path / "KAMEL" / "P36"
+    facts.mkdir(parents=True)
+    for split, count in (("train", 8), ("dev", 60)):
+        rows = [{"sub_label": f"{split} land {row}", "obj_label": [f"town {row}"]} for row in range(count)]
+        (facts / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def command(folder: Path) -> Sequence[object]:
+        how = ["--model", places.causal, "--split", "dev", "--shots", 1, "--fixed", "--json"]
+        return ["probe", "kamel", facts.parent, *how, "--store", folder / "s.sqlite", "--out", folder / "out.jsonl"]
+
+    whole = alone(forge, places, tmp_path / "alone", command(tmp_path / "alone"))
+    left = disturbed(command, whole.seconds, seed)
+    assert left.ended.code == 0, left.ended.err
+    assert left.ended.out == whole.out
+    assert (left.folder / "out.jsonl").read_bytes() == (tmp_path / "alone" / "out.jsonl").read_bytes()
+
+
 def test_embedded_fit_killed(forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, seed: int) -> None:
     recipe = places.recipe("embedded-strings", EMBEDDED)
     whole = alone(forge, places, tmp_path / "alone", predict(places, tmp_path / "alone", recipe))
@@ -87,6 +107,7 @@ def test_tune_on_sqlite_killed(forge: Forge, places: Places, disturbed: Disturb,
     tuned(forge, places, disturbed, tmp_path, seed, lambda folder: f"sqlite:///{folder}/study.sqlite")
 
 
+@pytest.mark.whole
 def test_tune_on_postgresql_killed(
     forge: Forge,
     places: Places,

@@ -81,6 +81,7 @@ def test_train_mlm_killed(forge: Forge, places: Places, disturbed: Disturb, seed
     check("head", forge, places, disturbed, seed)
 
 
+@pytest.mark.whole
 def test_train_mlm_all_weights_killed(forge: Forge, places: Places, disturbed: Disturb, seed: int) -> None:
     check("all weights", forge, places, disturbed, seed)
 
@@ -89,10 +90,12 @@ def test_train_soft_prompt_killed(forge: Forge, places: Places, disturbed: Distu
     check("soft-prompt", forge, places, disturbed, seed)
 
 
+@pytest.mark.whole
 def test_train_finetune_killed(forge: Forge, places: Places, disturbed: Disturb, seed: int) -> None:
     check("finetune", forge, places, disturbed, seed)
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(importlib.util.find_spec("peft") is None, reason="peft is not installed: install lmkbc[lora]")
 def test_train_lora_killed(forge: Forge, places: Places, disturbed: Disturb, seed: int) -> None:
     check("lora", forge, places, disturbed, seed)
