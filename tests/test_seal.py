@@ -38,7 +38,7 @@ def test_a_file_that_differs_or_is_gone_is_named(tmp_path: Path, change: bytes |
         check(tmp_path)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"outputs": [1]}', b'{"outputs": {"a": 1}}', b"\xff", b'"\xff"'])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"outputs": [1]}', b'{"outputs": {"a": 1}}', b"\xff"])
 def test_a_broken_seal_is_named(tmp_path: Path, content: bytes) -> None:
     write(tmp_path)
     (tmp_path / FILE).write_bytes(content)
