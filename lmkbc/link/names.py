@@ -37,7 +37,12 @@ def as_qid(text: str) -> str | None:
 
 
 def deletions(name: str) -> set[str]:
-    """A key and all keys one letter shorter: two keys one edit apart share one of these (Garbe's symmetric delete)."""
+    """A key and all keys one letter shorter: two keys one edit apart share one of these (Garbe's symmetric delete).
+
+    A text longer than any label stands for itself alone: what it takes grows with the square of its length.
+    """
+    if len(name) > LONGEST_NAME:
+        return {name}
     return {name} | {name[:i] + name[i + 1 :] for i in range(len(name))}
 
 

@@ -143,15 +143,10 @@ def test_hostile_words(forge: Forge, places: Places, tmp_path: Path, name: str) 
     mini = ["--edition", "mini", "--data", places.data]
     for words in (
         ["link", "--explain", text, "--relation", "CountryBordersCountry", *mini, "--offline"],
-        ["link", "--explain", "x", "--relation", text, *mini, "--offline"],
         ["evaluate", text, *mini],
-        ["evaluate", "x", "--edition", text],
         ["predict", "--system", text, *mini],
-        ["predict", "--split", text, *mini],
-        ["predict", "--system", "nothing", "--model", text, *mini, "--out", tmp_path / "x"],
         ["relations", "show", text],
         ["systems", "show", text],
-        ["data", "check", text],
         ["store", "prune", "--before", text, "--store", tmp_path / "s"],
         ["tune", "--rules", text, *mini, "--system", "prior", "--no-write"],
         [text],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -143,3 +144,13 @@ def test_names_that_lead_nowhere(name: str, tmp_path: Path, monkeypatch: pytest.
 def test_an_unknown_type_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="dtype is 'float99'"):
         load(str(saved(tmp_path)), dtype="float99")
+
+
+@pytest.mark.parametrize("file", ["config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("content", ["[]", "null", "1", '"x"', "{", '{"added_tokens": 1}'])
+def test_damaged_settings_are_loaded_or_refused(tmp_path: Path, file: str, content: str) -> None:
+    tiny_causal.model("gpt2").save_pretrained(tmp_path)
+    tiny_causal.tokenizer().save_pretrained(tmp_path)
+    (tmp_path / file).write_text(content)
+    with contextlib.suppress(InputError):  # any other error is a defect
+        load(str(tmp_path), device="cpu")

@@ -24,6 +24,11 @@ def test_ids_in_disguise(text: str, qid: str | None) -> None:
     assert as_qid(text) == qid
 
 
+def test_what_is_longer_than_any_name_has_no_typing_errors() -> None:
+    assert len(deletions("abcde" * 50)) == 251
+    assert deletions("abcde" * 51) == {"abcde" * 51}
+
+
 def test_key_folds_case_accents_and_punctuation_but_never_to_nothing() -> None:
     assert key("Córdoba, Province") == key("cordoba  province")
     assert key("!!!") == "!!!"

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import torch
-from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -70,7 +69,9 @@ def load(
         model, told = loaded
         (model if packed else model.to(place)).eval()
         tokenizer = AutoTokenizer.from_pretrained(name, **how)
-    except (OSError, ValueError, ImportError, RuntimeError, SafetensorError) as error:  # what an unusable name leads to
+    except InputError:
+        raise
+    except Exception as error:  # an unusable name, or damaged files, which fail in any way
         reason = " ".join(str(error).split())
         short = reason[:200].rstrip(". ")
         raise InputError(f"the model {name!r} cannot be loaded: {short}; {_advice(reason)}") from None
@@ -92,7 +93,7 @@ def adapted(model: PreTrainedModel, adapter: Path) -> PreTrainedModel:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for what it renamed
             merged: Any = peft.PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
-    except (OSError, ValueError, RuntimeError, TypeError, KeyError, SafetensorError) as error:
+    except Exception as error:  # damaged files fail in any way
         reason = " ".join(str(error).split())[:200].rstrip(". ")
         raise InputError(f"the adapter {adapter} does not fit its base model: {reason}; train it anew") from None
     return cast(PreTrainedModel, merged.eval())

@@ -167,13 +167,13 @@ def _check_weights(name: str, revision: str | None, offline: bool) -> None:
 @contextmanager
 def _explained(name: str) -> Iterator[None]:
     """Turn the library's long errors about a missing or malformed model into one sentence."""
-    from safetensors import SafetensorError
-
     if (name.startswith((".", "/", "~")) or name.count("/") > 1) and not Path(name).is_dir():
         raise InputError(f"there is no directory {name}: name one that holds a masked language model, or a model's id")
     try:
         yield
-    except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
+    except InputError:
+        raise
+    except Exception as error:  # damaged files fail in any way, the tokenizers' with a bare Exception
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         advice = "fetch or save its files again" if Path(name).is_dir() else "check its name"
         raise InputError(f"the masked language model {name} cannot be loaded: {reason}; {advice}") from error

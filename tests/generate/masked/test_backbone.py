@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import tiny_masked
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForMaskedLM, BertModel, GPT2Config, GPT2LMHeadModel
@@ -131,3 +133,12 @@ def test_a_device_that_is_not_here_is_refused(copied: Path, device: str, monkeyp
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(InputError, match=r"device is .*: use cpu|no CUDA device"):
         load(copied, offline=True, device=device)
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("content", ["[]", "null", "1", '"x"', "{", '{"added_tokens": 1}'])
+def test_damaged_settings_are_loaded_or_refused(tmp_path: Path, file: str, content: str) -> None:
+    folder = tiny_masked.save(tmp_path / "model", ["rome"])
+    (folder / file).write_text(content)
+    with contextlib.suppress(InputError):  # any other error is a defect
+        load(folder, offline=True, device="cpu")
