@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -49,8 +50,11 @@ class _Response(msgspec.Struct):
     body: msgspec.Raw
 
 
-class _Line(msgspec.Struct):
+class _Named(msgspec.Struct):
     custom_id: str
+
+
+class _Line(_Named):
     response: _Response | None = None
 
 
@@ -184,10 +188,28 @@ async def _patiently(session: Session, request: Request[Result], limits: Limits)
     return await retrying(attempt, limits, Throttle(limits))
 
 
+def _unambiguous(session: Session, raw: bytes) -> Iterator[bytes]:
+    """The lines of a job's output, each once, without those that answer one call in different ways."""
+    lines = list(dict.fromkeys(raw.splitlines()))
+    times = Counter(map(_named, lines))
+    for line in lines:
+        if (name := _named(line)) and times[name] > 1:
+            session.failures["its output answers a call more than once"] += 1
+        else:
+            yield line
+
+
+def _named(line: bytes) -> str | None:
+    try:
+        return msgspec.json.decode(line, type=_Named).custom_id
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
 def _commit(session: Session, store: Store, calls: Mapping[str, Call], raw: bytes) -> tuple[int, int]:
     answers, prompt, completion = [], 0, 0
     other: OtherModelError | None = None
-    for written in raw.splitlines():
+    for written in _unambiguous(session, raw):
         try:
             line = msgspec.json.decode(written, type=_Line)
             call = calls[line.custom_id]
