@@ -91,7 +91,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
             name = told.get("attack")
             if name is None or (outcome == "passed" and report.when != "call"):
                 continue
-            done[name] += 0 if outcome == "skipped" else int(told.get("tries", 1))
+            done[name] += outcome != "skipped" and report.when != "teardown"
             failed[name] += outcome in ("failed", "error")
             if outcome == "skipped":
                 why[name] = str(report.longrepr[2])
