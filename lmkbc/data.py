@@ -273,7 +273,7 @@ def namesakes(
 
     agree: refuse a query that is answered twice and not alike: InputError names both lines.
     """
-    fields = [("SubjectEntity", str), ("Relation", str), ("objects", Any), ("SubjectEntityID", Any, None)]
+    fields: list[Any] = [("SubjectEntity", str), ("Relation", str), ("objects", Any), ("SubjectEntityID", Any, None)]
     decoder = msgspec.json.Decoder(msgspec.defstruct("Row", fields, rename={"objects": column}, gc=False))
     found: dict[tuple[Pair, str | None], Any] = {}
     lines: dict[tuple[Pair, str | None], int] = {}
