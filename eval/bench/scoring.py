@@ -54,6 +54,14 @@ def hash_(text: str) -> int:
     return int.from_bytes(text.encode()[:6], "little")
 
 
+def peak_mb() -> float:
+    """Peak memory of this program; what getrusage says counts the process that started it, where that was larger."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM")) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
 def run_side(side: str, edition: str, folder: Path) -> None:
     """Score once in this process and print seconds, peak memory and the macro-F1."""
     start = time.perf_counter()
@@ -70,7 +78,7 @@ def run_side(side: str, edition: str, folder: Path) -> None:
         predictions = folder / ("mixed.jsonl" if side == "mixed" else "pred.jsonl")
         score = evaluate_file(predictions, folder / "gold.jsonl", chosen).table.overall.f1
     seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_mb()
     print(json.dumps({"seconds": seconds, "peak_mb": peak, "f1": score}))
 
 
