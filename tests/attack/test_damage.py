@@ -39,7 +39,7 @@ def read(name: str, forge: Forge, places: Places, folder: Path) -> Ended:
     return forge.run(ARTEFACTS[name].read(places, folder), places.environment(folder), timeout=120)
 
 
-@pytest.mark.listed
+@pytest.mark.whole
 @pytest.mark.parametrize("artefact", ARTEFACTS)
 def test_damage_to(forge: Forge, places: Places, tmp_path: Path, artefact: str, seed: int) -> None:
     folder, whole = made(artefact, forge, places)
@@ -55,7 +55,6 @@ def test_damage_to(forge: Forge, places: Places, tmp_path: Path, artefact: str, 
         assert tree(folder / "out", ASIDE) == whole, f"{how}: silently another result"
 
 
-@pytest.mark.listed
 def test_damage_to_the_store(forge: Forge, places: Places, tmp_path: Path, seed: int) -> None:
     """What is damaged is asked again, or named."""
     with Faulty(keep=False) as server:

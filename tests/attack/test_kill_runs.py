@@ -79,7 +79,7 @@ def test_batch_killed(forge: Forge, places: Places, disturbed: Disturb, tmp_path
 def test_probe_kamel_killed(forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, seed: int) -> None:
     facts = tmp_path / "KAMEL" / "P36"
     facts.mkdir(parents=True)
-    for split, count in (("train", 8), ("dev", 60)):
+    for split, count in (("train", 8), ("dev", 24)):
         rows = [{"sub_label": f"{split} land {row}", "obj_label": [f"town {row}"]} for row in range(count)]
         (facts / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
@@ -103,6 +103,7 @@ def test_embedded_fit_killed(forge: Forge, places: Places, disturbed: Disturb, t
         assert tree(left.folder / part, [TIMING]) == tree(tmp_path / "alone" / part, [TIMING])
 
 
+@pytest.mark.whole
 def test_tune_on_sqlite_killed(forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, seed: int) -> None:
     tuned(forge, places, disturbed, tmp_path, seed, lambda folder: f"sqlite:///{folder}/study.sqlite")
 
@@ -241,6 +242,7 @@ def mirror(tmp_path: Path, places: Places) -> Iterator[Path]:
         thread.join()
 
 
+@pytest.mark.whole
 def test_fetch_killed(
     forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, mirror: Path, seed: int
 ) -> None:

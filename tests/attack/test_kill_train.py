@@ -22,7 +22,7 @@ def head(places: Places, out: Path) -> Sequence[object]:
         "--backbone",
         places.masked,
         "--epochs",
-        8,
+        4,
         "--batch",
         8,
         "--device",
@@ -86,6 +86,7 @@ def test_train_mlm_all_weights_killed(forge: Forge, places: Places, disturbed: D
     check("all weights", forge, places, disturbed, seed)
 
 
+@pytest.mark.whole
 def test_train_soft_prompt_killed(forge: Forge, places: Places, disturbed: Disturb, seed: int) -> None:
     check("soft-prompt", forge, places, disturbed, seed)
 
