@@ -1,5 +1,5 @@
 # Two commands: `make predict` ends with a finished submission, `make test` with a tested checkout.
-# `make attack` kills, starves and deceives it for half an hour (TRIES=20 of each), and prints one table.
+# `make attack` kills, starves and deceives it (TRIES=20 of each attack), and prints one table.
 PYTHON ?= python3
 VENV := .venv
 TRIES ?= 20
