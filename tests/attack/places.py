@@ -66,6 +66,9 @@ rule = "cutoff"
 threshold = 0.01
 """
 
+FINISHED = ("predictions.jsonl", "predictions.zip")
+"""What only a run has whose every query was answered."""
+
 
 class Places:
     """Everything is made once, when it is first asked for, below one folder."""

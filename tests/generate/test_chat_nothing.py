@@ -12,9 +12,9 @@ import pytest
 from loopback import Loopback, prompt_of
 from test_chat_odd import BORDERS, HASTY, RELATIONS, Body, Edited, Make, chat, one, spain  # noqa: F401  (a fixture)
 
+from lmkbc.budget import Budget
 from lmkbc.generate.chat import Server
 from lmkbc.generate.chat.answer import Reply
-from lmkbc.generate.chat.limits import Budget
 from lmkbc.generate.chat.scorer import ChatScorer
 from lmkbc.generate.chat.session import Session
 from lmkbc.generate.parse import parse
