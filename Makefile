@@ -6,7 +6,7 @@ TRIES ?= 20
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: predict test attack check clean
+.PHONY: predict test test-fast attack clean
 
 predict: $(VENV)/encoder
 	$(BIN)/lmkbc predict --split test
@@ -16,6 +16,10 @@ test: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest --numprocesses 2
+
+# What needs no deep-learning library and no server, in less than a minute.
+test-fast: $(VENV)/dev
+	$(BIN)/python -m pytest --numprocesses 2 tests/select tests/link tests/test_*.py --deselect tests/test_wheel.py -k "not reach_their_score and not beats and not killed"
 
 attack: $(VENV)/dev
 	$(BIN)/python -m pytest tests/attack --attack $(TRIES) --tb short

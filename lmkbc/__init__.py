@@ -1,9 +1,25 @@
-"""Knowledge base construction from language models. The public names that relations and editions import."""
+"""Knowledge base construction from language models. The public names that relations and editions import.
 
-from lmkbc.score import Metric
-from lmkbc.scorers import AliasScorer, IdScorer, MatchingScorer, ValueScorer
-from lmkbc.shape import EntityType, Precondition, Shape
-from lmkbc.types import Download, Edition, Published, Relation
+They are loaded when they are first used, so that a command which needs none of them starts at once.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lmkbc.score import Metric
+    from lmkbc.scorers import AliasScorer, IdScorer, MatchingScorer, ValueScorer
+    from lmkbc.shape import EntityType, Precondition, Shape
+    from lmkbc.types import Download, Edition, Published, Relation
+
+_HOMES = {
+    "lmkbc.types": ("Download", "Edition", "Published", "Relation"),
+    "lmkbc.shape": ("EntityType", "Precondition", "Shape"),
+    "lmkbc.scorers": ("AliasScorer", "IdScorer", "MatchingScorer", "ValueScorer"),
+    "lmkbc.score": ("Metric",),
+}
 
 __all__ = [
     "AliasScorer",
@@ -19,3 +35,11 @@ __all__ = [
     "Shape",
     "ValueScorer",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, from the module where it is defined."""
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -177,8 +177,9 @@ def test_sqlite_studies_resume(tmp_path: Path) -> None:
 
 
 def recorded(path: Path, workspace: Workspace, examples: list[Example]) -> list[CandidateSet]:
-    """The candidates of a file as a run proposes them, linked by train objects alone."""
-    context = Context(workspace=workspace, edition=EDITION, files=(path,), offline=True)
+    """The candidates of a file as a run proposes them, linked by train objects and recorded search."""
+    table = path.parents[2] / "wikidata" / "search_first_hit.json"
+    context = Context(workspace=workspace, edition=EDITION, files=(path,), search_table=table, offline=True)
     sets = propose(context, workspace.system("recorded"), [made.query for made in examples]).sets
     return [without_subject(found, RELATIONS[found.query.relation]) for found in sets]
 

@@ -1,4 +1,4 @@
-"""The command: one small file per sub-command, no logic. Errors become one sentence and an exit status here."""
+"""The command: one small file per sub-command, loaded when it is called. Errors become an exit status here."""
 
 from __future__ import annotations
 
@@ -12,19 +12,50 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-COMMANDS = ("predict", "tune", "evaluate", "link", "submit", "data", "relations", "systems", "train", "store", "probe")
+from lmkbc.cli.screen import plain, show_error, show_logs
+from lmkbc.errors import LmkbcError
+
+COMMANDS = {
+    "predict": "Make a checked submission for a split.",
+    "tune": "Learn what to keep, per relation.",
+    "evaluate": "Score predictions exactly as the organisers do.",
+    "link": "Link names to Wikidata, build an index to link with.",
+    "submit": "Zip a predictions file for CodaLab or Codabench, once it passes all checks.",
+    "data": "Official splits: list, check, fetch.",
+    "relations": "List, show and check the relation modules.",
+    "systems": "List, show and check the recipes.",
+    "train": "Teach masked and causal models facts.",
+    "store": "The answers that models gave: count, export, drop.",
+    "probe": "Probe what a model knows.",
+}
+"""Sub-command -> what it is for, so that listing them loads none; each lies in the module of its name."""
 _UsageError: Any = typer.BadParameter.__base__
 """What typer raises for a wrong command line; it has no public name there."""
 INTERRUPTED = "interrupted; nothing half-written is left behind"
 
 
 class _Tree(TyperGroup):
-    """The command tree, less typer's own ways of ending a run that was interrupted or has no reader."""
+    """The command tree, which loads a command when it is called, less typer's own ways of ending a run."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 -- typer's signature
+        """The sub-commands, in order."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A sub-command, from the module of its name."""
+        if cmd_name in COMMANDS and cmd_name not in self.commands:
+            loaded = typer.Typer(rich_markup_mode=None)
+            import_module(f"lmkbc.cli.{cmd_name}").register(loaded)
+            self.add_command(typer.main.get_group(loaded).commands[cmd_name], cmd_name)
+        return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 -- typer's signature
+        """List the sub-commands without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command. A reader that goes away, as `head` does, has read enough: that is no failure."""
-        from lmkbc.errors import LmkbcError
-
         try:
             with _plain_complaints():
                 return super().invoke(ctx)
@@ -45,8 +76,6 @@ def _plain_complaints() -> Iterator[None]:
     try:
         yield
     except _UsageError as error:
-        from lmkbc.cli.screen import plain
-
         error.message = "\n".join(map(plain, error.message.split("\n")))
         raise
 
@@ -62,17 +91,17 @@ def build() -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
-    for name in COMMANDS:
-        import_module(f"lmkbc.cli.{name}").register(app)
+    app.callback()(_nothing)
     return app
+
+
+def _nothing() -> None:
+    """Before a sub-command there is nothing to do."""
 
 
 def main() -> None:
     """Run the command line: exit 0 when all went well, 1 when the run failed, 2 when the input is wrong."""
     try:
-        from lmkbc.cli.screen import show_error, show_logs
-        from lmkbc.errors import LmkbcError
-
         show_logs()
         try:
             build()()

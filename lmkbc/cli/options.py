@@ -9,17 +9,18 @@ from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from lmkbc.budget import checked_prices
 from lmkbc.cli.screen import note
-from lmkbc.components import Context
 from lmkbc.errors import InputError
-from lmkbc.select.registry import build
 from lmkbc.types import Edition, System
 from lmkbc.workspace import Workspace
+
+if TYPE_CHECKING:
+    from lmkbc.components import Context
 
 EditionName = Annotated[str | None, typer.Option("--edition", "-e", help="Benchmark edition, such as 2023 or mini.")]
 Split = Annotated[str, typer.Option("--split", "-s", help="train, val (or dev) or test.")]
@@ -161,6 +162,9 @@ def chosen_edition(workspace: Workspace, name: str | None) -> Edition:
 
 def opened(asked: Asked, means: Means, servers: Servers) -> tuple[Context, System]:
     """What a run works with, and its recipe: recorded answers where files are given, else the embedded default."""
+    from lmkbc.components import Context
+    from lmkbc.select.registry import build
+
     options = servers.options()
     space = Workspace(means.workspace, means.data)
     recipe = space.system(asked.system or ("recorded" if asked.files else "embedded"))

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -27,7 +27,9 @@ from rich.table import Table
 from rich.text import Text
 
 from lmkbc.progress import PERIOD, Lines, Named, Report
-from lmkbc.types import Edition
+
+if TYPE_CHECKING:
+    from lmkbc.types import Edition
 
 _STEERING = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Control characters that JSON may hold as they are, and marks that turn the direction of writing."""

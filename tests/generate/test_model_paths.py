@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import hashlib
 import json
@@ -16,9 +17,12 @@ from hypothesis import strategies as st
 from loopback import Loopback
 from typer.testing import CliRunner
 
+from lmkbc.budget import Budget
 from lmkbc.cli import build
 from lmkbc.generate.chat.answer import Reply
 from lmkbc.generate.chat.client import Server
+from lmkbc.generate.chat.limits import Limits
+from lmkbc.generate.chat.session import Session
 from lmkbc.model_files import file_digest, model_identity, model_name, portable
 from lmkbc.store import Store
 
@@ -116,9 +120,11 @@ def test_answers_that_were_kept_under_a_path_are_found(tmp_path: Path) -> None:
     store = Store(tmp_path / "store.sqlite")
     call = server.call([{"role": "user", "content": "Who?"}], {"temperature": 0.0})
     assert (call.model, call.revision) == ("tiny.gguf", hashlib.sha256(b"/home/me/tiny.gguf").hexdigest())
-    assert server.kept(store, call) is None
+    session = Session(server, store, Limits(), Budget(), offline=True)
+    assert session.stored(call) is None
     old = replace(call, model="/home/me/tiny.gguf", revision="")
     store.put([(old, msgspec.to_builtins(Reply("Nobody")))])
-    assert server.kept(store, call) == {"text": "Nobody"}
+    assert session.stored(call) == Reply("Nobody")
+    asyncio.run(session.close())
     plain = Server("http://127.0.0.1:9/v1", "gpt-4", revision="r")
     assert (plain.call("x", {}).model, plain.call("x", {}).revision) == ("gpt-4", "r")

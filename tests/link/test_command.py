@@ -37,12 +37,15 @@ def test_a_file_that_is_read_is_not_overwritten(run: Run, out: str) -> None:
     before = Path(out).read_bytes()
     status, told = run("p.jsonl", "--out", out, "--edition", "mini", "--search-table", "s.json")
     assert (status, Path(out).read_bytes()) == (2, before)
-    assert "is also read: name another file to write" in told
+    assert "is what is read: name another file to write" in told
 
 
 def test_an_index_replaces_nothing_that_is_none(run: Run) -> None:
     before = Path("t.csv").read_bytes()
     status, told = run("build", "t.csv", "--table", "t.csv")
+    assert (status, Path("t.csv").read_bytes()) == (2, before)
+    assert "t.csv is what is read" in told
+    status, told = run("build", "t.csv", "--edition", "mini")
     assert (status, Path("t.csv").read_bytes()) == (2, before)
     assert "t.csv exists and is no index" in told
 
