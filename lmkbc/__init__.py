@@ -9,16 +9,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lmkbc.score import Metric
-    from lmkbc.scorers import AliasScorer, IdScorer, MatchingScorer, ValueScorer
-    from lmkbc.shape import EntityType, Precondition, Shape
-    from lmkbc.types import Download, Edition, Published, Relation
+    from lmkbc.edition import Download, Edition, Published
+    from lmkbc.relation import EntityType, Precondition, Relation, Shape
+    from lmkbc.scoring.matchers import (
+        AliasScorer,
+        IdScorer,
+        MatchingScorer,
+        ValueScorer,
+    )
+    from lmkbc.scoring.table import Metric
 
 _HOMES = {
     "lmkbc.types": ("Download", "Edition", "Published", "Relation"),
-    "lmkbc.shape": ("EntityType", "Precondition", "Shape"),
-    "lmkbc.scorers": ("AliasScorer", "IdScorer", "MatchingScorer", "ValueScorer"),
-    "lmkbc.score": ("Metric",),
+    "lmkbc.relation": ("EntityType", "Precondition", "Shape"),
+    "lmkbc.scoring.matchers": ("AliasScorer", "IdScorer", "MatchingScorer", "ValueScorer"),
+    "lmkbc.scoring.table": ("Metric",),
 }
 
 __all__ = [

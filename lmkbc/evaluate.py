@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from lmkbc.columns import Column
-from lmkbc.data import namesakes, no_collection
+from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.score import Pair, Table, Tally
-from lmkbc.types import Edition
+from lmkbc.files.columns import Column
+from lmkbc.files.jsonl import namesakes, no_collection
+from lmkbc.scoring.table import Pair, Table, Tally
 
 
 @dataclass(frozen=True, slots=True)

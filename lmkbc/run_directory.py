@@ -11,14 +11,14 @@ from pathlib import Path
 
 import msgspec
 
-from lmkbc import submit
-from lmkbc.atomic import Kind, check_replaceable, write_directory
+from lmkbc import submission
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.files.atomic import Kind, check_replaceable, write_directory
 from lmkbc.types import Prediction
 
 RUNS = Path("submissions")
-_LISTED = {submit.PREDICTIONS, submit.ARCHIVE, submit.CANDIDATES, submit.RETRIEVED, submit.MISSING}
-RUN = Kind("a run", submit.MANIFEST, frozenset(_LISTED), beside=frozenset({submit.TIMING}))
+_LISTED = {submission.PREDICTIONS, submission.ARCHIVE, submission.CANDIDATES, submission.RETRIEVED, submission.MISSING}
+RUN = Kind("a run", submission.MANIFEST, frozenset(_LISTED), beside=frozenset({submission.TIMING}))
 
 
 class _Manifest(msgspec.Struct):
@@ -46,12 +46,12 @@ def check(directory: Path, limit: int | None = None) -> None:
 
 def write(directory: Path, files: Mapping[str, bytes]) -> Path:
     """Write a run, and tell where: one that lacks answers stays beside a finished one. LmkbcError without a place."""
-    if submit.MISSING not in files:
+    if submission.MISSING not in files:
         write_directory(directory, files, RUN)
         return directory
     for place in (directory, directory.with_name(f"{directory.name}-unfinished")):
         there = _manifest(place)
-        if there is None or submit.PREDICTIONS not in there.outputs:
+        if there is None or submission.PREDICTIONS not in there.outputs:
             write_directory(place, files, RUN)
             return place
     raise LmkbcError(
@@ -63,11 +63,15 @@ def write(directory: Path, files: Mapping[str, bytes]) -> Path:
 def unfinished(predictions: Sequence[Prediction], directory: Path, files: Mapping[str, bytes]) -> LmkbcError:
     """What to tell of a run whose queries did not all get an answer: how many, the first, and how to go on."""
     failed = [prediction.query for prediction in predictions if prediction.failed]
-    kept = f", and {directory / submit.CANDIDATES} keeps what the others gave" if submit.CANDIDATES in files else ""
+    kept = (
+        f", and {directory / submission.CANDIDATES} keeps what the others gave"
+        if submission.CANDIDATES in files
+        else ""
+    )
     return LmkbcError(
         f"{len(failed)} of {len(predictions)} queries failed, first ({failed[0].subject!r}, {failed[0].relation!r}); "
         "a failed query is no empty answer, so there is no submission yet: "
-        f"{directory / submit.MISSING} lists them{kept}; give their answers with one more --from, run the "
+        f"{directory / submission.MISSING} lists them{kept}; give their answers with one more --from, run the "
         "command again where a model is asked, or submit them as empty with --failed-as-empty"
     )
 
@@ -77,6 +81,6 @@ def _manifest(directory: Path) -> _Manifest | None:
     if RUN.own(directory) is None:
         return None
     try:
-        return msgspec.json.decode((directory / submit.MANIFEST).read_bytes(), type=_Manifest)
+        return msgspec.json.decode((directory / submission.MANIFEST).read_bytes(), type=_Manifest)
     except msgspec.MsgspecError:  # a limit that is no number
         return None

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import tomli_w
 
-from lmkbc.atomic import write_bytes
-from lmkbc.data import read_toml
 from lmkbc.errors import InputError, did_you_mean
+from lmkbc.files.atomic import write_bytes
+from lmkbc.files.jsonl import read_toml
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.registry import build
 from lmkbc.select.rule import Rule, significant
 from lmkbc.types import CandidateSet, Prediction
 
 if TYPE_CHECKING:  # selecting must not wait for Optuna to load
-    from lmkbc.tune import Tuned
+    from lmkbc.tune.tune import Tuned
 
 
 SEAL = "sha256"

@@ -15,9 +15,13 @@ from typing import TypeVar
 
 import msgspec
 
-from lmkbc.data import data_dirs, read_examples, read_queries, read_toml
+from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.types import Edition, Example, Query, Relation, System
+from lmkbc.files.jsonl import read_examples, read_queries, read_toml
+from lmkbc.files.places import data_dirs
+from lmkbc.recipe import System
+from lmkbc.relation import Relation
+from lmkbc.types import Example, Query
 
 PACKAGE = Path(__file__).resolve().parent
 SYSTEMS = PACKAGE / "systems"
@@ -30,7 +34,7 @@ class Workspace:
     """The relations, editions, systems and thresholds that a command works with.
 
     root: a workspace directory, or None for the checkout's or the bundled one. data: where splits lie (see
-    `lmkbc.data.data_dirs`).
+    `lmkbc.files.places.data_dirs`).
     """
 
     def __init__(self, root: Path | None = None, data: Path | None = None) -> None:

@@ -1,6 +1,6 @@
 """A second, slow and literal reading of the official scoring rules, to hold the fast one against.
 
-Each function follows the published procedure step by step: nothing is shared with `lmkbc.score`.
+Each function follows the published procedure step by step: nothing is shared with `lmkbc.scoring.table`.
 """
 
 from __future__ import annotations

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.clean import clean, trim
-from lmkbc.shape import EntityType, Shape
-from lmkbc.types import Relation
+from lmkbc.answer.clean import clean, trim
+from lmkbc.relation import EntityType, Relation, Shape
 from lmkbc.workspace import Workspace
 
 SUBJECT = "Acme Motors"

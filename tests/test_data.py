@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from lmkbc.data import read_column, read_examples, read_queries, read_toml
 from lmkbc.errors import InputError
+from lmkbc.files.jsonl import (
+    read_column,
+    read_examples,
+    read_queries,
+    read_toml,
+)
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()

@@ -10,13 +10,19 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from lmkbc.clean import sifted
+from lmkbc.answer.clean import sifted
 from lmkbc.cli import build
 from lmkbc.generate.recorded import Recorded
-from lmkbc.pool import Pool
+from lmkbc.select.pool import Pool
 from lmkbc.select.ranking import Ranking
-from lmkbc.submit import candidate_lines, losses
-from lmkbc.types import Candidate, CandidateSet, Dropped, Query, State
+from lmkbc.submission import candidate_lines, losses
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Dropped,
+    Query,
+    State,
+)
 from lmkbc.workspace import Workspace
 from tests.test_clean import AREA, CLOSED, COUNT, OPEN, SUBJECT
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from lmkbc import columns
 from lmkbc.errors import InputError
 from lmkbc.evaluate import evaluate_file
+from lmkbc.files import columns
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()

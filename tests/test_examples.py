@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from lmkbc.ask.examples import ExampleSelector, Method, Shots
 from lmkbc.errors import InputError
-from lmkbc.examples import ExampleSelector, Method, Shots
 from lmkbc.types import Example, GoldObject, Query
 
 R, N = "borders", "area"

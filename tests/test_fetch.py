@@ -14,9 +14,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from lmkbc.edition import Download, Edition
 from lmkbc.errors import LmkbcError
-from lmkbc.fetch import _guard, fetch
-from lmkbc.types import Download, Edition
+from lmkbc.files.fetch import _guard, fetch
 from lmkbc.workspace import Workspace
 
 CONTENT = b'{"SubjectEntity": "Rhine"}\n' * 2000
@@ -127,7 +127,7 @@ def test_wrong_bytes_are_discarded_and_what_was_there_stays(
 def test_an_endless_file_is_cut_off_and_discarded(
     server: tuple[str, list[tuple[str, str | None]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lmkbc.fetch.MOST_BYTES", 2**20)
+    monkeypatch.setattr("lmkbc.files.fetch.MOST_BYTES", 2**20)
     with pytest.raises(LmkbcError, match="larger than 1 MiB"):
         fetch(edition(server[0] + "/endless"), tmp_path)
     assert list((tmp_path / "lmkbc2024").iterdir()) == []
@@ -137,7 +137,7 @@ def test_an_endless_file_is_cut_off_and_discarded(
 def test_a_file_that_drips_is_given_up_and_what_came_is_kept(
     server: tuple[str, list[tuple[str, str | None]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lmkbc.fetch.DEADLINE", 0.2)
+    monkeypatch.setattr("lmkbc.files.fetch.DEADLINE", 0.2)
     with pytest.raises(LmkbcError, match=r"did not arrive within 0.2 s; run the command again to resume"):
         fetch(edition(server[0] + "/drip"), tmp_path)
     assert 0 < (tmp_path / "lmkbc2024" / "train.jsonl.part").stat().st_size < 1000

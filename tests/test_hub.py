@@ -10,25 +10,25 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lmkbc import hub
 from lmkbc.cli import build
 from lmkbc.errors import InputError
+from lmkbc.models import hub
 
 
 def causal(name: str, offline: bool) -> object:
-    from lmkbc.generate.causal.checkpoint import load
+    from lmkbc.models.causal.checkpoint import load
 
     return load(name, offline=offline)
 
 
 def masked(name: str, offline: bool) -> object:
-    from lmkbc.generate.masked.backbone import load
+    from lmkbc.models.masked.backbone import load
 
     return load(name, offline=offline)
 
 
 def kind(name: str, offline: bool) -> object:
-    from lmkbc.probe.model_kind import model_kind
+    from lmkbc.models.kind import model_kind
 
     return model_kind(name, offline=offline)
 

@@ -16,14 +16,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lmkbc import packed
-from lmkbc.data import read_bytes
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.entity_space import read_vectors
+from lmkbc.files import packed
+from lmkbc.files.jsonl import read_bytes
 from lmkbc.generate.recorded_rows import read_rows
 from lmkbc.link.dump import open_dump
 from lmkbc.link.tables import read_table
-from lmkbc.probe import kamel
+from lmkbc.models.masked.entity_space import read_vectors
+from lmkbc.probe.kamel import dataset as kamel
 from lmkbc.train import facts
 from lmkbc.workspace import Workspace
 

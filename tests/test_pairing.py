@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.data import numbered_lines, read_bytes, read_examples
+from lmkbc.ask.examples import ExampleSelector, Shots
+from lmkbc.ask.prompts import PromptStyle, compose
 from lmkbc.errors import InputError
-from lmkbc.examples import ExampleSelector, Shots
+from lmkbc.files.jsonl import numbered_lines, read_bytes, read_examples
+from lmkbc.files.pairing import KnownPairs, objects_of
 from lmkbc.generate.prior import ClassPrior
-from lmkbc.pairing import KnownPairs, objects_of
-from lmkbc.prompts import PromptStyle, compose
 from lmkbc.tune.outcomes import gold_column
 from lmkbc.types import Example, GoldObject, Query
 from lmkbc.workspace import Workspace

@@ -9,9 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.pool import EXISTENCE, Pool, existence, without_subject
-from lmkbc.types import Candidate, CandidateSet, Edition, Query, State
+from lmkbc.select.pool import (
+    EXISTENCE,
+    Pool,
+    existence,
+    without_subject,
+)
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Query,
+    State,
+)
 from lmkbc.workspace import Workspace
 
 EDITIONS = Workspace().editions

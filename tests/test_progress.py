@@ -6,7 +6,13 @@ import threading
 
 import pytest
 
-from lmkbc.progress import PERIOD, Lines, Named, lasting, silent
+from lmkbc.progress import (
+    PERIOD,
+    Lines,
+    Named,
+    lasting,
+    silent,
+)
 
 
 class Clock:

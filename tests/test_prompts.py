@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmkbc.ask.prompts import (
+    Listing,
+    PromptStyle,
+    Style,
+    compose,
+    fill,
+    listed,
+)
 from lmkbc.errors import InputError
-from lmkbc.prompts import Form, Listing, Prompt, PromptStyle, Style, compose, fill, listed
+from lmkbc.models.base import Form, Prompt
 from lmkbc.types import Example, GoldObject, Query
 from lmkbc.workspace import Workspace
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from literal_scorers import ROWS, harmonic
 from scoring_cases import Case, cases, disagreements, evaluated
 
-from lmkbc.score import RowScore
-from lmkbc.types import Edition
+from lmkbc.edition import Edition
+from lmkbc.scoring.table import RowScore
 from lmkbc.workspace import Workspace
 
 EDITIONS = {name: Workspace().edition(name) for name in ROWS}

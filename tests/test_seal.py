@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lmkbc.errors import InputError
-from lmkbc.seal import FILE, check
+from lmkbc.models.seal import FILE, check
 
 
 def write(folder: Path) -> None:

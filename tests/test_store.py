@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from lmkbc.cli import build
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.store import Call, Store
+from lmkbc.models.store import Call, Store
 
 CALL = Call(
     model="m",

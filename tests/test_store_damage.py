@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 
 from lmkbc.cli import build
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.store import Call, Store
-from lmkbc.store_file import VERSION
+from lmkbc.models.store import Call, Store
+from lmkbc.models.store_file import VERSION
 
 CALLS = [Call(model=f"model-{draw % 2}", prompt=f"Who is it? {draw % 7}", draw=draw) for draw in range(40)]
 FIRST = CALLS[0]
@@ -172,7 +172,7 @@ def test_an_upgrade_that_breaks_off_changes_nothing(tmp_path: Path, monkeypatch:
     path = filled(tmp_path / "s.sqlite")
     as_version_1(path)
     with monkeypatch.context() as broken:
-        broken.setattr("lmkbc.store_file.seal", lambda *_: 1 / 0)
+        broken.setattr("lmkbc.models.store_file.seal", lambda *_: 1 / 0)
         with pytest.raises(InputError, match="cannot serve as the store"):
             Store(path)
     with edited(path) as db:

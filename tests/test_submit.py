@@ -11,9 +11,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmkbc.edition import misfit
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.submit import answers, archive, candidate_lines, check, misfit, package, prediction_lines
-from lmkbc.types import Candidate, CandidateSet, Prediction, Query
+from lmkbc.submission import (
+    answers,
+    archive,
+    candidate_lines,
+    check,
+    package,
+    prediction_lines,
+)
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Prediction,
+    Query,
+)
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()

@@ -11,7 +11,7 @@ from lmkbc.errors import InputError
 from lmkbc.select.calibrated import Calibrated
 from lmkbc.select.cutoffs import Cutoff, TopK
 from lmkbc.select.expected_f1 import ExpectedF1
-from lmkbc.tune import Tuned, TunedRelation
+from lmkbc.tune.tune import Tuned, TunedRelation
 from lmkbc.types import Candidate, CandidateSet, Query
 
 RULES = {

@@ -12,15 +12,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmkbc.components import Context
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.pool import without_subject
-from lmkbc.predict import propose
-from lmkbc.tune import Tuned, official, tune
+from lmkbc.generate.components import Context
+from lmkbc.pipeline import propose
+from lmkbc.select.pool import without_subject
 from lmkbc.tune.calibrate import fit_expected_f1
 from lmkbc.tune.folds import by_subject
 from lmkbc.tune.outcomes import Outcomes
-from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query, State
+from lmkbc.tune.tune import Tuned, official, tune
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Example,
+    GoldObject,
+    Query,
+    State,
+)
 from lmkbc.workspace import Workspace
 
 RELATION = "PersonHasPlaceOfDeath"

@@ -10,16 +10,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmkbc import AliasScorer, Download, Edition, IdScorer, MatchingScorer, Metric, ValueScorer
-from lmkbc.scorers import Scorer
-from lmkbc.select.cutoffs import Cutoff, Relative, Sticky, TopK
+from lmkbc.scoring.matchers import Scorer
+from lmkbc.select.cutoffs import (
+    Cutoff,
+    Relative,
+    Sticky,
+    TopK,
+)
 from lmkbc.select.gate import NoneGate
 from lmkbc.select.numeric import Ball
 from lmkbc.select.quorum import Quorum
 from lmkbc.select.rule import Rule, SweptRule
-from lmkbc.submit import answers
+from lmkbc.submission import answers
 from lmkbc.tune.outcomes import Outcomes, gold_column
-from lmkbc.tune.sweep import Curve, cutoff_steps, gate_steps, gated, swept_steps
-from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
+from lmkbc.tune.sweep import (
+    Curve,
+    cutoff_steps,
+    gate_steps,
+    gated,
+    swept_steps,
+)
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Example,
+    GoldObject,
+    Query,
+)
 
 NAMES = ("Ada", "ADA", "Bo", "Cy", "Di")
 SPLITS = dict.fromkeys(("train", "val", "test"), Download("https://example.org", "0" * 64))

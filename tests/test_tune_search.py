@@ -15,11 +15,25 @@ from optuna.trial import TrialState
 from lmkbc import IdScorer, thresholds
 from lmkbc.select.cutoffs import Relative, Sticky
 from lmkbc.select.gate import NoneGate
-from lmkbc.tune import Tuned, defaults, tune
+from lmkbc.tune import defaults
 from lmkbc.tune.families import Task, fit
 from lmkbc.tune.outcomes import Outcomes
-from lmkbc.tune.search import Joint, Space, close_storage, is_over, open_storage, search
-from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
+from lmkbc.tune.search import (
+    Joint,
+    Space,
+    close_storage,
+    is_over,
+    open_storage,
+    search,
+)
+from lmkbc.tune.tune import Tuned, tune
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Example,
+    GoldObject,
+    Query,
+)
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()

@@ -10,8 +10,14 @@ from typing import Any
 import pytest
 
 from lmkbc.select.verified import Combine, Verified, judged
-from lmkbc.tune import Tuned, tune
-from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
+from lmkbc.tune.tune import Tuned, tune
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Example,
+    GoldObject,
+    Query,
+)
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()

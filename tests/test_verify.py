@@ -10,13 +10,20 @@ from typing import Any
 import pytest
 import tiny_causal
 
+from lmkbc.ask.examples import ExampleSelector, Shots
 from lmkbc.errors import InputError
-from lmkbc.examples import ExampleSelector, Shots
-from lmkbc.generate.causal import CausalModel, Decoding
-from lmkbc.generate.causal.scorer import CausalScorer
-from lmkbc.store import Store
-from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
-from lmkbc.verify import Check, FactCheck, Verifying
+from lmkbc.generate.verify import Check, FactCheck, Verifying
+from lmkbc.models.causal.decode import Decoding
+from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.causal.scorer import CausalScorer
+from lmkbc.models.store import Store
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Example,
+    GoldObject,
+    Query,
+)
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()
@@ -213,7 +220,7 @@ def test_what_a_local_model_judged_is_kept(by: str, tmp_path: Path, monkeypatch:
         scorer = CausalScorer(model, how, chat=False, store=store, name="tiny", identity=identity)
         return list(check(scorer, by=by).verify(sets))
 
-    monkeypatch.setattr("lmkbc.generate.causal.scorer.PORTION", 1)
+    monkeypatch.setattr("lmkbc.models.causal.scorer.PORTION", 1)
     first = verified()
     assert truths(first[1])["Peru"] is None  # it leaves no room in the model's window
     asked: list[str] = []

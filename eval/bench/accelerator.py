@@ -18,8 +18,8 @@ import torch
 from masked import prompts, random_bert
 from transformers import BertConfig
 
-from lmkbc.generate.masked.clozes import Clozes
-from lmkbc.generate.masked.forward import Forward
+from lmkbc.models.masked.clozes import Clozes
+from lmkbc.models.masked.forward import Forward
 from lmkbc.workspace import Workspace
 
 TOP = 10

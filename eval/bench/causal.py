@@ -19,7 +19,8 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from lmkbc.generate.causal import CausalModel, Decoding
+from lmkbc.models.causal.decode import Decoding
+from lmkbc.models.causal.model import CausalModel
 
 SUFFIX, ANSWER, VOCABULARY = 12, 8, 50257
 

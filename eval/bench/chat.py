@@ -22,9 +22,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lmkbc.asking import Asking
-from lmkbc.generate.chat import ChatGenerator, Limits, Server
-from lmkbc.store import Store
+from lmkbc.ask.plan import Asking
+from lmkbc.generate.chat import ChatGenerator
+from lmkbc.models.server.client import Server
+from lmkbc.models.server.limits import Limits
+from lmkbc.models.store import Store
 from lmkbc.types import CandidateSet, Query, State
 from lmkbc.workspace import Workspace
 

@@ -13,12 +13,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmkbc.data import read_column
-from lmkbc.generate.embedded import EmbeddedGenerator, find_encoder
+from lmkbc.edition import Edition
+from lmkbc.files.jsonl import read_column
+from lmkbc.generate.embedded.generator import EmbeddedGenerator
 from lmkbc.generate.prior import ClassPrior
-from lmkbc.score import Pair
+from lmkbc.models.encoder import find_encoder
+from lmkbc.scoring.table import Pair
 from lmkbc.select.expected_f1 import ExpectedF1
-from lmkbc.types import Edition, Generator, Query
+from lmkbc.types import Generator, Query
 from lmkbc.workspace import Workspace
 
 

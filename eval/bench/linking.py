@@ -21,10 +21,15 @@ from typing import Any
 
 from rapidfuzz import process
 
-from lmkbc.generate.parse import parse
-from lmkbc.link import AliasIndex, Client, Linker, SearchTable, TrainObjects, Wikidata
+from lmkbc.answer.parse import parse
 from lmkbc.link.build import build_index
 from lmkbc.link.builder import Builder, Entity
+from lmkbc.link.index import AliasIndex
+from lmkbc.link.linker import Linker
+from lmkbc.link.live import Wikidata
+from lmkbc.link.search_table import SearchTable
+from lmkbc.link.train_objects import TrainObjects
+from lmkbc.link.wikidata import Client
 from lmkbc.types import Candidate, CandidateSet, Query
 from lmkbc.workspace import Workspace
 

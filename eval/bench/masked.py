@@ -20,10 +20,10 @@ import torch
 from tokenizers import Tokenizer
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast, pipeline
 
-from lmkbc.generate.embedded.encoder import TOKENIZER, find_encoder
-from lmkbc.generate.masked.backbone import Backbone, load
-from lmkbc.generate.masked.clozes import Clozes
-from lmkbc.generate.masked.forward import Forward
+from lmkbc.models.encoder import TOKENIZER, find_encoder
+from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.models.masked.clozes import Clozes
+from lmkbc.models.masked.forward import Forward
 from lmkbc.workspace import Workspace
 
 TOP = 10

@@ -21,14 +21,15 @@ from pathlib import Path
 
 import torch
 
-from lmkbc.cli.probe_optiprompt import lines
+from lmkbc.cli.probe.optiprompt import lines
 from lmkbc.cli.screen import show_table
-from lmkbc.data import data_dirs
-from lmkbc.generate.masked.backbone import load
-from lmkbc.generate.masked.words import Words
-from lmkbc.probe import kamel, optiprompt
-from lmkbc.probe.optiprompt_run import Experiment, Runner
-from lmkbc.scorers import folded_key
+from lmkbc.files.places import data_dirs
+from lmkbc.models.masked.backbone import load
+from lmkbc.models.masked.words import Words
+from lmkbc.names import folded_key
+from lmkbc.probe.kamel import dataset as kamel
+from lmkbc.probe.optiprompt import dataset as optiprompt
+from lmkbc.probe.optiprompt.run import Experiment, Runner
 from lmkbc.train.corpus import Corpus, gather
 from lmkbc.train.facts import KAMEL, Fact
 from lmkbc.train.loop import Plan

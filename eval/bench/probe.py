@@ -19,8 +19,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from lmkbc.components import Context
-from lmkbc.probe.controls import CONTROLS, RANDOM, Selection, controls, learned
+from lmkbc.generate.components import Context
+from lmkbc.probe.controls import (
+    CONTROLS,
+    RANDOM,
+    Selection,
+    controls,
+    learned,
+)
 from lmkbc.workspace import Workspace
 
 RECORDED = {
@@ -78,11 +84,11 @@ def measure_controls(space: Workspace, root: Path) -> None:
 
 
 def measure_kmir(archive: Path) -> None:
-    from lmkbc.probe.kmir_build import Builder
-    from lmkbc.probe.kmir_files import question_lines, read_triples
-    from lmkbc.probe.kmir_schema import read_schema
+    from lmkbc.probe.kmir.build import Builder
+    from lmkbc.probe.kmir.files import question_lines, read_triples
+    from lmkbc.probe.kmir.schema import read_schema
 
-    schema = read_schema(Path(str(files("lmkbc.probe").joinpath("kamel_schema.toml"))))
+    schema = read_schema(Path(str(files("lmkbc.probe.kamel").joinpath("schema.toml"))))
     triples = read_triples(archive, schema)
     start = time.perf_counter()
     first = question_lines(Builder(triples, schema, seed=1).questions())
@@ -95,13 +101,13 @@ def measure_kmir(archive: Path) -> None:
 
 def measure_kamel(archive: Path, properties: int, queries: int, split: str) -> None:
     """First the ratio, on a sample of properties, then the whole split, each answer committed to a store."""
-    from lmkbc.generate.causal.model import CausalModel
-    from lmkbc.probe import kamel
-    from lmkbc.probe.kamel_prompts import Shots, answered, questions
-    from lmkbc.probe.kamel_run import GREEDY, ask, questions_of
-    from lmkbc.probe.kamel_score import END, score
+    from lmkbc.models.causal.model import CausalModel
+    from lmkbc.models.store import Store
+    from lmkbc.probe.kamel import dataset as kamel
+    from lmkbc.probe.kamel.prompts import Shots, answered, questions
+    from lmkbc.probe.kamel.run import GREEDY, ask, questions_of
+    from lmkbc.probe.kamel.score import END, score
     from lmkbc.probe.local import Local
-    from lmkbc.store import Store
 
     found = kamel.read(archive, splits=("train", split))
     names, wording, shots = found.properties, questions(), Shots(count=5, drawing="fixed")
@@ -154,8 +160,8 @@ def taught(texts: Sequence[str]) -> tuple[Any, Any]:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import AutoModelForCausalLM, GPT2Config, PreTrainedTokenizerFast
 
+    from lmkbc.models.masked.tensors import padded
     from lmkbc.train.loop import Plan, train
-    from lmkbc.train.wording import padded
 
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

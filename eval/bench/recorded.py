@@ -15,11 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from lmkbc.components import Context
-from lmkbc.predict import decide, propose, selector_for
-from lmkbc.tune import official, tune
+from lmkbc.edition import Edition
+from lmkbc.generate.components import Context
+from lmkbc.pipeline import decide, propose, selector_for
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
-from lmkbc.types import Edition, Example
+from lmkbc.tune.tune import official, tune
+from lmkbc.types import Example
 from lmkbc.workspace import Workspace
 
 SEARCH = Path("wikidata/search_first_hit.json")

@@ -19,18 +19,21 @@ from pathlib import Path
 
 import torch
 
-from lmkbc.components import Context
-from lmkbc.data import data_dirs, read_column
-from lmkbc.generate.embedded import EmbeddedGenerator, find_encoder
+from lmkbc.edition import Edition
+from lmkbc.files.jsonl import read_column
+from lmkbc.files.places import data_dirs
+from lmkbc.generate.components import Context
+from lmkbc.generate.embedded.generator import EmbeddedGenerator
 from lmkbc.generate.entity_masked import EntityMasked
-from lmkbc.generate.masked.forward import Precision
-from lmkbc.pool import Pool
-from lmkbc.predict import linker
+from lmkbc.models.encoder import find_encoder
+from lmkbc.models.masked.forward import Precision
+from lmkbc.pipeline import linker
+from lmkbc.select.pool import Pool
 from lmkbc.train.corpus import gather
 from lmkbc.train.tasks import Task
 from lmkbc.train.teach import PLAN, teach
-from lmkbc.tune import Tuned, tune
-from lmkbc.types import CandidateSet, Edition, Query
+from lmkbc.tune.tune import Tuned, tune
+from lmkbc.types import CandidateSet, Query
 from lmkbc.workspace import Workspace
 
 ENCODER = "all-MiniLM-L6-v2"

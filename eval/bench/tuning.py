@@ -17,15 +17,16 @@ from pathlib import Path
 
 import numpy as np
 
-from lmkbc.components import Context
-from lmkbc.predict import propose
+from lmkbc.edition import Edition
+from lmkbc.generate.components import Context
+from lmkbc.pipeline import propose
 from lmkbc.select.cutoffs import Cutoff
-from lmkbc.submit import answers
-from lmkbc.tune import tune
+from lmkbc.submission import answers
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 from lmkbc.tune.outcomes import Outcomes, gold_column
 from lmkbc.tune.sweep import Curve, cutoff_steps
-from lmkbc.types import CandidateSet, Edition, Example
+from lmkbc.tune.tune import tune
+from lmkbc.types import CandidateSet, Example
 from lmkbc.workspace import Workspace
 
 MODELS = {"bert-base-cased": 0.296, "bert-base-cased+pretrain+recode": 0.318}

@@ -7,13 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from lmkbc import fetch as fetching
-from lmkbc.atomic import check_directory
 from lmkbc.cli.options import AsJson, Data, Root
-from lmkbc.cli.screen import note, progress, show_json, show_table
-from lmkbc.data import data_dirs
+from lmkbc.cli.screen import (
+    note,
+    progress,
+    show_json,
+    show_table,
+)
+from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.types import Edition
+from lmkbc.files import fetch as fetching
+from lmkbc.files.atomic import check_directory
+from lmkbc.files.places import data_dirs
 from lmkbc.workspace import Workspace
 
 app = typer.Typer(no_args_is_help=True, help="List, check and fetch the official splits.", rich_markup_mode=None)

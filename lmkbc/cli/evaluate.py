@@ -8,11 +8,24 @@ from typing import Annotated, Any
 
 import typer
 
-from lmkbc.cli.options import AsJson, Data, EditionName, Root, Split, chosen_edition
-from lmkbc.cli.screen import note, note_published, show_json, show_json_rows, show_table
+from lmkbc.cli.options import (
+    AsJson,
+    Data,
+    EditionName,
+    Root,
+    Split,
+    chosen_edition,
+)
+from lmkbc.cli.screen import (
+    note,
+    note_published,
+    show_json,
+    show_json_rows,
+    show_table,
+)
+from lmkbc.edition import Edition
 from lmkbc.evaluate import Evaluation, evaluate_file
-from lmkbc.score import Summary
-from lmkbc.types import Edition
+from lmkbc.scoring.table import Summary
 from lmkbc.workspace import Workspace
 
 EXAMPLE = "Example: lmkbc evaluate submissions/mini-val-embedded/predictions.jsonl --split val --edition mini"

@@ -8,19 +8,34 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from lmkbc.atomic import check_file
-from lmkbc.cli.options import AsJson, Data, EditionName, IndexPath, Offline, Root, SearchTable, chosen_edition
-from lmkbc.cli.screen import note, progress, show_json, show_table
+from lmkbc.cli.options import (
+    AsJson,
+    Data,
+    EditionName,
+    IndexPath,
+    Offline,
+    Root,
+    SearchTable,
+    chosen_edition,
+)
+from lmkbc.cli.screen import (
+    note,
+    progress,
+    show_json,
+    show_table,
+)
 from lmkbc.errors import InputError
-from lmkbc.link import Linker, TrainObjects
+from lmkbc.files.atomic import check_file
 from lmkbc.link.build import build_index
 from lmkbc.link.dump import LANGUAGES
 from lmkbc.link.index import AliasIndex
-from lmkbc.link.names import as_qid
+from lmkbc.link.linker import Linker
 from lmkbc.link.report import Report, explain, link_file
 from lmkbc.link.sources import Labels, open_search, wikidata
 from lmkbc.link.sources import labels as labels_of
+from lmkbc.link.train_objects import TrainObjects
 from lmkbc.link.wikidata import API_URL
+from lmkbc.names import as_qid
 from lmkbc.workspace import Workspace
 
 

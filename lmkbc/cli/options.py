@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from lmkbc.budget import checked_prices
 from lmkbc.cli.screen import note
+from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.types import Edition, System
+from lmkbc.models.budget import checked_prices
+from lmkbc.recipe import System
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
-    from lmkbc.components import Context
+    from lmkbc.generate.components import Context
 
 EditionName = Annotated[str | None, typer.Option("--edition", "-e", help="Benchmark edition, such as 2023 or mini.")]
 Split = Annotated[str, typer.Option("--split", "-s", help="train, val (or dev) or test.")]
@@ -162,7 +163,7 @@ def chosen_edition(workspace: Workspace, name: str | None) -> Edition:
 
 def opened(asked: Asked, means: Means, servers: Servers) -> tuple[Context, System]:
     """What a run works with, and its recipe: recorded answers where files are given, else the embedded default."""
-    from lmkbc.components import Context
+    from lmkbc.generate.components import Context
     from lmkbc.select.registry import build
 
     options = servers.options()

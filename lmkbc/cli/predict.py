@@ -9,10 +9,15 @@ from typing import Annotated
 
 import typer
 
-from lmkbc import run_directory, submit
+from lmkbc import run_directory, submission
 from lmkbc.cli import options as given
 from lmkbc.cli.screen import note, progress
-from lmkbc.predict import decide, propose, run_files, selector_for
+from lmkbc.pipeline import (
+    decide,
+    propose,
+    run_files,
+    selector_for,
+)
 
 EXAMPLE = "Example: lmkbc predict --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json"
 
@@ -57,15 +62,15 @@ def predict(
         context, recipe, split, proposals, predictions, provenance, failed_as_empty=failed_as_empty, limit=cut
     )
     seconds = round(time.monotonic() - start, 3)
-    written[submit.TIMING] = (json.dumps({"seconds": seconds, "usage": proposals.usage}) + "\n").encode()
+    written[submission.TIMING] = (json.dumps({"seconds": seconds, "usage": proposals.usage}) + "\n").encode()
     directory = run_directory.write(directory, written)
-    if submit.MISSING in written:
+    if submission.MISSING in written:
         raise run_directory.unfinished(predictions, directory, written)
-    counts = json.loads(written[submit.MANIFEST])["counts"]
+    counts = json.loads(written[submission.MANIFEST])["counts"]
     part = f"the first {len(queries)} of {len(every)}" if cut else f"{counts['queries']}"
     note(
-        f"{directory / (submit.PREDICTIONS if cut else submit.ARCHIVE)}: {part} queries, {counts['objects']} objects, "
-        f"{counts['empty']} empty answers; {provenance['how']}; {seconds:.0f} s"
+        f"{directory / (submission.PREDICTIONS if cut else submission.ARCHIVE)}: {part} queries, "
+        f"{counts['objects']} objects, {counts['empty']} empty answers; {provenance['how']}; {seconds:.0f} s"
     )
     if rules := counts["dropped_objects"]:
         why = ", ".join(f"{rule} {count}" for rule, count in rules.items())

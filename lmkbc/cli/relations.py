@@ -9,7 +9,7 @@ import typer
 
 from lmkbc.cli.options import AsJson, Root
 from lmkbc.cli.screen import note, show_json, show_table
-from lmkbc.types import Relation
+from lmkbc.relation import Relation
 from lmkbc.workspace import Workspace
 
 app = typer.Typer(no_args_is_help=True, help="List, show and check the relation modules.", rich_markup_mode=None)

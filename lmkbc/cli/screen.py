@@ -26,10 +26,15 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from lmkbc.progress import PERIOD, Lines, Named, Report
+from lmkbc.progress import (
+    PERIOD,
+    Lines,
+    Named,
+    Report,
+)
 
 if TYPE_CHECKING:
-    from lmkbc.types import Edition
+    from lmkbc.edition import Edition
 
 _STEERING = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Control characters that JSON may hold as they are, and marks that turn the direction of writing."""

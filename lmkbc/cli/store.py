@@ -9,11 +9,16 @@ from typing import Annotated
 
 import typer
 
-from lmkbc.atomic import check_file, write_bytes
 from lmkbc.cli.options import AsJson, StorePath
-from lmkbc.cli.screen import note, show_json, show_table, tame
+from lmkbc.cli.screen import (
+    note,
+    show_json,
+    show_table,
+    tame,
+)
 from lmkbc.errors import InputError
-from lmkbc.store import Store, default_store
+from lmkbc.files.atomic import check_file, write_bytes
+from lmkbc.models.store import Store, default_store
 
 app = typer.Typer(no_args_is_help=True, help="Show, export and prune stored answers of models.", rich_markup_mode=None)
 OfModel = Annotated[str | None, typer.Option("--model", help="Only this model's answers.")]

@@ -7,10 +7,16 @@ from typing import Annotated
 
 import typer
 
-from lmkbc import submit as submission
-from lmkbc.atomic import check_file, write_bytes
-from lmkbc.cli.options import Data, EditionName, Root, Split, chosen_edition
+from lmkbc import submission
+from lmkbc.cli.options import (
+    Data,
+    EditionName,
+    Root,
+    Split,
+    chosen_edition,
+)
 from lmkbc.cli.screen import note
+from lmkbc.files.atomic import check_file, write_bytes
 from lmkbc.workspace import Workspace
 
 EXAMPLE = "Example: lmkbc submit my-predictions.jsonl --edition 2023 --split test --out predictions.zip"

@@ -8,14 +8,19 @@ from typing import Annotated, Any
 
 import typer
 
-from lmkbc import submit, thresholds
-from lmkbc.atomic import check_file
+from lmkbc import submission, thresholds
 from lmkbc.cli import options as given
-from lmkbc.cli.screen import note, progress, show_json, show_table
-from lmkbc.predict import propose, split_sha256
-from lmkbc.tune import Tuned
-from lmkbc.tune import tune as tune_rules
+from lmkbc.cli.screen import (
+    note,
+    progress,
+    show_json,
+    show_table,
+)
+from lmkbc.files.atomic import check_file
+from lmkbc.pipeline import propose, split_sha256
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
+from lmkbc.tune.tune import Tuned
+from lmkbc.tune.tune import tune as tune_rules
 
 Folds = Annotated[int, typer.Option(min=2, help="Folds by subject.")]
 Trials = Annotated[int, typer.Option(min=0, help="Optuna trials per relation and fold at most; 0: exact sweeps only.")]
@@ -60,7 +65,7 @@ def tune(
     if write:
         provenance = thresholds.Provenance.of(
             tuned, edition=chosen.name, system=recipe.name, data_sha256=split_sha256(context, split),
-            candidates_sha256=submit.sha256(submit.candidate_lines(proposals.sets)),
+            candidates_sha256=submission.sha256(submission.candidate_lines(proposals.sets)),
         )  # fmt: skip
         thresholds.write(path, tuned, provenance)
         note(f"wrote {path}")

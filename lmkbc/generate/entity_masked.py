@@ -9,12 +9,13 @@ from pathlib import Path
 import torch
 
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.backbone import Backbone, load
-from lmkbc.generate.masked.forward import Forward, Precision
-from lmkbc.scorers import folded_key
+from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.models.masked.forward import Forward, Precision
+from lmkbc.models.masked.tensors import masked
+from lmkbc.names import folded_key
+from lmkbc.relation import Relation
 from lmkbc.train.entities import FILE, Entities
-from lmkbc.train.wording import masked
-from lmkbc.types import Candidate, CandidateSet, Query, Relation
+from lmkbc.types import Candidate, CandidateSet, Query
 
 SOURCE = "entity-masked"
 ALL = -1

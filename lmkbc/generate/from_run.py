@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmkbc.asking import Asking, needs_encoder
-from lmkbc.store import Store, default_store
+from lmkbc.ask.plan import Asking, needs_encoder
+from lmkbc.models.store import Store, default_store
 from lmkbc.types import Example
 
 if TYPE_CHECKING:
-    from lmkbc.components import Context
+    from lmkbc.generate.components import Context
 
 Table = Mapping[str, Any]
 
@@ -22,7 +22,7 @@ def asking_for(
     """What is asked about the run's relations, after examples of train, some of them selected by embedding."""
     encoder = None
     if needs_encoder(tables, relations):
-        from lmkbc.generate.embedded.encoder import find_encoder
+        from lmkbc.models.encoder import find_encoder
 
         encoder = find_encoder()
     return Asking(run.edition, run.relations, train, tables, relations, run.workspace.relations, encoder)

@@ -11,8 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from lmkbc.generate.prior import ClosedSet, Floats, Mask, ranked
-from lmkbc.types import CandidateSet, Edition, Example, Query, Relation
+from lmkbc.edition import Edition
+from lmkbc.generate.prior import (
+    ClosedSet,
+    Floats,
+    Mask,
+    ranked,
+)
+from lmkbc.relation import Relation
+from lmkbc.types import CandidateSet, Example, Query
 
 _WORD = re.compile(r"\w+")
 

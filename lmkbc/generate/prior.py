@@ -11,7 +11,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from lmkbc.types import Candidate, CandidateSet, Edition, Example, Query, Relation
+from lmkbc.edition import Edition
+from lmkbc.relation import Relation
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Example,
+    Query,
+)
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]

@@ -17,14 +17,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from lmkbc.clean import sifted
+from lmkbc.answer.clean import sifted
+from lmkbc.answer.parse import parse
+from lmkbc.edition import Edition, misfit
 from lmkbc.errors import InputError
-from lmkbc.generate.parse import parse
 from lmkbc.generate.recorded_rows import RecordedRow, read_rows
-from lmkbc.pool import EXISTENCE
-from lmkbc.scorers import number
-from lmkbc.submit import misfit
-from lmkbc.types import Candidate, CandidateSet, Dropped, Edition, Query, Relation, State
+from lmkbc.relation import Relation
+from lmkbc.scoring.matchers import number
+from lmkbc.select.pool import EXISTENCE
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Dropped,
+    Query,
+    State,
+)
 
 log = logging.getLogger(__name__)
 

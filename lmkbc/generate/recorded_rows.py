@@ -14,9 +14,10 @@ from typing import NoReturn
 
 import msgspec
 
-from lmkbc.data import numbered_lines, read_bytes, read_jsonl
+from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.types import Edition, State
+from lmkbc.files.jsonl import numbered_lines, read_bytes, read_jsonl
+from lmkbc.types import State
 
 _NO_NUMBER = re.compile(rb'"(\w+)"\s*:\s*-?(?:NaN|Infinity|inf|nan)\b')
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from lmkbc.ask.prompts import fill, one_line
 from lmkbc.link.choose import Question
 from lmkbc.link.evidence import Hit
-from lmkbc.prompts import fill, one_line
-from lmkbc.types import Relation
+from lmkbc.relation import Relation
 
 _NAMED = re.compile(r"Q?\d+")
 

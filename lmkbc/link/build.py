@@ -12,9 +12,10 @@ from pathlib import Path
 from lmkbc.errors import InputError
 from lmkbc.link.builder import PARTIAL, SQLITE, Builder
 from lmkbc.link.dump import LANGUAGES, add_dump
-from lmkbc.link.names import as_qid
 from lmkbc.link.tables import example_entities, read_table
-from lmkbc.types import Example, Relation
+from lmkbc.names import as_qid
+from lmkbc.relation import Relation
+from lmkbc.types import Example
 
 
 @dataclass(frozen=True, slots=True)

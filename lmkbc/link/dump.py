@@ -13,12 +13,19 @@ from typing import IO, Any
 
 import msgspec
 
-from lmkbc import packed
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.files import packed
 from lmkbc.link.builder import Builder, Entity, Progress
-from lmkbc.link.names import as_qid
 from lmkbc.link.object_types import bundled
-from lmkbc.link.schema import Empty, ShapeError, Statement, Term, decode, items
+from lmkbc.link.schema import (
+    Empty,
+    ShapeError,
+    Statement,
+    Term,
+    decode,
+    items,
+)
+from lmkbc.names import as_qid
 
 LINES_PER_SAVE = 20_000
 LANGUAGES = ("en", "mul")

@@ -16,8 +16,9 @@ from rapidfuzz.distance import OSA, JaroWinkler
 from lmkbc.errors import InputError
 from lmkbc.link import fuzzy
 from lmkbc.link.evidence import Hit
-from lmkbc.link.names import as_qid, key
+from lmkbc.link.names import key
 from lmkbc.link.seal import is_damaged
+from lmkbc.names import as_qid
 
 VERSION = 1
 """Raised whenever the schema, `names.key` or the hashes change; another version is refused, never misread."""

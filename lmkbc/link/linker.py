@@ -13,12 +13,26 @@ from typing import Any
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.link import choose
-from lmkbc.link.evidence import Hit, Index, Link, Search
-from lmkbc.link.names import LONGEST_NAME, as_qid, key, plausible_typo, sendable, typed, variants
+from lmkbc.link.evidence import (
+    Hit,
+    Index,
+    Link,
+    Search,
+)
+from lmkbc.link.names import (
+    LONGEST_NAME,
+    key,
+    plausible_typo,
+    sendable,
+    typed,
+    variants,
+)
 from lmkbc.link.object_types import ObjectType, ObjectTypes, bundled
 from lmkbc.link.train_objects import TrainObjects
-from lmkbc.scorers import number
-from lmkbc.types import Candidate, CandidateSet, Query, Relation
+from lmkbc.names import as_qid
+from lmkbc.relation import Relation
+from lmkbc.scoring.matchers import number
+from lmkbc.types import Candidate, CandidateSet, Query
 
 BATCH = 2048
 """Candidate sets linked together: enough to fill the client's groups, small enough to show progress."""

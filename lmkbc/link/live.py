@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 
-from lmkbc.data import cache_dir
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.files.places import cache_dir
 from lmkbc.link import api
 from lmkbc.link.cache import Cache
 from lmkbc.link.evidence import Hit
-from lmkbc.link.names import as_qid
 from lmkbc.link.schema import T
 from lmkbc.link.wikidata import API_URL, Client
+from lmkbc.names import as_qid
 
 _LOG = logging.getLogger(__name__)
 _HITS = msgspec.json.Decoder(list[api.Found])

@@ -7,15 +7,18 @@ from collections.abc import Iterator, Sequence
 
 from rapidfuzz.distance import OSA
 
-from lmkbc.scorers import folded_key
+from lmkbc.names import folded_key
 
-QID = r"Q[1-9][0-9]{0,11}"
-"""The one pattern of an item's id: what matches fits a column of integers and a list parted by "|"."""
-_QID = re.compile(rf"(?:https?://(?:www\.|m\.)?wikidata\.org/(?:entity|wiki)/|wd:)?({QID})/?", re.IGNORECASE)
 _PARENTHESES = re.compile(r"\s*\([^()]*\)")
+
+
 _YEAR = re.compile(r"\b\d{3,4}\b")
+
+
 LONGEST_NAME = 250
 """Longer texts are prose, not names: Wikidata's labels and aliases hold at most 250 characters."""
+
+
 TYPO_WORD = 6
 """One edit in a shorter word more often makes another name (Iran, Iraq) than a typing error."""
 
@@ -28,12 +31,6 @@ def key(text: str) -> str:
 def sendable(text: str) -> str:
     """A model's text as something that can be stored and sent: stripped, without the halves of broken emoji."""
     return text.encode("utf-8", "ignore").decode().strip()
-
-
-def as_qid(text: str) -> str | None:
-    """The QID that a text is, alone or inside an entity's URL; None for any other text."""
-    match = _QID.fullmatch(text.strip())
-    return match[1].upper() if match else None
 
 
 def deletions(name: str) -> set[str]:

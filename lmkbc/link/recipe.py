@@ -8,8 +8,8 @@ from typing import Any
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.link import choose
+from lmkbc.relation import Relation
 from lmkbc.settings import checked
-from lmkbc.types import Relation
 
 Words = Mapping[str, tuple[str, ...]]
 

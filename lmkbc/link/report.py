@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from lmkbc.atomic import write_bytes
-from lmkbc.data import numbered_lines, read_bytes, read_jsonl
 from lmkbc.errors import InputError, did_you_mean
+from lmkbc.files.atomic import write_bytes
+from lmkbc.files.jsonl import numbered_lines, read_bytes, read_jsonl
 from lmkbc.link.evidence import Hit, Link
 from lmkbc.link.linker import Linker
 from lmkbc.link.names import sendable
-from lmkbc.types import Candidate, CandidateSet, Query, Relation
+from lmkbc.relation import Relation
+from lmkbc.types import Candidate, CandidateSet, Query
 
 
 class PredictionRow(msgspec.Struct, gc=False, omit_defaults=True):

@@ -10,7 +10,7 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from lmkbc.link.names import QID
+from lmkbc.names import QID
 
 T = TypeVar("T")
 Qid = Annotated[str, msgspec.Meta(pattern=rf"\A{QID}\Z")]

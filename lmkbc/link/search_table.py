@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from lmkbc.data import read_bytes
 from lmkbc.errors import InputError
+from lmkbc.files.jsonl import read_bytes
 from lmkbc.link.evidence import Hit
-from lmkbc.link.names import as_qid
 from lmkbc.link.schema import ShapeError, decode
+from lmkbc.names import as_qid
 
 _TABLE = msgspec.json.Decoder(dict[str, str])
 

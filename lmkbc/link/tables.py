@@ -7,13 +7,14 @@ from pathlib import Path
 
 import polars as pl
 
-from lmkbc import packed
-from lmkbc.data import read_bytes
 from lmkbc.errors import InputError, did_you_mean
+from lmkbc.files import packed
+from lmkbc.files.jsonl import read_bytes
 from lmkbc.link.builder import Entity
-from lmkbc.link.names import QID, as_qid
 from lmkbc.link.train_objects import as_name
-from lmkbc.types import Example, Relation
+from lmkbc.names import QID, as_qid
+from lmkbc.relation import Relation
+from lmkbc.types import Example
 
 COLUMNS = {
     "text": ("", "text"),

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from lmkbc.link.evidence import Hit
-from lmkbc.link.names import as_qid, deletions, key, plausible_typo
+from lmkbc.link.names import deletions, key, plausible_typo
 from lmkbc.link.object_types import ObjectTypes, bundled
-from lmkbc.types import Example, Query, Relation
+from lmkbc.names import as_qid
+from lmkbc.relation import Relation
+from lmkbc.types import Example, Query
 
 
 class Mention(NamedTuple):

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 from lmkbc.link.evidence import Hit, Index
 from lmkbc.link.object_types import ObjectTypes, bundled
-from lmkbc.types import Candidate, CandidateSet, Relation
+from lmkbc.relation import Relation
+from lmkbc.types import Candidate, CandidateSet
 
 
 class TypeFilter:

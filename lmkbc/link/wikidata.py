@@ -21,9 +21,9 @@ from typing import TypeVar
 import httpx
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, stop_before_delay
 
-from lmkbc.bounded import ACCEPTED, BodyError, read_body
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.link.api import Call, Refusal
+from lmkbc.link.bounded import ACCEPTED, BodyError, read_body
 from lmkbc.link.schema import ShapeError, decode
 
 T = TypeVar("T")

@@ -1,1 +1,1 @@
-"""Probing benchmarks and controls: what a model recalls, and what a training split alone teaches."""
+"""Probing benchmarks, and what is recall and what is learned."""

@@ -10,17 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lmkbc.components import Context
-from lmkbc.predict import decide, propose
+from lmkbc.generate.components import Context
+from lmkbc.pipeline import decide, propose
 from lmkbc.probe.random_weights import with_random_weights
 from lmkbc.progress import Report, silent
-from lmkbc.score import Pair, Table
+from lmkbc.recipe import System
+from lmkbc.scoring.table import Pair, Table
 from lmkbc.select.registry import build
-from lmkbc.submit import answers
-from lmkbc.tune import WRONG, tune
+from lmkbc.submission import answers
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 from lmkbc.tune.outcomes import gold_column
-from lmkbc.types import Example, Prediction, System
+from lmkbc.tune.tune import WRONG, tune
+from lmkbc.types import Example, Prediction
 
 CONTROLS = ("prior", "naive-bayes", "embedded")
 """Systems that ask no language model: most frequent objects, words of the subject's name, and both with similarity."""

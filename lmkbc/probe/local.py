@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lmkbc.generate.causal.decode import Completion, Decoding
-from lmkbc.prompts import Prompt
-from lmkbc.store import Call, Store
+from lmkbc.models.base import Prompt
+from lmkbc.models.causal.decode import Completion, Decoding
+from lmkbc.models.store import Call, Store
 
 CHUNK = 1024
 """Prompts that are looked up, encoded and grouped by their shared beginnings at a time."""

@@ -14,8 +14,8 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from lmkbc.components import GENERATORS, Context, voices
-from lmkbc.types import System
+from lmkbc.generate.components import GENERATORS, Context, voices
+from lmkbc.recipe import System
 
 LOCAL = ("causal", "entity-masked", "masked")
 """Components that read a model's weights on this machine."""
@@ -47,19 +47,20 @@ def with_random_weights(context: Context, system: System, seed: int = 0) -> Iter
 
 def _drawn(table: Mapping[str, Any], out: Path, offline: bool, seed: int) -> Path:
     """Save a model of the same shape, with its tokenizer and what lies beside it: objects, soft prompts."""
-    from lmkbc.generate.masked.backbone import quiet
-    from lmkbc.train import entities, soft_prompt
+    from lmkbc.models.masked import soft_prompts
+    from lmkbc.models.masked.backbone import quiet
+    from lmkbc.train import entities
     from lmkbc.train.controls import randomised
 
     model: Any
     name = table["model"]
     if table.get("component") == "causal":
-        from lmkbc.generate.causal.checkpoint import load as load_causal
+        from lmkbc.models.causal.checkpoint import load as load_causal
 
         code = bool(table.get("remote_code"))
         model, tokenizer = load_causal(name, revision=table.get("revision"), offline=offline, remote_code=code)
     else:
-        from lmkbc.generate.masked.backbone import load as load_masked
+        from lmkbc.models.masked.backbone import load as load_masked
 
         code = bool(table.get("trust_remote_code"))
         found = load_masked(name, revision=table.get("revision"), offline=offline, trust_remote_code=code)
@@ -70,8 +71,8 @@ def _drawn(table: Mapping[str, Any], out: Path, offline: bool, seed: int) -> Pat
     with quiet():
         fresh.save_pretrained(out)
         tokenizer.save_pretrained(out)
-    if (prompts := Path(name) / soft_prompt.FILE).is_file():
-        (out / soft_prompt.FILE).write_bytes(prompts.read_bytes())
+    if (prompts := Path(name) / soft_prompts.FILE).is_file():
+        (out / soft_prompts.FILE).write_bytes(prompts.read_bytes())
     if (Path(name) / entities.FILE).is_file():
         known = replace(entities.Entities.read(Path(name)), folds={})  # random weights have seen no subject
         (out / entities.FILE).write_bytes(known.to_json())

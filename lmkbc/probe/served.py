@@ -6,14 +6,13 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lmkbc.budget import Budget
 from lmkbc.errors import LmkbcError
-from lmkbc.generate.chat.answer import WITHHELD
-from lmkbc.generate.chat.client import Server
-from lmkbc.generate.chat.limits import Limits
-from lmkbc.generate.chat.session import Session
-from lmkbc.prompts import Prompt
-from lmkbc.store import Store
+from lmkbc.models.base import WITHHELD, Prompt
+from lmkbc.models.budget import Budget
+from lmkbc.models.server.client import Server
+from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.session import Session
+from lmkbc.models.store import Store
 
 Done = asyncio.Queue[tuple[int, str | None] | BaseException]
 

@@ -1,1 +1,1 @@
-"""Selection: which of a query's scored candidates to keep, and when to say nothing."""
+"""Voices to one scored list, and rules that decide what of it is kept."""

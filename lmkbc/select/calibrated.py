@@ -12,7 +12,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from lmkbc.select.evidence import HABIT, logistic, of_candidates, of_nothing, weighed
+from lmkbc.select.evidence import (
+    HABIT,
+    logistic,
+    of_candidates,
+    of_nothing,
+    weighed,
+)
 from lmkbc.select.ranking import Floats, Mask, Ranking
 from lmkbc.select.rule import MaskRule
 

@@ -9,8 +9,21 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from lmkbc.errors import InputError
-from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
-from lmkbc.select.rule import CUT, Choice, PrefixRule, Range, Real, SweptRule, Whole
+from lmkbc.select.ranking import (
+    Floats,
+    Ints,
+    Mask,
+    Ranking,
+)
+from lmkbc.select.rule import (
+    CUT,
+    Choice,
+    PrefixRule,
+    Range,
+    Real,
+    SweptRule,
+    Whole,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from lmkbc.select.ranking import Floats, Mask, Ranking
-from lmkbc.select.rule import Range, Real, SweptRule, Whole
+from lmkbc.select.rule import (
+    Range,
+    Real,
+    SweptRule,
+    Whole,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

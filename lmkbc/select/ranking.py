@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lmkbc.errors import InputError
-from lmkbc.pool import existence, is_gate
+from lmkbc.select.pool import existence, is_gate
 from lmkbc.types import Candidate, CandidateSet, State
 
 Floats = npt.NDArray[np.float64]

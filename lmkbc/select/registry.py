@@ -10,10 +10,21 @@ from typing import Any
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.select.attested import Attested
 from lmkbc.select.calibrated import Calibrated
-from lmkbc.select.cutoffs import Cutoff, Relative, Sticky, TopK
+from lmkbc.select.cutoffs import (
+    Cutoff,
+    Relative,
+    Sticky,
+    TopK,
+)
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.gate import NoneGate
-from lmkbc.select.numeric import Ball, ExpectedScore, LogCluster, StabMid, WeightedMedian
+from lmkbc.select.numeric import (
+    Ball,
+    ExpectedScore,
+    LogCluster,
+    StabMid,
+    WeightedMedian,
+)
 from lmkbc.select.quorum import Quorum
 from lmkbc.select.rule import MaskRule, Rule
 from lmkbc.select.verified import Verified

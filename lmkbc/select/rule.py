@@ -9,7 +9,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
+from lmkbc.select.ranking import (
+    Floats,
+    Ints,
+    Mask,
+    Ranking,
+)
 from lmkbc.types import CandidateSet, Prediction
 
 UNLIMITED = 1_000_000

@@ -18,8 +18,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from lmkbc.atomic import write_bytes
 from lmkbc.errors import InputError
+from lmkbc.files.atomic import write_bytes
 
 COUNTERS = ("step", "losses", "held_out", "running")
 

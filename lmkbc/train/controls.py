@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import torch
 
-from lmkbc.scorers import folded_key
-from lmkbc.train.wording import word_vectors
+from lmkbc.models.masked.tensors import word_vectors
+from lmkbc.names import folded_key
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -7,10 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmkbc.data import read_bytes
 from lmkbc.errors import InputError
-from lmkbc.scorers import folded_key
-from lmkbc.train.facts import KAMEL, SILVER, Fact, of_examples, of_kamel, of_silver
+from lmkbc.files.jsonl import read_bytes
+from lmkbc.names import folded_key
+from lmkbc.train.facts import (
+    KAMEL,
+    SILVER,
+    Fact,
+    of_examples,
+    of_kamel,
+    of_silver,
+)
 from lmkbc.train.held_out import HeldOut, alias_groups
 from lmkbc.workspace import Workspace
 

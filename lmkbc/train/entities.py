@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lmkbc.data import read_bytes
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.words import Words
-from lmkbc.scorers import folded_key
+from lmkbc.files.jsonl import read_bytes
+from lmkbc.models.masked.words import Words
+from lmkbc.names import folded_key
 from lmkbc.train.facts import Fact
 
 if TYPE_CHECKING:

@@ -15,10 +15,11 @@ from pathlib import Path
 
 import msgspec
 
-from lmkbc import packed
-from lmkbc.data import read_jsonl
 from lmkbc.errors import InputError
-from lmkbc.types import Example, Relation
+from lmkbc.files import packed
+from lmkbc.files.jsonl import read_jsonl
+from lmkbc.relation import Relation
+from lmkbc.types import Example
 
 KAMEL, SILVER = Path("kamel/KAMEL.tar.xz"), Path("silver2023")
 

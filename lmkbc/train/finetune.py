@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, cast
 
 from torch import Tensor
 
+from lmkbc.models.masked.tensors import at_masks, mask_id, padded
 from lmkbc.progress import Report, silent
 from lmkbc.train.loop import Plan, Trained, train
-from lmkbc.train.wording import at_masks, mask_id, mean_loss, padded, soft_loss
+from lmkbc.train.losses import mean_loss, soft_loss
 
 if TYPE_CHECKING:
-    from lmkbc.generate.masked.backbone import Backbone
+    from lmkbc.models.masked.backbone import Backbone
 
 
 def mask_logits(backbone: Backbone, prompts: Sequence[Sequence[int]], columns: Tensor) -> Tensor:

@@ -18,16 +18,17 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from lmkbc.atomic import with_record, write_directory
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.backbone import Backbone, quiet
+from lmkbc.files.atomic import with_record, write_directory
+from lmkbc.models.masked.backbone import Backbone, quiet
+from lmkbc.models.masked.tensors import mask_id, masked, word_vectors
 from lmkbc.progress import Report, silent
 from lmkbc.train import MODEL
 from lmkbc.train.activations import Activations, activations, layer_at
 from lmkbc.train.entities import FILE, Entities
 from lmkbc.train.facts import Fact
 from lmkbc.train.loop import Plan, Trained, train
-from lmkbc.train.wording import mask_id, masked, soft_loss, word_vectors
+from lmkbc.train.losses import soft_loss
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
@@ -37,8 +38,8 @@ DROPOUT = 0.1
 
 def open_encoder(name: str, seed: int = 0, *, offline: bool = False, device: str | None = None) -> Backbone:
     """The sentence encoder of the embedded default with an untrained head, or another encoder by directory or id."""
-    from lmkbc.generate.embedded.encoder import MODEL, find_encoder
-    from lmkbc.generate.masked.backbone import load
+    from lmkbc.models.encoder import MODEL, find_encoder
+    from lmkbc.models.masked.backbone import load
 
     where: str | Path = name
     if name in (MODEL, MODEL.rpartition("/")[2]):

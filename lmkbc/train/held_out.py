@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from lmkbc.errors import LmkbcError
-from lmkbc.scorers import folded_key
+from lmkbc.names import folded_key
 from lmkbc.train.facts import Fact, members
 from lmkbc.types import Example
 from lmkbc.workspace import Workspace

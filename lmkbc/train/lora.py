@@ -20,26 +20,33 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from lmkbc.asking import Asking
-from lmkbc.atomic import check_replaceable, same, with_record, write_directory
-from lmkbc.components import Context
-from lmkbc.context import Complete, ContextSettings, gathered, located, provider, told
+from lmkbc.ask.context.passages import Complete, gathered, told
+from lmkbc.ask.context.settings import ContextSettings, located, provider
+from lmkbc.ask.plan import Asking
+from lmkbc.ask.prompts import compose
 from lmkbc.errors import InputError
-from lmkbc.generate.causal.checkpoint import identity, load
-from lmkbc.generate.causal.decode import Decoding
-from lmkbc.generate.causal.model import CausalModel
-from lmkbc.generate.causal.prefixes import Tokens, common
-from lmkbc.generate.causal.scorer import CausalScorer
+from lmkbc.files.atomic import (
+    check_replaceable,
+    same,
+    with_record,
+    write_directory,
+)
+from lmkbc.generate.components import Context
 from lmkbc.generate.from_run import asking_for, kept_answers
-from lmkbc.predict import split_sha256
+from lmkbc.models.causal.checkpoint import identity, load
+from lmkbc.models.causal.decode import Decoding
+from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.causal.prefixes import Tokens, common
+from lmkbc.models.causal.scorer import CausalScorer
+from lmkbc.pipeline import split_sha256
 from lmkbc.progress import Report, silent
-from lmkbc.prompts import compose
+from lmkbc.recipe import System
 from lmkbc.settings import checked
 from lmkbc.train import MODEL
 from lmkbc.train.held_out import HeldOut, alias_groups
 from lmkbc.train.loop import Plan, Trained
 from lmkbc.train.loop import train as fit
-from lmkbc.types import Example, System
+from lmkbc.types import Example
 
 LOADING = ("revision", "dtype", "device", "remote_code", "quantise")
 """What a recipe's table says of how its model is loaded."""

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Literal, cast
 import torch
 
 from lmkbc.errors import InputError
+from lmkbc.models.masked.tensors import mask_id, padded, subject_of
 from lmkbc.progress import Report, silent
 from lmkbc.train.facts import Fact
 from lmkbc.train.loop import Plan, Trained, train
-from lmkbc.train.wording import mask_id, padded, subject_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from lmkbc.generate.masked.backbone import Backbone
+    from lmkbc.models.masked.backbone import Backbone
 
 IGNORED = -100
 RANDOM_SHARE = 0.15

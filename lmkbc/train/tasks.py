@@ -14,10 +14,13 @@ from typing import Any
 
 import torch
 
-from lmkbc.atomic import check_replaceable, same
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.generate.masked import vocabulary
-from lmkbc.generate.masked.backbone import Backbone, load
+from lmkbc.files.atomic import check_replaceable, same
+from lmkbc.models.masked import vocabulary
+from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.models.masked.soft_prompts import FILE as PROMPTS
+from lmkbc.models.masked.soft_prompts import SoftPrompt, to_bytes
+from lmkbc.models.masked.tensors import masked
 from lmkbc.progress import Report, silent
 from lmkbc.train import MODEL, soft_prompt
 from lmkbc.train.controls import randomised
@@ -27,8 +30,8 @@ from lmkbc.train.facts import Fact
 from lmkbc.train.finetune import finetune
 from lmkbc.train.head import open_encoder, write
 from lmkbc.train.loop import Plan, Trained
+from lmkbc.train.losses import LOSSES
 from lmkbc.train.mlm import Masking, train_mlm
-from lmkbc.train.wording import LOSSES, masked
 
 log = logging.getLogger(__name__)
 CHECKPOINT = "checkpoint.safetensors"
@@ -154,7 +157,7 @@ def soft_prompts(
     if loss not in LOSSES:
         raise InputError(f"loss is {loss!r}: {did_you_mean(loss, LOSSES)}")
     backbone = task.open()
-    found, scores = dict[str, soft_prompt.SoftPrompt](), dict[str, tuple[float, float]]()
+    found, scores = dict[str, SoftPrompt](), dict[str, tuple[float, float]]()
     without = []
     for name, facts in sorted(_by_relation(task.facts(corpus)).items()):
         entities = Entities.of(facts, backbone.tokenizer, _size(backbone), expand=False)
@@ -167,9 +170,9 @@ def soft_prompts(
             without.append(name)
             continue
         start = (
-            soft_prompt.SoftPrompt.random(backbone, length, task.plan.seed)
+            SoftPrompt.random(backbone, length, task.plan.seed)
             if length
-            else soft_prompt.SoftPrompt.manual(backbone, facts[0].clozes[0])
+            else SoftPrompt.manual(backbone, facts[0].clozes[0])
         )
         held_out = [subject for subject, _ in others], [gold for _, gold in others]
         found[name], _ = soft_prompt.train_soft_prompt(
@@ -183,7 +186,7 @@ def soft_prompts(
         raise InputError("no relation has objects of one token to train on and to test: give more facts")
     if without:
         log.warning("no soft prompt for %s: too few facts with an object of one token", ", ".join(without))
-    prompts = {soft_prompt.FILE: soft_prompt.to_bytes(found, Path(task.backbone).name)}
+    prompts = {PROMPTS: to_bytes(found, Path(task.backbone).name)}
     write(task.out, backbone.model, backbone.tokenizer, None, task.record(corpus, Trained((), (), 0)), prompts)
     task.done()
     return scores

@@ -15,20 +15,28 @@ from zlib import crc32
 import torch
 
 from lmkbc.errors import InputError
+from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent
-from lmkbc.scorers import folded_key
 from lmkbc.train.activations import Activations
 from lmkbc.train.corpus import Corpus, split
 from lmkbc.train.entities import Entities
 from lmkbc.train.facts import Fact
-from lmkbc.train.head import Prompts, Top, assemble, fold_file, prepare, train_top, write
+from lmkbc.train.head import (
+    Prompts,
+    Top,
+    assemble,
+    fold_file,
+    prepare,
+    train_top,
+    write,
+)
 from lmkbc.train.loop import Plan, Trained
 from lmkbc.train.tasks import Task
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
 
-    from lmkbc.generate.masked.backbone import Backbone
+    from lmkbc.models.masked.backbone import Backbone
 
 RATES = {"layers": 0.3, "rows": 0.1}
 """Shares of the peak rate: the head starts from nothing, layers and vectors from good weights."""

@@ -12,7 +12,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lmkbc.select.calibrated import Calibrated, log_habit
-from lmkbc.select.evidence import BIAS, EDGE, HABIT, logistic, of_candidates, of_nothing, telling
+from lmkbc.select.evidence import (
+    BIAS,
+    EDGE,
+    HABIT,
+    logistic,
+    of_candidates,
+    of_nothing,
+    telling,
+)
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.ranking import Floats, Mask
 from lmkbc.select.rule import significant

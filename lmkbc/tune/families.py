@@ -9,9 +9,20 @@ from typing import get_args
 import numpy as np
 
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.select.cutoffs import Cutoff, Relative, Sticky, TopK
+from lmkbc.select.cutoffs import (
+    Cutoff,
+    Relative,
+    Sticky,
+    TopK,
+)
 from lmkbc.select.gate import Evidence, NoneGate
-from lmkbc.select.numeric import Ball, ExpectedScore, LogCluster, StabMid, WeightedMedian
+from lmkbc.select.numeric import (
+    Ball,
+    ExpectedScore,
+    LogCluster,
+    StabMid,
+    WeightedMedian,
+)
 from lmkbc.select.quorum import Quorum
 from lmkbc.select.ranking import Mask
 from lmkbc.select.rule import Rule

@@ -18,7 +18,12 @@ from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import Rule
 from lmkbc.select.verified import Combine, Verified
 from lmkbc.tune.calibrate import Lesson, Weights, general
-from lmkbc.tune.families import FAMILIES, Task, applicable, fit
+from lmkbc.tune.families import (
+    FAMILIES,
+    Task,
+    applicable,
+    fit,
+)
 from lmkbc.tune.search import Joint, search
 from lmkbc.tune.sweep import TIE
 

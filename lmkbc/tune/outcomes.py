@@ -9,14 +9,25 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from lmkbc.score import f1
-from lmkbc.scorers import ValueScorer
+from lmkbc.edition import Edition
+from lmkbc.scoring.matchers import ValueScorer
+from lmkbc.scoring.table import f1
 from lmkbc.select.gate import NoneGate
 from lmkbc.select.numeric import NumericRule
-from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
+from lmkbc.select.ranking import (
+    Floats,
+    Ints,
+    Mask,
+    Ranking,
+)
 from lmkbc.select.rule import MaskRule, PrefixRule, Rule
-from lmkbc.submit import answers
-from lmkbc.types import Candidate, CandidateSet, Edition, Example, Prediction
+from lmkbc.submission import answers
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Example,
+    Prediction,
+)
 
 Made = TypeVar("Made")
 

@@ -40,14 +40,14 @@ HEAVY = (
     "sklearn.feature_extraction.text",
     "sqlalchemy.orm",
     "lmkbc.cli",
-    "lmkbc.generate.chat",
-    "lmkbc.generate.causal",
+    "lmkbc.generate.chat_package",
+    "lmkbc.generate.causal_package",
     "lmkbc.generate.masked",
     "lmkbc.generate.embedded",
     "lmkbc.train.tasks",
     "lmkbc.train.teach",
     "lmkbc.train.lora",
-    "lmkbc.tune",
+    "lmkbc.tune.tune",
     "lmkbc.generate.recorded",
 )
 MAYBE = ("peft", "psycopg")

@@ -32,8 +32,8 @@ def test_help_loads_nothing_of_the_field() -> None:
             {"optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "httpx2", "sklearn"},
         ),
         ("lmkbc.select.registry", {"optuna", "sqlalchemy", "torch", "openai", "polars"}),
-        ("lmkbc.predict", {"optuna", "sqlalchemy", "openai", "torch", "transformers"}),
-        ("lmkbc.generate.chat.generator", {"torch", "transformers", "optuna"}),
+        ("lmkbc.pipeline", {"optuna", "sqlalchemy", "openai", "torch", "transformers"}),
+        ("lmkbc.generate.chat", {"torch", "transformers", "optuna"}),
         ("lmkbc.generate.recorded", {"torch", "transformers", "openai", "optuna"}),
     ],
 )

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 
 from lmkbc.cli import screen
-from lmkbc.types import Published
+from lmkbc.edition import Published
 from lmkbc.workspace import Workspace
 
 

@@ -14,10 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.context import ContextSettings, Passage, gathered, lines, provider, told
-from lmkbc.context.corpus import Titles, chunks, read_corpus
-from lmkbc.context.recall import Recall
-from lmkbc.context.retrieval import Retrieval, faiss_index
+from lmkbc.ask.context.corpus import Titles, chunks, read_corpus
+from lmkbc.ask.context.passages import (
+    Passage,
+    gathered,
+    lines,
+    told,
+)
+from lmkbc.ask.context.recall import Recall
+from lmkbc.ask.context.retrieval import Retrieval, faiss_index
+from lmkbc.ask.context.settings import ContextSettings, provider
 from lmkbc.errors import InputError
 from lmkbc.types import Query
 from lmkbc.workspace import Workspace
@@ -128,7 +134,7 @@ def test_without_faiss_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_without_the_encoder_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, corpus: Path) -> None:
-    monkeypatch.setattr("lmkbc.generate.embedded.encoder.find_encoder", lambda: None)
+    monkeypatch.setattr("lmkbc.models.encoder.find_encoder", lambda: None)
     with pytest.raises(InputError, match=r"lmkbc\[encoder\]"):
         provider(settings(provider="passages", path=str(corpus)), RELATIONS, list)
 

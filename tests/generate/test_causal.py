@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import BloomConfig, MistralConfig, Qwen3NextConfig
 
-from lmkbc.asking import Sampling
 from lmkbc.errors import InputError
-from lmkbc.generate.causal import CausalModel, Decoding
-from lmkbc.generate.causal import model as model_module
-from lmkbc.generate.causal.branches import Batched, Packed
-from lmkbc.generate.causal.prefixes import common, groups
+from lmkbc.models.base import Sampling
+from lmkbc.models.causal import model as model_module
+from lmkbc.models.causal.branches import Batched, Packed
+from lmkbc.models.causal.decode import Decoding
+from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.causal.prefixes import common, groups
 
 TOKENIZER = tiny_causal.tokenizer()
 PREFIX = "Rome, borders: Vatican City\nLesotho, borders: South Africa\nMalta, borders: none\n"

@@ -12,8 +12,9 @@ import torch
 from transformers import BertConfig, BertForMaskedLM, LlamaConfig, T5Config, T5ForConditionalGeneration
 
 from lmkbc.errors import InputError
-from lmkbc.generate.causal import CausalModel, Decoding
-from lmkbc.generate.causal.checkpoint import identity, load
+from lmkbc.models.causal.checkpoint import identity, load
+from lmkbc.models.causal.decode import Decoding
+from lmkbc.models.causal.model import CausalModel
 
 
 def saved(directory: Path, kind: str = "llama", seed: int = 0) -> Path:
@@ -67,7 +68,7 @@ def test_broken_adapters_are_refused(tmp_path: Path, config: str | None, said: s
 
 
 def test_four_bits_need_what_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lmkbc.generate.causal.checkpoint.find_spec", lambda name: None)
+    monkeypatch.setattr("lmkbc.models.causal.checkpoint.find_spec", lambda name: None)
     with pytest.raises(InputError, match="quantise = '4bit' needs bitsandbytes and accelerate: install"):
         load(str(saved(tmp_path)), quantise="4bit")
 

@@ -10,16 +10,18 @@ from typing import Any
 import pytest
 import tiny_causal
 
-from lmkbc.asking import Asking
-from lmkbc.components import Context, generators
-from lmkbc.context import Passage
+from lmkbc.ask.context.passages import Passage
+from lmkbc.ask.plan import Asking
 from lmkbc.errors import InputError
-from lmkbc.generate.causal import CausalModel, Completion, Decoding
-from lmkbc.generate.causal.generator import CausalGenerator
-from lmkbc.predict import propose
-from lmkbc.store import Store
-from lmkbc.types import Query, State, System
-from lmkbc.verify import Verifying
+from lmkbc.generate.causal import CausalGenerator
+from lmkbc.generate.components import Context, generators
+from lmkbc.generate.verify import Verifying
+from lmkbc.models.causal.decode import Completion, Decoding
+from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.store import Store
+from lmkbc.pipeline import propose
+from lmkbc.recipe import System
+from lmkbc.types import Query, State
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()

@@ -14,11 +14,13 @@ from typing import Any
 import pytest
 from loopback import FAULTS, Loopback, prompt_of
 
-from lmkbc.asking import Asking
+from lmkbc.ask.plan import Asking
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.generate.chat import Budget, ChatGenerator, Limits, Server, ServerError
-from lmkbc.generate.chat.client import retry_after
-from lmkbc.store import Store
+from lmkbc.generate.chat import ChatGenerator
+from lmkbc.models.budget import Budget
+from lmkbc.models.server.client import Server, ServerError, retry_after
+from lmkbc.models.server.limits import Limits
+from lmkbc.models.store import Store
 from lmkbc.types import CandidateSet, Query, State
 from lmkbc.workspace import Workspace
 

@@ -18,16 +18,18 @@ from hypothesis import strategies as st
 from loopback import Loopback
 from typer.testing import CliRunner
 
-from lmkbc.asking import Asking
-from lmkbc.budget import Budget
+from lmkbc.ask.plan import Asking
 from lmkbc.cli import build
-from lmkbc.components import Context, generators
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.generate.chat import ChatGenerator, Limits, Server, ServerError
-from lmkbc.generate.chat.bounded import MOST_BYTES
-from lmkbc.generate.chat.limits import estimate
-from lmkbc.store import Store
-from lmkbc.types import Query, System
+from lmkbc.generate.chat import ChatGenerator
+from lmkbc.generate.components import Context, generators
+from lmkbc.models.budget import Budget
+from lmkbc.models.server.bounded import MOST_BYTES
+from lmkbc.models.server.client import Server, ServerError
+from lmkbc.models.server.limits import Limits, estimate
+from lmkbc.models.store import Store
+from lmkbc.recipe import System
+from lmkbc.types import Query
 from lmkbc.workspace import Workspace
 
 BORDERS = "CountryBordersCountry"
@@ -134,7 +136,7 @@ def test_a_byte_now_and_then_is_not_waited_for_beyond_the_deadline(chat: Chat) -
 
 
 def test_an_endless_batch_output_is_cut_off(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lmkbc.generate.chat.batch.MOST_OUTPUT", 1000)
+    monkeypatch.setattr("lmkbc.models.server.batch.MOST_OUTPUT", 1000)
     with Loopback(lambda _: "x" * 5000) as server, pytest.raises(LmkbcError, match=r"larger than .* MiB"):
         list(chat(server, executor="batch").generate(queries(1)))
 

@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from loopback import Body, Loopback, prompt_of
 
-from lmkbc.asking import Asking
-from lmkbc.examples import ExampleSelector, Shots
-from lmkbc.generate.chat import ChatGenerator, Limits, Server
-from lmkbc.generate.chat.refusals import TooLong, too_long
-from lmkbc.store import Store
+from lmkbc.ask.examples import ExampleSelector, Shots
+from lmkbc.ask.plan import Asking
+from lmkbc.generate.chat import ChatGenerator
+from lmkbc.models.server.client import Server
+from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.refusals import TooLong, too_long
+from lmkbc.models.store import Store
 from lmkbc.types import CandidateSet, Query
 from lmkbc.workspace import Workspace
 
@@ -261,7 +263,7 @@ class Rambling(Loopback):
 
 @pytest.mark.parametrize("name", ["minimal23", "lix23"])
 def test_what_a_model_goes_on_with_after_the_list_is_ended(name: str, tmp_path: Path) -> None:
-    from lmkbc.components import Context, generators
+    from lmkbc.generate.components import Context, generators
 
     with Rambling() as server:
         run = Context(

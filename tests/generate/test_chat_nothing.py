@@ -12,13 +12,13 @@ import pytest
 from loopback import Loopback, prompt_of
 from test_chat_odd import BORDERS, HASTY, RELATIONS, Body, Edited, Make, chat, one, spain  # noqa: F401  (a fixture)
 
-from lmkbc.budget import Budget
-from lmkbc.generate.chat import Server
-from lmkbc.generate.chat.answer import Reply
-from lmkbc.generate.chat.scorer import ChatScorer
-from lmkbc.generate.chat.session import Session
-from lmkbc.generate.parse import parse
-from lmkbc.store import Store
+from lmkbc.answer.parse import parse
+from lmkbc.models.base import Reply
+from lmkbc.models.budget import Budget
+from lmkbc.models.server.client import Server
+from lmkbc.models.server.scorer import ChatScorer
+from lmkbc.models.server.session import Session
+from lmkbc.models.store import Store
 from lmkbc.types import CandidateSet, Query, State
 
 QUERY = Query("land", BORDERS)

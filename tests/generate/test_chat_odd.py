@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from loopback import NAMES, Loopback, _send, prompt_of
 
-from lmkbc.asking import Asking
+from lmkbc.ask.plan import Asking
 from lmkbc.errors import LmkbcError
-from lmkbc.generate.chat import ChatGenerator, Limits, Server, ServerError
-from lmkbc.store import Store
+from lmkbc.generate.chat import ChatGenerator
+from lmkbc.models.server.client import Server, ServerError
+from lmkbc.models.server.limits import Limits
+from lmkbc.models.store import Store
 from lmkbc.types import CandidateSet, Query, State
 from lmkbc.workspace import Workspace
 

@@ -11,14 +11,15 @@ import pytest
 from loopback import Loopback, prompt_of
 from typer.testing import CliRunner
 
-from lmkbc.asking import Asking, Sampling
+from lmkbc.ask.plan import Asking
 from lmkbc.cli import build
-from lmkbc.components import Context, completer, generators
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.generate.around import Around
 from lmkbc.generate.chat import ChatGenerator
-from lmkbc.link import Hit
-from lmkbc.predict import propose
+from lmkbc.generate.components import Context, completer, generators
+from lmkbc.generate.wrappers import Around
+from lmkbc.link.evidence import Hit
+from lmkbc.models.base import Sampling
+from lmkbc.pipeline import propose
 from lmkbc.types import Query, State
 from lmkbc.workspace import SYSTEMS, Workspace
 
@@ -268,7 +269,7 @@ def test_a_model_chooses_among_hits_once(tmp_path: Path, monkeypatch: pytest.Mon
         return "2" if "Reply with its number only" in prompt_of(body) else '["Ruritania", "Zenda"]'
 
     monkeypatch.setenv("LMKBC_CONTACT", "a test")
-    monkeypatch.setattr("lmkbc.predict.open_search", lambda *_, **__: Inns())
+    monkeypatch.setattr("lmkbc.pipeline.open_search", lambda *_, **__: Inns())
     recipe = tmp_path / "linked.toml"
     recipe.write_text(LINKED)
     asked = [Query(f"land {place}", "CountryBordersCountry") for place in range(3)]

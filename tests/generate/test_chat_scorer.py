@@ -16,12 +16,14 @@ from loopback import Loopback, prompt_of
 from typer.testing import CliRunner
 
 from lmkbc.cli import build
-from lmkbc.components import Context, generators
-from lmkbc.generate.chat import Budget, Limits, Server, ServerError
-from lmkbc.generate.chat.answer import decode
-from lmkbc.generate.chat.scorer import ChatScorer
-from lmkbc.generate.chat.session import Session
-from lmkbc.store import Store
+from lmkbc.generate.components import Context, generators
+from lmkbc.models.budget import Budget
+from lmkbc.models.server.body import decode
+from lmkbc.models.server.client import Server, ServerError
+from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.scorer import ChatScorer
+from lmkbc.models.server.session import Session
+from lmkbc.models.store import Store
 from lmkbc.types import Query
 from lmkbc.workspace import Workspace
 

@@ -18,11 +18,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lmkbc.asking import Asking
-from lmkbc.generate.chat import Budget, ChatGenerator, Limits, Server, ServerError
-from lmkbc.generate.chat.scorer import ChatScorer
-from lmkbc.generate.chat.session import Session
-from lmkbc.store import Store
+from lmkbc.ask.plan import Asking
+from lmkbc.generate.chat import ChatGenerator
+from lmkbc.models.budget import Budget
+from lmkbc.models.server.client import Server, ServerError
+from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.scorer import ChatScorer
+from lmkbc.models.server.session import Session
+from lmkbc.models.store import Store
 from lmkbc.types import CandidateSet, Query, State
 from lmkbc.workspace import Workspace
 

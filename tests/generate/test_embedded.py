@@ -15,13 +15,25 @@ from threadpoolctl import threadpool_limits
 
 from lmkbc import Edition, EntityType, MatchingScorer, Metric, Relation
 from lmkbc.errors import InputError
-from lmkbc.generate.embedded import EmbeddedGenerator
+from lmkbc.generate.embedded.generator import EmbeddedGenerator
 from lmkbc.generate.embedded.links import Links
 from lmkbc.generate.embedded.stack import Stack
 from lmkbc.generate.embedded.table import Pairs
-from lmkbc.generate.embedded.trees import ITERATIONS, L2, LEAST_ROWS, LEAVES, RATE, Trees
+from lmkbc.generate.embedded.trees import (
+    ITERATIONS,
+    L2,
+    LEAST_ROWS,
+    LEAVES,
+    RATE,
+    Trees,
+)
 from lmkbc.progress import Report, silent
-from lmkbc.types import CandidateSet, Example, GoldObject, Query
+from lmkbc.types import (
+    CandidateSet,
+    Example,
+    GoldObject,
+    Query,
+)
 
 PLACE = EntityType("place", "Q1")
 EDITION = Edition(

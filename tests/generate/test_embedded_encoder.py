@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from lmkbc.errors import LmkbcError
-from lmkbc.generate.embedded import encoder
-from lmkbc.generate.embedded.encoder import Encoder, find_encoder
+from lmkbc.models import encoder
+from lmkbc.models.encoder import Encoder, find_encoder
 
 
 @pytest.fixture(scope="module")

@@ -17,14 +17,19 @@ from hypothesis import strategies as st
 from loopback import Loopback
 from typer.testing import CliRunner
 
-from lmkbc.budget import Budget
 from lmkbc.cli import build
-from lmkbc.generate.chat.answer import Reply
-from lmkbc.generate.chat.client import Server
-from lmkbc.generate.chat.limits import Limits
-from lmkbc.generate.chat.session import Session
-from lmkbc.model_files import file_digest, model_identity, model_name, portable
-from lmkbc.store import Store
+from lmkbc.models.base import Reply
+from lmkbc.models.budget import Budget
+from lmkbc.models.files import (
+    file_digest,
+    model_identity,
+    model_name,
+    portable,
+)
+from lmkbc.models.server.client import Server
+from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.session import Session
+from lmkbc.models.store import Store
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lmkbc.clean import clean
-from lmkbc.generate.numbers import MOST_DIGITS, read_numbers, refused_numbers
-from lmkbc.generate.parse import Parsed, parse
-from lmkbc.types import Relation, State
+from lmkbc.answer.clean import clean
+from lmkbc.answer.numbers import MOST_DIGITS, read_numbers, refused_numbers
+from lmkbc.answer.parse import Parsed, parse
+from lmkbc.relation import Relation
+from lmkbc.types import State
 from tests.generate.test_parse import AREA, BAND, ELEMENT, SEATS, SUBJECT, WHOLE
 
 NAME = replace(WHOLE, kind="string")

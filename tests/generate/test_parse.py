@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lmkbc.generate.numbers import read_numbers
-from lmkbc.generate.parse import Parsed, parse
-from lmkbc.shape import EntityType, Shape
-from lmkbc.types import Relation, State
+from lmkbc.answer.numbers import read_numbers
+from lmkbc.answer.parse import Parsed, parse
+from lmkbc.relation import EntityType, Relation, Shape
+from lmkbc.types import State
 
 SUBJECT = "Some Subject"
 

@@ -6,8 +6,9 @@ import pytest
 
 from lmkbc import AliasScorer, Edition, EntityType, IdScorer, MatchingScorer, Metric, Relation, ValueScorer
 from lmkbc.generate.prior import ClassPrior, ClosedSet
-from lmkbc.score import Scorer
-from lmkbc.types import Example, GoldObject, Kind, Query
+from lmkbc.relation import Kind
+from lmkbc.scoring.table import Scorer
+from lmkbc.types import Example, GoldObject, Query
 
 
 def relation(kind: Kind = "entity", symmetric: bool = False) -> Relation:

@@ -13,9 +13,15 @@ import pytest
 
 from lmkbc.errors import InputError
 from lmkbc.generate.recorded import Recorded
-from lmkbc.pool import Pool
-from lmkbc.submit import candidate_lines
-from lmkbc.types import Candidate, CandidateSet, Dropped, Query, State
+from lmkbc.select.pool import Pool
+from lmkbc.submission import candidate_lines
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Dropped,
+    Query,
+    State,
+)
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()

@@ -10,12 +10,18 @@ from typing import Any
 import pytest
 from loopback import Loopback, prompt_of
 
-from lmkbc.components import Context, generators
+from lmkbc.answer.reply import united
 from lmkbc.errors import InputError
-from lmkbc.generate.chat.said import united
-from lmkbc.pool import Pool
-from lmkbc.predict import propose
-from lmkbc.types import Candidate, CandidateSet, Query, State, System
+from lmkbc.generate.components import Context, generators
+from lmkbc.pipeline import propose
+from lmkbc.recipe import System
+from lmkbc.select.pool import Pool
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Query,
+    State,
+)
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()

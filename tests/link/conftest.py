@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lmkbc.shape import EntityType, Shape
-from lmkbc.types import Example, GoldObject, Kind, Query, Relation
+from lmkbc.relation import EntityType, Kind, Relation, Shape
+from lmkbc.types import Example, GoldObject, Query
 
 
 def relation(name: str, subject: str, obj: str, kind: Kind = "entity", suffixes: tuple[str, ...] = ()) -> Relation:

@@ -5,7 +5,8 @@ import pytest
 from lmkbc.link.ask_model import AskModel
 from lmkbc.link.choose import Question
 from lmkbc.link.evidence import Hit
-from lmkbc.types import Query, Relation
+from lmkbc.relation import Relation
+from lmkbc.types import Query
 
 HITS = [Hit("Q1", "Inn", "hotel"), Hit("Q2", "Inn", "a river\nin Tyrol"), Hit("Q3")]
 

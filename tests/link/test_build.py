@@ -227,7 +227,7 @@ def test_a_line_of_another_shape_is_skipped_and_counted(tmp_path: Path, line: by
 
 
 def test_a_file_of_one_endless_line_is_no_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lmkbc.packed.LONGEST_LINE", 1000)
+    monkeypatch.setattr("lmkbc.files.packed.LONGEST_LINE", 1000)
     (tmp_path / "d.json").write_bytes(b"[\n" + b" " * 5000)
     with pytest.raises(InputError, match="line 2: longer than 1,000 bytes"):
         build_index(tmp_path / "i", dump=tmp_path / "d.json")

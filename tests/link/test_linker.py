@@ -6,9 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
-from lmkbc.link import Hit, Link, Linker, SearchTable, TrainObjects
 from lmkbc.link.choose import Question
-from lmkbc.types import Candidate, CandidateSet, Query, Relation
+from lmkbc.link.evidence import Hit, Link
+from lmkbc.link.linker import Linker
+from lmkbc.link.search_table import SearchTable
+from lmkbc.link.train_objects import TrainObjects
+from lmkbc.relation import Relation
+from lmkbc.types import Candidate, CandidateSet, Query
 
 
 class Described:

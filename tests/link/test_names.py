@@ -2,7 +2,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.link.names import as_qid, deletions, key, plausible_typo, variants
+from lmkbc.link.names import (
+    deletions,
+    key,
+    plausible_typo,
+    variants,
+)
+from lmkbc.names import as_qid
 
 
 @pytest.mark.parametrize(

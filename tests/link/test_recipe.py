@@ -9,7 +9,7 @@ import pytest
 
 from lmkbc.errors import InputError
 from lmkbc.link.recipe import Linking
-from lmkbc.types import Relation
+from lmkbc.relation import Relation
 
 
 def test_relations_are_known_by_any_name_and_only_the_edition_s_count(relations: dict[str, Relation]) -> None:

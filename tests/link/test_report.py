@@ -4,8 +4,12 @@ from pathlib import Path
 import pytest
 
 from lmkbc.errors import InputError
-from lmkbc.link import Linker, SearchTable, TrainObjects, explain, link_file
-from lmkbc.types import Example, Relation
+from lmkbc.link.linker import Linker
+from lmkbc.link.report import explain, link_file
+from lmkbc.link.search_table import SearchTable
+from lmkbc.link.train_objects import TrainObjects
+from lmkbc.relation import Relation
+from lmkbc.types import Example
 
 
 @pytest.fixture

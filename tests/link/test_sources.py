@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.link import SearchTable
 from lmkbc.link.builder import Builder, Entity
 from lmkbc.link.index import AliasIndex
+from lmkbc.link.search_table import SearchTable
 from lmkbc.link.sources import labels, open_search
 
 

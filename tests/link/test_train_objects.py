@@ -1,5 +1,6 @@
 from lmkbc.link.train_objects import TrainObjects
-from lmkbc.types import Example, GoldObject, Query, Relation
+from lmkbc.relation import Relation
+from lmkbc.types import Example, GoldObject, Query
 
 
 def ids(found: tuple[str, tuple]) -> tuple[str, list[str]]:

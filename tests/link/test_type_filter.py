@@ -14,7 +14,8 @@ from lmkbc.errors import InputError
 from lmkbc.link.build import build_index
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.type_filter import TypeFilter
-from lmkbc.types import Candidate, CandidateSet, Query, Relation
+from lmkbc.relation import Relation
+from lmkbc.types import Candidate, CandidateSet, Query
 
 ROWS = [
     "Inn,Q14369,Q4022",

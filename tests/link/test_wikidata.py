@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from stand_in import FAULTS, REFUSALS, SLOW, STATUSES, WAYS, StandIn, item
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.link import Linker, Wikidata
+from lmkbc.link.linker import Linker
+from lmkbc.link.live import Wikidata
 from lmkbc.link.wikidata import Client, retry_after, user_agent
 from lmkbc.types import Candidate, CandidateSet, Query
 

@@ -12,12 +12,20 @@ import tiny_masked
 import torch
 from safetensors.torch import load_file
 
-from lmkbc.components import Context
-from lmkbc.generate.causal.checkpoint import identity, load
-from lmkbc.probe.controls import CONTROLS, RANDOM, Selection, compare, controls, learned
+from lmkbc.generate.components import Context
+from lmkbc.models.causal.checkpoint import identity, load
+from lmkbc.probe.controls import (
+    CONTROLS,
+    RANDOM,
+    Selection,
+    compare,
+    controls,
+    learned,
+)
 from lmkbc.probe.random_weights import with_random_weights
+from lmkbc.recipe import System
 from lmkbc.tune.outcomes import gold_column
-from lmkbc.types import Candidate, Example, Prediction, System
+from lmkbc.types import Candidate, Example, Prediction
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()

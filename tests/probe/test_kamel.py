@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from lmkbc.errors import InputError
-from lmkbc.generate.causal.decode import Completion, Decoding
-from lmkbc.probe import kamel
-from lmkbc.probe.kamel import Answer, Fact
-from lmkbc.probe.kamel_prompts import Shots, prompts, questions
-from lmkbc.probe.kamel_run import GREEDY, ask, questions_of
+from lmkbc.models.causal.decode import Completion, Decoding
+from lmkbc.models.store import Store
+from lmkbc.probe.kamel import dataset as kamel
+from lmkbc.probe.kamel.dataset import Answer, Fact
+from lmkbc.probe.kamel.prompts import Shots, prompts, questions
+from lmkbc.probe.kamel.run import GREEDY, ask, questions_of
 from lmkbc.probe.local import Local
-from lmkbc.store import Store
 
 TRAIN = [Fact("P36", f"land {i}", (Answer(f"town {i}"), Answer(f"city {i}"))) for i in range(30)]
 

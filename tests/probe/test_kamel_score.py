@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from lmkbc.probe.kamel import Answer, Fact, Kamel
-from lmkbc.probe.kamel_controls import hard, learned
-from lmkbc.probe.kamel_score import parts, query_score, score
+from lmkbc.probe.kamel.controls import hard, learned
+from lmkbc.probe.kamel.dataset import Answer, Fact, Kamel
+from lmkbc.probe.kamel.score import parts, query_score, score
 
 
 def vector(path: Path) -> tuple[dict[str, Any], list[tuple[Fact, str]]]:

@@ -11,10 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
-from lmkbc.probe.kmir_axioms import Closure, Step, Triple
-from lmkbc.probe.kmir_build import ANSWERS, Builder
-from lmkbc.probe.kmir_files import Question, TypedTriple, question_lines, read_questions, read_triples, split
-from lmkbc.probe.kmir_schema import Chain, RelationSchema, Schema, read_schema
+from lmkbc.probe.kmir.axioms import Closure, Step, Triple
+from lmkbc.probe.kmir.build import ANSWERS, Builder
+from lmkbc.probe.kmir.files import (
+    Question,
+    TypedTriple,
+    question_lines,
+    read_questions,
+    read_triples,
+    split,
+)
+from lmkbc.probe.kmir.schema import (
+    Chain,
+    RelationSchema,
+    Schema,
+    read_schema,
+)
 
 SAY = ("<{subject}> %s <{object}>.", "It is said of <{subject}> that it %s <{object}>.")
 
@@ -241,7 +253,7 @@ def test_files(tmp_path: Path) -> None:
 
 
 def test_speed_and_truth_on_facts_of_kamel(data_dir: Path) -> None:
-    schema = read_schema(Path("lmkbc/probe/kamel_schema.toml").resolve())
+    schema = read_schema(Path("lmkbc/probe/kamel/schema.toml").resolve())
     rows = read_triples(data_dir / "kamel" / "KAMEL.tar.xz", schema)[::6]
     start = time.perf_counter()
     questions = list(Builder(rows, schema).questions())

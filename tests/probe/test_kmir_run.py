@@ -19,12 +19,13 @@ from transformers import T5Config, T5ForConditionalGeneration
 
 from lmkbc.cli import main
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.backbone import Backbone, load
-from lmkbc.probe import kmir_causal, kmir_masked
-from lmkbc.probe.kmir_files import Question, question_lines
-from lmkbc.probe.kmir_masked import MASKS, _widened
-from lmkbc.probe.model_kind import model_kind
-from lmkbc.prompts import Prompt
+from lmkbc.models.base import Prompt
+from lmkbc.models.kind import model_kind
+from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.probe.kmir import causal as kmir_causal
+from lmkbc.probe.kmir import masked as kmir_masked
+from lmkbc.probe.kmir.files import Question, question_lines
+from lmkbc.probe.kmir.masked import MASKS, _widened
 from lmkbc.train.loop import Plan
 
 pytestmark = pytest.mark.usefixtures("one_thread")

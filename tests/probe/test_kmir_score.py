@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from lmkbc.probe.kmir_score import Scored, question_f1, robustness, table, token_f1
+from lmkbc.probe.kmir.score import (
+    Scored,
+    question_f1,
+    robustness,
+    table,
+    token_f1,
+)
 
 
 @pytest.mark.parametrize("name", ["kmir-1", "kmir-2"])

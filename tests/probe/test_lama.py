@@ -18,11 +18,11 @@ from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
 from lmkbc.cli import main
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.backbone import Backbone
-from lmkbc.probe import kamel
-from lmkbc.probe.kamel import Answer, Fact, Kamel
-from lmkbc.probe.kmir_schema import RelationSchema, Schema
-from lmkbc.probe.lama import (
+from lmkbc.models.masked.backbone import Backbone
+from lmkbc.probe.kamel import dataset as kamel
+from lmkbc.probe.kamel.dataset import Answer, Fact, Kamel
+from lmkbc.probe.kmir.schema import RelationSchema, Schema
+from lmkbc.probe.lama.dataset import (
     Asked,
     kamel_clozes,
     lowered,
@@ -34,7 +34,7 @@ from lmkbc.probe.lama import (
     unhelpful,
     within,
 )
-from lmkbc.probe.lama_run import MaskedProbe, known_words
+from lmkbc.probe.lama.run import MaskedProbe, known_words
 
 BORN = Asked(
     "P19",

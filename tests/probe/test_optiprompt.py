@@ -12,9 +12,15 @@ from typer.testing import CliRunner
 
 from lmkbc.cli import build
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.backbone import Backbone, load
-from lmkbc.probe.optiprompt import Lesson, of_trex, read, table, within
-from lmkbc.probe.optiprompt_run import Experiment, Runner
+from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.probe.optiprompt.dataset import (
+    Lesson,
+    of_trex,
+    read,
+    table,
+    within,
+)
+from lmkbc.probe.optiprompt.run import Experiment, Runner
 from lmkbc.train.loop import Plan
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -101,7 +107,7 @@ def test_facts_that_names_tell_are_known_by_the_models_own_tokens(
     backbone: Backbone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A model that reads no capitals has no word "Rome", but a token for it."""
-    monkeypatch.setattr("lmkbc.probe.lama_run.known_words", lambda _: {})
+    monkeypatch.setattr("lmkbc.probe.lama.run.known_words", lambda _: {})
     told = Lesson("P36", "1-1", BORN.cloze, PAIRS[:1], PAIRS[1:2], (("City of Rome", "Rome"), ("ax", "Paris")))
     runner = Runner(backbone, [BORN, told], HOW)
     kept = runner.unhelped()

@@ -10,7 +10,12 @@ from lmkbc.errors import InputError
 from lmkbc.select.attested import Attested
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.registry import build
-from lmkbc.types import Candidate, CandidateSet, Query, State
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Query,
+    State,
+)
 
 RULE = Attested(inner=Cutoff(threshold=0.3), voice="list")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmkbc.score import f1
+from lmkbc.scoring.table import f1
 from lmkbc.select.expected_f1 import ExpectedF1, expected_f1
 from lmkbc.types import Candidate, CandidateSet, Query
 

@@ -11,16 +11,32 @@ from hypothesis import strategies as st
 from lmkbc.errors import InputError
 from lmkbc.select.attested import Attested
 from lmkbc.select.calibrated import Calibrated
-from lmkbc.select.cutoffs import Cutoff, Relative, Sticky, TopK
+from lmkbc.select.cutoffs import (
+    Cutoff,
+    Relative,
+    Sticky,
+    TopK,
+)
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.gate import NoneGate
-from lmkbc.select.numeric import Ball, ExpectedScore, LogCluster, StabMid, WeightedMedian
+from lmkbc.select.numeric import (
+    Ball,
+    ExpectedScore,
+    LogCluster,
+    StabMid,
+    WeightedMedian,
+)
 from lmkbc.select.quorum import Quorum
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.registry import RULES, build
 from lmkbc.select.rule import Rule
 from lmkbc.select.verified import Verified
-from lmkbc.types import Candidate, CandidateSet, Query, State
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Query,
+    State,
+)
 
 QUERY = Query("France", "borders")
 RULE_EXAMPLES = [

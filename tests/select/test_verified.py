@@ -10,7 +10,12 @@ from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.gate import NoneGate
 from lmkbc.select.registry import build
 from lmkbc.select.verified import Verified, judged
-from lmkbc.types import Candidate, CandidateSet, Query, State
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Query,
+    State,
+)
 
 FOUND = CandidateSet(
     Query("s", "r"),

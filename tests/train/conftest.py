@@ -9,10 +9,9 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
-from lmkbc.generate.masked.backbone import Backbone
-from lmkbc.shape import EntityType
+from lmkbc.models.masked.backbone import Backbone
+from lmkbc.relation import EntityType, Relation
 from lmkbc.train.facts import Fact
-from lmkbc.types import Relation
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 NAMES = "ada bob cid dot eve fay gus hal".split()

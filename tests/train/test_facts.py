@@ -11,7 +11,14 @@ import pytest
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.train.corpus import gather, near, split
-from lmkbc.train.facts import KAMEL, SILVER, Fact, of_kamel, of_silver, phrases
+from lmkbc.train.facts import (
+    KAMEL,
+    SILVER,
+    Fact,
+    of_kamel,
+    of_silver,
+    phrases,
+)
 from lmkbc.train.held_out import HeldOut
 from lmkbc.workspace import Workspace
 

@@ -8,15 +8,28 @@ import torch
 
 from lmkbc.errors import InputError
 from lmkbc.generate.entity_masked import EntityMasked
-from lmkbc.generate.masked.backbone import Backbone, load
+from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.models.masked.tensors import masked
+from lmkbc.relation import Relation
 from lmkbc.train.activations import activations, layer_at
-from lmkbc.train.controls import Majority, NaiveBayes, by_difficulty, easy, randomised
+from lmkbc.train.controls import (
+    Majority,
+    NaiveBayes,
+    by_difficulty,
+    easy,
+    randomised,
+)
 from lmkbc.train.entities import Entities
 from lmkbc.train.facts import Fact
-from lmkbc.train.head import Top, assemble, prepare, train_top, write
+from lmkbc.train.head import (
+    Top,
+    assemble,
+    prepare,
+    train_top,
+    write,
+)
 from lmkbc.train.loop import Plan
-from lmkbc.train.wording import masked
-from lmkbc.types import Query, Relation
+from lmkbc.types import Query
 
 
 def learnt(backbone: Backbone, facts: list[Fact], *, expand: bool, top: int = 1) -> tuple[Top, Entities]:

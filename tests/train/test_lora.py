@@ -11,13 +11,21 @@ import pytest
 import tiny_causal
 import torch
 
-from lmkbc.components import Context
 from lmkbc.errors import InputError
-from lmkbc.generate.causal import CausalModel, Decoding
-from lmkbc.generate.causal.checkpoint import load
+from lmkbc.generate.components import Context
+from lmkbc.models.causal.checkpoint import load
+from lmkbc.models.causal.decode import Decoding
+from lmkbc.models.causal.model import CausalModel
+from lmkbc.recipe import System
 from lmkbc.train.held_out import HeldOut, alias_groups
-from lmkbc.train.lora import Lora, _answer, loss, texts, train
-from lmkbc.types import Example, System
+from lmkbc.train.lora import (
+    Lora,
+    _answer,
+    loss,
+    texts,
+    train,
+)
+from lmkbc.types import Example
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()
@@ -133,7 +141,7 @@ def test_answers_are_those_of_worked_examples_and_end(tiny: Path) -> None:
 @pytest.mark.parametrize("style", ["question", "triple", "tuple", "record", "json"])
 @pytest.mark.parametrize("form", ["completion", "single", "chat"])
 def test_answers_in_every_style(style: str, form: str) -> None:
-    from lmkbc.asking import Asking
+    from lmkbc.ask.plan import Asking
 
     table = {"form": form, "style": style, "listing": "comma", "null": "None"}
     asking = Asking(EDITION, run().relations, run().train, {"prompt": table, "shots": {"k": 0}})

@@ -9,7 +9,7 @@ from safetensors.torch import save as to_bytes
 from torch import nn
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.generate.masked.backbone import Backbone
+from lmkbc.models.masked.backbone import Backbone
 from lmkbc.train.checkpoint import Checkpoint, load, save
 from lmkbc.train.facts import Fact
 from lmkbc.train.loop import Plan, train

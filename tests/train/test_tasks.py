@@ -11,8 +11,11 @@ from typer.testing import CliRunner
 from lmkbc.cli import build
 from lmkbc.errors import InputError
 from lmkbc.generate.entity_masked import EntityMasked
-from lmkbc.generate.masked.backbone import Backbone, load
-from lmkbc.generate.masked.words import Words
+from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.models.masked.soft_prompts import FILE, read
+from lmkbc.models.masked.tensors import masked
+from lmkbc.models.masked.words import Words
+from lmkbc.relation import Relation
 from lmkbc.train import tasks
 from lmkbc.train.corpus import Corpus
 from lmkbc.train.entities import Entities
@@ -21,10 +24,8 @@ from lmkbc.train.head import fold_model, write
 from lmkbc.train.held_out import HeldOut
 from lmkbc.train.loop import Plan
 from lmkbc.train.mlm import Masking
-from lmkbc.train.soft_prompt import FILE, read
 from lmkbc.train.teach import fold_of, teach
-from lmkbc.train.wording import masked
-from lmkbc.types import Query, Relation
+from lmkbc.types import Query
 
 
 @pytest.fixture

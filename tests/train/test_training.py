@@ -11,14 +11,26 @@ from torch import nn
 from transformers import PreTrainedTokenizerFast
 
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.backbone import Backbone, load
+from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.models.masked.soft_prompts import (
+    SoftPrompt,
+    mask_logits,
+    read,
+    to_bytes,
+)
+from lmkbc.models.masked.tensors import BATCH, masked
 from lmkbc.train.entities import Entities
 from lmkbc.train.facts import Fact
 from lmkbc.train.finetune import finetune
 from lmkbc.train.loop import Plan, train
-from lmkbc.train.mlm import IGNORED, Masking, train_mlm, verbalised
-from lmkbc.train.soft_prompt import SoftPrompt, mask_logits, precision, read, to_bytes, train_soft_prompt
-from lmkbc.train.wording import BATCH, masked, mean_loss, rank_loss, soft_loss
+from lmkbc.train.losses import mean_loss, rank_loss, soft_loss
+from lmkbc.train.mlm import (
+    IGNORED,
+    Masking,
+    train_mlm,
+    verbalised,
+)
+from lmkbc.train.soft_prompt import precision, train_soft_prompt
 
 
 def state(backbone: Backbone) -> dict[str, torch.Tensor]:

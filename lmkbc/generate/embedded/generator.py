@@ -9,15 +9,22 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from lmkbc import data
+from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.generate.embedded.encoder import Encoder
+from lmkbc.files import places
 from lmkbc.generate.embedded.signals import Floats
-from lmkbc.generate.embedded.stack import FOLDS, ROUNDS, Stack, folds
+from lmkbc.generate.embedded.stack import (
+    FOLDS,
+    ROUNDS,
+    Stack,
+    folds,
+)
 from lmkbc.generate.embedded.store import Store, key
 from lmkbc.generate.embedded.trees import Trees
+from lmkbc.models.encoder import Encoder
 from lmkbc.progress import Report, silent
-from lmkbc.types import CandidateSet, Edition, Example, Query, Relation
+from lmkbc.relation import Relation
+from lmkbc.types import CandidateSet, Example, Query
 
 VERSION = 2
 """Part of every stored file's name: raise it with each change of what is fitted or how it is kept."""
@@ -46,7 +53,7 @@ class EmbeddedGenerator:
             raise InputError(f"edition {edition.name} has no train rows here: the embedded default learns from them")
         self._edition, self._relations, self._train = edition, relations, train
         self._encoder, self._seed, self._report = encoder, seed, report
-        self._store = Store(cache or data.cache_dir() / "embedded")
+        self._store = Store(cache or places.cache_dir() / "embedded")
         self._fold = folds(train, FOLDS, seed)
         self._known = {pair: int(f) for row, f in zip(train, self._fold, strict=True) for pair in _pairs(row.query)}
         self._vectors: dict[str, Floats] = {}

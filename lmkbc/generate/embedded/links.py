@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lmkbc.types import Candidate, Edition, Example, Query
+from lmkbc.edition import Edition
+from lmkbc.types import Candidate, Example, Query
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -12,13 +12,15 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.feature_extraction.text import HashingVectorizer
 
+from lmkbc.edition import Edition
 from lmkbc.generate.embedded.links import Links
 from lmkbc.generate.embedded.signals import Floats, Texts
 from lmkbc.generate.embedded.table import Pairs, Table
 from lmkbc.generate.embedded.trees import Trees
 from lmkbc.generate.prior import ClosedSet, ranked
 from lmkbc.progress import Report, silent
-from lmkbc.types import CandidateSet, Edition, Example, Query, Relation
+from lmkbc.relation import Relation
+from lmkbc.types import CandidateSet, Example, Query
 
 Ints = npt.NDArray[np.int64]
 Embed = Callable[[Sequence[str]], Floats]

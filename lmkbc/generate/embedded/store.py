@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from lmkbc import atomic
+from lmkbc.files import atomic
 
 Arrays = Mapping[str, npt.NDArray[np.generic]]
 DIGEST = 32

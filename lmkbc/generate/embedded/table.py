@@ -9,7 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lmkbc.generate.embedded.links import Links
-from lmkbc.generate.embedded.signals import Fit, Floats, Texts, scores
+from lmkbc.generate.embedded.signals import (
+    Fit,
+    Floats,
+    Texts,
+    scores,
+)
 from lmkbc.generate.prior import ClosedSet
 from lmkbc.types import Query
 

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.clozes import Clozes
-from lmkbc.generate.masked.forward import Forward
 from lmkbc.generate.masked.lexicon import Lexicon
-from lmkbc.generate.masked.multi_token import fill_masks, pseudo_log_likelihood
 from lmkbc.generate.masked.probe import Probe
-from lmkbc.generate.masked.words import Words
-from lmkbc.types import Relation
+from lmkbc.models.masked.clozes import Clozes
+from lmkbc.models.masked.forward import Forward
+from lmkbc.models.masked.multi_token import fill_masks, pseudo_log_likelihood
+from lmkbc.models.masked.words import Words
+from lmkbc.relation import Relation
 
 Scores = Mapping[str, float]
 Asked = tuple[str, str, Relation]

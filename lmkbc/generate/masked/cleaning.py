@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from lmkbc.clean import clean, same_name
+from lmkbc.answer.clean import clean, same_name
+from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.answers import Scores
 from lmkbc.generate.masked.probe import Probe
 from lmkbc.generate.masked.stems import Stems
-from lmkbc.types import Edition, Query, Relation
+from lmkbc.relation import Relation
+from lmkbc.types import Query
 
 FUNCTION_WORDS = frozenset(
     """a about above across after again against all along also although always among an and another any anyone anything

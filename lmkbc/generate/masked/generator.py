@@ -9,21 +9,33 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.answers import Answering, Scores, answering
-from lmkbc.generate.masked.backbone import Backbone
 from lmkbc.generate.masked.cleaning import Cleaning
-from lmkbc.generate.masked.clozes import Clozes, Layout
 from lmkbc.generate.masked.ensemble import combine
-from lmkbc.generate.masked.entity_space import mapped
-from lmkbc.generate.masked.forward import Forward
 from lmkbc.generate.masked.lexicon import Lexicon, names_of_type, train_names
 from lmkbc.generate.masked.preconditions import Asker, Prepared
 from lmkbc.generate.masked.probe import Probe
-from lmkbc.generate.masked.soft import by_cloze, cloze_of, read_prompts, with_prompts
-from lmkbc.generate.masked.vocabulary import expand, piece_counts
-from lmkbc.generate.masked.words import Words
-from lmkbc.types import Candidate, CandidateSet, Edition, Example, Query, Relation
+from lmkbc.models.masked.backbone import Backbone
+from lmkbc.models.masked.clozes import Clozes, Layout
+from lmkbc.models.masked.entity_space import mapped
+from lmkbc.models.masked.forward import Forward
+from lmkbc.models.masked.soft_prompts import (
+    by_cloze,
+    cloze_of,
+    read_prompts,
+    with_prompts,
+)
+from lmkbc.models.masked.vocabulary import expand, piece_counts
+from lmkbc.models.masked.words import Words
+from lmkbc.relation import Relation
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Example,
+    Query,
+)
 
 log = logging.getLogger(__name__)
 CHUNK = 256

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.words import Words
-from lmkbc.types import Example, Query, Relation
+from lmkbc.models.masked.words import Words
+from lmkbc.relation import Relation
+from lmkbc.types import Example, Query
 
 
 @dataclass(frozen=True, slots=True)

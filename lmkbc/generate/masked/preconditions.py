@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import torch
 
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.clozes import Clozes
-from lmkbc.generate.masked.forward import Forward
-from lmkbc.generate.masked.words import Words
-from lmkbc.shape import Precondition
+from lmkbc.models.masked.clozes import Clozes
+from lmkbc.models.masked.forward import Forward
+from lmkbc.models.masked.words import Words
+from lmkbc.relation import Precondition
 
 Answers = Mapping[str, float]
 Named = Callable[[str], Sequence[str]]

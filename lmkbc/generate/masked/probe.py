@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.generate.masked.clozes import check_template
 from lmkbc.generate.masked.ensemble import Ensemble
-from lmkbc.generate.masked.forward import Match, Precision
+from lmkbc.models.masked.clozes import check_template
+from lmkbc.models.masked.forward import Match, Precision
+from lmkbc.relation import Precondition, Relation
 from lmkbc.settings import checked
-from lmkbc.shape import Precondition
-from lmkbc.types import Relation
 
 Objects = Literal["token", "expand", "masks", "pll"]
 Compose = Literal["mean", "frequency"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lmkbc.errors import InputError
-from lmkbc.scorers import folded_key
-from lmkbc.types import Relation
+from lmkbc.names import folded_key
+from lmkbc.relation import Relation
 
 
 class Stems:

@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForMaskedLM, BertModel, GPT2Config, GPT2LMHeadModel
 
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.backbone import load
+from lmkbc.models.masked.backbone import load
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.backbone import Backbone, load
-from lmkbc.generate.masked.clozes import Clozes
 from lmkbc.generate.masked.lexicon import Lexicon
-from lmkbc.generate.masked.words import Words
+from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.models.masked.clozes import Clozes
+from lmkbc.models.masked.words import Words
 
 TEMPLATE = "The capital of {subject} is {mask}."
 

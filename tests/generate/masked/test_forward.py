@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
-from lmkbc.generate.masked import forward
-from lmkbc.generate.masked.backbone import Backbone, load
-from lmkbc.generate.masked.forward import Forward, buckets
+from lmkbc.models.masked import forward
+from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.models.masked.forward import Forward, buckets
 
 FAMILIES = ["bert", "roberta", "electra", "albert", "distilbert"]
 

@@ -13,14 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc import AliasScorer, Edition, EntityType, Metric, Precondition, Relation, Shape
-from lmkbc.components import Context, generators
 from lmkbc.errors import InputError
-from lmkbc.generate.masked import MaskedGenerator, Probe
-from lmkbc.generate.masked.backbone import Backbone
+from lmkbc.generate.components import Context, generators
 from lmkbc.generate.masked.ensemble import combine
+from lmkbc.generate.masked.generator import MaskedGenerator
 from lmkbc.generate.masked.preconditions import rewritten
-from lmkbc.generate.masked.words import Words
-from lmkbc.types import CandidateSet, Example, GoldObject, Query
+from lmkbc.generate.masked.probe import Probe
+from lmkbc.models.masked.backbone import Backbone
+from lmkbc.models.masked.words import Words
+from lmkbc.types import (
+    CandidateSet,
+    Example,
+    GoldObject,
+    Query,
+)
 from lmkbc.workspace import Workspace
 
 CAPITAL = Relation(

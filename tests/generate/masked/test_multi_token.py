@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.backbone import Backbone, load
-from lmkbc.generate.masked.clozes import Clozes
-from lmkbc.generate.masked.entity_space import Map, mapped, read_vectors
-from lmkbc.generate.masked.forward import Forward
-from lmkbc.generate.masked.multi_token import fill_masks, pseudo_log_likelihood
-from lmkbc.generate.masked.vocabulary import UNSEEN, expand, piece_counts
-from lmkbc.generate.masked.words import Words
+from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.models.masked.clozes import Clozes
+from lmkbc.models.masked.entity_space import Map, mapped, read_vectors
+from lmkbc.models.masked.forward import Forward
+from lmkbc.models.masked.multi_token import fill_masks, pseudo_log_likelihood
+from lmkbc.models.masked.vocabulary import UNSEEN, expand, piece_counts
+from lmkbc.models.masked.words import Words
 
 TEMPLATE = "the capital of {subject} is {mask}."
 

@@ -10,13 +10,13 @@ import torch
 
 from lmkbc import EntityType, Precondition, Relation
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.backbone import Backbone
-from lmkbc.generate.masked.clozes import Clozes
-from lmkbc.generate.masked.forward import Forward
 from lmkbc.generate.masked.lexicon import names_of_type
 from lmkbc.generate.masked.preconditions import Asker, Prepared, rewritten
 from lmkbc.generate.masked.probe import Probe
-from lmkbc.generate.masked.words import Words
+from lmkbc.models.masked.backbone import Backbone
+from lmkbc.models.masked.clozes import Clozes
+from lmkbc.models.masked.forward import Forward
+from lmkbc.models.masked.words import Words
 from lmkbc.types import Example, GoldObject, Query
 
 COUNTRIES = ["France", "Papua New Guinea", "Italy", "Peru"]

@@ -11,9 +11,9 @@ from tiny_masked import save
 from typer.testing import CliRunner
 
 from lmkbc.cli import build
-from lmkbc.generate.masked.backbone import load
 from lmkbc.link.build import build_index
-from lmkbc.train.soft_prompt import FILE, SoftPrompt, to_bytes
+from lmkbc.models.masked.backbone import load
+from lmkbc.models.masked.soft_prompts import FILE, SoftPrompt, to_bytes
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()

@@ -15,12 +15,11 @@ from typer.testing import CliRunner
 
 from lmkbc.cli import build
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.backbone import load
-from lmkbc.generate.masked.clozes import Clozes
-from lmkbc.generate.masked.forward import Forward
-from lmkbc.generate.masked.soft import read_prompts, with_prompts
-from lmkbc.generate.masked.words import Words
-from lmkbc.train.soft_prompt import FILE, SoftPrompt, mask_logits
+from lmkbc.models.masked.backbone import load
+from lmkbc.models.masked.clozes import Clozes
+from lmkbc.models.masked.forward import Forward
+from lmkbc.models.masked.soft_prompts import FILE, SoftPrompt, mask_logits, read_prompts, with_prompts
+from lmkbc.models.masked.words import Words
 
 RELATION = """
 from lmkbc import EntityType, Relation

@@ -1,0 +1,169 @@
+"""How models word what is no object: abstentions, refusals and prose. General English; nothing per relation.
+
+A relation's own words ("parent", "children", "stock exchange") come from its declaration, so that "no parent
+organisation" abstains while the band "No Doubt" stays a name.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from lmkbc.names import folded_key, shown
+from lmkbc.relation import Relation
+
+_NOTHING = """
+none, null, nil, nan, n a, no, false, nothing, empty, no one, nobody, nowhere, no answer, not found, not applicable,
+not available, not known, not specified, not disclosed, not provided, not sure, not dead, not deceased, not died,
+not yet, not married, never, not listed, not public, not publicly traded, unknown, unspecified, undefined, unclear,
+undisclosed, uncertain, unavailable, undetermined, inapplicable, missing, alive, still alive, currently alive, living,
+still living, unmarried, never married, unlisted, privately held, privately owned, independent, no data, no information,
+no record, empty list, empty set, no result, no results, none known, none recorded, none found, none of the above,
+i dont know, dont know, unsure
+"""
+
+
+_NOTHING_WORDS = frozenset(" ".join(phrase.split()) for phrase in _NOTHING.split(","))
+
+
+_EMPTY_MARKS = frozenset(("-", "--", "–", "—", "[]", "{}", "()", "set()", "∅", '""', "''"))
+"""Signs for nothing. No text at all is none of them, and neither are dots or a question mark: they say nothing."""
+
+
+_DENIALS = (
+    r"not (?:applicable|available|publicly|known|listed|traded|married|currently married|won)",
+    r"not (?:yet )?(?:dead|died|deceased|passed away)",
+    r"never (?:been )?(?:married|won|awarded|received)",
+    r"(?:still|currently) (?:alive|living)",
+    r"(?:is|are) (?:alive|living|independent|unknown|unmarried|undisclosed|an independent)",
+    r"privately (?:held|owned)",
+    r"(?:does|do|did|has|have|had|is|are|was|were|can)(?: not|nt) (?:currently |publicly )?(?:a part|any|applicable|"
+    r"available|been|border|borders|exist|have|hold|known|listed|part|play|public|received|recorded|share|speak|"
+    r"subsidiary|trade|traded|won|written)",
+    r"(?:has|have|had|there (?:is|are|was|were)) no",
+    r"no (?:known|official|recorded|public|confirmed|information|data|records?|evidence|answer)",
+    r"(?:dont|do not|doesnt|does not|not) (?:know|sure)",
+    r"(?:cannot|can not|could not) be determined",
+    r"^(?:none|unknown|n a|not applicable) (?:as|at|since|because|due|to|for|given|based|according|until|in)",
+)
+
+
+_DENIAL = re.compile("|".join(rf"\b(?:{denial})\b" for denial in _DENIALS))
+
+
+_REFUSALS = (
+    r"as an? (?:ai|artificial|large language|language)",
+    r"language model",
+    r"i(?: am|m) (?:very |so |really )?(?:sorry|unable|not able)",
+    r"sorry",
+    r"i (?:can ?not|cant|could not) (?:provide|answer|assist|help|give|find|access|browse|verify|complete|comply)",
+    r"i apologi[sz]e",
+    r"my apologies",
+)
+
+
+_REFUSAL = re.compile("|".join(rf"\b(?:{refusal})\b" for refusal in _REFUSALS))
+
+
+_DONT_KNOW = re.compile(r"\b(?:dont|do not) know\b")
+
+
+_VERBS = (
+    "is was are were has have had does did will would could should must might includes include refers died born "
+    "located known based depends because which who that there here cannot we you it they he she"
+)
+
+
+_VERB = re.compile(rf" (?:{'|'.join(_VERBS.split())})(?= |$|[,.])")
+
+
+_CLAUSE = re.compile(
+    r"(?:he|she|it|they|i|we|there|this|that|these|those) (?:is|was|are|were|has|have|had|do|does|did) "
+)
+
+
+_YES = frozenset(("yes", "true"))
+
+
+LONG = 25
+"""Words from which on even a quoted text is prose."""
+
+
+def is_abstention(text: str, relation: Relation) -> bool:
+    """Whether one answer (a list element, a line, a short sentence) says that there is nothing to name."""
+    text = shown(text)
+    if text in _EMPTY_MARKS:
+        return True
+    key = folded_key(text)
+    if key in _NOTHING_WORDS or key == "na":
+        marked = any(letter.isalpha() and not letter.isascii() for letter in text)  # folding made "Ñañ" a nan
+        return not marked and text.strip(" .") != "Na"  # the symbol of sodium
+    first, _, rest = key.partition(" ")
+    if first in ("no", "without", "none", "non") and rest:
+        following = text.replace("-", " ").split()[1:2]
+        word = rest.split(" ", 1)[0]
+        return bool(following and following[0].islower()) or word in _own_words(relation) or key in _NOTHING_WORDS
+    return not _is_title(text) and bool(_DENIAL.search(key))
+
+
+def is_refusal(text: str) -> bool:
+    """Whether a model declines to answer, which is not the same as saying that there is nothing."""
+    key = folded_key(text)
+    return bool(_REFUSAL.search(key)) and not _DONT_KNOW.search(key)
+
+
+def is_prose(text: str, subject: str, quoted: bool = False) -> bool:
+    """Whether a text is a sentence, or a bare yes, instead of a name. A quoted text is given more credit."""
+    if folded_key(text) in _YES:
+        return True
+    words = text.split()
+    if len(words) > LONG:
+        return True
+    lowered = f"{text.lower()} ".replace('"', "")
+    start = subject.lower()
+    after = lowered[len(start) :] if start and lowered.startswith(start) else ""
+    if (after and _VERB.match(after)) or _CLAUSE.match(lowered):
+        return True
+    return not quoted and (len(words) > 12 or has_verb(text))
+
+
+def has_verb(text: str) -> bool:
+    """Whether an unquoted text of some words reads like a sentence."""
+    return len(text.split()) > 3 and _VERB.search(text) is not None
+
+
+def _is_title(text: str) -> bool:
+    """Whether a text is capitalised like the title of a work: three words or more, the long ones capitalised."""
+    words = text.split()
+    long = [word for word in words if len(word) > 3 and word.isalpha()]
+    return len(words) >= 3 and len(long) >= 2 and not any(word[0].islower() for word in long)
+
+
+@lru_cache(maxsize=256)
+def _words(*texts: str) -> frozenset[str]:
+    return frozenset(word for text in texts for word in folded_key(text).split() if len(word) > 3)
+
+
+def _own_words(relation: Relation) -> frozenset[str]:
+    kinds = relation.subject_type.noun, relation.object_type.noun
+    general = (
+        "known official public information data record evidence such answer recorded confirmed available applicable"
+    )
+    return _words(*kinds, relation.triple, relation.question, general)
+
+
+def relation_words(relation: Relation) -> frozenset[str]:
+    """The words that a relation's phrase is made of, in any edition's spelling."""
+    return _words(relation.name, relation.triple, relation.question, *_spelt_out(relation)) | {"has", "is", "at", "of"}
+
+
+def is_placeholder(name: str, relation: Relation) -> bool:
+    """Whether a name only says what kind of thing is asked for: "Parent Organisation", "State A", "Member 2"."""
+    words = folded_key(name).split()
+    if len(words) > 1 and (len(words[-1]) == 1 or words[-1].isdigit()):
+        words = words[:-1]
+    return bool(words) and _words(relation.object_type.noun, *_spelt_out(relation)).issuperset(words)
+
+
+def _spelt_out(relation: Relation) -> list[str]:
+    return [re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name) for name in relation.names]

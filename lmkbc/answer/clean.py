@@ -1,0 +1,214 @@
+"""Cleaning by declaration: what a model wrote, brought into the shape that the relation declares.
+
+One procedure serves whole answers and a masked model's single tokens; all that depends on the relation is data in
+`Relation.shape`. When cleaning removes everything that a model said, the query is still answered, with nothing kept:
+the model did commit itself, and asking again would bring the same. What was dropped is named with the rule that it went
+against, so that such an answer is not taken for "there is none".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+
+from lmkbc.answer.abstain import is_placeholder
+from lmkbc.answer.numbers import read_numbers, refused_numbers
+from lmkbc.names import _TRAILER, LONGEST, folded_key, shown, without_legal_form, without_trailer
+from lmkbc.relation import Relation, Shape
+from lmkbc.types import Dropped
+
+SETTLEMENTS = frozenset(("Q486972", "Q515", "Q3957", "Q532", "Q15284"))
+"""Wikidata's human settlement, city, town, village and municipality: named "Riga, Latvia", but known as "Riga"."""
+
+
+SUBJECT = "subject"
+"""The rule that drops a query's own subject."""
+
+
+_MARKS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "„": "“", "*": "*", "_": "_"}
+
+
+_LONE = '"“”„«»*`'
+
+
+_BRACKETS = {"(": ")", "[": "]", "{": "}"}
+
+
+_ABBREVIATIONS = frozenset("inc ltd co corp jr sr bros st mt dr llc plc esq etc no vs cie cia".split())
+
+
+_BULLET = re.compile(r"[-–—•·#>]+ ")
+
+
+_ARTICLE = re.compile(r"(?:the|an?) (?=\S)")
+
+
+_COUNT = re.compile(r"(?:\d{1,4}|an?|the|one|two|three|four|five|six|seven|eight|nine|ten) (?=\S)", re.IGNORECASE)
+
+
+_YEAR = re.compile(r"[\s,]*\b(?:in )?(?:1[5-9]|20)\d\d\b[\s,]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """A shape's lists, ready to look names up, whatever their case, accents and punctuation.
+
+    names: key of a name or variant -> canonical name. stop: keys that are never an object.
+    """
+
+    names: dict[str, str]
+    stop: frozenset[str]
+
+    def canonical(self, name: str) -> str | None:
+        """The canonical form of a name, None where the shape lists none."""
+        found = self.names.get(folded_key(name))
+        return None if found is None else self.names.get(folded_key(found), found)
+
+
+_vocabularies: dict[int, tuple[Shape, Vocabulary]] = {}
+
+
+def vocabulary(shape: Shape) -> Vocabulary:
+    """A shape's vocabulary, built once; the shape is kept with it, so that its identity stays a valid key."""
+    if id(shape) not in _vocabularies:
+        names = {folded_key(name): name for name in shape.variants.values()}
+        names |= {folded_key(variant): name for variant, name in shape.variants.items()}
+        for name, variants in shape.closed.items():
+            names |= {folded_key(variant): name for variant in variants}
+        names |= {folded_key(name): name for name in shape.closed}
+        _vocabularies[id(shape)] = shape, Vocabulary(names, frozenset(map(folded_key, shape.stop)))
+    return _vocabularies[id(shape)][1]
+
+
+def clean(objects: Iterable[str], relation: Relation, subject: str) -> tuple[str, ...]:
+    """The objects in the relation's shape, in order, each once (case aside). Idempotent."""
+    return sifted(objects, relation, subject)[0]
+
+
+def sifted(objects: Iterable[str], relation: Relation, subject: str) -> tuple[tuple[str, ...], tuple[Dropped, ...]]:
+    """The objects as `clean` gives them, and those of which nothing was kept.
+
+    Rules are the shape's: "closed", "stop", "subject", "minimum", "maximum", "integer"; "placeholder" is a word for the
+    kind of thing alone, "no name" prose, word pieces and mere marks, "no number" what holds no number, "unwritable" one
+    that is too large or too small for plain digits.
+    """
+    kept: dict[str, str] = {}
+    dropped: dict[Dropped, None] = {}
+    for text in objects:
+        if relation.kind == "number":
+            names, rule = _numbers(text, relation)
+        else:
+            name, rule = _name(text, relation, subject)
+            names = [] if rule else [name]
+        for name in names:
+            kept.setdefault(name.casefold(), name)
+        if not names:
+            dropped[Dropped(text[:LONGEST], rule)] = None
+    return tuple(kept.values()), tuple(dropped)
+
+
+def trim(text: str) -> str:
+    """A name without what surrounds it: white space, bullets, quotes, emphasis, brackets, trailing punctuation."""
+    text, before = " ".join(text.split()), None
+    while text != before:
+        before = text
+        text = text.strip(" ,;:|")
+        text = text[bullet.end() :] if (bullet := _BULLET.match(text)) else text
+        if len(text) > 1 and _MARKS.get(text[0]) == text[-1]:
+            text = text[1:-1]
+        elif text and text[0] in _LONE and text.count(text[0]) == 1:
+            text = text[1:]
+        elif text and text[-1] in _LONE and text.count(text[-1]) == 1:
+            text = text[:-1]
+        if text and _BRACKETS.get(text[0]) == text[-1] and text.count(text[0]) == 1:
+            text = text[1:-1]
+        if text.endswith((".", "…")) and not _is_abbreviation(text):
+            text = text[:-1]
+    return text
+
+
+def _is_abbreviation(text: str) -> bool:
+    word = text[:-1].rpartition(" ")[2]
+    return text[-1] == "." and (len(word) == 1 or "." in word.strip(".") or word.lower() in _ABBREVIATIONS)
+
+
+def _name(text: str, relation: Relation, subject: str) -> tuple[str, str]:
+    """The object that a text names, and the rule that it goes against, if any."""
+    name = trim(text[: 4 * LONGEST])
+    shape, known, short = relation.shape, vocabulary(relation.shape), _plain(name)
+    forms = [name, short, *(_loose_forms(name) if shape.closed else ())]
+    if relation.object_type.qid in SETTLEMENTS:
+        short = _plain(short.partition(",")[0]) or short
+        forms.append(short)
+    canonical = next((found for form in forms if (found := known.canonical(form))), None)
+    if canonical is None and not (_is_name(name) and _is_name(short)):
+        return name, "no name"
+    if canonical is None and shape.closed:
+        return name, "closed"
+    name = canonical or short
+    if folded_key(name) in known.stop:
+        return name, "stop"
+    if is_placeholder(name, relation):
+        return name, "placeholder"
+    return name, "" if shape.may_be_subject or not same_name(name, subject) else SUBJECT
+
+
+def _is_name(text: str) -> bool:
+    """Whether a text is neither prose, nor a word piece, nor mere punctuation."""
+    return len(text) <= LONGEST and not text.startswith("##") and any(char.isalnum() for char in shown(text))
+
+
+def _plain(name: str) -> str:
+    """Without trailing remarks and leading articles (a capital "The" belongs to the name)."""
+    before = None
+    while name != before:
+        before = name
+        name = without_trailer(name[article.end() :] if (article := _ARTICLE.match(name)) else name)
+        name = trim(name)
+    return name
+
+
+def _loose_forms(name: str) -> Iterator[str]:
+    """Forms under which a closed list may hold a name: without its count or year, or the remark itself."""
+    short = without_trailer(name)
+    if count := _COUNT.match(short):
+        yield short[count.end() :]
+    yield short
+    yield _YEAR.sub(" ", short)
+    if trailer := _TRAILER.search(name):
+        yield trailer[1] or trailer[2] or ""
+
+
+def same_name(name: str, other: str) -> bool:
+    """Whether two names are the same but for case, accents, punctuation and a company's legal form."""
+    return any(one == two for one, two in zip(_forms(name), _forms(other), strict=True))
+
+
+@lru_cache(maxsize=1 << 16)
+def _forms(name: str) -> tuple[str, list[str]]:
+    """A name folded, and without its legal form: a model's words and a query's subject are compared over and over."""
+    return folded_key(name), without_legal_form(name)
+
+
+def _numbers(text: str, relation: Relation) -> tuple[list[str], str]:
+    """The numbers in a text that the shape allows, and the rule that the last of the others goes against."""
+    kept: list[str] = []
+    rule = "unwritable" if refused_numbers(text, relation) else "no number"
+    for digits in read_numbers(text, relation):
+        if against := _against(Decimal(digits), relation.shape):
+            rule = against
+        else:
+            kept.append(digits)
+    return kept, rule
+
+
+def _against(value: Decimal, shape: Shape) -> str:
+    """The rule that a number goes against, empty for none."""
+    if shape.minimum is not None and value < Decimal(str(shape.minimum)):
+        return "minimum"
+    if shape.maximum is not None and value > Decimal(str(shape.maximum)):
+        return "maximum"
+    return "integer" if shape.integer and value % 1 else ""

@@ -1,0 +1,339 @@
+"""From a model's raw text to objects: one tolerant procedure for every model and prompt style.
+
+A text is narrowed to its answer (after the reasoning, after the last "ANSWER:", inside a code fence), then read as a
+literal, as a bulleted list, or as plain words parted by the relation's separators. Text that names nothing is told
+apart by why: an explicit "none", numbers that nobody can write down, a text that broke off, or anything else, which is
+a failed parse and never empty.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from lmkbc.answer.abstain import (
+    has_verb,
+    is_abstention,
+    is_prose,
+    is_refusal,
+    relation_words,
+)
+from lmkbc.answer.clean import trim, vocabulary
+from lmkbc.answer.literal import Group, Word, read_literals
+from lmkbc.answer.numbers import read_numbers, refused_numbers
+from lmkbc.models.base import answer_of
+from lmkbc.names import LONGEST, folded_key, shown, without_trailer
+from lmkbc.relation import Relation
+from lmkbc.types import Dropped, State
+
+LONGEST_ANSWER = 200_000
+"""Characters that are read after the reasoning; no list of objects is longer."""
+
+
+SHORT = 60
+"""Characters below which a text without a full stop is no broken-off reasoning."""
+
+
+_ANSWER = re.compile(
+    r"^[ \t>#*_-]{0,8}(?:so,? |thus,? |therefore,? |hence,? )?(?:the |my )?(?:final |correct |full )?answers?"
+    r"(?: is| are)?[*_ ]{0,4}[:=](?:[*_]{1,3}(?=\s|$))?",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+_FENCE = re.compile(r"```[ \t]*\w*[ \t]*\n?(.*?)(?:```|\Z)", re.DOTALL)
+
+
+_BULLET = re.compile(r"[ \t]*(?:[-*•–·][ \t]+|\(?\d{1,4}[.)][ \t]+)(?=\S)")
+
+
+_REMARK = re.compile(r"\s+[-–—]\s+")
+
+
+_BOLD = re.compile(r"\*\*([^*]{1,300})\*\*|__([^_]{1,300})__")
+
+
+_LEAD = re.compile(
+    r"(?:sure|certainly|of course|here|below|answers?|output|result|response|objects?|a|"
+    r"the [^:\n]{0,200}\b(?:are|is|answer|following|list)\b)[^:\n]{0,200}:(?=\s|$)",
+    re.IGNORECASE,
+)
+
+
+_HEDGE = re.compile(r"(?:probably|possibly|most likely|likely|perhaps|maybe|presumably)\s+", re.IGNORECASE)
+
+
+_AND = re.compile(r"(?:and|&|plus)\s+", re.IGNORECASE)
+
+
+_OWN_SUFFIX = re.compile(r"(?:jr|sr|ii|iii|iv|inc|ltd|llc|plc|co|corp|s\.?a|d\.?c|ph\.?d|m\.?d)\.?", re.IGNORECASE)
+
+
+_PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
+
+
+_LOST_OPENING = re.compile(r"""[^\[\]{}()"'\n]{1,200}(["']),\s*["']""")
+
+
+_LOST_CLOSING = re.compile(r"""[^\[\]{}()"'\n]{1,200}(["'])\]""")
+
+
+_SENTENCE = re.compile(r"(?<=[^\W\d_]{3}[.!?])\s|\n")
+
+
+_SENTENCE_END = re.compile(r"""[.!?…]["'”’)*\]]*\s*$""")
+
+
+_ANSWER_KEYS = frozenset(
+    "answer answers object objects objectentities entity entities result results value values item items list output "
+    "prediction predictions finalanswer name names label number count response completion".split()
+)
+
+
+_OTHER_KEYS = frozenset(
+    "subject subjectentity relation predicate property reasoning reason explanation thought thoughts confidence score "
+    "probability note notes comment type id year date qid description source unit".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What one completion came to: its state, and the objects where it answered.
+
+    dropped: where it was DROPPED, its numbers, which are too large or too small to be written as plain digits.
+    """
+
+    state: State
+    objects: tuple[str, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+
+
+def parse(text: str, relation: Relation, subject: str) -> Parsed:
+    """Objects of one raw completion. Numbers come as plain digits. Never raises; time is linear in the length.
+
+    UNPARSED: nothing sensible (also a blank text). TRUNCATED: broke off before a whole object came. DROPPED: numbers
+    alone that cannot be written as plain digits.
+    """
+    answer, marked = _answer(text)
+    if not answer:
+        return Parsed(State.TRUNCATED if answer is None or marked else State.UNPARSED)
+    answer = answer[:LONGEST_ANSWER]
+    parsed = _parsed(answer, relation, subject, marked)
+    if parsed.state is State.UNPARSED and relation.kind == "number":
+        refused = tuple(Dropped(number, "unwritable") for number in refused_numbers(answer, relation))
+        return Parsed(State.DROPPED, dropped=refused) if refused else parsed
+    return parsed
+
+
+def _parsed(answer: str, relation: Relation, subject: str, marked: bool) -> Parsed:
+    if parsed := _from_literals(answer, relation, subject):
+        return parsed
+    if relation.kind == "number":
+        parsed = _from_numbers(answer, relation)
+    else:
+        parsed = _from_words(answer, relation, subject, marked)
+    return parsed or Parsed(_why_nothing(answer, relation))
+
+
+def _answer(text: str) -> tuple[str | None, bool]:
+    """The part of a completion that holds its answer, None where it broke off before; and whether it was marked."""
+    said = answer_of(text)
+    if said is None:
+        return None, False
+    marks = list(_ANSWER.finditer(said))
+    if marks:
+        said = said[marks[-1].end() :]
+    fences = [fence for fence in _FENCE.findall(said) if shown(fence)]
+    return shown(shown(fences[-1] if fences else said).strip(" \t\r\n`")), bool(marks)
+
+
+def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None:
+    """Objects of the lists, tuples and JSON objects in a text, None where it has none."""
+    mended = _mended(text)
+    groups = read_literals(mended, commas="," in relation.shape.separators)
+    words = [word for group in groups for word in _elements(group, relation, subject)]
+    objects, denied = _judge(words, relation, subject)
+    if objects:
+        return Parsed(State.ANSWERED, objects)
+    if denied or any(_has_empty_list(group) for group in groups):
+        return Parsed(State.ABSTAINED)
+    if mended != text or not groups:
+        return None
+    cut = not groups[-1].closed and not any(word.whole for word in words)
+    return Parsed(State.TRUNCATED if cut else _why_nothing(text, relation))
+
+
+def _mended(text: str) -> str:
+    """A text with the opening bracket and quote that prompts like "...: ['" leave to their own end."""
+    if text[:1] in ('"', "'", "“"):
+        return f"[{text}"
+    if (lost := _LOST_OPENING.match(text)) or (lost := _LOST_CLOSING.fullmatch(text)):
+        return f"[{lost[1]}{text}"
+    return text
+
+
+def _has_empty_list(group: Group) -> bool:
+    inner = (item for item in group.items if isinstance(item, Group))
+    return (group.closed and not group.items) or any(map(_has_empty_list, inner))
+
+
+def _elements(group: Group, relation: Relation, subject: str) -> Iterator[Word]:
+    """The words of a literal that stand for objects: no keys, and neither the subject nor the relation of a triple."""
+    items = group.items
+    if any(item.key is not None for item in items):
+        items = _answer_fields(items, relation)
+    elif items and isinstance(items[0], Word):
+        items = _behind_subject(group, relation, subject)
+    for item in items:
+        if isinstance(item, Group):
+            yield from _elements(item, relation, subject)
+        else:
+            yield item
+
+
+def _answer_fields(items: list[Word | Group], relation: Relation) -> list[Word | Group]:
+    """The values of a JSON object that hold the answer: of a telling key, else of all keys that tell otherwise."""
+    keyed = [(folded_key(item.key or "").replace(" ", ""), item) for item in items]
+    names = _ANSWER_KEYS | {folded_key(name).replace(" ", "") for name in (relation.name, *relation.names)}
+    return [item for key, item in keyed if key in names] or [item for key, item in keyed if key not in _OTHER_KEYS]
+
+
+def _behind_subject(group: Group, relation: Relation, subject: str) -> list[Word | Group]:
+    """What stands behind subject and relation in a triple; all items where the literal is no triple."""
+    items = group.items
+    words = [item.text for item in items if isinstance(item, Word)]
+    if group.bracket == "(" and len(words) < len(items):
+        return [item for item in items if isinstance(item, Group)]
+    about_subject = folded_key(words[0]) == folded_key(subject)
+    phrase = folded_key(words[1]).split() if len(words) > 1 else []
+    related = bool(phrase) and 2 * len(relation_words(relation).intersection(phrase)) >= len(phrase)
+    if len(items) > 2 and (related or (about_subject and group.bracket == "(")):
+        return items[2:]
+    return items[1:] if about_subject and (group.bracket == "(" or len(words) < len(items)) else items
+
+
+def _judge(words: Iterable[Word], relation: Relation, subject: str) -> tuple[tuple[str, ...], bool]:
+    """The objects among some words, each once, and whether a word says that there is none."""
+    objects: dict[str, None] = {}
+    denied = False
+    for word in words:
+        if not word.whole or len(word.text) > 4 * LONGEST:
+            continue
+        text = _tidy(word, relation)
+        if relation.kind == "number" and any(char.isdigit() for char in text):
+            objects |= dict.fromkeys(read_numbers(text, relation))
+        elif vocabulary(relation.shape).canonical(text):
+            objects[text] = None
+        elif is_abstention(text, relation) or (word.quoted and not shown(word.text)):
+            denied = True
+        elif relation.kind == "number":
+            objects |= dict.fromkeys(read_numbers(text, relation))
+        elif _is_named(text, word.quoted) and not is_prose(text, subject, word.quoted):
+            objects[text] = None
+    return tuple(objects), denied
+
+
+def _is_named(text: str, quoted: bool) -> bool:
+    """Whether a text can be meant as a name: mere marks are one only in quotes."""
+    return bool(shown(text)) and len(text) <= LONGEST and (quoted or any(char.isalnum() for char in shown(text)))
+
+
+def _tidy(word: Word, relation: Relation) -> str:
+    text = trim(word.text)
+    if not word.quoted and (hedge := _HEDGE.match(text)):
+        text = trim(text[hedge.end() :])
+    return text if relation.shape.closed or relation.kind == "number" else trim(without_trailer(text)) or text
+
+
+def _from_numbers(text: str, relation: Relation) -> Parsed | None:
+    """Numbers of the first line that has any."""
+    for line in text.split("\n", 20)[:20]:
+        if is_abstention(without_trailer(trim(line[: 4 * LONGEST])), relation):
+            return Parsed(State.ABSTAINED)
+        if numbers := read_numbers(line[bullet.end() :] if (bullet := _BULLET.match(line)) else line, relation):
+            return Parsed(State.ANSWERED, tuple(numbers))
+    return None
+
+
+def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Parsed | None:
+    """Objects of a bulleted list, else of the first paragraph (behind a mark: the first line) that has any."""
+    if len(text) < SHORT and is_abstention(text, relation):
+        return Parsed(State.ABSTAINED)
+    lines = text.split("\n")
+    bullets = [_bullet(line) for line in lines if _BULLET.match(line)]
+    if len(bullets) > 1 or (bullets and _BULLET.match(lines[0])):
+        paragraphs = [bullets]
+    elif marked:
+        paragraphs = [_split(lines[0], relation)]
+    else:
+        paragraphs = [
+            _split(paragraph, relation) for paragraph in _PARAGRAPH.split(text) if not _is_sentence(paragraph)
+        ]
+    for words in paragraphs:
+        if words and is_abstention(_tidy(words[0], relation), relation) and not _known(words[0], relation):
+            return Parsed(State.ABSTAINED)
+        objects, denied = _judge(words, relation, subject)
+        if objects:
+            return Parsed(State.ANSWERED, objects)
+        if denied:
+            return Parsed(State.ABSTAINED)
+    return None
+
+
+def _is_sentence(paragraph: str) -> bool:
+    """Whether plain text starts with a sentence, whose commas part no objects."""
+    first = _SENTENCE.split(paragraph[:LONGEST_ANSWER], maxsplit=1)[0]
+    return len(first) <= 4 * LONGEST and (is_refusal(first) or (has_verb(first) and not _LEAD.match(first)))
+
+
+def _known(word: Word, relation: Relation) -> bool:
+    return vocabulary(relation.shape).canonical(trim(word.text)) is not None
+
+
+def _bullet(line: str) -> Word:
+    """The name in a bulleted line: in bold where something is, else what stands before a dash."""
+    text = line[: 4 * LONGEST]
+    text = text[bullet.end() :] if (bullet := _BULLET.match(text)) else text
+    bold = _BOLD.match(text)
+    return Word(bold[1] or bold[2] if bold else _REMARK.split(text, maxsplit=1)[0], quoted=False)
+
+
+def _split(text: str, relation: Relation) -> list[Word]:
+    """The parts of plain text. Semicolons, where there are any, leave the commas inside the parts alone."""
+    text = text[lead.end() :] if (lead := _LEAD.match(text)) else text
+    separators = relation.shape.separators
+    marks = ";" if ";" in separators and ";" in text else "".join(mark for mark in separators if len(mark) == 1)
+    parts: list[str] = []
+    for part in re.findall(rf"(?:\([^()\n]{{0,200}}\)|[^\n{re.escape(marks)}])+", text):
+        if len(part) > 4 * LONGEST:  # no name, and too long to look at closely
+            continue
+        if parts and _OWN_SUFFIX.fullmatch(part.strip()):
+            parts[-1] = f"{parts[-1]},{part}"
+        else:
+            parts.append(part)
+    return [Word(part, quoted=False) for part in _conjuncts(parts, relation) if part.strip()]
+
+
+def _conjuncts(parts: list[str], relation: Relation) -> Iterator[str]:
+    """Parts without a leading "and", and the last one parted at its "and" where the relation allows it."""
+    for index, part in enumerate(parts):
+        name = part.strip()[leading.end() :] if (leading := _AND.match(part.strip())) else part.strip()
+        pieces = re.split(r"\s+(?:and|&)\s+", name, maxsplit=1)
+        last = index == len(parts) - 1 and name == part.strip()
+        if last and relation.shape.conjunction and not vocabulary(relation.shape).canonical(trim(name)):
+            yield from pieces
+        else:
+            yield name
+
+
+def _why_nothing(text: str, relation: Relation) -> State:
+    """The state of a text without objects. Only its first and last sentences may say that there is none."""
+    if is_refusal(text[:2000]):
+        return State.UNPARSED
+    sentences = [sentence for sentence in re.split(r"(?<=[.!?])\s+", text) if sentence.strip()]
+    whole = bool(_SENTENCE_END.search(text[-50:]))
+    ends = sentences[:1] + sentences[-1:] if whole or len(text) < SHORT else []
+    if any(len(sentence) <= 2 * LONGEST and is_abstention(sentence, relation) for sentence in ends):
+        return State.ABSTAINED
+    return State.UNPARSED if whole or len(text) < SHORT else State.TRUNCATED

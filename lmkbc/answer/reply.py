@@ -1,0 +1,127 @@
+"""From replies to candidates: what each draw says, how it failed if it did, and how sure the model was of it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from lmkbc.answer.clean import sifted
+from lmkbc.answer.parse import parse
+from lmkbc.ask.prompts import PromptStyle
+from lmkbc.models.base import WITHHELD, Reply
+from lmkbc.relation import Relation
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Dropped,
+    Query,
+    State,
+)
+
+_QID = re.compile(r"\bQ[1-9]\d{0,11}\b")
+
+
+def candidates(
+    query: Query, relation: Relation, style: PromptStyle, replies: Sequence[Reply | None], name: str
+) -> CandidateSet:
+    """The set of one query. Draw k is the voice "name#k"; a draw without reply is missing, never empty."""
+    said = [_said(reply, relation, query.subject, style, f"{name}#{draw}") for draw, reply in enumerate(replies)]
+    return CandidateSet(
+        query,
+        tuple(candidate for one in said for candidate in one.candidates),
+        tuple(one.state for one in said),
+        tuple(loss for one in said for loss in one.dropped),
+    )
+
+
+def broken(query: Query, relation: Relation, style: PromptStyle, reply: Reply | None) -> bool:
+    """Whether something was said that is no answer, though nobody withheld it."""
+    if reply is None or reply.finish in WITHHELD or not reply.is_answer:
+        return False
+    return _said(reply, relation, query.subject, style, "").state is State.UNPARSED
+
+
+def mends(query: Query, relation: Relation, style: PromptStyle, reply: Reply | None) -> bool:
+    """Whether a repair names objects: one that names none is a failed parse, as what it repairs, and nothing empty."""
+    return reply is not None and _said(reply, relation, query.subject, style, "").state in (
+        State.ANSWERED,
+        State.DROPPED,
+    )
+
+
+def united(sets: Sequence[CandidateSet]) -> CandidateSet:
+    """The sets of a query that was asked in several parts as one: what the parts of a draw say, its voice says.
+
+    A draw that lacks a part is missing, since it is asked again when the run is; else it answered where any part did.
+    """
+    if len(sets) == 1:
+        return sets[0]
+    draws = tuple(_whole_state(states) for states in zip(*(one.draws for one in sets), strict=True))
+    best: dict[tuple[str, ...], Candidate] = {}
+    for candidate in (candidate for one in sets for candidate in one.candidates):
+        key = candidate.text.casefold(), *candidate.sources
+        draw = draws[int(candidate.sources[0].rpartition("#")[2])]
+        if draw is not State.MISSING and bool(candidate.text) == (draw is State.ANSWERED):
+            best[key] = max(best.get(key, candidate), candidate, key=lambda one: one.score)
+    dropped = tuple(loss for one in sets for loss in one.dropped)
+    return CandidateSet(sets[0].query, tuple(best.values()), draws, dropped)
+
+
+def _whole_state(parts: Sequence[State]) -> State:
+    order = State.MISSING, State.ANSWERED, State.DROPPED, State.ABSTAINED, State.TRUNCATED
+    return next((state for state in order if state in parts), State.UNPARSED)
+
+
+class _Said(NamedTuple):
+    """What one draw comes to."""
+
+    state: State
+    candidates: Sequence[Candidate] = ()
+    dropped: Sequence[Dropped] = ()
+
+
+def _said(reply: Reply | None, relation: Relation, subject: str, style: PromptStyle, voice: str) -> _Said:
+    if reply is None or reply.failed:
+        return _Said(State.MISSING)
+    if reply.finish in WITHHELD:
+        return _Said(State.UNPARSED)
+    if style.objects == "ids" and relation.kind != "number" and (ids := dict.fromkeys(_QID.findall(reply.text))):
+        return _Said(State.ANSWERED, [Candidate(one, _sureness(one, reply), (voice,), one) for one in ids])
+    parsed = parse(reply.text, relation, subject)
+    if parsed.state is State.ABSTAINED and reply.finish != "length":
+        return _Said(parsed.state, [Candidate("", 1.0, (voice,))])
+    objects = parsed.objects
+    if reply.finish == "length":
+        objects = _whole(reply.text, objects, relation, subject)
+        if not objects:
+            return _Said(State.TRUNCATED)
+    sieved = [(one, *sifted((one,), relation, subject)) for one in objects]
+    kept = [(text, one) for one, texts, _ in sieved for text in texts]
+    scores = {text.casefold(): Candidate(text, _sureness(said, reply), (voice,)) for text, said in reversed(kept)}
+    state = State.DROPPED if objects and not kept else parsed.state
+    dropped = [*parsed.dropped, *(loss for _, _, losses in sieved for loss in losses)]
+    return _Said(state, [*scores.values()][::-1], dropped)
+
+
+def _whole(text: str, objects: Sequence[str], relation: Relation, subject: str) -> tuple[str, ...]:
+    """Of a text that was cut off, the objects that it names however it had gone on."""
+    further = parse(text + ("0" if relation.kind == "number" else "zq"), relation, subject).objects
+    return tuple(one for one in objects if one in further)
+
+
+def _sureness(text: str, reply: Reply) -> float:
+    """The geometric mean of the probabilities of the tokens that spell a text, 1 where that is not known."""
+    pairs = reply.logprobs or []
+    whole = "".join(token for token, _ in pairs)
+    start = whole.find(text)
+    if start < 0 or not text:
+        return 1.0
+    end, place = start + len(text), 0
+    spelling: list[float] = []
+    for token, logprob in pairs:
+        if place < end and place + len(token) > start:
+            spelling.append(logprob)
+        place += len(token)
+    return math.exp(min(math.fsum(spelling) / len(spelling), 0.0)) if spelling else 1.0

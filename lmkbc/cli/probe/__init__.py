@@ -1,0 +1,91 @@
+"""`lmkbc probe`: benchmarks of what a model knows, and controls that tell recall from what a train split teaches."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from lmkbc.cli import options as given
+from lmkbc.cli.probe import (
+    kamel as probe_kamel,
+)
+from lmkbc.cli.probe import (
+    kmir as probe_kmir,
+)
+from lmkbc.cli.probe import (
+    lama as probe_lama,
+)
+from lmkbc.cli.probe import (
+    optiprompt as probe_optiprompt,
+)
+from lmkbc.cli.screen import (
+    note,
+    note_published,
+    progress,
+    show_json,
+    show_table,
+)
+from lmkbc.cli.tune import Folds, Trials
+from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
+
+app = typer.Typer(no_args_is_help=True, help="Probe what a model knows.", rich_markup_mode=None)
+
+
+def register(parent: typer.Typer) -> None:
+    """Add the command group."""
+    app.command("kamel", epilog=probe_kamel.EXAMPLE)(probe_kamel.kamel)
+    app.command("lama", epilog=probe_lama.EXAMPLE)(probe_lama.lama)
+    app.command("optiprompt", epilog=probe_optiprompt.EXAMPLE)(probe_optiprompt.optiprompt)
+    app.add_typer(probe_kmir.app, name="kmir")
+    parent.add_typer(app, name="probe")
+
+
+@app.command("controls", epilog="Example: lmkbc probe controls --edition 2023 --system recorded --from gpt4.jsonl.gz")
+@given.spread
+def controls(
+    *,
+    split: Annotated[
+        str | None, typer.Option("--split", "-s", help="A labelled split; default: the edition's held-out one.")
+    ] = None,
+    asked: given.Asked,
+    tuned: Annotated[
+        bool, typer.Option("--tune/--no-tune", help="Tune selection and score out of fold, or use the recipes' rules.")
+    ] = True,
+    trials: Trials = TRIALS,
+    folds: Folds = FOLDS,
+    seed: Annotated[int, typer.Option(help="Seed of folds, search and random weights.")] = SEED,
+    random: Annotated[
+        bool, typer.Option("--random/--no-random", help="Ask a local model's random twin too, by the same recipe.")
+    ] = True,
+    json: given.AsJson = False,
+    means: given.Means,
+    servers: given.Servers,
+) -> None:
+    """Tell recall from learning. A system's F1 beside what train alone reaches, and on what no control answers."""
+    from lmkbc.probe.controls import Row, Selection
+    from lmkbc.probe.controls import controls as run_controls
+
+    context, recipe = given.opened(asked, means, servers)
+    chosen = context.edition
+    examples = context.workspace.examples(chosen, split or chosen.held_out)
+    how = Selection(tuned=tuned, trials=trials, folds=folds, seed=seed)
+    with progress() as report:
+        table = run_controls(context, recipe, examples, how, random=random, report=report)
+    if json:
+        show_json(asdict(table))
+        return
+    names = list(table.overall.controls)
+
+    def line(name: str, row: Row) -> list[Any]:
+        shares = ("-" if (share := row.controls[one]) is None else share for one in names)
+        return [name, row.queries, row.system, *shares, row.hard, row.hard_f1]
+
+    rows = [line(name, row) for name, row in table.relations.items()]
+    rows.append(line("*** Average ***", table.overall))
+    title = f"F1, LM-KBC {chosen.name}, {split or chosen.held_out}, {'tuned, out of fold' if tuned else 'untuned'}"
+    show_table(["relation", "queries", recipe.name, *names, "hard", "F1 on hard"], rows, title=title)
+    note_published(chosen, split or chosen.held_out)
+    if table.failed:
+        note(f"{table.failed} queries have no answer: they count as wrong")

@@ -1,0 +1,110 @@
+"""`lmkbc probe kmir run`: ask a masked or a causal model KMIR's questions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lmkbc.cli.options import AsJson, Offline, StorePath
+from lmkbc.cli.screen import note, progress, show_json
+from lmkbc.errors import InputError
+from lmkbc.files.atomic import check_directory, check_file, write_bytes
+
+if TYPE_CHECKING:
+    from lmkbc.probe.kmir.files import Question
+    from lmkbc.progress import Report
+    from lmkbc.train.loop import Plan
+
+EXAMPLE = "Example: lmkbc probe kmir run kmir/test.jsonl --model bert-base-cased --train kmir/train.jsonl --out answers"
+
+
+def run(
+    questions: Annotated[list[Path], typer.Argument(help="Questions, as `kmir build` writes them; several files.")],
+    model: Annotated[str, typer.Option("--model", help="Masked or causal model: id on the hub, or directory.")],
+    out: Annotated[Path, typer.Option(help="Directory of the answers, one file per file of questions.")],
+    train: Annotated[
+        Path | None, typer.Option(help="Questions that a masked model is trained on first, a causal one is shown.")
+    ] = None,
+    dev: Annotated[Path | None, typer.Option(help="Questions to stop training early by.")] = None,
+    tuned: Annotated[
+        Path | None, typer.Option(help="Directory of the trained model; default: OUT-model, beside OUT.")
+    ] = None,
+    shots: Annotated[int, typer.Option(min=0, help="Examples of train that a causal model is shown.")] = 5,
+    rate: Annotated[float, typer.Option(help="Peak learning rate.")] = 5e-5,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over train.")] = 3,
+    batch: Annotated[int, typer.Option(min=1, help="Questions per step.")] = 32,
+    seed: Annotated[int, typer.Option(help="Of training and of examples.")] = 0,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many questions per file.")] = None,
+    json: AsJson = False,
+    offline: Offline = False,
+    store: StorePath = None,
+) -> None:
+    """Ask a model. What was trained or answered before a kill is not done again."""
+    import msgspec
+
+    from lmkbc.models.kind import model_kind
+    from lmkbc.probe.kmir.files import read_questions
+    from lmkbc.train.loop import Plan
+
+    check_directory(out)
+    if len({path.name for path in questions}) < len(questions):
+        raise InputError("two files of questions have the same name, and so would their answers: rename one")
+    for path in questions:
+        check_file(out / path.name, *questions, train, dev)
+    asked = [read_questions(path)[:limit] for path in questions]
+    lessons, others = ([] if path is None else read_questions(path) for path in (train, dev))
+    every = [question for part in asked for question in part]
+    seen = {question.question for question in lessons}
+    if told := sum(question.question in seen for question in every):
+        note(f"{told} of {len(every)} questions are in {train} too: their answers are taught, not known")
+    kind = model_kind(model, offline=offline)
+    with progress() as report:
+        if kind == "masked":
+            plan = Plan(rate=rate, epochs=epochs, batch=batch, seed=seed, decay=0.01, patience=2, every=200)
+            place = tuned or out.with_name(f"{out.name}-model")
+            said = _masked(model, every, lessons, others, plan, place, report, offline=offline)
+        else:
+            if dev or tuned:
+                raise InputError(f"{model} is a causal model, which is shown examples and not trained: leave out --dev "
+                                 "and --tuned, or train an adapter with 'lmkbc train lora'")  # fmt: skip
+            said = _causal(model, every, lessons, shots if train else 0, seed, store, report, offline=offline)
+    rows = iter(zip(every, said, strict=True))
+    for path, part in zip(questions, asked, strict=True):
+        lines = (msgspec.json.encode({"id": one.id, "ret": text}) + b"\n" for one, text in (next(rows) for _ in part))
+        write_bytes(out / path.name, b"".join(lines))
+        note(f"wrote {out / path.name}: score it with 'lmkbc probe kmir score {path} {out / path.name}'")
+    if json:
+        show_json({"model": model, "kind": kind, "questions": len(every), "answers": str(out)})
+
+
+def _masked(
+    model: str, every: list[Question], lessons: list[Question], others: list[Question], plan: Plan, place: Path,
+    report: Report, *, offline: bool,
+) -> list[str]:  # fmt: skip
+    from lmkbc.models.causal.checkpoint import identity
+    from lmkbc.models.masked.backbone import load
+    from lmkbc.probe.kmir.masked import finetuned, guesses
+
+    backbone = load(model, offline=offline)
+    if lessons:
+        mark = identity(model, backbone.model) or model
+        backbone = finetuned(backbone, lessons, others, plan, place, mark, report)
+    else:
+        note("without --train the model was never taught to answer with eight masks: expect little")
+    return guesses(backbone, every, report)
+
+
+def _causal(
+    model: str, every: list[Question], lessons: list[Question], shots: int, seed: int, store: Path | None,
+    report: Report, *, offline: bool,
+) -> list[str]:  # fmt: skip
+    from lmkbc.cli.probe.models import local
+    from lmkbc.models.store import Store, default_store
+    from lmkbc.probe.kmir.causal import decoding, guesses, prompts
+
+    if not shots:
+        note("without examples (--train, --shots) the model is not told how answers look: expect little")
+    asked = list(prompts(every, lessons, shots, seed))
+    return guesses(local(model, Store(store or default_store()), decoding(shots), offline=offline), asked, report)

@@ -1,0 +1,105 @@
+"""`lmkbc probe lama`: ask masked models LAMA's clozes over the words that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lmkbc.cli.options import AsJson, Offline, listed
+from lmkbc.cli.screen import (
+    note,
+    progress,
+    show_json,
+    show_table,
+)
+from lmkbc.errors import InputError
+from lmkbc.files.jsonl import read_bytes
+
+if TYPE_CHECKING:
+    from lmkbc.probe.lama.dataset import Asked, LamaTable
+
+EXAMPLE = "Example: lmkbc probe lama data/ --model bert-base-cased --model roberta-base --uhn"
+
+
+def lama(
+    source: Annotated[
+        Path,
+        typer.Argument(help="Directory of relations.jsonl and TREx/; or KAMEL, whose properties of LAMA are asked."),
+    ],
+    model: Annotated[list[str], typer.Option("--model", help="Masked model: id or directory; repeatable.")],
+    vocabulary: Annotated[
+        Path | None, typer.Option(help="One word a line; default: all words that the models share.")
+    ] = None,
+    properties: Annotated[str | None, typer.Option(help="Only these relations, comma-separated.")] = None,
+    uhn: Annotated[bool, typer.Option("--uhn", help="Drop facts that the subject's name gives away.")] = False,
+    json: AsJson = False,
+    offline: Offline = False,
+) -> None:
+    """Ask masked models LAMA's clozes. P@1, P@10 and MRR of objects among the shared words, means over relations."""
+    from lmkbc.models.masked.backbone import load
+    from lmkbc.probe.lama import dataset as benchmark
+    from lmkbc.probe.lama.run import MaskedProbe, known_words
+
+    asked = _facts(source, listed(properties))
+    words_given = None if vocabulary is None else set(read_bytes(vocabulary).decode("utf-8", "replace").split())
+    backbones = {name: load(name, offline=offline) for name in model}
+    vocabularies = {name: known_words(one) for name, one in backbones.items()}
+    for name, words_of in vocabularies.items():
+        if all(word == word.lower() for word in words_of):
+            note(f"{name} reads no capitals: objects are asked in lower case")
+            asked = benchmark.lowered(asked)
+    words = benchmark.shared_vocabulary(list(vocabularies.values()), words_given)
+    known = frozenset(words)
+    asked = benchmark.within(asked, lambda _, __, object_: object_ in known)
+    if not asked:
+        raise InputError("no fact has an object among the shared words: name other models, or other relations")
+    note(f"{len(words)} shared words, {sum(len(one.facts) for one in asked)} facts of {len(asked)} relations")
+    probes = {name: MaskedProbe(one, words) for name, one in backbones.items()}
+    if uhn:
+        asked = benchmark.unhelpful(asked, next(iter(probes.values())).guesses(asked))
+        note(f"{sum(len(one.facts) for one in asked)} facts that no name gives away, as the first model reads names")
+    tables = {}
+    with progress() as report:
+        for name, probe in probes.items():
+            ranks = {}
+            for done, one in enumerate(asked, start=1):
+                ranks[one.name] = probe.ranks(one)
+                report(name, done, len(asked))
+            tables[name] = benchmark.table(asked, ranks)
+    if json:
+        show_json({name: asdict(table) for name, table in tables.items()})
+    else:
+        _show(tables, {one.name: one.type for one in asked})
+
+
+def _facts(source: Path, properties: list[str] | None) -> list[Asked]:
+    from lmkbc.probe.kamel import dataset as kamel
+    from lmkbc.probe.kmir.schema import read_schema
+    from lmkbc.probe.lama import dataset as benchmark
+
+    if (source / "relations.jsonl").is_file():
+        return benchmark.read(source, properties)
+    with as_file(files("lmkbc.probe.kamel").joinpath("schema.toml")) as path:
+        schema = read_schema(path)
+    found = kamel.read(source, properties=properties or kamel.LAMA, splits=("test",))
+    for name in properties or ():
+        found.of(name, "test")
+    return benchmark.of_kamel(found, benchmark.kamel_clozes(schema))
+
+
+def _show(tables: Mapping[str, LamaTable], kinds: Mapping[str, str]) -> None:
+    from lmkbc.probe.lama.dataset import PUBLISHED
+
+    lines: list[list[Any]] = []
+    for name, table in tables.items():
+        for part, row in {**table.relations, **table.types, "*** Average ***": table.overall}.items():
+            kind = kinds.get(part, "")
+            lines.append([name, part, kind, 100 * row.p1, 100 * row.p10, row.mrr, row.log_probability, row.facts])
+    for name, scores in PUBLISHED.items():
+        lines += ([f"paper, T-REx: {name}", part, "", p1, None, None, None, None] for part, p1 in scores.items())
+    show_table(["model", "over", "type", "P@1 %", "P@10 %", "MRR", "log p", "facts"], lines)

@@ -1,0 +1,39 @@
+"""Who answers a probe, as the command line names it: a local model, or a server's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lmkbc.models.causal.decode import Decoding
+    from lmkbc.models.store import Store
+    from lmkbc.probe.local import Local
+    from lmkbc.probe.served import Served
+
+
+def local(model: str, store: Store, how: Decoding, *, offline: bool) -> Local:
+    """A causal model by id or directory. InputError for another kind."""
+    from lmkbc.models.causal.checkpoint import identity, load
+    from lmkbc.models.causal.model import CausalModel
+    from lmkbc.probe.local import Local
+
+    loaded, tokenizer = load(model, offline=offline)
+    name = Path(model).name if Path(model).is_dir() else model
+    return Local(CausalModel(loaded, tokenizer), name, how, store, identity(model, loaded))
+
+
+def served(
+    model: str, store: Store, sampling: Mapping[str, Any], options: Mapping[str, Any], *, offline: bool
+) -> Served:
+    """A server's model. options: as `Servers` tells them."""
+    from lmkbc.models.budget import Budget
+    from lmkbc.models.server.client import Server
+    from lmkbc.models.server.limits import Limits
+    from lmkbc.probe.served import Served
+
+    server = Server.of(options["base_url"], model, any_model=options["any_model"], offline=offline)
+    limits = Limits.of({"concurrency": options["concurrency"]} if options["concurrency"] else {})
+    budget = Budget(options["max_cost"], options["max_tokens"], options["prices"])
+    return Served(server, store, sampling, limits=limits, budget=budget, offline=offline)

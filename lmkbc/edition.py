@@ -1,0 +1,114 @@
+"""One benchmark edition, as data: its columns, splits, official metric and leaderboard."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from lmkbc.names import as_qid
+from lmkbc.relation import (
+    Relation,
+)
+from lmkbc.scoring.matchers import number
+from lmkbc.scoring.table import Metric
+from lmkbc.types import (
+    Candidate,
+    Example,
+    GoldObject,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """Where a split is published and the SHA-256 of its bytes."""
+
+    url: str
+    sha256: str
+
+    @staticmethod
+    def github(repository: str, **sha256: str) -> dict[str, Download]:
+        """Splits that lie as data/<split>.jsonl on the main branch of a GitHub repository, with their digests."""
+        base = f"https://raw.githubusercontent.com/{repository}/main/data"
+        return {split: Download(f"{base}/{split}.jsonl", digest) for split, digest in sha256.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A published result: who, on what split, and macro P, R, F1 in [0, 1] (None where not printed)."""
+
+    system: str
+    split: str
+    f1: float
+    p: float | None = None
+    r: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edition:
+    """One benchmark edition: columns, splits, official metric and leaderboard.
+
+    folder: directory of the splits, below the data directory. column: the scored column.
+    target: "id" (QIDs, so predictions are linked) or "string". empty: how the gold writes "no object".
+    held_out: the labelled split that tuning may use. repeats: (subject, relation) pairs that the published splits
+    hold twice; any other repeated query is refused.
+    """
+
+    name: str
+    folder: str
+    relations: tuple[str, ...]
+    splits: Mapping[str, Download] | Mapping[str, None]
+    column: Literal["ObjectEntities", "ObjectEntitiesID"]
+    target: Literal["id", "string"]
+    metric: Metric
+    held_out: str = "val"
+    repeats: frozenset[tuple[str, str]] = frozenset()
+    licence: str = ""
+    rank: int = 0
+    published: tuple[Published, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a field that makes no sense: ValueError naming the field."""
+        if not self.relations:
+            raise ValueError("relations is empty: name the relations that the edition asks for")
+        if len(set(self.relations)) != len(self.relations):
+            raise ValueError("relations names a relation twice")
+        for split in ("train", "test", self.held_out):
+            if split not in self.splits:
+                raise ValueError(f"splits lacks {split!r}")
+        if self.target not in ("id", "string"):
+            raise ValueError(f"target is {self.target!r}: use 'id' or 'string'")
+        if (self.target == "id") != (self.column == "ObjectEntitiesID"):
+            raise ValueError(f"target is {self.target!r} but column is {self.column!r}: QIDs stand in ObjectEntitiesID")
+
+    def value(self, candidate: Candidate) -> str:
+        """What a submission writes for a candidate: its QID (or literal), or its text."""
+        return (candidate.id or "") if self.target == "id" else candidate.text
+
+    def accepted(self, gold: GoldObject) -> tuple[str, ...]:
+        """The spellings that the scorer accepts for a gold object; none where what it scores is not known."""
+        if self.target == "id":
+            return (gold.id,) if gold.id else ()
+        return gold.names
+
+    def gold(self, example: Example) -> list[tuple[str, ...]]:
+        """The gold objects as the scorer counts them, each with its accepted spellings.
+
+        A split name counts as its parts, as in the published column.
+        """
+        found: list[tuple[str, ...]] = []
+        for gold in example.objects:
+            if gold.parts and self.target == "string":
+                found += [(part,) for part in gold.parts]
+            elif spellings := self.accepted(gold):
+                found.append(spellings)
+        return found
+
+
+def misfit(edition: Edition, relation: Relation, value: str) -> bool:
+    """Whether a value is none that an edition of QIDs could mean: a QID, or a literal where the relation has such."""
+    if edition.target != "id" or as_qid(value) == value or relation.kind == "string":
+        return False
+    read = number(value) if relation.kind == "number" else None
+    return read is None or not math.isfinite(read)

@@ -1,0 +1,114 @@
+"""Fetching the official splits: resumable, checked by SHA-256, renamed into place only when complete."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import tenacity
+
+from lmkbc.edition import Download, Edition
+from lmkbc.errors import LmkbcError
+from lmkbc.progress import Report
+
+MOST_BYTES = 256 * 2**20
+"""Of one split: a hundred times the largest that there is."""
+
+DEADLINE = 900.0
+"""Seconds in which a split arrives, or as much of it as the next run need not fetch again."""
+
+MOST_REDIRECTS = 5
+
+
+def _passing(error: BaseException) -> bool:
+    """Whether a fault may be gone on the next try: the line, a busy or broken server; not a wrong address."""
+    if isinstance(error, httpx.HTTPStatusError):
+        return error.response.status_code == httpx.codes.TOO_MANY_REQUESTS or error.response.is_server_error
+    return isinstance(error, httpx.TransportError)
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def fetch(edition: Edition, root: Path, progress: Report | None = None) -> list[Path]:
+    """Download every split of an edition into root/<folder>/; files that are right already stay as they are."""
+    paths = []
+    for split, source in edition.splits.items():
+        path = root / edition.folder / f"{split}.jsonl"
+        if source is not None and not (path.is_file() and digest(path) == source.sha256):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _download(split, source, path, progress)
+        paths.append(path)
+    return paths
+
+
+def _download(split: str, source: Download, path: Path, progress: Report | None) -> None:
+    part = path.with_suffix(".jsonl.part")
+    attempt = tenacity.Retrying(
+        retry=tenacity.retry_if_exception(_passing),
+        stop=tenacity.stop_after_attempt(4) | tenacity.stop_after_delay(60),
+        wait=tenacity.wait_exponential(multiplier=0.2, max=5),
+        reraise=True,
+    )
+    try:
+        attempt(_stream, split, source.url, part, progress)
+    except httpx.HTTPError as error:
+        raise LmkbcError(f"{source.url} cannot be fetched ({error}); run the command again to resume") from error
+    if (found := digest(part)) != source.sha256:
+        part.unlink()
+        raise LmkbcError(
+            f"{source.url} has SHA-256 {found}, not {source.sha256}; it was discarded, nothing was changed"
+        )
+    os.replace(part, path)
+
+
+def _stream(split: str, url: str, part: Path, progress: Report | None) -> None:
+    have = part.stat().st_size if part.exists() else 0
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+    end = time.monotonic() + DEADLINE
+    with (
+        httpx.Client(
+            follow_redirects=True, max_redirects=MOST_REDIRECTS, timeout=30, event_hooks={"request": [_guard(url)]}
+        ) as client,
+        client.stream("GET", url, headers=headers) as response,
+    ):
+        if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
+            return  # the whole file is here already; the digest will tell
+        response.raise_for_status()
+        resumed = response.status_code == httpx.codes.PARTIAL_CONTENT
+        have = have if resumed else 0
+        length = response.headers.get("content-length")
+        total = have + int(length) if length else None
+        with part.open("ab" if resumed else "wb") as file:
+            for chunk in response.iter_raw():  # as it is: nothing is unpacked that was not to be packed
+                if have + len(chunk) > MOST_BYTES:
+                    part.unlink()
+                    raise LmkbcError(f"{url} is larger than {MOST_BYTES // 2**20} MiB, so it is no split; discarded")
+                if time.monotonic() > end:
+                    raise LmkbcError(f"{url} did not arrive within {DEADLINE:g} s; run the command again to resume")
+                file.write(chunk)
+                have += len(chunk)
+                if progress:
+                    progress(split, have, total)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _guard(url: str) -> Callable[[httpx.Request], None]:
+    """Follow redirects, as download mirrors need them, but never from https to what anyone on the line can change.
+
+    Where the bytes come from is of no matter, since their SHA-256 is known.
+    """
+
+    def check(request: httpx.Request) -> None:
+        if url.startswith("https:") and request.url.scheme != "https":
+            raise LmkbcError(f"{url} redirects to {request.url.scheme}://{request.url.host}, which is not encrypted")
+
+    return check

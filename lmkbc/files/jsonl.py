@@ -1,0 +1,287 @@
+"""Reading: JSONL lines to queries, examples and scored columns. Every error names file, line and field.
+
+A file is decoded in one pass by msgspec; only when that fails is it read again, line by line, to say where.
+"""
+
+from __future__ import annotations
+
+import gc
+import tomllib
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date, time
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from lmkbc.edition import Edition
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.files import packed
+from lmkbc.files.pairing import KnownPairs, named, objects_of
+from lmkbc.scoring.table import Pair
+from lmkbc.types import Example, GoldObject, Query
+
+Row = TypeVar("Row")
+
+
+BOM = b"\xef\xbb\xbf"
+
+
+class QueryRow(msgspec.Struct, gc=False):
+    """One line of a split, as published."""
+
+    SubjectEntity: str
+    Relation: str
+    SubjectEntityID: str | None = None
+    ObjectEntities: list[str | list[str]] | None = None
+    ObjectEntitiesID: list[str] | None = None
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a plain or packed file, without a byte-order mark. What it unpacks to is bounded (see `packed`)."""
+    if path.is_dir():
+        raise InputError(f"{path} is a directory: give a file")
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist: check the path") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+    return packed.unpack(path, raw).removeprefix(BOM)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file of settings. InputError says where it is wrong; a date is no setting, but the text for it may be."""
+    try:
+        table = tomllib.loads(read_bytes(path).decode())
+        dated = next((leaf for leaf in _leaves(table) if isinstance(leaf[1], date | time)), None)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not valid TOML: {error}") from None
+    except RecursionError:
+        raise InputError(f"{path}: nested too deep; write flat tables") from None
+    if dated:
+        raise InputError(f"{path}, field {dated[0]}: {dated[1]} is a date or a time; write it in quotes")
+    return table
+
+
+def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """What stands at the ends of a nest of tables and lists, and where."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _leaves(inner, f"{place}.{name}" if place else name)
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from _leaves(inner, f"{place}[{number}]")
+    else:
+        yield place, value
+
+
+def read_jsonl(path: Path, row_type: type[Row]) -> list[Row]:
+    """All rows of a JSONL file, checked against `row_type`. An empty file is an error."""
+    raw = read_bytes(path)
+    decoder = msgspec.json.Decoder(row_type)
+    try:
+        with no_collection():
+            rows = decoder.decode_lines(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise first_bad_line(path, raw, decoder) from None
+    if not rows:
+        raise InputError(f"{path} is empty: it needs one JSON object per line")
+    return rows
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Hold the cyclic garbage collector off: it would scan millions of acyclic lists over and over as they appear."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def numbered_lines(raw: bytes, first: int = 1) -> Iterator[tuple[int, bytes]]:
+    """Line numbers and content of the lines that are not blank; `first` is the number of the first line."""
+    for number, line in enumerate(raw.split(b"\n"), start=first):
+        if line.strip():
+            yield number, line
+
+
+def first_bad_line(path: Path, raw: bytes, decoder: msgspec.json.Decoder[Any], first: int = 1) -> InputError:
+    """Which of the lines cannot be decoded, and why; `first` is the number of the first line."""
+    for number, line in numbered_lines(raw, first):
+        try:
+            decoder.decode(line)
+        except UnicodeDecodeError:
+            return InputError(f"{path}, line {number}: not UTF-8 text; save the file as UTF-8")
+        except RecursionError:
+            return InputError(f"{path}, line {number}: nested too deeply; each line is one flat JSON object")
+        except msgspec.ValidationError as error:
+            reason, _, where = str(error).partition(" - at `$")
+            field = where.rstrip("`").lstrip(".")
+            return InputError(f"{path}, line {number}{field and f', field {field}'}: {reason}")
+        except msgspec.DecodeError as error:
+            return InputError(f"{path}, line {number}: not valid JSON ({error}); each line is one JSON object")
+    return InputError(f"{path}: not one JSON object per line")
+
+
+def _rows(path: Path, edition: Edition) -> list[QueryRow]:
+    rows = read_jsonl(path, QueryRow)
+    known, seen = frozenset(edition.relations), set[tuple[str, str, str | None]]()
+    for row in rows:
+        key = (row.SubjectEntity, row.Relation, row.SubjectEntityID)
+        if row.Relation in known and row.SubjectEntity.strip() and (key not in seen or key[:2] in edition.repeats):
+            seen.add(key)
+            continue
+        raise _bad_query(path, row, key in seen, edition)
+    return rows
+
+
+def _bad_query(path: Path, bad: QueryRow, repeated: bool, edition: Edition) -> InputError:
+    """Find the line of a row that decodes but makes no sense."""
+    same = []
+    for number, line in numbered_lines(read_bytes(path)):
+        row = msgspec.json.decode(line, type=QueryRow)
+        if (row.SubjectEntity, row.Relation, row.SubjectEntityID) == (
+            bad.SubjectEntity,
+            bad.Relation,
+            bad.SubjectEntityID,
+        ):
+            same.append(number)
+    if repeated:
+        pair = f"({bad.SubjectEntity!r}, {bad.Relation!r})"
+        return InputError(f"{path}, line {same[1]}, field SubjectEntity: {pair} repeats line {same[0]}; remove one")
+    where = f"{path}, line {same[0]}"
+    if not bad.SubjectEntity.strip():
+        return InputError(f"{where}, field SubjectEntity: empty; name the subject")
+    hint = did_you_mean(bad.Relation, edition.relations)
+    return InputError(f"{where}, field Relation: {bad.Relation!r} is no relation of edition {edition.name}; {hint}")
+
+
+def read_queries(path: Path, edition: Edition) -> list[Query]:
+    """The queries of a split, in file order."""
+    return [_query(row) for row in _rows(path, edition)]
+
+
+def read_examples(path: Path, edition: Edition) -> list[Example]:
+    """The queries of a labelled split with their objects, in file order."""
+    rows = _rows(path, edition)
+    known = _known(rows)
+    objects = [_objects(row, known) for row in rows]
+    torn = [place for place, row in enumerate(rows) if not _parallel(row)]
+    while [
+        found
+        for place in torn
+        for found in objects[place]
+        if found.name and found.id and known.add(found.name, found.id)
+    ]:
+        for place in torn:  # what one row has shown may tell more of another
+            objects[place] = _objects(rows[place], known)
+    return [Example(_query(row), found) for row, found in zip(rows, objects, strict=True)]
+
+
+def _query(row: QueryRow) -> Query:
+    return Query(row.SubjectEntity, row.Relation, row.SubjectEntityID)
+
+
+def _known(rows: Iterable[QueryRow]) -> KnownPairs:
+    """The pairs that the file itself confirms: of rows with a name for each id, and of their subjects."""
+    known = KnownPairs()
+    for row in rows:
+        if row.SubjectEntityID:
+            known.add(row.SubjectEntity, row.SubjectEntityID)
+        if _parallel(row):
+            for name, identifier in zip(row.ObjectEntities or (), row.ObjectEntitiesID or (), strict=True):
+                if isinstance(name, str):
+                    known.add(name, identifier)
+    return known
+
+
+def _parallel(row: QueryRow) -> bool:
+    return row.ObjectEntitiesID is not None and len(row.ObjectEntitiesID) == len(row.ObjectEntities or ())
+
+
+def _objects(row: QueryRow, known: KnownPairs) -> tuple[GoldObject, ...]:
+    names = [tuple(item) if isinstance(item, list) else (item,) for item in row.ObjectEntities or ()]
+    ids = row.ObjectEntitiesID
+    if ids is not None and len(ids) != len(names):
+        return objects_of([spelling for spellings in names for spelling in spellings[:1]], ids, known)
+    pairs = zip(names, ids if ids is not None else [None] * len(names), strict=True)
+    return tuple(named(spellings, identifier) for spellings, identifier in pairs if any(spellings) or identifier)
+
+
+class Column(NamedTuple):
+    """One column of a file. values: (subject, relation) -> raw value, of a repeated pair the last.
+
+    sound: whether every value is a list as asked for. repeated: how often a pair occurs once more. namesakes: of
+    repeated pairs, the value for each SubjectEntityID.
+    """
+
+    values: dict[Pair, Any]
+    sound: bool
+    repeated: Mapping[Pair, int]
+    namesakes: Mapping[tuple[Pair, str | None], Any]
+
+
+def read_column(path: Path, column: str, item: Any = str | list[str], *, agree: bool = False) -> Column:
+    """One column of a file, for scoring; `item` is what its lists should hold.
+
+    agree: refuse a query that is answered twice and not alike: InputError names both lines. Rows of one subject and
+    relation with two SubjectEntityIDs are two queries.
+    """
+    rename = {"objects": column}
+    fields = [("SubjectEntity", str), ("Relation", str)]
+    sound = True
+    try:
+        typed = msgspec.defstruct("Row", [*fields, ("objects", list[item])], rename=rename, gc=False)
+        rows: list[Any] = read_jsonl(path, typed)
+    except InputError:
+        loose = msgspec.defstruct("Row", [*fields, ("objects", Any)], rename=rename, gc=False)
+        rows, sound = read_jsonl(path, loose), False
+    values = {(row.SubjectEntity, row.Relation): row.objects for row in rows}
+    if len(rows) == len(values):
+        return Column(values, sound, {}, {})
+    counts = Counter((row.SubjectEntity, row.Relation) for row in rows)
+    repeated = {pair: count - 1 for pair, count in counts.items() if count > 1}
+    return Column(values, sound, repeated, namesakes(path, column, repeated, agree=agree))
+
+
+def namesakes(
+    path: Path, column: str, repeated: Container[Pair], *, agree: bool = False
+) -> dict[tuple[Pair, str | None], Any]:
+    """The values of repeated pairs by SubjectEntityID; a row without one is about the same query as any other.
+
+    agree: refuse a query that is answered twice and not alike: InputError names both lines.
+    """
+    fields: list[Any] = [("SubjectEntity", str), ("Relation", str), ("objects", Any), ("SubjectEntityID", Any, None)]
+    decoder = msgspec.json.Decoder(msgspec.defstruct("Row", fields, rename={"objects": column}, gc=False))
+    found: dict[tuple[Pair, str | None], Any] = {}
+    lines: dict[tuple[Pair, str | None], int] = {}
+    first: dict[Pair, str | None] = {}
+    with packed.stream(path) as file:
+        for number, line in enumerate(packed.lines(file), start=1):
+            row: Any = decoder.decode(line.removeprefix(BOM)) if line.strip() else None
+            if row is None or (pair := (row.SubjectEntity, row.Relation)) not in repeated:
+                continue
+            own = row.SubjectEntityID if isinstance(row.SubjectEntityID, str) and row.SubjectEntityID else None
+            others = (own, None) if own else (None, first.get(pair))
+            before = next(((pair, other) for other in others if (pair, other) in found), None)
+            if agree and before and not _alike(found[before], row.objects):
+                raise InputError(
+                    f"{path}, line {number}, field {column}: ({pair[0]!r}, {pair[1]!r}) is answered otherwise than in "
+                    f"line {lines[before]}; keep one of the two"
+                )
+            found[pair, own], lines[pair, own] = row.objects, number
+            first.setdefault(pair, own)
+    return found
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two values of a column are the same objects, in whatever order."""
+    if isinstance(one, list) and isinstance(other, list):
+        return Counter(map(repr, one)) == Counter(map(repr, other))
+    return bool(one == other)

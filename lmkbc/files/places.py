@@ -1,0 +1,27 @@
+"""Where files lie: the official splits, and the user's cache."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+from lmkbc.errors import InputError
+
+
+def cache_dir() -> Path:
+    """The user's cache: fetched data, fitted defaults."""
+    return Path(platformdirs.user_cache_dir("lmkbc"))
+
+
+def data_dirs(given: Path | None) -> list[Path]:
+    """Where splits are looked for, in order: the directory given, else $LMKBC_DATA, else the user's cache."""
+    if given is not None:
+        if not given.is_dir():
+            raise InputError(
+                f"{given} is not a directory: --data takes the directory that holds lmkbc2023/ and the like"
+            )
+        return [given]
+    env = os.environ.get("LMKBC_DATA")
+    return [Path(env)] if env else [cache_dir() / "data"]

@@ -1,0 +1,1 @@
+"""Generators: queries to candidates."""

@@ -1,0 +1,8 @@
+"""Asking any OpenAI-compatible server: bounded, resumable, and honest about what failed."""
+
+from lmkbc.generate.chat import ChatGenerator
+from lmkbc.models.budget import Budget
+from lmkbc.models.server.client import Server, ServerError
+from lmkbc.models.server.limits import Limits
+
+__all__ = ["Budget", "ChatGenerator", "Limits", "Server", "ServerError"]

@@ -1,0 +1,265 @@
+"""Verification: the model is asked again whether each proposed fact holds; candidates keep the answer beside the score.
+
+What the answer counts for is decided later, by the selection rule `verified`, which tuning switches on where it helps.
+
+Fact probing as in ProP (Alivanistos et al. 2022), by several lenses as in a jury (MAVE, LM-KBC 2026), and backwards,
+from the object to the subject, as in a cycle check (CS2, LM-KBC 2026). Worked examples come before each question, the
+same for all subjects of a relation, so that they are encoded once.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+from lmkbc.answer.clean import same_name
+from lmkbc.answer.parse import parse
+from lmkbc.ask.examples import ExampleSelector, Shots
+from lmkbc.ask.prompts import fill, one_line
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.generate.wrappers import Around
+from lmkbc.names import folded_key
+from lmkbc.relation import Relation, Shape
+from lmkbc.settings import checked
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Example,
+    Generator,
+    Query,
+)
+
+Lens = Literal["statement", "clozes", "question", "reverse"]
+log = logging.getLogger(__name__)
+Truths = dict[tuple[Query, str], list[float]]
+
+
+class Verifier(Protocol):
+    """Judges candidates."""
+
+    def verify(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
+        """Yield each set, in order, with the truth of its objects, where it can be told."""
+        ...
+
+
+class Scorer(Protocol):
+    """A model that is asked for text or for probabilities, whatever its back end."""
+
+    def texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
+        """The draws of each prompt, each up to the end of its line."""
+        ...
+
+    def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
+        """For each prompt, the log-probability of each word that may come next; -inf where it cannot be told."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """How facts are checked, as a recipe's plain data.
+
+    lenses: how a fact is put: the relation's "statement", its "clozes" (a paraphrase each), its "question" with the
+    answer, or in "reverse", where the model names the subject of an object. by: what is read, the probability of the
+    two words or the text. words: for true and for false. shots: worked examples, half of them true.
+    jury: the truth is the "mean" of the lenses, or their "votes", the share of them that hold it true. only: the
+    relations that are checked, all if none is named. most_sources: candidates that more voices name are believed
+    unasked. draws: texts per question. temperature: at which they are drawn, unless given 1 for several and else 0.
+    """
+
+    lenses: tuple[Lens, ...] = ("statement",)
+    by: Literal["probability", "text"] = "probability"
+    words: tuple[str, str] = ("True", "False")
+    shots: int = 4
+    seed: int = 0
+    jury: Literal["mean", "votes"] = "mean"
+    only: tuple[str, ...] = ()
+    most_sources: int | None = None
+    draws: int = 1
+    temperature: float | None = None
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any], known: Mapping[str, Relation] | None = None) -> Check:
+        """A check from a recipe's table. known: all relations, by every name. InputError for what makes no sense."""
+        check = checked(cls, settings, "verify")
+        if not check.lenses or len(set(map(str.casefold, check.words))) < 2 or not all(check.words):
+            raise InputError("verify: give at least one lens, and two different words")
+        if check.temperature is None:
+            check = replace(check, temperature=float(check.draws > 1))
+        if check.shots < 0 or check.draws < 1 or (check.temperature or 0.0) < 0:
+            raise InputError("verify: shots and temperature are at least 0, and draws at least 1")
+        for name in check.only:
+            if known is not None and name not in known:
+                raise InputError(f"verify: only names {name!r}, which is no relation: {did_you_mean(name, known)}")
+        return check
+
+
+class FactCheck:
+    """Asks a scorer about every object of every set once, however many voices name it.
+
+    A fact that the scorer says nothing clear about stays without a truth; so does the proposal to answer nothing.
+    examples leave out the query's own subject.
+    """
+
+    def __init__(
+        self, scorer: Scorer, check: Check, relations: Mapping[str, Relation], examples: ExampleSelector,
+        train: Sequence[Example],
+    ) -> None:  # fmt: skip
+        self._scorer, self._check, self._relations, self._examples = scorer, check, relations, examples
+        self._unclear: list[str] = []
+        self._objects: defaultdict[str, list[str]] = defaultdict(list)
+        for example in train:
+            self._objects[example.query.relation] += example.names
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the scorer remarks, and how much stays unverified."""
+        return (*getattr(self._scorer, "remarks", ()), *self._unclear)
+
+    @property
+    def usage(self) -> Mapping[str, Any]:
+        """What has been spent, where the scorer tells it."""
+        return getattr(self._scorer, "usage", {})
+
+    def verify(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
+        """Each set with the truth of its objects."""
+        given = list(sets)
+        asked = {(one.query, text) for one in given for text in self._doubtful(one)}
+        facts = sorted(asked, key=lambda fact: (fact[0].relation, fact[0].subject, fact[0].subject_id or "", fact[1]))
+        truths: Truths = defaultdict(list)
+        for lens in self._check.lenses:
+            told = self._backwards(facts) if lens == "reverse" else self._judged(facts, lens)
+            for fact, truth in told:
+                truths[fact].append(truth)
+        if unclear := len(facts) - len(truths):
+            self._unclear = [f"{unclear} of {len(facts)} facts got no clear verdict: they stay unverified"]
+            log.warning(self._unclear[0])
+        for one in given:
+            judged = [self._judgement(c, truths.get((one.query, c.text))) for c in one.candidates]
+            yield replace(one, candidates=tuple(judged))
+
+    def _doubtful(self, one: CandidateSet) -> Iterator[str]:
+        """The objects of a set that are to be asked about; one that only an id is known of cannot be."""
+        relation = self._relations[one.query.relation]
+        if self._check.only and not {relation.name, *relation.names}.intersection(self._check.only):
+            return
+        voices: defaultdict[str, set[str]] = defaultdict(set)
+        for candidate in one.candidates:
+            if relation.kind == "number" or candidate.text != candidate.id:
+                voices[candidate.text].update(candidate.sources)
+        most = self._check.most_sources
+        yield from (text for text, names in voices.items() if text and (most is None or len(names) <= most))
+
+    def _judgement(self, candidate: Candidate, truths: Sequence[float] | None) -> Candidate:
+        if not truths:
+            return candidate
+        votes = self._check.jury == "votes"
+        return replace(candidate, truth=math.fsum(t >= 0.5 if votes else t for t in truths) / len(truths))
+
+    def _judged(self, facts: Sequence[tuple[Query, str]], lens: Lens) -> Iterator[tuple[tuple[Query, str], float]]:
+        """What is true of each fact in each wording of a lens; a fact is left out where that is unclear."""
+        prompts, whose = [], []
+        for fact in facts:
+            relation = self._relations[fact[0].relation]
+            for wording in range(len(relation.clozes) if lens == "clozes" else 1):
+                prompts.append(self._worked(fact[0], lens, wording) + self._asked(*fact, lens, wording))
+                whose.append(fact)
+        yes, no = self._check.words
+        if self._check.by == "probability":
+            found = [_share(*pair) for pair in self._scorer.log_probabilities(prompts, (yes, no))]
+        else:
+            found = [_votes(draws, yes, no) for draws in self._scorer.texts(prompts, 4)]
+        yield from ((fact, truth) for fact, truth in zip(whose, found, strict=True) if truth is not None)
+
+    def _worked(self, query: Query, lens: Lens, wording: int) -> str:
+        """The task and the worked examples: in turn a true and a false one."""
+        yes, no = self._check.words
+        lines = [f"Say of each statement whether it holds: {yes} or {no}.\n\n"]
+        drawn = random.Random(f"{self._check.seed} {query.relation}")
+        for shot in self._examples.select(query):
+            names = {folded_key(name) for gold in shot.objects for name in gold.names}
+            wrong = [name for name in self._objects[query.relation] if folded_key(name) not in names]
+            pair = [(name, yes) for name in shot.names[:1]]
+            pair += [(drawn.choice(wrong), no)] if wrong else []
+            lines += [f"{self._asked(shot.query, text, lens, wording)} {word}\n\n" for text, word in pair]
+        return "".join(lines[: self._check.shots + 1])
+
+    def _asked(self, query: Query, text: str, lens: Lens, wording: int) -> str:
+        relation = self._relations[query.relation]
+        values = {"subject": one_line(query.subject), "object": one_line(text), "mask": one_line(text)}
+        template = {"clozes": relation.clozes[wording], "question": relation.question + " {object}"}
+        put = fill(template.get(lens, relation.statement), values)
+        return f"Statement: {put}\n{' or '.join(self._check.words)}:"
+
+    def _backwards(self, facts: Sequence[tuple[Query, str]]) -> Iterator[tuple[tuple[Query, str], float]]:
+        """How often the subject is named when the object is given."""
+        prompts = [self._inverted(query) + self._blank(query, text) for query, text in facts]
+        for fact, draws in zip(facts, self._scorer.texts(prompts, 32) if prompts else [], strict=True):
+            names_of = replace(self._relations[fact[0].relation], kind="entity", unit=None, shape=Shape())
+            said = [draw for draw in draws if draw.strip()]
+            named = [parse(draw, names_of, fact[1]).objects for draw in said]
+            hits = sum(any(same_name(name, fact[0].subject) for name in names) for names in named)
+            if said:
+                yield fact, hits / len(said)
+
+    def _inverted(self, query: Query) -> str:
+        relation = self._relations[query.relation]
+        lines = [f"Fill in each blank with the {relation.subject_type.noun} it stands for.\n\n"]
+        lines += [
+            f"{self._blank(shot.query, shot.names[0])} {one_line(shot.query.subject)}\n\n"
+            for shot in self._examples.select(query)
+            if shot.names
+        ]
+        return "".join(lines[: self._check.shots + 1])
+
+    def _blank(self, query: Query, text: str) -> str:
+        statement = self._relations[query.relation].statement
+        return f"Sentence: {fill(statement, {'subject': '____', 'object': one_line(text)})}\nBlank:"
+
+
+class Verifying(Around):
+    """A generator whose candidates are verified before they are handed on."""
+
+    def __init__(self, generator: Generator, verifier: Verifier) -> None:
+        super().__init__(generator)
+        self._verifier = verifier
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What generator and verifier remark."""
+        return (*super().remarks, *getattr(self._verifier, "remarks", ()))
+
+    @property
+    def usage(self) -> Mapping[str, Any]:
+        """What the calls of generator and verifier cost."""
+        return {**super().usage, **getattr(self._verifier, "usage", {})}
+
+    def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+        """The generator's sets, judged."""
+        return self._verifier.verify(self.generator.generate(queries))
+
+
+def verifying(
+    generator: Generator, scorer: Scorer, check: Check, relations: Mapping[str, Relation], train: Sequence[Example]
+) -> Verifying:
+    """A generator whose candidates a scorer judges, after examples drawn at random from train."""
+    examples = ExampleSelector(Shots(k=check.shots, method="random", seed=check.seed), train)
+    return Verifying(generator, FactCheck(scorer, check, relations, examples, train))
+
+
+def _share(yes: float, no: float) -> float | None:
+    """P(yes) of the two, from their log-probabilities."""
+    if max(yes, no) == -math.inf:
+        return None
+    return 1 / (1 + math.exp(min(no - yes, 700.0)))
+
+
+def _votes(draws: Sequence[str], yes: str, no: str) -> float | None:
+    """The share of draws that begin with yes, among those that begin with either word."""
+    first = [draw.split()[0].strip(".,:;!*\"'").casefold() for draw in draws if draw.split()]
+    count = first.count(yes.casefold()), first.count(no.casefold())
+    return count[0] / sum(count) if any(count) else None

@@ -1,0 +1,1 @@
+"""Language models; no relation is known here."""

@@ -1,0 +1,139 @@
+"""What every language model shares, whatever its back end: prompt, sampling, reply."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from lmkbc.errors import InputError
+from lmkbc.names import shown
+from lmkbc.settings import checked
+
+Form = Literal["completion", "single", "chat"]
+
+
+Role = Literal["system", "user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a chat, or one stretch of a text."""
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a model is asked. static: what queries with the same examples share; own: what depends on the query.
+
+    Of a text, static and own are one message each, to be joined as they are.
+    """
+
+    static: tuple[Message, ...]
+    own: tuple[Message, ...]
+    form: Form = "chat"
+
+    def followed(self, answer: str, turn: str) -> Prompt:
+        """The prompt that goes on after an answer with another turn of the user."""
+        before = (*self.static, *self.own) if self.form == "chat" else (Message(self.own[-1].role, self.text),)
+        return Prompt((), (*before, Message("assistant", answer), Message("user", turn)))
+
+    @property
+    def prefix(self) -> str:
+        """The shared part as text."""
+        return self._joined(self.static)
+
+    @property
+    def suffix(self) -> str:
+        """The query's own part as text."""
+        return self._joined(self.own)
+
+    @property
+    def text(self) -> str:
+        """The whole as text, for completion."""
+        return self._joined((*self.static, *self.own))
+
+    def messages(self) -> list[dict[str, str]]:
+        """The whole as the messages of a chat request; a text is one message."""
+        if self.form == "chat":
+            return [{"role": turn.role, "content": turn.content} for turn in (*self.static, *self.own)]
+        return [{"role": self.own[-1].role, "content": self.text}]
+
+    def _joined(self, turns: Sequence[Message]) -> str:
+        return ("\n\n" if self.form == "chat" else "").join(turn.content for turn in turns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How answers are drawn. None leaves a parameter to the server.
+
+    max_tokens: of one answer. draws: answers per query. seed: of the first draw, the next ones count up; None draws
+    unseeded. stop: None for what ends an answer in the prompt's style. logprobs: ask for them, and score candidates by
+    them. extra: further fields of the request, as the server knows them.
+    """
+
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    draws: int = 1
+    seed: int | None = None
+    stop: tuple[str, ...] | None = None
+    logprobs: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Sampling:
+        """Sampling from a recipe's table. InputError for a setting or value that makes no sense."""
+        sampling = checked(cls, settings, "sampling")
+        if sampling.draws < 1:
+            raise InputError(f"sampling: draws is {sampling.draws}: give at least 1")
+        return sampling
+
+
+WITHHELD = ("refusal", "content_filter")
+"""How a draw ends that the model or its keeper withheld: neither an answer nor a lost call."""
+
+
+FAILED = frozenset(
+    "error server_error network_error internal_error insufficient_system_resource abort aborted cancelled canceled "
+    "failed timeout".split()
+)
+"""How a draw ends that its server could not bring to an end, whatever text it sends along."""
+
+
+class Reply(msgspec.Struct, omit_defaults=True):
+    """One draw, as it is stored. finish: "stop", "length", "content_filter", "refusal" or the server's own word.
+
+    The tokens are this draw's share of the request's. logprobs: (token, log-probability) of the answer, where offered.
+    first: the same of the tokens that could have come where its first word begins, where the request asked for them.
+    """
+
+    text: str
+    finish: str = "stop"
+    served: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    logprobs: list[tuple[str, float]] | None = None
+    first: list[tuple[str, float]] | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the server broke it off."""
+        return self.finish.casefold() in FAILED
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether something was said, or withheld. Blank text, a tool call or a thought alone is to be asked again."""
+        if self.failed:
+            return False
+        return self.finish in WITHHELD or bool(self.first) or bool(answer_of(self.text))
+
+
+def answer_of(text: str) -> str | None:
+    """A completion without its reasoning; None where it broke off before that ended, empty where nothing is shown."""
+    _, thought, rest = text.rpartition("</think>")
+    return None if not thought and "<think>" in text else shown(rest if thought else text)

@@ -1,0 +1,1 @@
+"""Local causal models, the tokens that prompts share encoded once."""

@@ -1,0 +1,182 @@
+"""Loading a causal language model from the hub or a directory: weights as safetensors only, no code that travels along.
+
+A directory that holds a LoRA adapter loads its base model and merges the adapter into it.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import torch
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    BitsAndBytesConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.utils import logging
+
+from lmkbc.errors import InputError
+from lmkbc.models import seal
+from lmkbc.models.files import file_digest
+from lmkbc.models.hub import local_only
+
+ADAPTER = "adapter_config.json"
+Quantise = Literal["none", "4bit"]
+
+
+def load(
+    name: str, *, revision: str | None = None, dtype: str = "auto", device: str | None = None, offline: bool = False,
+    remote_code: bool = False, quantise: Quantise = "none",
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:  # fmt: skip
+    """The model, ready to answer, and its tokenizer.
+
+    dtype: "auto" (float32 on a CPU, else as saved), or a torch type's name. quantise: "4bit" keeps linear layers in
+    four bits (NF4, doubly quantised; Dettmers et al. 2023). InputError where the name leads to no causal model, to
+    pickled weights only, or to a model that needs its own code while `remote_code` is not allowed.
+    """
+    directory = Path(name)
+    seal.check(directory)
+    if (directory / ADAPTER).is_file():
+        plain, tokens = load(
+            _base(directory), revision=revision, dtype=dtype, device=device, offline=offline, remote_code=remote_code,
+            quantise=quantise,
+        )  # fmt: skip
+        return adapted(plain, directory), tokens
+    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    _check_files(directory)
+    how: dict[str, Any] = {
+        "revision": revision,
+        "local_files_only": local_only(name, revision=revision, offline=offline),
+        "trust_remote_code": remote_code,
+    }
+    packed = _four_bits(place) if quantise == "4bit" else {}
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        config = AutoConfig.from_pretrained(name, **how)
+        _check_kind(name, config)
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            name, config=config, use_safetensors=True, dtype=_dtype(dtype, place), output_loading_info=True, **how,
+            **packed,
+        )  # fmt: skip
+        model, told = loaded
+        (model if packed else model.to(place)).eval()
+        tokenizer = AutoTokenizer.from_pretrained(name, **how)
+    except InputError:
+        raise
+    except Exception as error:  # an unusable name, or damaged files, which fail in any way
+        reason = " ".join(str(error).split())
+        short = reason[:200].rstrip(". ")
+        raise InputError(f"the model {name!r} cannot be loaded: {short}; {_advice(reason)}") from None
+    if told["missing_keys"]:
+        missing = sorted(told["missing_keys"])[0]
+        raise InputError(f"the model {name!r} lacks weights, such as {missing}: name a causal model's full checkpoint")
+    return cast(PreTrainedModel, model), tokenizer
+
+
+def adapted(model: PreTrainedModel, adapter: Path) -> PreTrainedModel:
+    """The model with a LoRA adapter merged into its weights. InputError unless the adapter is saved as safetensors."""
+    try:
+        peft: Any = import_module("peft")
+    except ModuleNotFoundError:
+        raise InputError(f"{adapter} is a LoRA adapter, which needs peft: install lmkbc[lora]") from None
+    if not (adapter / "adapter_model.safetensors").is_file():
+        raise InputError(f"{adapter} holds no adapter_model.safetensors: save the adapter as safetensors")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for what it renamed
+            merged: Any = peft.PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
+    except Exception as error:  # damaged files fail in any way
+        reason = " ".join(str(error).split())[:200].rstrip(". ")
+        raise InputError(f"the adapter {adapter} does not fit its base model: {reason}; train it anew") from None
+    return cast(PreTrainedModel, merged.eval())
+
+
+def identity(name: str, model: PreTrainedModel) -> str:
+    """What tells a model from others of its name, its precision included.
+
+    The hub's commit, or the SHA-256 of a directory's files; an adapter's is followed by its base's. A model that was
+    quantised says so besides.
+    """
+    precise = str(model.dtype).removeprefix("torch.")
+    return f"{_files_of(name, model)}+{precise}" + ("+quantised" if getattr(model, "is_quantized", False) else "")
+
+
+def _files_of(name: str, model: PreTrainedModel) -> str:
+    directory = Path(name)
+    if not directory.is_dir():
+        return str(getattr(model.config, "_commit_hash", None) or name)
+    base = f"+{_files_of(_base(directory), model)}" if (directory / ADAPTER).is_file() else ""
+    return file_digest(name) + base
+
+
+def _base(adapter: Path) -> str:
+    """The model that an adapter adapts."""
+    try:
+        base = json.loads((adapter / ADAPTER).read_text(encoding="utf-8")).get("base_model_name_or_path")
+    except (OSError, ValueError, AttributeError) as error:
+        raise InputError(f"{adapter / ADAPTER} cannot be read ({error}): save the adapter anew") from None
+    if not base:
+        raise InputError(f"{adapter / ADAPTER}, field base_model_name_or_path: missing; name the base model")
+    return str(base)
+
+
+def _four_bits(place: str) -> dict[str, Any]:
+    """What from_pretrained is told, so that weights are put in four bits as they are read."""
+    lacking = [name for name in ("bitsandbytes", "accelerate") if find_spec(name) is None]
+    if lacking:
+        raise InputError(f"quantise = '4bit' needs {' and '.join(lacking)}: install lmkbc[quantise], or leave it out")
+    kind = torch.bfloat16 if place != "cpu" else torch.float32
+    packing: Any = BitsAndBytesConfig
+    made = packing(
+        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=kind
+    )
+    return {"quantization_config": made, "device_map": {"": place}}
+
+
+def _check_files(directory: Path) -> None:
+    if not directory.is_dir():
+        if directory.is_absolute() or directory.exists():
+            raise InputError(f"{directory} is no model directory: name a directory or a model of the hub")
+        return
+    if not (directory / "config.json").is_file():
+        raise InputError(f"{directory} holds no config.json, so it is no model: save one with save_pretrained")
+    if not any(directory.glob("*.safetensors")):
+        pickled = [path.name for pattern in ("*.bin", "*.pt", "*.pth") for path in sorted(directory.glob(pattern))]
+        found = f"only {pickled[0]}, which is pickled and can run code" if pickled else "no weights"
+        raise InputError(f"{directory} holds {found}: save the model as safetensors")
+
+
+def _check_kind(name: str, config: Any) -> None:
+    """Refuse what is no left-to-right model. BERT and its like load as one, and then answer nonsense."""
+    masked = [kind for kind in config.architectures or () if "MaskedLM" in kind or "PreTraining" in kind]
+    if config.is_encoder_decoder or (masked and not getattr(config, "is_decoder", False)):
+        kind = masked[0] if masked else "encoder-decoder"
+        raise InputError(
+            f"the model {name!r} is of type {kind}, which does not continue a text: name a causal language model, "
+            "or use a component for masked models"
+        )
+
+
+def _dtype(name: str, place: str) -> Any:
+    if name == "auto":
+        return torch.float32 if place == "cpu" else "auto"
+    found = getattr(torch, name, None)
+    if not isinstance(found, torch.dtype):
+        raise InputError(f"dtype is {name!r}: use 'auto', 'float32', 'bfloat16' or 'float16'")
+    return found
+
+
+def _advice(reason: str) -> str:
+    if "custom code" in reason or "trust_remote_code" in reason:
+        return "it needs code of its own, which runs only where the recipe says remote_code = true"
+    if "safetensors" in reason or "header" in reason:
+        return "only weights saved as safetensors are loaded"
+    return "check the name, or give the directory of a causal model that save_pretrained wrote"

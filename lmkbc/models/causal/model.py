@@ -1,0 +1,182 @@
+"""A causal model that answers many prompts at a time, as if each had been asked alone."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import torch
+from jinja2 import TemplateError
+from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.cache_utils import LinearAttentionCacheLayerMixin
+
+from lmkbc.errors import InputError
+from lmkbc.models.causal.branches import Batched, Branches, Packed
+from lmkbc.models.causal.decode import Completion, Decoding, decode
+from lmkbc.models.causal.prefixes import (
+    Group,
+    Tokens,
+    common,
+    groups,
+)
+
+COLUMNS = 2048
+"""Tokens of prompts and answers that branch from a prefix at one time: more saves no time and takes memory."""
+
+ANSWER = 32
+"""Tokens that an answer is taken to have when prompts are gathered into one batch."""
+
+
+class CausalModel:
+    """Completes prompts and scores continuations. Prompts that begin alike share that beginning's key/value cache."""
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        self.model, self.tokenizer = model, tokenizer
+        started = list(tokenizer("")["input_ids"])
+        self._start = tokenizer.bos_token if started and started[0] == tokenizer.bos_token_id else None
+        self._config = model.config.get_text_config()
+        self._packs, self._shares = _abilities(model)
+
+    def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
+        """The draws of each prompt, by its place, in any order. An answer ends before the first of the stop strings."""
+        encoded = self.encode(prompts)
+        room = [self._window - len(tokens) for tokens in encoded]
+        asked = [place for place in range(len(prompts)) if room[place] >= 1 and encoded[place]]
+        for place in set(range(len(prompts))) - set(asked):
+            yield place, [Completion(None, finished=False)] * how.draws
+        for shared, branches, batch in self._batches([encoded[place] for place in asked], how):
+            places = [asked[member] for member in batch]
+            left = [room[place] for place in places]
+            done = self._draws(branches, [encoded[place] for place in places], shared, how, left)
+            yield from zip(places, done, strict=True)
+
+    def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
+        """For each prompt, the natural logarithm of the probability that it goes on with each option.
+
+        -inf throughout for a prompt that leaves no room in the model's window.
+        """
+        starts = self.encode(prompts)
+        wholes = self.encode([prompt + option for prompt in prompts for option in options])
+        pairs = list(zip([start for start in starts for _ in options], wholes, strict=True))
+        firsts = [common(start, whole) for start, whole in pairs]
+        spare: dict[Tokens, int] = {}  # what is read -> how many of its last positions predict some option's tokens
+        for whole, first in zip(wholes, firsts, strict=True):
+            if 1 <= first < len(whole) <= self._window:
+                spare[whole[:-1]] = max(len(whole) - first, spare.get(whole[:-1], 0))
+        read = list(spare)
+        logs: dict[Tokens, torch.Tensor] = {}
+        for shared, branches, batch in self._batches(read, Decoding(max_tokens=1), max(spare.values(), default=1)):
+            last = [spare[read[member]] for member in batch]
+            with torch.inference_mode():
+                logits = branches.read([read[member][shared:] for member in batch], last).log_softmax(-1)
+            logs |= zip([read[member] for member in batch], torch.split(logits, last), strict=True)
+        scores = [_continued(logs.get(whole[:-1]), whole, first) for whole, first in zip(wholes, firsts, strict=True)]
+        return [scores[start : start + len(options)] for start in range(0, len(scores), len(options))]
+
+    def encode(self, texts: Sequence[str]) -> list[Tokens]:
+        """Texts to tokens, with the model's start token once."""
+        plain = [text.removeprefix(self._start) if self._start else text for text in texts]
+        return [tuple(tokens) for tokens in self.tokenizer(plain)["input_ids"]] if plain else []
+
+    def chat(self, messages: Sequence[Mapping[str, str]]) -> str:
+        """A chat as the text that the model's template makes of it, up to where the answer begins.
+
+        InputError where the template refuses the turns, as some do a system turn.
+        """
+        turns = [dict(turn) for turn in messages]
+        how: dict[str, Any] = {"tokenize": False, "add_generation_prompt": True, "enable_thinking": False}
+        try:
+            return str(self.tokenizer.apply_chat_template(turns, **how))
+        except TemplateError as error:
+            raise InputError(
+                f"the model's chat template refuses a prompt ({error}): use form = 'single', whose only turn is the "
+                "user's, or 'completion'"
+            ) from None
+
+    @property
+    def _window(self) -> int:
+        """Tokens that prompt and answer may have together."""
+        return int(getattr(self._config, "max_position_embeddings", None) or 1 << 30)
+
+    def _batches(
+        self, prompts: Sequence[Tokens], how: Decoding, spare: int = 1
+    ) -> Iterator[tuple[int, Branches, list[int]]]:
+        """How many tokens a batch shares, the branches from them, and the prompts that are to be read together."""
+        if not prompts:
+            return
+        answers = how.draws * min(how.max_tokens, ANSWER)
+        for group in groups(prompts, spare) if self._shares else [Group(0, tuple(range(len(prompts))))]:
+            members = sorted(group.members, key=lambda member: len(prompts[member]))
+            longest = len(prompts[members[-1]]) + how.max_tokens
+            packs = self._packs and longest <= (getattr(self._config, "sliding_window", None) or longest)
+            with torch.inference_mode():
+                prefix = prompts[members[0]][: group.shared]
+                branches: Branches = (Packed if packs else Batched)(self.model, prefix)
+            runs = [members] if packs else [list(run) for _, run in groupby(members, lambda one: len(prompts[one]))]
+            for run in runs:
+                sizes = [len(prompts[member]) - group.shared + answers for member in run]
+                for batch in _portions(run, sizes):
+                    yield group.shared, branches, batch
+
+    def _draws(
+        self, branches: Branches, prompts: Sequence[Tokens], shared: int, how: Decoding, room: Sequence[int],
+    ) -> list[list[Completion]]:  # fmt: skip
+        def read(tokens: list[int]) -> Completion:
+            text = str(self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+            found = [place for stop in how.stops if (place := text.find(stop)) >= 0]
+            return Completion(text[: min(found)] if found else text, finished=bool(found))
+
+        ends = self.model.generation_config.eos_token_id if self.model.generation_config else None
+        ends = self.tokenizer.eos_token_id if ends is None else ends
+        with torch.inference_mode():
+            return decode(branches, prompts, shared, how, room, ends if isinstance(ends, list) else [ends], read)
+
+
+def _portions(members: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]:
+    """Members in portions whose sizes sum to at most COLUMNS, or that are one too large alone."""
+    portion: list[int] = []
+    total = 0
+    for member, size in zip(members, sizes, strict=True):
+        if portion and total + size > COLUMNS:
+            yield portion
+            portion, total = [], 0
+        portion.append(member)
+        total += size
+    yield portion
+
+
+def _continued(logs: torch.Tensor | None, whole: Tokens, first: int) -> float:
+    """The log-probability of the tokens from `first` on, given the logs at the last positions before each."""
+    if logs is None:
+        return 0.0 if 1 <= first == len(whole) else float("-inf")
+    wanted = torch.tensor(whole[first:], device=logs.device)
+    return float(logs[len(logs) - len(wanted) :].gather(-1, wanted[:, None]).sum())
+
+
+def _abilities(model: PreTrainedModel) -> tuple[bool, bool]:
+    """Whether branches can be packed, and whether a prefix can be shared at all: tried on a few tokens.
+
+    Models differ in what they make of a mask, of position ids and of several tokens behind a cache; what a model does
+    with them shows in its logits, so it need not be known by name.
+    """
+    size = model.config.get_text_config().vocab_size
+    prefix, suffixes = tuple(n % size for n in (5, 3, 8, 1, 6)), [tuple(n % size for n in s) for s in ((7, 2), (4, 9))]
+    device = next(model.parameters()).device
+    with torch.inference_mode():
+        whole = torch.tensor([prefix + suffix for suffix in suffixes], device=device)
+        plain = model(whole, use_cache=False).logits[:, -1].float()
+        slack = (1e-3 if plain.dtype == model.dtype else 5e-2) * plain.abs().max()
+
+        def agrees(kind: type[Packed] | type[Batched]) -> bool:
+            return bool((kind(model, prefix).read(suffixes, [1, 1]) - plain).abs().max() <= slack)
+
+        takes = inspect.signature(model.forward).parameters
+        alibi = getattr(model.config, "alibi", False)  # there, positions come from the mask
+        recurrent = any(
+            isinstance(one, LinearAttentionCacheLayerMixin) for one in DynamicCache(config=model.config).layers
+        )
+        placed = "position_ids" in takes and "past_key_values" in takes
+        packs = placed and not alibi and not recurrent and agrees(Packed)
+        return packs, packs or agrees(Batched)

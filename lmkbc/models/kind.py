@@ -1,0 +1,37 @@
+"""Whether a model fills masks or continues texts, told from its configuration before any weight is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from lmkbc.errors import InputError
+from lmkbc.models.hub import local_only
+
+Kind = Literal["masked", "causal"]
+ADAPTER = "adapter_config.json"
+
+
+def model_kind(name: str, *, offline: bool = False) -> Kind:
+    """Of a model by id or directory. InputError for one that does neither, or that is not there."""
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING, AutoConfig
+
+    directory = Path(name)
+    if (directory / ADAPTER).is_file():
+        return "causal"
+    try:
+        config = AutoConfig.from_pretrained(name, local_files_only=local_only(name, offline=offline))
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200].rstrip(". ")
+        raise InputError(f"the model {name!r} cannot be loaded: {reason}; check its name or directory") from None
+    called = (config.architectures or ["model"])[0]
+    if not config.is_encoder_decoder:
+        continues = getattr(config, "is_decoder", False) or called.endswith(("CausalLM", "LMHeadModel"))
+        if type(config) in MODEL_FOR_MASKED_LM_MAPPING and not continues:
+            return "masked"
+        if type(config) in MODEL_FOR_CAUSAL_LM_MAPPING:
+            return "causal"
+    raise InputError(
+        f"the model {name!r} is a {called}, which neither fills masks nor continues a text: name a masked language "
+        "model, such as BERT, or a causal one, such as GPT-2"
+    )

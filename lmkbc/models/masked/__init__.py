@@ -1,0 +1,1 @@
+"""Local masked models: clozes in, scores of words and names out."""

@@ -1,0 +1,90 @@
+"""Templates and subjects as token ids, with the model's own mask token."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping, Sequence
+
+from lmkbc.errors import InputError
+from lmkbc.models.masked.backbone import Backbone
+
+Layout = tuple[int, ...]
+"""A template as token ids, with SUBJECT and MASK of `lmkbc.train.soft_prompt` where those stand."""
+NONE: Mapping[str, Layout] = {}
+
+
+class Clozes:
+    """Fills templates for one backbone. `cut` counts the subjects that were too long and lost their end.
+
+    layouts: templates that are no text, by their names. A subject that holds the text of a special token, such as
+    "[MASK]", is read as plain text.
+    """
+
+    def __init__(self, backbone: Backbone, layouts: Mapping[str, Layout] = NONE) -> None:
+        self._backbone, self.mask_id, self._layouts = backbone, backbone.mask_id, layouts
+        self.cut = 0
+
+    def fill(self, template: str, subjects: Sequence[str], spare: int = 0) -> list[list[int]]:
+        """One input per subject, with one mask, and so many tokens short of the longest input, to be widened later.
+
+        InputError for a template that is wrong or that no subject fits into.
+        """
+        room = self._backbone.longest - spare
+        if template in self._layouts:
+            return [self._laid_out(self._layouts[template], subject, room) for subject in subjects]
+        check_template(template, self._backbone.tokenizer.all_special_tokens)
+        filled = self._encode(template, subjects)
+        for index, subject in enumerate(subjects):
+            if len(filled[index]) > room:
+                self.cut += 1
+                filled[index] = self._shortened(template, subject, room)
+        return filled
+
+    def _encode(self, template: str, subjects: Sequence[str]) -> list[list[int]]:
+        tokenizer = self._backbone.tokenizer
+        texts = [template.format(subject=self._plain(subject), mask=tokenizer.mask_token) for subject in subjects]
+        return list(tokenizer(texts, verbose=False)["input_ids"]) if texts else []
+
+    def _laid_out(self, layout: Layout, subject: str, room: int) -> list[int]:
+        """The subject as it entered the prompt in training."""
+        from lmkbc.models.masked.soft_prompts import MASK, SUBJECT, subject_pieces
+
+        (name,) = subject_pieces(layout, [subject], self._backbone.tokenizer)
+        fits = max(room - len(layout) + 1, 0)
+        self.cut += len(name) > fits
+        standing = {SUBJECT: name[:fits], MASK: [self.mask_id]}
+        return [token for place in layout for token in standing.get(place, [place])]
+
+    def _plain(self, subject: str) -> str:
+        for token in self._backbone.tokenizer.all_special_tokens:
+            subject = subject.replace(token, f"{token[0]} {token[1:]}")
+        return subject
+
+    def _shortened(self, template: str, subject: str, room: int) -> list[int]:
+        """The input for the longest beginning of the subject that fits."""
+        low, high = 0, len(subject)
+        best = self._encode(template, [""])[0]
+        if len(best) > room:
+            raise InputError(f"cloze {template!r} is longer than the {room} tokens that {self._backbone.name} reads")
+        while low < high:
+            middle = (low + high + 1) // 2
+            ids = self._encode(template, [subject[:middle]])[0]
+            if len(ids) <= room:
+                low, best = middle, ids
+            else:
+                high = middle - 1
+        return best
+
+
+def check_template(template: str, special: Sequence[str] = (), slots: Sequence[str] = ("subject", "mask")) -> None:
+    """InputError unless a template holds {subject} and {mask}, each exactly once, and no mask token of a model."""
+    try:
+        parts = list(string.Formatter().parse(template))
+    except ValueError as error:
+        raise InputError(f"cloze {template!r} is malformed: {error}") from None
+    found = [slot for _, slot, _, _ in parts if slot is not None]
+    if sorted(found) != sorted(slots):
+        raise InputError(f"cloze {template!r} needs {{subject}} and {{mask}}, each exactly once")
+    for token in special:
+        if any(token in literal for literal, *_ in parts):
+            raise InputError(f"cloze {template!r} holds the token {token!r}: write {{mask}} where the object stands")

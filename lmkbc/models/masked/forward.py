@@ -1,0 +1,188 @@
+"""The forward pass of a masked LM, reduced to what probing needs: logits at the masks, over the words asked for.
+
+Inputs of equal length and equally many masks share a batch, so that nothing is padded; the last layer and the head
+work on the mask positions alone; the output matrix keeps only the columns asked for. In fp32 the results are those of
+the model itself. "bf16" keeps the head in fp32; "int8" quantises the encoder's linear layers (CPU only).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, cast, get_args
+
+import torch
+from torch import Tensor, nn
+
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.models.masked.backbone import Backbone
+from lmkbc.models.masked.int8 import quantise
+
+Precision = Literal["fp32", "bf16", "int8"]
+Match = Literal["product", "distance"]
+Ids = Sequence[int]
+TOKENS = {"cpu": 512, "cuda": 32768}
+"""Tokens of one batch: enough for full speed, and on a CPU few enough for its caches."""
+ROWS = 128
+"""Masks that share one product with the output matrix: 16 MB of logits for BERT's vocabulary."""
+CELLS = 1 << 28
+"""Logits at a time at most, 1 GB: large batches over a long vocabulary would not fit into an accelerator."""
+BERT_LAYERS = frozenset(("bert", "camembert", "electra", "roberta", "xlm-roberta"))
+"""Model types whose last layer is BERT's plain one, so that it can be computed at the masks alone."""
+
+
+class Forward:
+    """Runs a backbone on token ids. The backbone itself stays as it is.
+
+    precision: number format of the encoder. InputError for an unknown one, or int8 away from the CPU. match: what a
+    state at a mask and a word's output vector make: their product and the word's bias, or their negative Euclidean
+    distance.
+    """
+
+    def __init__(self, backbone: Backbone, precision: Precision = "fp32", match: Match = "product") -> None:
+        if precision not in get_args(Precision):
+            raise InputError(f"precision is {precision!r}: {did_you_mean(precision, get_args(Precision))}")
+        self.backbone, self._tokens = backbone, TOKENS.get(backbone.device.type, 4096)
+        if precision == "int8" and backbone.device.type != "cpu":
+            raise InputError("precision int8 works on a CPU only: use bf16 on an accelerator, or device = 'cpu'")
+        self._where, self._match = _Positions(), match
+        decoder = cast(nn.Linear, backbone.model.get_output_embeddings())  # type: ignore[no-untyped-call]
+        self._weight = decoder.weight.detach().float()
+        self._bias = (
+            self._weight.new_zeros(len(self._weight)) if decoder.bias is None else decoder.bias.detach().float()
+        )
+        self._model = _reduced(backbone, decoder, precision, self._where)
+
+    def logits(self, inputs: Sequence[Ids], columns: Tensor | None = None) -> Iterator[tuple[list[int], Tensor]]:
+        """Yield batches: the indices of b inputs, and their logits at m masks over v columns, (b, m, v) in fp32.
+
+        columns: vocabulary ids, (v,), all of them if None. Every input holds at least one mask.
+        """
+        chosen = slice(None) if columns is None else columns.to(self.backbone.device)
+        weight, bias = self._weight[chosen], self._bias[chosen]
+        most = max(CELLS // len(weight), 1)
+        for indices, states in _parted(_joined(self._states(inputs)), most):
+            with torch.inference_mode():
+                if self._match == "distance":
+                    yield indices, -torch.cdist(states, weight)
+                else:
+                    yield indices, nn.functional.linear(states, weight, bias)
+
+    def _states(self, inputs: Sequence[Ids]) -> Iterator[tuple[list[int], Tensor]]:
+        """Yield batches of what the output matrix gets, (b, m, h)."""
+        for indices in buckets(inputs, self.backbone.mask_id, self._tokens):
+            with torch.inference_mode():
+                ids = torch.tensor([list(inputs[index]) for index in indices], device=self.backbone.device)
+                self._where.set(ids == self.backbone.mask_id)
+                states = self._model(input_ids=ids).logits.float()
+            yield indices, states
+
+
+def _joined(batches: Iterable[tuple[list[int], Tensor]]) -> Iterator[tuple[list[int], Tensor]]:
+    """Batches joined until they hold ROWS masks: reading the output matrix costs as much for one row as for many."""
+    indices: list[int] = []
+    states: list[Tensor] = []
+    for more, found in batches:
+        if states and (len(indices) * found.shape[1] >= ROWS or states[0].shape[1] != found.shape[1]):
+            yield indices, torch.cat(states)
+            indices, states = [], []
+        indices, states = [*indices, *more], [*states, found]
+    if states:
+        yield indices, torch.cat(states)
+
+
+def _parted(batches: Iterable[tuple[list[int], Tensor]], most: int) -> Iterator[tuple[list[int], Tensor]]:
+    """Batches of at most so many masks, but for one input that alone has more."""
+    for indices, states in batches:
+        size = max(most // states.shape[1], 1)
+        for start in range(0, len(indices), size):
+            yield indices[start : start + size], states[start : start + size]
+
+
+def buckets(inputs: Sequence[Ids], mask_id: int, tokens: int) -> Iterator[list[int]]:
+    """Indices of inputs that can share a batch: equally long, equally many masks, so many tokens in all."""
+    alike: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+    for index, ids in enumerate(inputs):
+        masks = sum(token == mask_id for token in ids)
+        if not masks:
+            raise ValueError(f"input {index} holds no mask")
+        alike[len(ids), masks].append(index)
+    for (length, _), indices in sorted(alike.items()):
+        size = max(1, tokens // length)
+        for start in range(0, len(indices), size):
+            yield indices[start : start + size]
+
+
+class _Positions:
+    """Where the masks of the current batch are."""
+
+    def set(self, masks: Tensor) -> None:
+        rows, self.columns = masks.nonzero(as_tuple=True)
+        self.rows, self.shape = rows, (len(masks), len(rows) // len(masks))
+
+    def pick(self, states: Tensor) -> Tensor:
+        """(b, length, h) -> (b, m, h)."""
+        return states[self.rows, self.columns].view(*self.shape, -1)
+
+
+class _Pick(nn.Module):
+    """Stands where the output matrix was and hands on the states at the masks, or all that it gets."""
+
+    def __init__(self, where: _Positions | None) -> None:
+        super().__init__()
+        self._where = where
+
+    def forward(self, states: Tensor) -> Tensor:
+        return states if self._where is None else self._where.pick(states)
+
+
+class _LastLayer(nn.Module):
+    """A layer of BERT's form whose queries are the masks alone: all that the head will ever see."""
+
+    def __init__(self, layer: nn.Module, where: _Positions) -> None:
+        super().__init__()
+        self.layer, self._where = layer, where
+
+    def forward(self, states: Tensor, *_: Any, **__: Any) -> Tensor:
+        layer: Any = self.layer
+        attention = layer.attention.self
+        at_masks = self._where.pick(states)
+
+        def heads(projected: Tensor) -> Tensor:
+            return projected.view(*projected.shape[:2], -1, attention.attention_head_size).transpose(1, 2)
+
+        mixed = nn.functional.scaled_dot_product_attention(
+            heads(attention.query(at_masks)), heads(attention.key(states)), heads(attention.value(states))
+        )
+        mixed = mixed.transpose(1, 2).reshape(*at_masks.shape[:2], -1)
+        attended = layer.attention.output(mixed, at_masks)
+        return cast(Tensor, layer.output(layer.intermediate(attended), attended).float())
+
+
+def _reduced(backbone: Backbone, decoder: nn.Linear, precision: Precision, where: _Positions) -> nn.Module:
+    """A twin of the model that returns the states which the output matrix would get, at the masks."""
+    original: nn.Module = backbone.model
+    prefix = backbone.model.base_model_prefix
+    name = next(name for name, module in original.named_modules() if module is decoder)
+    short = backbone.model.config.model_type in BERT_LAYERS
+    model = twin(original)
+    if precision == "bf16":
+        model = copy.deepcopy(original).to(torch.bfloat16)
+        for part, child in original.named_children():
+            if short and part != prefix:
+                setattr(model, part, twin(child))
+    base: Any = model.get_submodule(prefix)
+    model.set_submodule(name, _Pick(None if short else where))
+    if short:
+        base.encoder.layer[-1] = _LastLayer(base.encoder.layer[-1], where)
+    if precision == "int8":
+        quantise(base)
+    return model
+
+
+def twin(module: nn.Module) -> nn.Module:
+    """A copy of the tree of modules that shares their parameters."""
+    copied = copy.copy(module)
+    copied._modules = {name: None if child is None else twin(child) for name, child in module._modules.items()}
+    return copied

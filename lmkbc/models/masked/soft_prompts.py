@@ -1,0 +1,191 @@
+"""Trained soft prompts as clozes: their vectors become input rows of a model, so that a prompt is a row of token ids.
+
+The rows stand behind the vocabulary and have no output row: no prompt's vector is ever proposed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from lmkbc.errors import InputError
+from lmkbc.models.masked.backbone import Backbone
+from lmkbc.models.masked.clozes import Layout
+from lmkbc.models.masked.forward import twin
+from lmkbc.models.masked.tensors import (
+    at_masks,
+    mask_id,
+    padded,
+    subject_of,
+    word_vectors,
+)
+from lmkbc.relation import Relation
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from lmkbc.models.masked.backbone import Backbone
+
+
+def read_prompts(directory: Path) -> dict[str, SoftPrompt]:
+    """The soft prompts beside a model, by the names of relations' modules. InputError where there are none."""
+    if not (directory / FILE).is_file():
+        raise InputError(
+            f"{directory} holds no {FILE}: name a directory that 'lmkbc train soft-prompt' made with --model, "
+            "or set probe.soft_prompts = false"
+        )
+    return read(directory / FILE)
+
+
+def with_prompts(backbone: Backbone, prompts: Mapping[str, SoftPrompt]) -> tuple[Backbone, dict[str, Layout]]:
+    """A backbone that shares all weights and knows the prompts' vectors, and each prompt as ids and places.
+
+    InputError when the prompts are not for this model.
+    """
+    model: Any = twin(backbone.model)
+    table = model.get_input_embeddings().weight.detach()
+    rows, layouts = [table], dict[str, Layout]()
+    size = len(table)
+    for name, prompt in prompts.items():
+        fits = prompt.vectors.shape[1:] == table.shape[1:] and max(prompt.layout) < len(table)
+        if not fits or prompt.layout.count(SOFT) != len(prompt.vectors):
+            raise InputError(f"the soft prompt of {name} is not for {backbone.name}: train it on this model")
+        numbers = iter(range(size, size + len(prompt.vectors)))
+        layouts[name] = tuple(next(numbers) if place == SOFT else place for place in prompt.layout)
+        rows.append(prompt.vectors.to(table))
+        size += len(prompt.vectors)
+    model.set_input_embeddings(nn.Embedding(size, table.shape[1], _weight=torch.cat(rows)))
+    return Backbone(backbone.name, model, backbone.tokenizer), layouts
+
+
+def by_cloze(layouts: Mapping[str, Layout], relations: Iterable[Relation]) -> dict[str, Layout]:
+    """The layouts of the relations, by what stands for a soft prompt among a relation's clozes."""
+    return {cloze_of(one): layouts[one.name] for one in relations if one.name in layouts}
+
+
+def cloze_of(relation: Relation) -> str:
+    """What stands for a relation's soft prompt among its clozes."""
+    return f"the soft prompt of {relation.name}"
+
+
+SUBJECT, MASK, SOFT = -1, -2, -3
+"""Places in a layout; any other number is a token id."""
+
+
+STAND_IN = "Ada"
+"""Holds the subject's place while a cloze is taken apart."""
+
+
+FILE = "soft_prompts.safetensors"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SoftPrompt:
+    """Where subject, mask and m trained vectors stand, and the vectors, (m, h).
+
+    layout: token ids, special ones included, and SUBJECT, MASK and SOFT in their places.
+    """
+
+    layout: Layout
+    vectors: Tensor
+
+    @classmethod
+    def manual(cls, backbone: Backbone, cloze: str) -> SoftPrompt:
+        """A cloze whose every token becomes a vector, starting as that token's embedding; positions are kept."""
+        tokenizer = backbone.tokenizer
+        text = cloze.format(subject=STAND_IN, mask=tokenizer.mask_token)
+        start = len(cloze.partition("{subject}")[0].format(mask=tokenizer.mask_token))
+        end = start + len(STAND_IN)
+        start -= text[:start].endswith(" ")  # where a space belongs to the word behind it
+        encoded = tokenizer(text, return_offsets_mapping=True, return_special_tokens_mask=True, verbose=False)
+        layout: list[int] = []
+        tokens: list[int] = []
+        places = zip(encoded["input_ids"], encoded["offset_mapping"], encoded["special_tokens_mask"], strict=True)
+        for token, (low, high), special in places:
+            if token == backbone.mask_id:
+                layout.append(MASK)
+            elif special:
+                layout.append(token)
+            elif low < end and high > start:
+                layout += [SUBJECT] * (SUBJECT not in layout)
+            else:
+                layout.append(SOFT)
+                tokens.append(token)
+        if len(layout) > backbone.longest:
+            raise InputError(f"cloze {cloze!r} is longer than the {backbone.longest} tokens that {backbone.name} reads")
+        return cls(tuple(layout), word_vectors(backbone.model)[tokens].detach().float().clone())
+
+    @classmethod
+    def random(cls, backbone: Backbone, length: int = 5, seed: int = 0) -> SoftPrompt:
+        """Subject, `length` vectors drawn with the mean and spread of the model's embeddings, mask, full stop."""
+        weights = word_vectors(backbone.model).detach().float()
+        noise = torch.randn(length, weights.shape[1], generator=torch.Generator().manual_seed(seed))
+        stop = backbone.tokenizer(".", add_special_tokens=False)["input_ids"]
+        vectors = weights.mean(0).cpu() + weights.std().cpu() * noise
+        return cls(_framed(backbone, [SUBJECT, *[SOFT] * length, MASK, *stop]), vectors.to(weights.device))
+
+
+def _framed(backbone: Backbone, layout: Sequence[int]) -> tuple[int, ...]:
+    """With the special tokens that the tokenizer puts around one text."""
+    around = backbone.tokenizer(backbone.tokenizer.mask_token)["input_ids"]
+    at = around.index(backbone.mask_id)
+    return (*around[:at], *layout, *around[at + 1 :])
+
+
+def subject_pieces(prompt: Layout, subjects: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
+    """The tokens of each subject as they stand in a prompt: within a text, where a space goes before, or first."""
+    first = set(prompt[: prompt.index(SUBJECT)]) <= set(tokenizer.all_special_ids)
+    space = "" if first else " "
+    names = [space + subject_of(subject, tokenizer) for subject in subjects]
+    return list(tokenizer(names, add_special_tokens=False, verbose=False)["input_ids"])
+
+
+def mask_logits(backbone: Backbone, prompt: SoftPrompt, subjects: Sequence[str], columns: Tensor) -> Tensor:
+    """Logits at the mask over some words, (b, v); gradients flow to the prompt's vectors."""
+    tokenizer, device = backbone.tokenizer, backbone.device
+    pieces, mask = subject_pieces(prompt.layout, subjects, tokenizer), mask_id(tokenizer)
+    room = max(backbone.longest - len(prompt.layout) + 1, 0)
+    rows = [
+        [token for place in prompt.layout for token in (name[:room] if place == SUBJECT else [place])]
+        for name in pieces
+    ]
+    ids, keep = padded(rows, cast(int, tokenizer.pad_token_id or 0), device)
+    soft, at = ids == SOFT, ids == MASK
+    embedded = backbone.model.get_input_embeddings()(ids.masked_fill(soft, mask).masked_fill(at, mask))
+    embedded = embedded.masked_scatter(soft[..., None], prompt.vectors.to(embedded.dtype).repeat(len(rows), 1))
+    return at_masks(backbone.model, at, columns, inputs_embeds=embedded, attention_mask=keep)
+
+
+class _Header(msgspec.Struct):
+    layouts: dict[str, list[int]]
+
+
+def to_bytes(prompts: Mapping[str, SoftPrompt], model: str) -> bytes:
+    """The file that keeps soft prompts by relation, with the name of the model that they are for."""
+    header = {"model": model, "layouts": {name: prompt.layout for name, prompt in prompts.items()}}
+    tensors = {name: prompt.vectors.cpu().contiguous() for name, prompt in prompts.items()}
+    return save(tensors, metadata={"prompts": json.dumps(header)})
+
+
+def read(path: Path) -> dict[str, SoftPrompt]:
+    """Soft prompts by relation. InputError for a file that holds none."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            layouts = msgspec.json.decode((file.metadata() or {})["prompts"], type=_Header).layouts
+            found = {name: SoftPrompt(tuple(layout), file.get_tensor(name)) for name, layout in layouts.items()}
+        if not all(one.vectors.isfinite().all() for one in found.values()):
+            raise ValueError("a vector is not finite")
+        return found
+    except (SafetensorError, KeyError, ValueError, OSError) as error:
+        raise InputError(
+            f"{path} holds no soft prompts ({error}): train some with 'lmkbc train soft-prompt'"
+        ) from error

@@ -1,0 +1,86 @@
+"""Facts as token ids: a cloze with its subject and a mask, or with its object written out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+import torch
+from torch import Tensor, nn
+
+from lmkbc.errors import InputError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from lmkbc.models.masked.backbone import Backbone
+
+
+BATCH = 256
+"""Rows that are asked at a time where nothing is learned."""
+
+
+WORDS, LETTERS = 16, 80
+"""What is kept of a subject's name, so that the longest still leaves room for the cloze."""
+
+
+def subject_of(name: str, tokenizer: PreTrainedTokenizerBase) -> str:
+    """A name as it enters a prompt: one line, without the model's special tokens, cut when it is very long."""
+    for special in tokenizer.all_special_tokens:
+        name = name.replace(special, " ")
+    return " ".join(name.split()[:WORDS])[:LETTERS]
+
+
+def masked(backbone: Backbone, clozes: Sequence[str], subjects: Sequence[str]) -> list[list[int]]:
+    """Token ids of n clozes with one mask each, special tokens included, as long as the model reads at most."""
+    from lmkbc.models.masked.clozes import Clozes
+
+    ways = Clozes(backbone)
+    found: list[list[int]] = [[]] * len(clozes)
+    places = defaultdict[str, list[int]](list)
+    for place, cloze in enumerate(clozes):
+        places[cloze].append(place)
+    for cloze, mine in places.items():
+        names = [subject_of(subjects[place], backbone.tokenizer) for place in mine]
+        for place, ids in zip(mine, ways.fill(cloze, names), strict=True):
+            if ids.count(ways.mask_id) != 1:
+                raise InputError(f"cloze {cloze!r} does not hold exactly one mask once tokenised: mend it")
+            found[place] = ids
+    return found
+
+
+def mask_id(tokenizer: PreTrainedTokenizerBase) -> int:
+    """The model's own mask token."""
+    if not isinstance(tokenizer.mask_token_id, int):
+        raise InputError("the tokenizer has no mask token: name a masked language model, such as BERT's")
+    return tokenizer.mask_token_id
+
+
+def word_vectors(model: PreTrainedModel) -> Tensor:
+    """The input embeddings of the vocabulary, (v, h), themselves and no copy."""
+    return cast(Tensor, model.get_input_embeddings().weight)
+
+
+def at_masks(model: PreTrainedModel, masks: Tensor, columns: Tensor | None = None, **inputs: Tensor) -> Tensor:
+    """Logits where masks, (b, t), is true, over some words, or all: (m, v). The output matrix does no more."""
+    decoder = cast(nn.Linear, model.get_output_embeddings())  # type: ignore[no-untyped-call]
+    chosen = slice(None) if columns is None else columns.to(masks.device)
+    bias = None if decoder.bias is None else decoder.bias[chosen]
+
+    def reduced(states: Tensor) -> Tensor:
+        return nn.functional.linear(states[masks], decoder.weight[chosen], bias)
+
+    decoder.forward = reduced  # type: ignore[method-assign, assignment]
+    try:
+        return cast(Tensor, model(**inputs).logits)
+    finally:
+        del decoder.forward
+
+
+def padded(rows: Sequence[Sequence[int]], fill: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Rows as one tensor (b, t), and where they are no padding (b, t)."""
+    width = max(map(len, rows))
+    ids = torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows], device=device)
+    keep = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows], device=device)
+    return ids, keep

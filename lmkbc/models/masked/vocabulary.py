@@ -1,0 +1,83 @@
+"""Vocabulary expansion: one new token per entity, its vectors composed from those of its pieces (Yang et al. 2023)."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from lmkbc.models.masked.backbone import Backbone
+from lmkbc.models.masked.words import PIECE, Words
+
+POWER = 1 / 8
+"""A piece weighs count ** -POWER (the code of Yang et al. 2023; the formulas printed in the paper disagree)."""
+UNSEEN = 1_000_000
+"""The count of a piece that no count is known of (their code)."""
+
+
+def expand(
+    backbone: Backbone, names: Iterable[str], compose: Literal["mean", "frequency"] = "mean",
+    counts: Mapping[int, int] | None = None, vectors: Mapping[str, npt.NDArray[np.float64]] | None = None,
+) -> Backbone:  # fmt: skip
+    """A copy of a backbone that knows each name as one token. The input vector, the output row and bias are composed.
+
+    Names that are one token already, or hold an unknown one, stay as they are. The new rows can be trained.
+    counts: how often each vocabulary id occurs, for "frequency". vectors: of the model's size, in place of the composed
+    ones; the bias is still composed.
+    """
+    words = Words(backbone.tokenizer)
+    pieces = {name: words.ids(name) for name in sorted(set(names))}
+    unknown = backbone.tokenizer.unk_token_id
+    new = {name: ids for name, ids in pieces.items() if len(ids) > 1 and unknown not in ids}
+    tokenizer, model = copy.deepcopy(backbone.tokenizer), copy.deepcopy(backbone.model)
+    _add(tokenizer, words, new)
+    rows = [tokenizer.convert_tokens_to_ids(name) for name in new]
+    rows_now = len(_tables(model)[0])  # may be more than the tokenizer uses
+    model.resize_token_embeddings(max(len(tokenizer), rows_now), mean_resizing=False)
+    weights = [_weights(ids, compose, counts or {}) for ids in new.values()]
+    with torch.no_grad():
+        for table in _tables(model):
+            composed = [_composed(table, ids, weight) for ids, weight in zip(new.values(), weights, strict=True)]
+            if composed:
+                table[rows] = torch.stack(composed)
+            for name, row in zip(new, rows, strict=True):
+                if vectors and name in vectors and table.ndim == 2:
+                    table[row] = torch.from_numpy(vectors[name]).to(table)
+    return Backbone(backbone.name, model, tokenizer)
+
+
+def piece_counts(backbone: Backbone, texts: Iterable[str]) -> Counter[int]:
+    """How often each vocabulary id occurs in some texts."""
+    words = Words(backbone.tokenizer)
+    return Counter(index for text in texts for index in words.ids(text))
+
+
+def _add(tokenizer: Any, words: Words, names: Iterable[str]) -> None:
+    from transformers import AddedToken
+
+    spaced = words.mark != PIECE  # the space before a word belongs to it
+    tokenizer.add_tokens([AddedToken(name, single_word=True, normalized=True, lstrip=spaced) for name in names])
+
+
+def _tables(model: Any) -> list[Tensor]:
+    """Input vectors, output rows and output biases; tied ones once."""
+    decoder = model.get_output_embeddings()
+    tables = [model.get_input_embeddings().weight, decoder.weight, decoder.bias]
+    return list({table.data_ptr(): table for table in tables if table is not None}.values())
+
+
+def _weights(ids: Sequence[int], compose: str, counts: Mapping[int, int]) -> Tensor:
+    weights = torch.ones(len(ids))
+    if compose == "frequency":
+        weights = torch.tensor([float(counts.get(index) or UNSEEN) for index in ids]) ** -POWER
+    return weights / weights.sum()
+
+
+def _composed(table: Tensor, ids: Sequence[int], weights: Tensor) -> Tensor:
+    return weights.to(table) @ table[list(ids)]

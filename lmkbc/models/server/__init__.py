@@ -1,0 +1,1 @@
+"""OpenAI-compatible servers: bounded, resumable, and honest about what failed."""

@@ -1,0 +1,240 @@
+"""The Batch API: all missing calls as jobs, answered by the server in its own time, at a lower price.
+
+A job is noted in the store before it is waited for, so that a killed run finds it again and sends nothing twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import openai
+from openai.types import Batch
+
+from lmkbc.errors import LmkbcError
+from lmkbc.models.server.bounded import MOST_BYTES, bounded
+from lmkbc.models.server.client import (
+    CallError,
+    OtherModelError,
+    Request,
+    Result,
+)
+from lmkbc.models.server.limits import Limits, Throttle, estimate
+from lmkbc.models.server.request import Offers
+from lmkbc.models.server.retry import retrying
+from lmkbc.models.server.session import Session
+from lmkbc.models.store import Call, Store
+from lmkbc.types import Query
+
+MOST = 50_000
+"""Requests that one job may hold."""
+
+LARGEST = 100_000_000
+"""Bytes of one job's file: half of what the API's own definition allows."""
+
+MOST_OUTPUT = 2**30
+"""Bytes that are read of one job's output, decompressed."""
+
+WINDOW: Final = "24h"
+LONGEST = 25 * 3600.0
+"""Seconds after which a job that has a day is no longer waited for."""
+
+ENDED = ("completed", "failed", "expired", "cancelled")
+
+log = logging.getLogger(__name__)
+
+
+class _Response(msgspec.Struct):
+    status_code: int
+    body: msgspec.Raw
+
+
+class _Named(msgspec.Struct):
+    custom_id: str
+
+
+class _Line(_Named):
+    response: _Response | None = None
+
+
+class _Request(NamedTuple):
+    """One line of a job: the call, where it goes, how it is written, and about how many tokens it will use."""
+
+    call: Call
+    path: str
+    line: bytes
+    guess: tuple[int, int]
+
+
+class _Job(NamedTuple):
+    """A job that was sent: its name at the server and in the store, about how many tokens it uses, and its calls."""
+
+    id: str
+    note: str
+    guess: tuple[int, int]
+    calls: Mapping[str, Call]
+
+
+async def run(
+    session: Session, store: Store, calls: Callable[[Query], list[Call]], queries: Iterable[Query], limits: Limits
+) -> None:
+    """Answer, through jobs, all calls that the store lacks. What a job leaves out stays missing."""
+    missing = {call.key: call for query in queries for call in calls(query) if session.stored(call) is None}
+    jobs: list[_Job] = []
+    try:
+        for requests in _jobs([missing[key] for key in sorted(missing)], session.client.server.model):
+            guess = sum(one.guess[0] for one in requests), sum(one.guess[1] for one in requests)
+            if limit := session.budget.exhausted_by(*guess):
+                session.stopped = f"a batch of {len(requests)} requests might overrun {limit}"
+                break
+            jobs.append(await _sent(session, store, requests, guess, limits))
+        for job in jobs:
+            session.budget.settle(*job.guess, await _answered(session, store, job, limits))
+    except CallError as error:
+        raise LmkbcError(f"the batch failed ({error}): run again to go on, or use executor 'calls'") from None
+    why = next((f": {reason}" for reason, _ in session.failures.most_common(1)), "")
+    session.stopped = session.stopped or f"the batch left them out{why}"
+
+
+def _jobs(calls: Sequence[Call], model: str) -> Iterator[list[_Request]]:
+    """Calls in portions that one job may hold, each of one kind of request."""
+    portion: list[_Request] = []
+    size = 0
+    for call in sorted(calls, key=lambda call: isinstance(call.prompt, str)):
+        body = Offers(model).body(call, 1)
+        path = "/v1/completions" if "prompt" in body else "/v1/chat/completions"
+        line = msgspec.json.encode({"custom_id": call.key, "method": "POST", "url": path, "body": body})
+        if portion and (portion[0].path != path or len(portion) == MOST or size + len(line) > LARGEST):
+            yield portion
+            portion, size = [], 0
+        portion.append(_Request(call, path, line, estimate(body)))
+        size += len(line) + 1
+    if portion:
+        yield portion
+
+
+async def _sent(
+    session: Session, store: Store, requests: Sequence[_Request], guess: tuple[int, int], limits: Limits
+) -> _Job:
+    """The job of some requests: the one that a killed run noted, else a new one."""
+    note = "batch " + hashlib.sha256("".join(one.call.key for one in requests).encode()).hexdigest()
+    identifier: Any = store.note(note)
+    if identifier is None:
+        identifier = await session.client.through(partial(_send, requests), limits.total_wait)
+        store.set_note(note, identifier)
+    return _Job(identifier, note, guess, {one.call.key: one.call for one in requests})
+
+
+async def _send(requests: Sequence[_Request], sdk: openai.AsyncOpenAI) -> str:
+    path: Any = requests[0].path
+    try:
+        file = ("calls.jsonl", b"\n".join(one.line for one in requests))
+        sent = await sdk.files.create(file=file, purpose="batch")
+        return (await sdk.batches.create(input_file_id=sent.id, endpoint=path, completion_window=WINDOW)).id
+    except openai.NotFoundError:
+        raise LmkbcError(f"{sdk.base_url} offers no Batch API: use executor 'calls'") from None
+
+
+async def _answered(session: Session, store: Store, job: _Job, limits: Limits) -> tuple[int, int]:
+    """Wait for a job's end, and commit what it answered. Returns the tokens."""
+    ended = await _ended(session, job.id, limits)
+    if ended is None:
+        store.set_note(job.note, None)
+        raise LmkbcError(f"the server no longer knows the batch job {job.id!r}: run again to send it anew")
+    log.info("batch %s: %s", job.id, ended.status)
+    if ended.status != "completed":
+        said = ended.errors.data[0].message if ended.errors and ended.errors.data else None
+        session.failures[session.client.server.without_key(f"it {ended.status} ({said or 'no reason given'})")] += 1
+    used = (0, 0)
+    for file in filter(None, (ended.output_file_id, ended.error_file_id)):
+        most = min(len(job.calls) * MOST_BYTES, MOST_OUTPUT)
+        content = await _patiently(session, partial(_content, file, most), limits)
+        answered = _commit(session, store, job.calls, content)
+        used = used[0] + answered[0], used[1] + answered[1]
+    store.set_note(job.note, None)
+    return used
+
+
+async def _content(file: str, most: int, sdk: openai.AsyncOpenAI) -> bytes:
+    async with sdk.files.with_streaming_response.content(file) as response:
+        return await bounded(response.http_response, most)
+
+
+async def _ended(session: Session, identifier: str, limits: Limits) -> Batch | None:
+    """The job once it has ended, looked at now and then; None where the server does not know it."""
+
+    async def look(sdk: openai.AsyncOpenAI) -> Batch | None:
+        try:
+            return await sdk.batches.retrieve(identifier)
+        except openai.NotFoundError:
+            return None
+
+    clock = asyncio.get_running_loop()
+    start = clock.time()
+    while (job := await _patiently(session, look, limits)) is not None and job.status not in ENDED:
+        if clock.time() - start > LONGEST:
+            raise LmkbcError(f"the batch job {identifier!r} is {job.status} after a day: run again to go on waiting")
+        await asyncio.sleep(limits.poll)
+    return job
+
+
+async def _patiently(session: Session, request: Request[Result], limits: Limits) -> Result:
+    """What the server says, asked again after what passes."""
+
+    async def attempt() -> Result:
+        return await session.client.through(request)
+
+    return await retrying(attempt, limits, Throttle(limits))
+
+
+def _unambiguous(session: Session, raw: bytes) -> Iterator[bytes]:
+    """The lines of a job's output, each once, without those that answer one call in different ways."""
+    lines = list(dict.fromkeys(raw.splitlines()))
+    times = Counter(map(_named, lines))
+    for line in lines:
+        if (name := _named(line)) and times[name] > 1:
+            session.failures["its output answers a call more than once"] += 1
+        else:
+            yield line
+
+
+def _named(line: bytes) -> str | None:
+    try:
+        return msgspec.json.decode(line, type=_Named).custom_id
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def _commit(session: Session, store: Store, calls: Mapping[str, Call], raw: bytes) -> tuple[int, int]:
+    answers, prompt, completion = [], 0, 0
+    other: OtherModelError | None = None
+    for written in _unambiguous(session, raw):
+        try:
+            line = msgspec.json.decode(written, type=_Line)
+            call = calls[line.custom_id]
+            if line.response is None or line.response.status_code != 200:
+                status = line.response.status_code if line.response else "nothing"
+                raise CallError(f"it answered {status}", transient=True)
+            reply = session.client.read(bytes(line.response.body))[0]
+        except OtherModelError as error:
+            other = error
+            continue
+        except (CallError, msgspec.DecodeError, KeyError) as error:
+            reason = error if isinstance(error, CallError) else "a line of its output is broken"
+            session.failures[str(reason)] += 1
+            continue
+        if reply.is_answer:
+            answers.append((call, msgspec.to_builtins(reply)))
+        else:
+            session.failures[f"an answer says nothing, and ended with {reply.finish!r}"] += 1
+        prompt, completion = prompt + reply.prompt_tokens, completion + reply.completion_tokens
+    store.put(answers)
+    if other is not None:  # the job stays noted: whoever takes that model need not send it again
+        raise other
+    return prompt, completion

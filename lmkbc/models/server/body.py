@@ -1,0 +1,122 @@
+"""What servers answer with: read leniently in what may be left out, strictly in what makes an answer."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from lmkbc.models.base import Reply
+
+_SAME = {"max_tokens": "length", "model_length": "length", "safety": "content_filter", "sensitive": "content_filter"}
+"""Other servers' words for the ends that we know."""
+
+
+Optional = TypeVar("Optional")
+
+
+def decode(raw: bytes) -> tuple[str, list[Reply]]:
+    """The model's name and the draws in a response's body. ValueError for a body that holds no draw."""
+    answer = msgspec.json.decode(raw, type=_Answer)
+    if not answer.choices or any(choice.message is None and choice.text is None for choice in answer.choices):
+        raise ValueError("it holds no choices")
+    replies = [_reply(answer, choice) for choice in answer.choices]
+    if all(reply.failed for reply in replies):
+        raise ValueError(f"it ended with {replies[0].finish!r}")
+    return answer.model or "", replies
+
+
+def _reply(answer: _Answer, choice: _Choice) -> Reply:
+    message = choice.message or _Message(content=choice.text)
+    usage, share = _optional(answer.usage, _Usage) or _Usage(), len(answer.choices)
+    logprobs = _optional(choice.logprobs, _Logprobs)
+    return Reply(
+        text=message.text() or message.refusal or "",
+        finish="refusal" if message.refusal else _finish(choice),
+        served=answer.model or "",
+        prompt_tokens=max(usage.prompt_tokens or 0, 0) // share,
+        completion_tokens=max(usage.completion_tokens or 0, 0) // share,
+        logprobs=logprobs.pairs() if logprobs else None,
+        first=logprobs.first() if logprobs else None,
+    )
+
+
+def _finish(choice: _Choice) -> str:
+    told = choice.finish_reason or "stop"
+    return _SAME.get(told.casefold(), told)
+
+
+def _optional(raw: msgspec.Raw, kind: type[Optional]) -> Optional | None:
+    """What a server may leave out: nothing, too, where it writes it in a shape of its own."""
+    try:
+        return msgspec.json.decode(raw, type=kind) if raw else None
+    except msgspec.DecodeError:
+        return None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Part(msgspec.Struct):
+    type: str = "text"
+    text: str = ""
+
+
+class _Message(msgspec.Struct):
+    content: str | list[_Part] | None = None
+    refusal: str | None = None
+
+    def text(self) -> str:
+        """What was said; of an answer in parts, such as thoughts and text, the text."""
+        parts = self.content or ""
+        return parts if isinstance(parts, str) else "".join(part.text for part in parts if part.type == "text")
+
+
+class _Alternative(msgspec.Struct):
+    token: str
+    logprob: float
+
+
+class _Token(_Alternative):
+    top_logprobs: list[_Alternative] | None = None
+
+
+class _Logprobs(msgspec.Struct):
+    """As chat tells them (content), or as completion does (tokens, token_logprobs, top_logprobs)."""
+
+    content: list[_Token] | None = None
+    tokens: list[str] | None = None
+    token_logprobs: list[float | None] | None = None
+    top_logprobs: list[dict[str, float] | None] | None = None
+
+    def pairs(self) -> list[tuple[str, float]] | None:
+        if self.content is not None:
+            return [(one.token, one.logprob) for one in self.content]
+        if self.tokens is None or self.token_logprobs is None:
+            return None
+        return [(token, p) for token, p in zip(self.tokens, self.token_logprobs, strict=False) if p is not None]
+
+    def first(self) -> list[tuple[str, float]] | None:
+        """What could have come in place of the first token that is not blank."""
+        for one in self.content or ():
+            if one.token.strip():
+                return [(other.token, other.logprob) for other in one.top_logprobs or ()] or None
+        for token, others in zip(self.tokens or (), self.top_logprobs or (), strict=False):
+            if token.strip():
+                return [*others.items()] if others else None
+        return None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message | None = None
+    text: str | None = None
+    finish_reason: str | None = None
+    logprobs: msgspec.Raw = msgspec.Raw()
+
+
+class _Answer(msgspec.Struct):
+    choices: list[_Choice]
+    model: str | None = None
+    usage: msgspec.Raw = msgspec.Raw()

@@ -1,0 +1,299 @@
+"""The client: one request to an OpenAI-compatible server, and what came of it, whatever the server sent.
+
+The SDK sends and authenticates; it neither retries nor decodes, since servers differ in what they leave out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import itertools
+import math
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+from urllib.parse import urljoin, urlsplit
+
+import httpx2
+import msgspec
+import openai
+
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.models.base import Reply
+from lmkbc.models.files import model_identity, model_name, same_model
+from lmkbc.models.server.body import decode
+from lmkbc.models.server.bounded import BoundedClient, TooLargeError
+from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.refusals import TooLong, too_long
+from lmkbc.models.store import Call
+
+OPENAI = "https://api.openai.com/v1"
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+JSON: openai.RequestOptions = {"headers": {"Content-Type": "application/json"}}
+KEY = "OPENAI_API_KEY"
+BASE_URL = "OPENAI_BASE_URL"
+LANE = 8
+"""Idle connections that a pool keeps: for each request it looks at all of them, so large pools are slow."""
+
+Result = TypeVar("Result")
+Request = Callable[[openai.AsyncOpenAI], Awaitable[Result]]
+
+SOON = 10.0
+"""Seconds in which a server tells of itself, or is taken to tell nothing."""
+
+SHOWN = 200
+"""Characters of a server's own message that are passed on."""
+
+
+class CallError(LmkbcError):
+    """A request without an answer. transient: asking again may help; wait: seconds that the server asks for."""
+
+    def __init__(self, reason: str, *, transient: bool, wait: float | None = None) -> None:
+        super().__init__(reason)
+        self.transient = transient
+        self.wait = wait
+
+
+class RejectedError(CallError):
+    """The server will not have this request (400 and the like), now or later."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, transient=False)
+
+
+class TooLongError(RejectedError):
+    """A prompt exceeds the server's context. lengths: of both, as the server tells; None where we reckon so."""
+
+    def __init__(self, reason: str, lengths: TooLong | None = None) -> None:
+        super().__init__(reason)
+        self.lengths = lengths
+
+
+class ServerError(LmkbcError):
+    """The server will have no request at all: the key, the model or the account is wrong."""
+
+
+class OtherModelError(ServerError):
+    """The server calls its model by another name than it was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where a model is asked. any_model: take answers of a server that calls the model by another name."""
+
+    base_url: str
+    model: str
+    revision: str = ""
+    any_model: bool = False
+    key: str = field(default="", repr=False)
+
+    @classmethod
+    def of(
+        cls, base_url: str | None, model: str | None, *, revision: str = "", any_model: bool = False,
+        offline: bool = False,
+    ) -> Server:  # fmt: skip
+        """A server by URL and model, the URL else from $OPENAI_BASE_URL, the key only from $OPENAI_API_KEY.
+
+        InputError for what cannot be asked. offline: nothing will be asked, so no key is needed.
+        """
+        url = (base_url or os.environ.get(BASE_URL) or OPENAI).rstrip("/")
+        parts = urlsplit(url) if _is_address(url) else urlsplit("")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InputError(f"the base URL {url!r} is no http or https address: give one like {OPENAI}")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise InputError(f"the base URL of {parts.hostname} carries more than an address: give the key in {KEY}")
+        if not model:
+            raise InputError("no model is named: give one with --model")
+        key = os.environ.get(KEY, "")
+        if not key and not offline and parts.hostname not in LOOPBACK:
+            raise InputError(f"{parts.hostname} needs a key: set the environment variable {KEY}")
+        return cls(url, model, revision, any_model, key)
+
+    @property
+    def name(self) -> str:
+        """What files call the model."""
+        return model_name(self.model)
+
+    def call(self, prompt: Any, sampling: Mapping[str, Any], **how: Any) -> Call:
+        """A call to this model. how: schema, seed, draw."""
+        revision = self.revision or model_identity(self.model)
+        return Call(model=self.name, revision=revision, base_url=self.base_url, prompt=prompt, sampling=sampling, **how)
+
+    def known_as(self, call: Call) -> Iterator[Call]:
+        """A call of ours, and as it was stored when the model was named by its path."""
+        yield call
+        if self.name != self.model:
+            yield replace(call, model=self.model, revision=self.revision)
+
+    def takes(self, served: str) -> bool:
+        """Whether what a model of that name says is an answer of ours."""
+        return self.any_model or same_model(self.model, served)
+
+    def without_key(self, text: str) -> str:
+        """A text of the server without our key, should it echo it."""
+        return text.replace(self.key, "[key]") if len(self.key) > 3 else text
+
+    def echoes(self, tokens: Iterable[tuple[str, float]] | None) -> bool:
+        """Whether tokens spell our key, one by one or together."""
+        whole = "".join(token for token, _ in tokens or ())
+        return self.without_key(whole) != whole
+
+
+class ChatClient:
+    """Sends single requests; use it on one event loop, and close it there."""
+
+    def __init__(self, server: Server, limits: Limits) -> None:
+        self.server = server
+        self._timeout = limits.timeout
+        pool = httpx2.Limits(max_connections=limits.concurrency, max_keepalive_connections=LANE)
+        verify = httpx2.create_ssl_context()
+        self._lanes = [
+            openai.AsyncOpenAI(
+                base_url=server.base_url,
+                api_key=server.key or "none",
+                max_retries=0,
+                http_client=BoundedClient(limits=pool, timeout=limits.timeout, verify=verify),
+            )
+            for _ in range(math.ceil(limits.concurrency / LANE))
+        ]
+        self._turn = itertools.cycle(self._lanes)
+        self._recognised = False
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for lane in self._lanes:
+            await lane.close()
+
+    async def ask(self, body: Mapping[str, Any]) -> list[Reply]:
+        """The draws of one request: CallError for none, ServerError when all further requests are in vain."""
+        path = "/chat/completions" if "messages" in body else "/completions"
+        content = msgspec.json.encode(body)
+        response = await self.through(
+            lambda sdk: sdk.post(path, cast_to=httpx2.Response, content=content, options=JSON)
+        )
+        return self.read(response.content)
+
+    async def told(self, path: str, kind: type[Result], body: Mapping[str, Any] | None = None) -> Result | None:
+        """What the server tells of itself at a path beside that of its API; None for nothing of that kind, or soon."""
+        root = f"{self.server.base_url}/" if not path.startswith("../") else urljoin(f"{self.server.base_url}/", "..")
+        url, content = root + path.removeprefix("../"), msgspec.json.encode(body) if body else b""
+
+        def ask(sdk: openai.AsyncOpenAI) -> Awaitable[httpx2.Response]:
+            if body is None:
+                return sdk.get(url, cast_to=httpx2.Response)
+            return sdk.post(url, cast_to=httpx2.Response, content=content, options=JSON)
+
+        try:
+            return msgspec.json.decode((await self.through(ask, min(SOON, self._timeout))).content, type=kind)
+        except (CallError, ServerError, msgspec.DecodeError, UnicodeDecodeError):
+            return None
+
+    async def through(self, request: Request[Result], within: float | None = None) -> Result:
+        """What a request through the SDK brings: CallError for nothing, ServerError when all others are in vain.
+
+        within: seconds for all of it, where not those of one attempt: a dripping answer never stays silent.
+        """
+        try:
+            async with asyncio.timeout(within or self._timeout):
+                return await request(next(self._turn))
+        except (TimeoutError, openai.APITimeoutError):
+            raise CallError(f"no whole answer within {within or self._timeout:g} s", transient=True) from None
+        except openai.APIStatusError as error:
+            raise self._refusal(error) from None
+        except openai.APIConnectionError as error:
+            reason = type(error.__cause__).__name__ if error.__cause__ else "no connection"
+            raise CallError(
+                f"{self.server.base_url} broke off or cannot be reached ({reason})", transient=True
+            ) from None
+        except TooLargeError as error:
+            raise CallError(f"{self.server.base_url}: {error}", transient=False) from None
+
+    def read(self, raw: bytes) -> list[Reply]:
+        """The draws in a response's body. CallError for a body that holds none."""
+        try:
+            served, replies = decode(raw)
+        except ValueError as error:
+            raise CallError(f"the answer is not what the API promises ({error})", transient=True) from None
+        served = model_name(self.server.without_key(served))
+        if not self.server.takes(served):
+            raise self._other_model(served)
+        self._recognised = True
+        for reply in replies:
+            reply.text, reply.served = self.server.without_key(reply.text), served
+            reply.finish = self.server.without_key(reply.finish)
+            reply.logprobs = None if self.server.echoes(reply.logprobs) else reply.logprobs
+            reply.first = None if self.server.echoes(reply.first) else reply.first
+        return replies
+
+    def _other_model(self, served: str) -> LmkbcError:
+        """What an answer of another model comes to: a slip of a server that knows ours, else the end of asking."""
+        asked, shown = self.server.name, served[:SHOWN]
+        if self._recognised:
+            return CallError(f"model {shown!r} answered in place of {asked!r}", transient=True)
+        return OtherModelError(
+            f"asked for model {asked!r}, {self.server.base_url} answers as {shown!r}: say --model {shown}, or "
+            "--any-model to take what it serves"
+        )
+
+    def _refusal(self, error: openai.APIStatusError) -> LmkbcError:
+        status, said = error.status_code, self.server.without_key(_message(error))[:SHOWN]
+        if 300 <= status < 400:
+            return ServerError(self._redirected(status, error.response.headers.get("location", "")))
+        if status in (401, 403):
+            return ServerError(f"{self.server.base_url} refuses the key in {KEY} ({status}: {said}): set the right one")
+        if status == 404:
+            hint = "check --model and --base-url"
+            return ServerError(f"{self.server.base_url} has no model {self.server.name!r} ({said}): {hint}")
+        if status == 402 or error.code == "insufficient_quota":
+            return ServerError(f"the account at {self.server.base_url} has no quota left ({said}): the run can resume")
+        if status in (408, 409, 425, 429) or status >= 500:
+            return CallError(f"{status}: {said}", transient=True, wait=retry_after(error.response.headers))
+        if lengths := too_long(error.body if isinstance(error.body, dict) else {}, _message(error)):
+            return TooLongError(f"{status}: {said}", lengths)
+        return RejectedError(f"{status}: {said}")
+
+    def _redirected(self, status: int, location: str) -> str:
+        """What a redirect comes to, which is not followed."""
+        try:
+            target = urlsplit(urljoin(self.server.base_url, self.server.without_key(location)))
+            place = f"{target.scheme}://{target.netloc.rpartition('@')[2]}"
+        except ValueError:
+            place = "nowhere"
+        return (
+            f"{self.server.base_url} redirects to {place[:SHOWN]} ({status}), where no prompt was sent: "
+            "if you trust it, give the address that answers itself with --base-url"
+        )
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that a Retry-After header asks to wait, given in seconds or as a date; None where it does not."""
+    given = headers.get("retry-after")
+    if given is None:
+        return None
+    try:
+        seconds = float(given)
+    except ValueError:
+        date = email.utils.parsedate_tz(given)
+        if date is None:
+            return None
+        try:
+            seconds = email.utils.mktime_tz(date) - time.time()
+        except (ValueError, OverflowError):  # a year that no calendar has
+            return None
+    return max(seconds, 0.0) if not math.isnan(seconds) else None
+
+
+def _is_address(url: str) -> bool:
+    """Whether the standard library can take a URL apart: not where brackets or the port make no sense."""
+    try:
+        return urlsplit(url).port != 0
+    except ValueError:
+        return False
+
+
+def _message(error: openai.APIStatusError) -> str:
+    body = error.body
+    said = body.get("message") if isinstance(body, dict) else body
+    return " ".join(str(said or error.message).split())

@@ -1,0 +1,86 @@
+"""Request bodies, and which optional fields a server takes: it is found out by asking."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from lmkbc.ask.plan import Plan
+from lmkbc.ask.schema import response_format
+from lmkbc.models.base import Prompt
+from lmkbc.models.server.client import Server
+from lmkbc.models.store import Call
+
+OPTIONAL = ("n", "response_format", "logprobs", "top_logprobs", "seed")
+"""Fields that not every server takes, and without which an answer is still an answer."""
+
+LENGTH = ("max_tokens", "max_completion_tokens")
+"""What limits an answer, as servers have it and as the API's newer models do."""
+
+MOST_DRAWS = 128
+"""Draws that one request asks for: the most that the API's own definition allows."""
+
+
+def calls(server: Server, plan: Plan, prompt: Prompt, schema: Mapping[str, Any] | None) -> list[Call]:
+    """One call per draw. Seeds count up from the plan's."""
+    sampling, text = plan.sampling, prompt.form == "completion"
+    given = {name: getattr(sampling, name) for name in ("temperature", "top_p", "max_tokens", "stop")}
+    if given["stop"] is None and text:
+        given["stop"] = plan.style.stops
+    fields = {name: value for name, value in given.items() if value is not None} | dict(sampling.extra)
+    if sampling.logprobs:
+        fields["logprobs"] = 1 if text else True
+    return [
+        server.call(
+            prompt.text if text else prompt.messages(),
+            fields,
+            schema=schema,
+            seed=None if sampling.seed is None else sampling.seed + draw,
+            draw=draw,
+        )
+        for draw in range(sampling.draws)
+    ]
+
+
+class Offers:
+    """What one server is known not to take or heed. several: whether it gives as many draws as `n` asks for.
+
+    model: what the server calls the model that is asked.
+    """
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self.refused: set[str] = set()
+        self.several = True
+
+    def body(self, call: Call, draws: int) -> dict[str, Any]:
+        """The body that asks for so many draws of a call, without what the server is known to refuse."""
+        body: dict[str, Any] = {"model": self._model}
+        body["prompt" if isinstance(call.prompt, str) else "messages"] = call.prompt
+        body |= call.sampling
+        if draws > 1:
+            body["n"] = draws
+        if call.seed is not None:
+            body["seed"] = call.seed
+        if call.schema is not None:
+            body["response_format"] = response_format(call.schema)
+        return without(body, self.refused)
+
+    def refuse(self, fields: list[str]) -> None:
+        """Remember fields without which a refused request went through."""
+        self.refused.update(fields)
+        self.several = self.several and "n" not in fields
+
+
+def without(body: Mapping[str, Any], fields: Collection[str]) -> dict[str, Any]:
+    """A body without some fields; the answer's length is limited all the same, by its other name."""
+    left = {name: value for name, value in body.items() if name not in fields}
+    return left | ({LENGTH[1]: body[LENGTH[0]]} if LENGTH[0] in fields and LENGTH[0] in body else {})
+
+
+def blamed(body: Mapping[str, Any], message: str) -> list[str]:
+    """The fields that a refusal may be about: those it names, else all optional ones in the body."""
+    present = [name for name in OPTIONAL if name in body]
+    words = message.replace("'", " ").replace('"', " ").replace("`", " ").replace(".", " ").split()
+    named = [name for name in (*present, LENGTH[0]) if name in words and name in body]
+    return named or present

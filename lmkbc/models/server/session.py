@@ -1,0 +1,231 @@
+"""A session: the requests of one run to one server, each looked up in the store first and committed when answered.
+
+A reply that says nothing is passed on as what it is, but not committed, so that the next run asks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from lmkbc.models.base import Reply
+from lmkbc.models.budget import Budget
+from lmkbc.models.server.client import (
+    CallError,
+    ChatClient,
+    RejectedError,
+    Server,
+    TooLongError,
+)
+from lmkbc.models.server.limits import Limits, Throttle, estimate
+from lmkbc.models.server.request import (
+    MOST_DRAWS,
+    Offers,
+    blamed,
+    without,
+)
+from lmkbc.models.server.retry import retrying
+from lmkbc.models.server.window import Window, length_of
+from lmkbc.models.store import Call, Store
+
+log = logging.getLogger(__name__)
+
+
+class OverBudgetError(CallError):
+    """The next request might overrun a limit of the budget."""
+
+    def __init__(self, limit: str) -> None:
+        super().__init__(f"{limit} is reached", transient=False)
+
+
+class Session:
+    """Gets draws. stopped: why the session asks no more, None while it does; what is then missing stays missing.
+
+    replayed: answers that came from the store. dropped: stored rows that were no answers, and are asked for again.
+    window: the server's context. too_long: prompts that exceed it; shortened: prompts that fitted it with fewer
+    examples. failures: reason -> queries. tokens: of all answers used, the stored ones included, as (prompt, answer).
+    """
+
+    def __init__(self, server: Server, store: Store, limits: Limits, budget: Budget, *, offline: bool = False) -> None:
+        self.budget = budget
+        self.offers = Offers(server.model)
+        self.failures: Counter[str] = Counter()
+        self.replayed = self.dropped = self.too_long = self.shortened = 0
+        self.window = Window()
+        self.tokens = (0, 0)
+        self.stopped = "offline" if offline else None
+        self.client = ChatClient(server, limits)
+        self._store = store
+        self.limits = limits
+        self._throttle = Throttle(limits)
+        self._failed_in_a_row = 0
+        self._alone: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.client.close()
+
+    async def draws(self, calls: Sequence[Call], shorter: Iterable[Sequence[Call]] = ()) -> list[Reply | None]:
+        """The answers of calls that differ only in seed and draw; None for what stays without.
+
+        shorter: the same asked in fewer and fewer tokens, each of which is come to where the server has no room for
+        the one before, or nothing is asked and the one before has no answer in the store.
+        """
+        refused: TooLongError | None = None
+        last = calls
+        for cuts, last in enumerate(itertools.chain((calls,), shorter)):
+            try:
+                replies = await self._in_turn(last)
+            except TooLongError as error:
+                refused = error
+                continue
+            if self.stopped is None or any(replies):
+                self.shortened += cuts > 0
+                return replies
+        try:
+            if refused is not None and refused.lengths is None:  # no more than our guess: the server has the last word
+                return await self._in_turn(last, sure=True)
+        except TooLongError as error:
+            refused = error
+        if refused is not None:
+            self.too_long += 1
+            self._failed(refused)
+        return [None] * len(calls)
+
+    async def look_ahead(self, calls: Iterable[Call]) -> tuple[int, int]:
+        """How many prompts are probably too long for the server, of how many that the store has no answer to.
+
+        (0, 0) where the server does not tell its context.
+        """
+        lengths: list[tuple[int, int]] = []
+        longest: Call | None = None
+        for call in calls:
+            if self.stored(call) is not None:
+                continue
+            if longest is None:
+                await self.window.ask(self.client)
+                if self.window.tokens is None:
+                    return 0, 0
+            lengths.append(length_of(call))
+            if longest is None or lengths[-1] > length_of(longest):
+                longest = call
+        if longest is not None:
+            await self.window.count(self.client, longest)
+        return sum(self.window.exceeded(*length) for length in lengths), len(lengths)
+
+    async def _in_turn(self, calls: Sequence[Call], *, sure: bool = False) -> list[Reply | None]:
+        async with self._alone[calls[0].prompt_digest]:  # subjects of one name have one prompt: it is asked once
+            return await self._draws(calls, sure=sure)
+
+    def stored(self, call: Call) -> Reply | None:
+        """The answer that was kept, None where there is none of this model; a row that is no answer is dropped."""
+        for known_as in self.client.server.known_as(call):
+            reply: Reply | None = self._store.get(known_as, Reply)
+            if reply is None or not self.client.server.takes(reply.served):
+                continue
+            if reply.is_answer:
+                return reply
+            self._store.drop(known_as)
+            self.dropped += 1
+        return None
+
+    async def _draws(self, calls: Sequence[Call], *, sure: bool) -> list[Reply | None]:
+        """The draws of one prompt. TooLongError where it is too long, unless sure also by our own reckoning."""
+        replies = [self.stored(call) for call in calls]
+        missing = [draw for draw, reply in enumerate(replies) if reply is None]
+        if missing and self.stopped is None:
+            if not sure and self.window.exceeded(*length_of(calls[0])):
+                raise TooLongError("the prompt leaves no room for an answer")
+            try:
+                await self._ask(calls, missing, replies)
+            except TooLongError as error:
+                self.window.heed(calls[0], error.lengths)
+                raise
+            except CallError as error:
+                self._failed(error)
+        self.replayed += len(calls) - len(missing)
+        for reply in filter(None, replies):
+            self.tokens = self.tokens[0] + reply.prompt_tokens, self.tokens[1] + reply.completion_tokens
+        return [reply and _own(reply, calls[0].prompt) for reply in replies]
+
+    async def _ask(self, calls: Sequence[Call], missing: list[int], replies: list[Reply | None]) -> None:
+        """Fill in missing replies: all unseeded draws at once where the server gives them, else one by one."""
+        while missing and self.stopped is None:
+            several = calls[0].seed is None and self.offers.several
+            together = missing[: MOST_DRAWS if several else 1]
+            found = (await self._request(calls[together[0]], len(together)))[: len(together)]
+            if len(found) < len(together):
+                self.offers.several = False
+            answered = together[: len(found)]
+            pairs = zip(answered, found, strict=True)
+            self._store.put((calls[draw], msgspec.to_builtins(reply)) for draw, reply in pairs if reply.is_answer)
+            for draw, reply in zip(answered, found, strict=True):
+                if reply.failed:
+                    self.failures[f"the server ended an answer with {reply.finish!r}"] += 1
+                else:
+                    replies[draw] = reply
+            missing = missing[len(found) :]
+            self._failed_in_a_row = 0
+
+    async def _request(self, call: Call, draws: int) -> list[Reply]:
+        """One request; where the server refuses it, once more without the optional fields that it may not know."""
+        body = self.offers.body(call, draws)
+        try:
+            return await self._paid(body)
+        except TooLongError:
+            raise
+        except RejectedError as error:
+            fields = blamed(body, str(error))
+            if not fields:
+                raise
+            replies = await self._paid(without(body, fields))
+            log.info("%s takes no %s (%s): asked without", call.base_url, " and ".join(fields), error)
+            self.offers.refuse(fields)
+            return replies
+
+    async def _paid(self, body: Mapping[str, Any]) -> list[Reply]:
+        guess = estimate(body)
+        if limit := self.budget.exhausted_by(*guess):
+            raise OverBudgetError(limit)
+        used = (0, 0)
+
+        async def attempt() -> list[Reply]:
+            await self._throttle.enter(sum(guess))
+            return await self.client.ask(body)
+
+        try:
+            replies = await retrying(attempt, self.limits, self._throttle)
+            used = _tokens(replies, guess[0])
+            return replies
+        finally:
+            self.budget.settle(*guess, used)
+            self._throttle.correct(sum(guess), sum(used))
+
+    def _failed(self, error: CallError) -> None:
+        if isinstance(error, OverBudgetError):
+            self.stopped = self.stopped or str(error)
+            return
+        self.failures[str(error)] += 1
+        if isinstance(error, RejectedError):  # of this prompt alone, and at once: others may be answered
+            return
+        self._failed_in_a_row += 1
+        if self._failed_in_a_row >= self.limits.patience:
+            self.stopped = self.stopped or f"{self._failed_in_a_row} queries in a row failed"
+
+
+def _own(reply: Reply, prompt: Any) -> Reply:
+    """A reply without the beginning of it that we gave, which llama.cpp repeats."""
+    given = prompt[-1]["content"] if not isinstance(prompt, str) and prompt[-1]["role"] == "assistant" else ""
+    return msgspec.structs.replace(reply, text=reply.text.removeprefix(given)) if given else reply
+
+
+def _tokens(replies: Sequence[Reply], prompt: int) -> tuple[int, int]:
+    """Tokens that a request used, as the server tells; else as estimated."""
+    told = sum(reply.prompt_tokens for reply in replies), sum(reply.completion_tokens for reply in replies)
+    return told if any(told) else (prompt, sum(len(reply.text) // 4 + 1 for reply in replies))

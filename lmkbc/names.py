@@ -1,0 +1,116 @@
+"""Folding of names: the normal forms under which two spellings are the same name. Normal forms are memoised."""
+
+from __future__ import annotations
+
+import re
+import string
+import unicodedata
+from collections.abc import Callable
+
+
+class Memo(dict[str, str]):
+    """Texts already normalised: a dictionary that fills itself, emptied when it grows past `limit` texts."""
+
+    def __init__(self, normalise: Callable[[str], str], limit: int = 1 << 19) -> None:
+        super().__init__()
+        self._normalise = normalise
+        self._limit = limit
+
+    def __missing__(self, text: str) -> str:
+        if len(self) >= self._limit:
+            self.clear()
+        key = self[text] = self._normalise(text)
+        return key
+
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+_APOSTROPHES = "'\u2019\u2018\u02bb\u02bc\u02b9`\u00b4"
+
+
+_DROP_APOSTROPHES = str.maketrans("", "", _APOSTROPHES)
+
+
+_SYMBOLS = frozenset("+$<=>|~^")
+
+
+def plain_key(text: str) -> str:
+    """2022's normal form: ASCII punctuation deleted, lower case, stripped."""
+    return text.translate(_PUNCTUATION).lower().strip()
+
+
+def folded_key(text: str) -> str:
+    """2026's normal form: apostrophes dropped, NFKD, case-folded, no diacritics, punctuation to single spaces."""
+    text = text.strip().translate(_DROP_APOSTROPHES)
+    if text.isascii():
+        text = text.casefold()
+        if text.replace(" ", "").isalnum():
+            return " ".join(text.split())
+    else:
+        text = unicodedata.normalize("NFKD", text).casefold()
+    kept = []
+    for char in text:
+        if char in _APOSTROPHES or unicodedata.combining(char):
+            continue
+        kept.append(" " if char in _SYMBOLS or unicodedata.category(char)[0] == "P" else char)
+    return " ".join("".join(kept).split())
+
+
+_FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}
+"""Letters, signs and marks that print nothing: they have no category of their own."""
+
+
+def shown(text: str) -> str:
+    """A text without what shows nothing around it: white space of any script, control and format characters, fillers.
+
+    Empty for a blank text.
+    """
+    text = text.strip()
+    start = next((at for at, char in enumerate(text) if not _shows_nothing(char)), len(text))
+    end = next((at for at in range(len(text), start, -1) if not _shows_nothing(text[at - 1])), start)
+    return text[start:end]
+
+
+def _shows_nothing(char: str) -> bool:
+    return unicodedata.category(char)[0] in "ZC" or char in _FILLERS
+
+
+LONGEST = 300
+"""Characters of an object; anything longer is prose, not a name."""
+
+
+_TRAILER = re.compile(r"\s*(?:\(([^()]*)\)|\[([^\[\]]*)\])$")
+
+
+_LEGAL_FORMS = frozenset(
+    "the inc incorporated ltd limited co company corp corporation plc llc llp lp ag se gmbh kg sa nv bv ab oy oyj asa "
+    "as spa srl pty kk".split()
+)
+"""What a company's name may carry without naming another company."""
+
+
+def without_trailer(name: str) -> str:
+    """A name without bracketed remarks behind it: "X (born 1960)" is "X"."""
+    while (trailer := _TRAILER.search(name[-LONGEST:])) and trailer.start() > 0:
+        name = name[: len(name) - len(trailer[0])]
+    return name
+
+
+def without_legal_form(name: str) -> list[str]:
+    """The words of a company's name without "Inc.", "Ltd." and the like; all of them where nothing else is left."""
+    words = folded_key(name.replace(".", "").replace("/", "")).split()
+    return [word for word in words if word not in _LEGAL_FORMS] or words
+
+
+QID = r"Q[1-9][0-9]{0,11}"
+"""The one pattern of an item's id: what matches fits a column of integers and a list parted by "|"."""
+
+
+_QID = re.compile(rf"(?:https?://(?:www\.|m\.)?wikidata\.org/(?:entity|wiki)/|wd:)?({QID})/?", re.IGNORECASE)
+
+
+def as_qid(text: str) -> str | None:
+    """The QID that a text is, alone or inside an entity's URL; None for any other text."""
+    match = _QID.fullmatch(text.strip())
+    return match[1].upper() if match else None

@@ -1,0 +1,40 @@
+"""What KAMEL's train split alone teaches: answers without a model, and the queries that they leave.
+
+A control learns a property's objects and the words of its subjects, and knows nothing of the world (after Zhong,
+Friedman and Chen, NAACL 2021); the paper has the first of them, the majority object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from lmkbc.names import folded_key
+from lmkbc.probe.kamel.dataset import Fact, Kamel
+from lmkbc.probe.kamel.score import query_score
+from lmkbc.train.controls import Majority, NaiveBayes
+
+Answered = list[tuple[Fact, str]]
+
+
+def learned(benchmark: Kamel, facts: Iterable[Fact]) -> dict[str, Answered]:
+    """Control -> its answers to some facts, one object each. No control learns from a fact on a subject it is asked."""
+    asked = list(facts)
+    own = {(fact.property, folded_key(fact.subject)) for fact in asked}
+    lessons = [
+        (fact.subject, name, answer.shown)
+        for name in dict.fromkeys(fact.property for fact in asked)
+        for fact in benchmark.of(name, "train")
+        if (name, folded_key(fact.subject)) not in own
+        for answer in fact.objects
+    ]
+    controls = {"majority of train": Majority(lessons).answer, "naive Bayes of train": NaiveBayes(lessons).answer}
+    return {name: [(fact, answer(fact.subject, fact.property)) for fact in asked] for name, answer in controls.items()}
+
+
+def hard(answers: Sequence[tuple[Fact, str]], controls: Mapping[str, Sequence[tuple[Fact, str]]]) -> Answered:
+    """The answers to queries that no control answers in full; the controls' answers are in the same order."""
+    easy = [
+        any(query_score(*pair, strip=True) == (1.0, 1.0) for pair in pairs)
+        for pairs in zip(*controls.values(), strict=True)
+    ]
+    return [pair for pair, known in zip(answers, easy, strict=True) if not known]

@@ -1,0 +1,146 @@
+"""KAMEL: facts of 234 Wikidata properties with one to ten objects, read from the published archive or its tree.
+
+Kalo and Fichtel, KAMEL: Knowledge Analysis with Multitoken Entities in Language Models, AKBC 2022.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import tarfile
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from lmkbc.errors import InputError
+from lmkbc.files import jsonl, packed
+
+SPLITS = ("train", "dev", "test")
+Split = Literal["train", "dev", "test"]
+
+LAMA = frozenset(
+    "P17 P19 P20 P27 P30 P31 P36 P37 P39 P47 P101 P103 P106 P108 P127 P131 P136 P138 P140 P159 P176 P178 P190 P264 "
+    "P276 P279 P361 P364 P407 P413 P449 P463 P495 P527 P740 P937 P1001 P1303 P1376 P1412".split()
+)
+"""The properties that KAMEL shares with LAMA's T-REx (all of its 41 but P530)."""
+
+_LOG = logging.getLogger(__name__)
+_MEMBER = re.compile(r"(?:^|/)(P\d+)/(train|dev|test)\.jsonl$")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One gold object: its label (None for literals of the test split) and its alternative spellings."""
+
+    label: str | None
+    alternatives: tuple[str, ...] = ()
+    chosen: str = ""
+
+    @property
+    def literal(self) -> bool:
+        """Whether it is a year or a number: unlabelled in the test split, plain digits in the others."""
+        return self.label is None or self.label.isdecimal()
+
+    @property
+    def shown(self) -> str:
+        """The spelling that prompts use."""
+        return self.chosen or self.label or self.alternatives[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One query of KAMEL with its gold objects."""
+
+    property: str
+    subject: str
+    objects: tuple[Answer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kamel:
+    """The facts that were read, by (property, split) in file order, and what was skipped: "file, line: why"."""
+
+    facts: Mapping[tuple[str, str], tuple[Fact, ...]]
+    skipped: tuple[str, ...] = field(default=())
+
+    @property
+    def properties(self) -> list[str]:
+        """The properties, in numeric order."""
+        return sorted({name for name, _ in self.facts}, key=lambda name: int(name[1:]))
+
+    def of(self, name: str, split: str) -> tuple[Fact, ...]:
+        """A property's facts in a split. InputError when they are absent."""
+        if (name, split) not in self.facts:
+            raise InputError(f"KAMEL has no {split} split of {name!r} here: name a property of the archive, as in P36")
+        return self.facts[name, split]
+
+
+class _Name(msgspec.Struct, gc=False):
+    rdf: str | None
+    chosen: str
+    alternative: list[str] = []
+
+
+class _Row(msgspec.Struct, gc=False):
+    sub_label: str
+    obj_label: list[str | _Name]
+
+
+def read(path: Path, *, properties: Collection[str] | None = None, splits: Collection[str] = SPLITS) -> Kamel:
+    """Read an archive (KAMEL.tar.xz) or a tree that holds P*/{train,dev,test}.jsonl; None means all properties.
+
+    A line that is no query is skipped and reported. InputError where there is nothing to read; a property that is not
+    there is missed by `of`.
+    """
+    facts: dict[tuple[str, str], tuple[Fact, ...]] = {}
+    skipped: list[str] = []
+    decoder = msgspec.json.Decoder(_Row)
+    for name, split, raw in _members(path):
+        if split in splits and (properties is None or name in properties):
+            facts[name, split] = tuple(_facts(name, split, raw, decoder, skipped))
+    if not facts:
+        wanted = f"{', '.join(properties)} of KAMEL" if properties and len(properties) < 4 else "KAMEL's files"
+        raise InputError(f"{path} does not hold {wanted}: give KAMEL.tar.xz or the directory that holds P36/test.jsonl")
+    return Kamel(facts, tuple(skipped))
+
+
+def _members(path: Path) -> Iterator[tuple[str, str, bytes]]:
+    """(property, split, bytes) of every file: nothing of an archive is written to the disk."""
+    if not path.exists():
+        raise InputError(f"{path} does not exist: give KAMEL.tar.xz or the directory that holds P36/test.jsonl")
+    if path.is_dir():
+        for file in sorted(path.rglob("P*/*.jsonl")):
+            if found := _MEMBER.search(file.as_posix()):
+                yield found[1], found[2], jsonl.read_bytes(file)
+        return
+    try:
+        with packed.stream(path) as content, tarfile.open(fileobj=content, mode="r|") as archive:
+            for member in archive:
+                found = _MEMBER.search(member.name)
+                inner = archive.extractfile(member) if found and member.isfile() else None
+                if found and inner:
+                    yield found[1], found[2], inner.read()
+    except (OSError, EOFError, tarfile.TarError) as error:
+        raise InputError(f"{path} cannot be read as KAMEL's archive ({error}): give KAMEL.tar.xz or its tree") from None
+
+
+def _facts(
+    name: str, split: str, raw: bytes, decoder: msgspec.json.Decoder[_Row], skipped: list[str]
+) -> Iterator[Fact]:
+    for number, line in jsonl.numbered_lines(raw):
+        try:
+            row = decoder.decode(line)
+        except msgspec.MsgspecError as error:
+            skipped.append(f"{name}/{split}.jsonl, line {number}: {error}")
+            _LOG.info("skipped %s", skipped[-1])
+            continue
+        yield Fact(name, row.sub_label, tuple(map(_answer, row.obj_label)))
+
+
+def _answer(given: str | _Name) -> Answer:
+    if isinstance(given, str):
+        return Answer(given, chosen=given)
+    return Answer(given.rdf, tuple(given.alternative), given.chosen)

@@ -1,0 +1,125 @@
+"""KAMEL's scores: the published procedure to the digit, and the one that strips what models put around answers.
+
+Kalo and Fichtel 2022, section 5. F1 is the harmonic mean of averaged precision and recall, not a mean of F1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lmkbc.probe.kamel.dataset import LAMA, Answer, Fact
+
+END = "%"
+SEPARATOR = ";"
+
+PUBLISHED: Mapping[str, Mapping[int, tuple[float, float, float]]] = {
+    "GPT-J-6b": {1: (10.27, 10.20, 10.24), 5: (16.22, 15.81, 16.01), 10: (17.46, 17.13, 17.30)},
+    "GPT2-xl": {1: (7.11, 7.05, 7.08), 5: (10.11, 10.00, 10.06), 10: (11.10, 11.00, 11.05)},
+    "OPT-1.3b": {1: (7.02, 6.91, 6.97), 5: (10.87, 10.61, 10.74), 10: (11.50, 11.18, 11.34)},
+    "OPT-6.7b": {1: (10.19, 10.09, 10.14), 5: (15.65, 15.20, 15.42), 10: (16.67, 16.24, 16.45)},
+    "OPT-13b": {1: (10.96, 10.88, 10.92), 5: (16.42, 16.22, 16.32), 10: (17.76, 17.48, 17.62)},
+}
+"""Model -> shots -> (P, R, F1) in percent, all properties, with alternatives: the paper's main table."""
+
+PUBLISHED_LABELS: Mapping[str, Mapping[int, float]] = {"OPT-13b": {1: 9.59, 5: 14.63, 10: 16.08}}
+"""Model -> shots -> F1 in percent where only labels count."""
+
+PUBLISHED_MAJORITY = 9.7
+"""F1 in percent of answering with a property's most frequent train object."""
+
+PUBLISHED_LAMA = {"KAMEL's facts": 23.99, "LAMA's facts": 52.90}
+"""F1 in percent with 10 shots on the 40 properties that both have, by whose facts are asked."""
+
+PUBLISHED_PROPERTIES: Mapping[str, float] = {
+    "P4743": 93.0, "P541": 92.4, "P30": 91.6, "P8875": 89.5, "P105": 88.5,
+    "P47": 0.0, "P569": 0.0, "P570": 0.0, "P1066": 0.0, "P26": 0.0,
+}  # fmt: skip
+"""The properties that the paper names as the best and the worst, with F1 in percent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """Averaged precision and recall, their harmonic mean, and over how many queries or properties."""
+
+    p: float
+    r: float
+    f1: float
+    count: int
+
+    @classmethod
+    def mean(cls, pairs: Sequence[tuple[float, float]]) -> Scored:
+        """The score of some (precision, recall); of none it is 0."""
+        n = len(pairs) or 1
+        p, r = (math.fsum(column) / n for column in (zip(*pairs, strict=True) if pairs else ((), ())))
+        return cls(p, r, 2 * p * r / (p + r) if p + r else 0.0, len(pairs))
+
+
+@dataclass(frozen=True, slots=True)
+class KamelTable:
+    """Scores by property; means over properties (all, entities, literals, LAMA's); over queries by gold answers.
+
+    kinds: property -> "entity", or "literal" where every object is a year or a number.
+    """
+
+    overall: Scored
+    properties: Mapping[str, Scored]
+    by_answers: Mapping[int, Scored]
+    entities: Scored
+    literals: Scored
+    lama: Scored
+    kinds: Mapping[str, str]
+
+
+def parts(text: str, *, strip: bool = False) -> set[str]:
+    """The answers that a completion holds, in lower case.
+
+    strip=False: the published split, in which only `%` is removed and an answer keeps the space before it.
+    strip=True: the completion ends at its first `%`, answers lose white space, and an empty one is none.
+    """
+    if not strip:
+        return set(text.replace(END, "").lower().split(SEPARATOR))
+    found = {part.strip() for part in text.split(END, 1)[0].lower().split(SEPARATOR)}
+    return found - {""}
+
+
+def spellings(answer: Answer, *, alternatives: bool) -> set[str]:
+    """What counts as the object, in lower case: any name of it, or its label (a literal's first spelling) only."""
+    label = answer.label if answer.label is not None else answer.alternatives[0]
+    names = (label, answer.shown, *answer.alternatives) if alternatives else (label,)
+    return {name.lower() for name in names}
+
+
+def query_score(fact: Fact, text: str, *, strip: bool = False, alternatives: bool = True) -> tuple[float, float]:
+    """Precision and recall of one completion. Nothing said scores 0."""
+    said = parts(text, strip=strip)
+    hits = sum(not said.isdisjoint(spellings(answer, alternatives=alternatives)) for answer in fact.objects)
+    return hits / len(said) if said else 0.0, hits / len(fact.objects) if fact.objects else 0.0
+
+
+def score(answers: Iterable[tuple[Fact, str]], *, strip: bool = False, alternatives: bool = True) -> KamelTable:
+    """The tables of some completions."""
+    rows: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    by_answers: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
+    literals: defaultdict[str, bool] = defaultdict(lambda: True)
+    for fact, text in answers:
+        pair = query_score(fact, text, strip=strip, alternatives=alternatives)
+        rows[fact.property].append(pair)
+        by_answers[len(fact.objects)].append(pair)
+        literals[fact.property] &= all(answer.literal for answer in fact.objects)
+    per = {name: Scored.mean(rows[name]) for name in sorted(rows, key=lambda name: int(name[1:]))}
+
+    def over(names: Iterable[str]) -> Scored:
+        return Scored.mean([(per[name].p, per[name].r) for name in names])
+
+    return KamelTable(
+        overall=over(per),
+        properties=per,
+        by_answers={count: Scored.mean(by_answers[count]) for count in sorted(by_answers)},
+        entities=over(name for name in per if not literals[name]),
+        literals=over(name for name in per if literals[name]),
+        lama=over(name for name in per if name in LAMA),
+        kinds={name: "literal" if literals[name] else "entity" for name in per},
+    )

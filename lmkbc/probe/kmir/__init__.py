@@ -1,0 +1,1 @@
+"""KMIR: knowledge memorisation, identification and reasoning, built from triples and scored."""

@@ -1,0 +1,74 @@
+"""KMIR asked of causal models: each cloze as a text to go on with, behind solved questions of its kind."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from lmkbc.errors import InputError
+from lmkbc.models.base import Message, Prompt
+from lmkbc.models.causal.decode import Decoding
+from lmkbc.probe.kmir.files import MASK
+from lmkbc.probe.local import Answers
+from lmkbc.progress import Report, silent
+
+if TYPE_CHECKING:
+    from lmkbc.probe.kmir.files import Question
+
+_LOG = logging.getLogger(__name__)
+BLANK = "___"
+CLOSING = " .!?\"'"
+
+
+def decoding(shots: int) -> Decoding:
+    """Greedy, to the end of the line; without examples a model does not know that one answer is all, so a stop ends."""
+    return Decoding(max_tokens=24, stops=("\n",) if shots else ("\n", ". "))
+
+
+def lead(question: Question) -> str:
+    """The text whose next words are the answer: the cloze up to its mask, or the whole with a blank and what it asks.
+
+    InputError for a question without exactly one mask.
+    """
+    before, *after = question.question.split(MASK)
+    if len(after) != 1:
+        raise InputError(f"question {question.id!r} needs {MASK} exactly once: {question.question!r}")
+    if before.strip() and not after[0].strip(CLOSING):
+        return before.rstrip()
+    return f"{before}{BLANK}{after[0]} Here {BLANK} stands for"
+
+
+def prompts(questions: Sequence[Question], train: Sequence[Question], shots: int, seed: int = 0) -> Iterator[Prompt]:
+    """A prompt per question: so many solved questions of its type, the same for all, none about its own fact.
+
+    InputError where train has too few of a type.
+    """
+    pools = defaultdict[str, list["Question"]](list)
+    for one in train:
+        pools[one.type].append(one)
+    drawn = {kind: random.Random(f"{seed} {kind}").sample(pool, len(pool)) for kind, pool in pools.items()}
+    for question in questions:
+        known = (one for one in drawn.get(question.type, ()) if one.fact != question.fact)
+        chosen = [one for one, _ in zip(known, range(shots), strict=False)]
+        if len(chosen) < shots:
+            raise InputError(
+                f"the train file has {len(chosen)} questions of type {question.type!r} on other facts, too few for "
+                f"{shots} shots: give more, or say --shots {len(chosen)}"
+            )
+        solved = "".join(f"{lead(one)} {one.answer[0]}.\n" for one in chosen)
+        yield Prompt((Message("user", solved),) if solved else (), (Message("user", lead(question)),), "completion")
+
+
+def guesses(model: Answers, asked: Sequence[Prompt], report: Report = silent) -> list[str]:
+    """What the model goes on with, without the full stop; nothing where a prompt exceeds its window, which is told."""
+    found, unasked = [""] * len(asked), 0
+    for done, (place, text) in enumerate(model.answers(asked), start=1):
+        found[place] = (text or "").strip().rstrip(".")
+        unasked += text is None
+        report("questions", done, len(asked))
+    if unasked:
+        _LOG.info("%d questions are longer than the model's window: they count as wrong", unasked)
+    return found

@@ -1,0 +1,144 @@
+"""KMIR's files: typed triples in, questions out, one JSON line each."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.files import jsonl
+from lmkbc.files.atomic import Kind
+from lmkbc.probe.kamel import dataset as kamel
+from lmkbc.probe.kmir.axioms import Triple
+from lmkbc.probe.kmir.schema import Schema
+
+MASK = "[MASK]"
+SHARES = {"train": 8, "dev": 1, "test": 1}
+QUESTIONS = Kind("KMIR's questions", "manifest.json", frozenset(f"{name}.jsonl" for name in SHARES))
+"""The directory that `kmir build` leaves."""
+TYPES = ("completion", "checking", "distinction", "reasoning")
+
+
+class TypedTriple(msgspec.Struct, frozen=True, gc=False):
+    """A given fact. The types, where given, keep distractors to entities of the same type."""
+
+    subject: str
+    relation: str
+    object: str
+    subject_type: str = ""
+    object_type: str = ""
+
+    @property
+    def triple(self) -> Triple:
+        """The fact without types."""
+        return Triple(self.subject, self.relation, self.object)
+
+
+class Question(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One question with its accepted answers. fact: number of the triple asked about, from 0, in the order given.
+
+    options: what may be chosen, where a choice is asked; exactly one of them is right. premises: numbers of the
+    triples that the question tells beside its own.
+    """
+
+    id: str
+    type: str
+    question: str
+    answer: list[str]
+    relation: str
+    fact: int
+    topic: str = ""
+    axiom: str = ""
+    options: list[str] = []
+    premises: list[int] = []
+
+
+def read_triples(path: Path, schema: Schema) -> list[TypedTriple]:
+    """Triples of a JSONL file, a TSV file without header, or of KAMEL.
+
+    Columns: subject, relation, object, and subject_type and object_type where known. Of KAMEL's archive or tree, the
+    schema's relations are read. Facts that occur twice, or relate an entity to itself, are dropped. InputError for a
+    relation without schema, and for an entity without a name, or one whose name could be taken for a question's mask.
+    """
+    if path.is_dir() or path.name.endswith((".tar.xz", ".tar")):
+        rows = _kamel(path, schema)
+    elif path.name.removesuffix(".gz").endswith(".tsv"):
+        rows = [_tsv_row(path, number, line) for number, line in jsonl.numbered_lines(jsonl.read_bytes(path))]
+    else:
+        rows = jsonl.read_jsonl(path, TypedTriple)
+    for number, row in enumerate(rows, start=1):
+        if row.relation not in schema.relations:
+            hint = did_you_mean(row.relation, schema.relations)
+            raise InputError(f"{path}, triple {number}: the schema lacks relation {row.relation!r}; {hint}")
+        for name in (row.subject, row.object):
+            if MASK in name or not name.strip():
+                raise InputError(
+                    f"{path}, triple {number}: {name!r} is no name of an entity: name it, or drop the triple"
+                )
+    return list({row.triple: row for row in rows if row.subject != row.object}.values())
+
+
+def _tsv_row(path: Path, number: int, line: bytes) -> TypedTriple:
+    cells = line.decode("utf-8", "replace").rstrip("\r\n").split("\t")
+    if not 3 <= len(cells) <= 5:
+        raise InputError(f"{path}, line {number}: {len(cells)} columns; give subject, relation, object and two types")
+    return TypedTriple(*cells)
+
+
+def _kamel(path: Path, schema: Schema) -> list[TypedTriple]:
+    found = kamel.read(path, properties=schema.relations)
+    facts = (fact for name in found.properties for split in kamel.SPLITS for fact in found.facts.get((name, split), ()))
+    return [TypedTriple(fact.subject, fact.property, one.shown) for fact in facts for one in fact.objects]
+
+
+def question_lines(questions: Iterable[Question]) -> bytes:
+    """The benchmark's JSONL."""
+    encoder = msgspec.json.Encoder()
+    return b"".join(encoder.encode(question) + b"\n" for question in questions)
+
+
+def split(questions: Iterable[Question], triples: Sequence[TypedTriple], seed: int) -> dict[str, list[Question]]:
+    """Split -> questions: all on one pair of entities lie in one split, at random but always the same.
+
+    So no split asks another's facts the other way round, as in capital and capital of. Left out is what would teach
+    what is tested: a question that tells facts of two splits, and one of train (or dev) whose words, with all their
+    right answers, are asked in another split too.
+    """
+    names, shares = list(SHARES), list(SHARES.values())
+    of = [
+        random.Random(f"{seed} split {sorted((row.subject, row.object))}").choices(names, shares)[0] for row in triples
+    ]
+    chosen: dict[str, list[Question]] = {name: [] for name in names}
+    for question in questions:
+        if len({of[number] for number in (question.fact, *question.premises)}) == 1:
+            chosen[of[question.fact]].append(question)
+    asked = set[str]()
+    for name in reversed(names):
+        chosen[name] = [question for question in chosen[name] if question.question not in asked]
+        asked.update(question.question for question in chosen[name])
+    return chosen
+
+
+def read_questions(path: Path) -> list[Question]:
+    """Questions as `kmir build` writes them. InputError for any other file."""
+    return jsonl.read_jsonl(path, Question)
+
+
+class _Guesses(msgspec.Struct, gc=False):
+    id: str
+    ret: str | list[str]
+
+
+def read_guesses(path: Path, questions: Iterable[Question]) -> dict[str, list[str]]:
+    """Question id -> guesses, of a JSONL file of {"id", "ret"}. InputError for an unknown or repeated id."""
+    known = {question.id for question in questions}
+    found: dict[str, list[str]] = {}
+    for row in jsonl.read_jsonl(path, _Guesses):
+        if row.id not in known or row.id in found:
+            what = "is answered twice" if row.id in found else "is no question's id"
+            raise InputError(f"{path}, field id: {row.id!r} {what}; answer each question of the file once")
+        found[row.id] = [row.ret] if isinstance(row.ret, str) else row.ret
+    return found

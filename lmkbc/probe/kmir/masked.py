@@ -1,0 +1,157 @@
+"""KMIR asked of masked models: the mask of a question becomes eight, and all eight are filled at once.
+
+Gao et al. 2022: the answer is tokenised and padded to eight tokens; the model is fine-tuned on the train split.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+import torch
+from torch import Tensor, nn
+
+from lmkbc.errors import InputError
+from lmkbc.files.atomic import blank, settle
+from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.models.masked.forward import Forward
+from lmkbc.models.masked.tensors import at_masks, padded
+from lmkbc.models.masked.words import Words
+from lmkbc.probe.kmir.files import MASK
+from lmkbc.progress import Report, silent
+from lmkbc.train import MODEL
+from lmkbc.train.loop import Plan, train
+
+if TYPE_CHECKING:
+    from lmkbc.probe.kmir.files import Question
+
+MASKS = 8
+HELD_OUT = 1000
+"""Questions of dev at most that early stopping looks at."""
+
+Rows = Sequence[Sequence[int]]
+
+
+def inputs(backbone: Backbone, questions: Sequence[Question]) -> list[list[int]]:
+    """Token ids of each question with eight masks, cut around them to what the model reads.
+
+    InputError for a question without exactly one mask.
+    """
+    tokenizer, mask = backbone.tokenizer, backbone.mask_id
+    special = set(tokenizer.all_special_tokens) - {MASK}
+    rows = []
+    for question in questions:
+        text = question.question
+        for token in special:
+            text = text.replace(token, " ")
+        ids = list(tokenizer(text.replace(MASK, tokenizer.mask_token), verbose=False)["input_ids"])
+        if text.count(MASK) != 1 or ids.count(mask) != 1:
+            raise InputError(f"question {question.id!r} needs {MASK} exactly once: {question.question!r}")
+        rows.append(_widened(ids, mask, backbone.longest))
+    return rows
+
+
+def _widened(ids: list[int], mask: int, longest: int) -> list[int]:
+    at = ids.index(mask)
+    ids = [*ids[:at], *[mask] * MASKS, *ids[at + 1 :]]
+    if len(ids) <= longest:
+        return ids
+    first, body, last = ids[:1], ids[1:-1], ids[-1:]  # what is put around a text stays
+    room = longest - 2
+    start = max(0, min(len(body) - room, at - 1 - (room - MASKS) // 2))
+    return [*first, *body[start : start + room], *last]
+
+
+def labels(backbone: Backbone, questions: Sequence[Question], seed: int) -> list[list[int]]:
+    """Eight token ids per question: one of its accepted answers, cut or padded."""
+    words, fill = Words(backbone.tokenizer), _padding(backbone)
+    chosen = [random.Random(f"{seed} {one.id}").choice(one.answer) for one in questions]
+    return [[*words.ids(answer)[:MASKS], *[fill] * MASKS][:MASKS] for answer in chosen]
+
+
+def _padding(backbone: Backbone) -> int:
+    tokenizer = backbone.tokenizer
+    return cast(int, tokenizer.sep_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id)
+
+
+def finetuned(
+    backbone: Backbone, questions: Sequence[Question], dev: Sequence[Question], plan: Plan, out: Path, identity: str,
+    report: Report = silent,
+) -> Backbone:  # fmt: skip
+    """The model after training on questions, kept in a directory, from which the same training is read again.
+
+    A killed training goes on from its checkpoint. dev: questions to stop early by. identity: of the weights that it
+    starts from. InputError where the directory holds something else.
+    """
+    from lmkbc.train.head import write
+
+    mark = _mark(identity, plan, questions, dev)
+    if out.is_dir():
+        settle(out, MODEL)
+    if _recorded(out) == mark:
+        return load(out, offline=True)
+    if out.exists() and not blank(out):
+        raise InputError(f"{out} holds something other than this training: name another directory, or remove it")
+    parts = [(inputs(backbone, part), labels(backbone, part, plan.seed)) for part in (questions, dev[:HELD_OUT])]
+    (asked, wanted), held_out = parts
+    model: Any = backbone.model
+
+    def loss(numbers: Sequence[int]) -> Tensor:
+        return _loss(backbone, [asked[number] for number in numbers], [wanted[number] for number in numbers])
+
+    def held_out_loss() -> float:
+        model.train(mode=False)
+        starts = range(0, len(held_out[0]), plan.batch)
+        batches = [[rows[start : start + plan.batch] for rows in held_out] for start in starts]
+        with torch.inference_mode():
+            total = sum(float(_loss(backbone, *batch)) * len(batch[0]) for batch in batches)
+        model.train()
+        return total / len(held_out[0])
+
+    checkpoint = out.with_name(f".{out.name}.checkpoint.safetensors")
+    model.train()
+    trained = train(
+        dict(model.named_parameters()), loss, len(asked), plan, name="fine-tuning",
+        held_out=held_out_loss if dev else None, checkpoint=checkpoint, report=report,
+    )  # fmt: skip
+    model.train(mode=False)
+    record = {"training": mark, "losses": trained.losses, "held_out_losses": trained.held_out, "steps": trained.steps}
+    write(out, model, backbone.tokenizer, None, record)
+    checkpoint.unlink(missing_ok=True)
+    return backbone
+
+
+def _loss(backbone: Backbone, asked: Rows, wanted: Rows) -> Tensor:
+    ids, keep = padded(asked, _padding(backbone), backbone.device)
+    logits = at_masks(backbone.model, ids == backbone.mask_id, input_ids=ids, attention_mask=keep)
+    return nn.functional.cross_entropy(logits.float(), torch.tensor(wanted, device=backbone.device).flatten())
+
+
+def _mark(identity: str, plan: Plan, questions: Sequence[Question], dev: Sequence[Question]) -> str:
+    return hashlib.sha256(repr((identity, plan)).encode() + msgspec.json.encode([questions, dev])).hexdigest()
+
+
+def _recorded(out: Path) -> str | None:
+    try:
+        return str(json.loads((out / "training.json").read_bytes()).get("training"))
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def guesses(backbone: Backbone, questions: Sequence[Question], report: Report = silent) -> list[str]:
+    """What the model fills in: the likeliest token at each of the eight masks, up to the first padding."""
+    words, fill = Words(backbone.tokenizer), _padding(backbone)
+    barred = torch.tensor(sorted(set(backbone.tokenizer.all_special_ids) - {fill}))
+    found, done = [""] * len(questions), 0
+    for indices, logits in Forward(backbone).logits(inputs(backbone, questions)):
+        logits[..., barred.to(logits.device)] = -torch.inf
+        for index, tokens in zip(indices, logits.argmax(-1).tolist(), strict=True):
+            found[index] = words.text(tokens[: tokens.index(fill)] if fill in tokens else tokens)
+        done += len(indices)
+        report("questions", done, len(questions))
+    return found

@@ -1,0 +1,167 @@
+"""What is known of relations themselves: how to say them, and the axioms by which facts follow from facts.
+
+The six axioms of KMIR (Gao et al. 2022), read from a TOML file and checked for contradictions.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.files import jsonl
+
+Axiom = Literal["symmetric", "transitive", "equivalent", "inverse", "sub-relation", "chain"]
+
+
+class RelationSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One relation r. Templates use {subject} and {object} once each and make whole sentences.
+
+    aspect: what subjects with the same object share, as in "continent"; None where that makes no category.
+    symmetric: (x r y) gives (y r x); asymmetric: never both. transitive: (x r y), (y r z) give (x r z). inverse: the
+    relations q with (x r y) giving (y q x). equivalent: those with (x r y) exactly if (x q y). implies: those with
+    (x r y) giving (x q y).
+    """
+
+    name: str
+    templates: tuple[str, ...] = ()
+    topic: str = ""
+    aspect: str | None = None
+    symmetric: bool = False
+    asymmetric: bool = False
+    transitive: bool = False
+    inverse: tuple[str, ...] = ()
+    equivalent: tuple[str, ...] = ()
+    implies: tuple[str, ...] = ()
+
+
+class Chain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """(x first y), (y second z) give (x implies z)."""
+
+    first: str
+    second: str
+    implies: str
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    relations: dict[str, RelationSchema]
+    chains: tuple[Chain, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """From one triple: (x source y) gives (x target y), or (y target x) if flipped."""
+
+    axiom: Axiom
+    source: str
+    target: str
+    flipped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """From two triples: (x first y), (y second z) give (x target z)."""
+
+    axiom: Axiom
+    first: str
+    second: str
+    target: str
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The relations by name, and all axioms as rules. InputError for a schema that contradicts itself."""
+
+    relations: Mapping[str, RelationSchema]
+    chains: tuple[Chain, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        """Refuse unknown names, relations without templates, and axioms that cannot hold together."""
+        for name, relation in self.relations.items():
+            _check_templates(name, relation.templates)
+        used = {rule.target for rule in self.rules}
+        used.update(name for join in self.joins for name in (join.first, join.second, join.target))
+        for name in sorted(used - self.relations.keys()):
+            raise InputError(f"the schema's axioms name {name!r}: {did_you_mean(name, self.relations)}")
+        for name, relation in self.relations.items():
+            self._check_symmetry(name, relation)
+
+    @cached_property
+    def rules(self) -> list[Rule]:
+        """The axioms with one premise, in the order of the file."""
+        return [rule for name, relation in self.relations.items() for rule in _rules(name, relation)]
+
+    @cached_property
+    def joins(self) -> list[Join]:
+        """The axioms with two premises."""
+        transitive = [Join("transitive", name, name, name) for name, one in self.relations.items() if one.transitive]
+        return transitive + [Join("chain", chain.first, chain.second, chain.implies) for chain in self.chains]
+
+    def _check_symmetry(self, name: str, relation: RelationSchema) -> None:
+        for other in relation.inverse:
+            if relation.symmetric and other != name and not self._same(name, other):
+                raise InputError(
+                    f"schema: {name!r} is symmetric, so it is its own inverse, but names {other!r} as inverse: "
+                    "drop one, or declare the two equivalent"
+                )
+        implied = self._implied(name)
+        for other in sorted({target for target, _ in implied}):
+            if self.relations[other].asymmetric and (other, True) in implied and (other, False) in implied:
+                raise InputError(
+                    f"schema: (x {name} y) implies both (x {other} y) and (y {other} x), but {other!r} is asymmetric: "
+                    "mend symmetric, inverse, equivalent or implies of these relations"
+                )
+
+    def _same(self, name: str, other: str) -> bool:
+        return other in self.relations[name].equivalent or name in self.relations[other].equivalent
+
+    def _implied(self, name: str) -> set[tuple[str, bool]]:
+        """Every (q, flipped) that follows from one triple of a relation."""
+        found, open_ = {(name, False)}, [(name, False)]
+        while open_:
+            source, flipped = open_.pop()
+            for rule in self.rules:
+                fresh = (rule.target, flipped != rule.flipped)
+                if rule.source == source and fresh not in found:
+                    found.add(fresh)
+                    open_.append(fresh)
+        return found
+
+
+def _rules(name: str, relation: RelationSchema) -> Iterator[Rule]:
+    if relation.symmetric:
+        yield Rule("symmetric", name, name, flipped=True)
+    for other in relation.equivalent:
+        yield Rule("equivalent", name, other, flipped=False)
+        yield Rule("equivalent", other, name, flipped=False)
+    for other in relation.inverse:
+        yield Rule("inverse", name, other, flipped=True)
+    for other in relation.implies:
+        yield Rule("sub-relation", name, other, flipped=False)
+
+
+def _check_templates(name: str, templates: tuple[str, ...]) -> None:
+    if not templates:
+        raise InputError(f"schema: the relation {name!r} has no templates: give sentences with {{subject}}, {{object}}")
+    for template in templates:
+        try:
+            slots = sorted(slot for _, slot, _, _ in string.Formatter().parse(template) if slot is not None)
+        except ValueError:
+            slots = []
+        if slots != ["object", "subject"]:
+            raise InputError(f"schema: template {template!r} of {name!r} needs {{subject}} and {{object}}, each once")
+
+
+def read_schema(path: Path) -> Schema:
+    """A schema from its TOML file. InputError naming what is wrong."""
+    try:
+        file = msgspec.convert(jsonl.read_toml(path), _File)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path} is no schema of relations: {error}") from None
+    return Schema(file.relations, file.chains)

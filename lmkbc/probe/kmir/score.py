@@ -1,0 +1,126 @@
+"""KMIR's scores: token F1 as in SQuAD, per question type and topic, and how steadily a fact is known.
+
+Gao et al., KMIR: A Benchmark for Evaluating Knowledge Memorization, Identification and Reasoning Abilities of Language
+Models, 2022.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import string
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lmkbc.probe.kmir.files import Question
+
+PUBLISHED: Mapping[str, tuple[float, float, float, float]] = {
+    "random": (0.00017, 50.0, 25.0, 18.75),
+    "BERT-base": (15.34, 61.57, 30.01, 26.82),
+    "ELECTRA": (14.98, 63.09, 33.27, 27.52),
+    "DistilBERT": (14.37, 59.89, 28.56, 24.38),
+    "ALBERT": (11.79, 63.42, 32.46, 27.16),
+    "RoBERTa": (15.50, 66.13, 35.92, 29.19),
+    "DistilRoBERTa": (14.64, 63.02, 32.67, 27.02),
+}
+"""Model -> F1 in percent of completion, checking, distinction, reasoning."""
+
+PUBLISHED_ROBUSTNESS: Mapping[str, tuple[float, float, float]] = {
+    "BERT": (16.37, 54.28, 29.35),
+    "RoBERTa": (17.65, 55.36, 26.99),
+}
+"""Model -> percent of facts of which all, some, none of the questions are answered right."""
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def tokens(text: str) -> list[str]:
+    """SQuAD's normal form: lower case, no ASCII punctuation, no articles, split at white space."""
+    return _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split()
+
+
+def token_f1(predicted: str, gold: str) -> float:
+    """F1 of two bags of tokens; two empty ones are equal."""
+    said, true = tokens(predicted), tokens(gold)
+    if not said or not true:
+        return float(said == true)
+    common = sum((Counter(said) & Counter(true)).values())
+    if not common:
+        return 0.0
+    p, r = common / len(said), common / len(true)
+    return 2 * p * r / (p + r)
+
+
+def question_f1(guesses: Sequence[str], accepted: Sequence[str]) -> float:
+    """The best F1 of any guess with any accepted answer: as published, a list of guesses is rewarded."""
+    return max((token_f1(guess, answer) for guess in guesses for answer in accepted), default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Robustness:
+    """Shares of facts of which all, some or none of the questions are answered right, and how many facts there are."""
+
+    every: float
+    some: float
+    none: float
+    facts: int
+
+
+@dataclass(frozen=True, slots=True)
+class KmirTable:
+    """Mean F1 overall, by question type and by topic, and the robustness over questions on one fact."""
+
+    f1: float
+    types: Mapping[str, float]
+    topics: Mapping[str, float]
+    robustness: Robustness
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """One question's F1 and what it is grouped by."""
+
+    f1: float
+    type: str
+    topic: str
+    fact: str
+
+
+def score(questions: Iterable[Question], guesses: Mapping[str, Sequence[str]]) -> KmirTable:
+    """Score guesses by question id. A question without guesses scores 0."""
+    return table(
+        [Scored(question_f1(guesses.get(q.id, ()), q.answer), q.type, q.topic, str(q.fact)) for q in questions]
+    )
+
+
+def table(scored: Sequence[Scored]) -> KmirTable:
+    """Group the questions' F1."""
+    return KmirTable(
+        f1=_mean([one.f1 for one in scored]),
+        types=_grouped((one.type, one.f1) for one in scored),
+        topics=_grouped((one.topic, one.f1) for one in scored),
+        robustness=robustness((one.fact, one.f1 == 1.0) for one in scored),
+    )
+
+
+def robustness(answered: Iterable[tuple[str, bool]]) -> Robustness:
+    """The Q-set table from (fact, whether one of its questions is right)."""
+    facts: defaultdict[str, list[bool]] = defaultdict(list)
+    for fact, right in answered:
+        facts[fact].append(right)
+    every, none = (sum(test(rights) for rights in facts.values()) for test in (all, lambda rights: not any(rights)))
+    n = len(facts) or 1
+    return Robustness(every / n, (len(facts) - every - none) / n, none / n, len(facts))
+
+
+def _grouped(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
+    groups: defaultdict[str, list[float]] = defaultdict(list)
+    for name, f1 in pairs:
+        groups[name].append(f1)
+    return {name: _mean(groups[name]) for name in sorted(groups)}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else 0.0

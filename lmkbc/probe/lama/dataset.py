@@ -1,0 +1,215 @@
+"""LAMA: facts of Wikidata (T-REx) with one-word objects, asked as clozes over a vocabulary that models share.
+
+Petroni et al., Language Models as Knowledge Bases?, EMNLP 2019; the harder subset LAMA-UHN: Poerner, Waltinger and
+Schuetze, E-BERT, Findings of EMNLP 2020.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.files import jsonl
+from lmkbc.probe.kamel.dataset import LAMA, Fact, Kamel
+from lmkbc.probe.kmir.schema import Schema
+from lmkbc.train.facts import phrases
+
+PUBLISHED: Mapping[str, Mapping[str, float]] = {
+    "BERT-base": {"1-1": 68.0, "N-1": 32.4, "N-M": 24.7, "all": 31.1, "LAMA-UHN": 21.8},
+    "BERT-large": {"all": 32.3},
+}
+"""Model -> P@1 in percent on T-REx, mean over its 41 relations, by their type, and on the facts that no name tells."""
+
+_LOG = logging.getLogger(__name__)
+TOP = 1000
+"""Ranks that count towards MRR."""
+
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "P19": ("{subject} is a name that is common in the city of {mask} .",),
+    "P20": ("{subject} is a name that is common in the city of {mask} .",),
+    "P27": ("{subject} is a name that is common in the country of {mask} .",),
+    "P103": ("{subject} is a name that is common among speakers of {mask} .",),
+    "P1412": ("{subject} is a name that is common among speakers of {mask} .",),
+}
+"""Relation of persons -> what is asked of one word of a name, to see whether the name alone gives the object away."""
+
+ONE_TO_ONE = frozenset(("P36", "P1376"))
+MANY_TO_MANY = frozenset("P27 P31 P39 P47 P101 P106 P108 P178 P190 P463 P527 P530 P937 P1001 P1303 P1412".split())
+"""T-REx's relations of these types in LAMA; its 23 others are N-1."""
+
+GUESSES = 3
+"""A name gives an object away that is among this many most likely words."""
+
+
+class _Relation(msgspec.Struct):
+    relation: str
+    template: str
+    type: str = ""
+    label: str = ""
+
+
+class _Fact(msgspec.Struct):
+    sub_label: str
+    obj_label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One relation: its cloze with {subject} and {mask}, its type (1-1, N-1, N-M), and its (subject, object) pairs."""
+
+    name: str
+    cloze: str
+    type: str
+    facts: tuple[tuple[str, str], ...]
+
+
+def read(path: Path, relations: Collection[str] | None = None) -> list[Asked]:
+    """T-REx as published: relations.jsonl, and TREx/P*.jsonl beside it; each pair of labels once.
+
+    InputError for a template without [X] and [Y], a relation that is not there, or where no file is found.
+    """
+    found: list[Asked] = []
+    absent: list[str] = []
+    for row in jsonl.read_jsonl(path / "relations.jsonl", _Relation):
+        file = next((file for file in (path / "TREx" / f"{row.relation}.jsonl", path / f"{row.relation}.jsonl")
+                     if file.is_file()), None)  # fmt: skip
+        if relations is not None and row.relation not in relations:
+            continue
+        if file is None:
+            absent.append(row.relation)
+            continue
+        if row.template.count("[X]") != 1 or row.template.count("[Y]") != 1:
+            raise InputError(f"{path / 'relations.jsonl'}: template {row.template!r} of {row.relation} needs [X], [Y]")
+        cloze = row.template.replace("{", "{{").replace("}", "}}").replace("[X]", "{subject}").replace("[Y]", "{mask}")
+        pairs = dict.fromkeys((fact.sub_label, fact.obj_label) for fact in jsonl.read_jsonl(file, _Fact))
+        found.append(Asked(row.relation, cloze, row.type, tuple(pairs)))
+    if not found:
+        raise InputError(f"{path} holds no facts of these relations: give the directory of relations.jsonl and TREx/")
+    for name in sorted(set(relations or ()) - {one.name for one in found}):
+        raise InputError(f"{path} holds no facts of {name}: {did_you_mean(name, (one.name for one in found))}")
+    if absent:
+        _LOG.info("left out, since their files are not there: %s", ", ".join(absent))
+    return found
+
+
+def kamel_clozes(schema: Schema) -> dict[str, str]:
+    """Property -> cloze: the first template of a schema, else the phrase by which training words its facts."""
+    plain = {name: f"{{subject}} {phrase} {{mask}}." for name, phrase in phrases().items()}
+    return plain | {name: one.templates[0].replace("{object}", "{mask}") for name, one in schema.relations.items()}
+
+
+def of_kamel(benchmark: Kamel, clozes: Mapping[str, str], split: str = "test") -> list[Asked]:
+    """KAMEL's facts with a single object: for want of LAMA's own files. InputError for a property without a cloze."""
+    found = []
+    for name in benchmark.properties:
+        if name not in clozes:
+            raise InputError(f"there is no template for {name}: {did_you_mean(name, clozes)}")
+        facts = benchmark.of(name, split)
+        pairs = dict.fromkeys((fact.subject, fact.objects[0].shown) for fact in facts if len(fact.objects) == 1)
+        found.append(Asked(name, clozes[name], type_of(name, facts), tuple(pairs)))
+    return found
+
+
+def type_of(name: str, facts: Sequence[Fact]) -> str:
+    """1-1, N-1 or N-M: as LAMA has it, and of a property that LAMA lacks by its facts themselves.
+
+    By facts, N where objects have 1.5 subjects or more on average, M where a tenth of the subjects have several
+    objects.
+    """
+    if name in LAMA:
+        return "1-1" if name in ONE_TO_ONE else "N-M" if name in MANY_TO_MANY else "N-1"
+    objects = [answer.shown for fact in facts for answer in fact.objects]
+    several = sum(len(fact.objects) > 1 for fact in facts)
+    if 10 * several >= len(facts):
+        return "N-M"
+    return "N-1" if len(objects) >= 1.5 * len(set(objects)) else "1-1"
+
+
+def shared_vocabulary(vocabularies: Sequence[Iterable[str]], listed: Collection[str] | None = None) -> list[str]:
+    """The words that every model knows as one token (and that a list names, where there is one), sorted."""
+    common = set.intersection(*map(set, vocabularies))
+    common &= common if listed is None else set(listed)
+    if not common and listed is not None:
+        raise InputError("the models know none of the words listed as one token: list others, one word a line")
+    if not common:
+        raise InputError("the models share no word: compare models of the same language and casing")
+    return sorted(common)
+
+
+def lowered(asked: Iterable[Asked]) -> list[Asked]:
+    """The same facts with objects in lower case, for models that read no capitals; each pair once."""
+    return [replace(one, facts=tuple(dict.fromkeys((name, word.lower()) for name, word in one.facts))) for one in asked]
+
+
+def within(asked: Iterable[Asked], keep: Callable[[str, str, str], bool]) -> list[Asked]:
+    """The facts for which keep(relation, subject, object) holds; relations left without any drop out, and are told."""
+    kept = [replace(one, facts=tuple(pair for pair in one.facts if keep(one.name, *pair))) for one in asked]
+    if left := [one.name for one in kept if not one.facts]:
+        _LOG.info("left out, since no fact remains: %s", ", ".join(left))
+    return [one for one in kept if one.facts]
+
+
+def unhelpful(asked: Iterable[Asked], guessed: Callable[[str, str], Collection[str]]) -> list[Asked]:
+    """LAMA-UHN: facts whose object is neither part of the subject's name nor guessed from one word of it.
+
+    guessed: the likeliest objects of (relation, word of a name); asked for relations of persons only.
+    """
+
+    def keep(relation: str, subject: str, object_: str) -> bool:
+        if object_.lower() in subject.lower():
+            return False
+        return relation not in NAMES or not any(object_ in guessed(relation, word) for word in subject.split())
+
+    return within(asked, keep)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """P@1, P@10, reciprocal rank and natural log-probability of the gold object, averaged; over how many facts."""
+
+    p1: float
+    p10: float
+    mrr: float
+    log_probability: float
+    facts: int
+
+
+@dataclass(frozen=True, slots=True)
+class LamaTable:
+    """Means over relations, overall and by type, and each relation's mean over facts."""
+
+    overall: Scored
+    types: Mapping[str, Scored]
+    relations: Mapping[str, Scored]
+
+
+Rank = tuple[int, float]
+"""The gold object's place among the vocabulary, from 1, and its log-probability there."""
+
+
+def table(asked: Sequence[Asked], ranks: Mapping[str, Sequence[Rank]]) -> LamaTable:
+    """The tables of the ranks of each relation's facts."""
+    per = {one.name: _facts(ranks[one.name]) for one in asked}
+    by_type: defaultdict[str, list[Scored]] = defaultdict(list)
+    for one in asked:
+        by_type[one.type].append(per[one.name])
+    types = {name: _mean(by_type[name]) for name in sorted(by_type) if name}
+    return LamaTable(_mean(list(per.values())), types, per)
+
+
+def _facts(ranks: Sequence[Rank]) -> Scored:
+    return _mean([Scored(rank == 1, rank <= 10, 1 / rank if rank <= TOP else 0.0, log, 1) for rank, log in ranks])
+
+
+def _mean(parts: Sequence[Scored]) -> Scored:
+    n = len(parts) or 1
+    columns = ("p1", "p10", "mrr", "log_probability")
+    p1, p10, mrr, log = (math.fsum(getattr(part, column) for part in parts) / n for column in columns)
+    return Scored(p1, p10, mrr, log, sum(part.facts for part in parts))

@@ -1,0 +1,67 @@
+"""Asking masked models LAMA's clozes: the gold object's rank among the words that the models share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import chain
+
+import torch
+
+from lmkbc.models.masked.backbone import Backbone
+from lmkbc.models.masked.clozes import Clozes
+from lmkbc.models.masked.forward import Forward
+from lmkbc.models.masked.words import Words
+from lmkbc.probe.lama.dataset import (
+    GUESSES,
+    NAMES,
+    Asked,
+    Rank,
+)
+
+
+class MaskedProbe:
+    """One masked model over a vocabulary of whole words, each of which it knows as one token: `ids`, where given."""
+
+    def __init__(self, backbone: Backbone, vocabulary: Sequence[str], ids: Mapping[str, int] | None = None) -> None:
+        ids = known_words(backbone) if ids is None else ids
+        self._clozes, self._forward = Clozes(backbone), Forward(backbone)
+        self._places = {word: place for place, word in enumerate(vocabulary)}
+        self._columns = torch.tensor([ids[word] for word in vocabulary])
+
+    def ranks(self, one: Asked) -> list[Rank]:
+        """Of each fact's object among the vocabulary; words that are exactly as likely do not push it down."""
+        inputs = self._clozes.fill(one.cloze, [subject for subject, _ in one.facts])
+        gold = torch.tensor([self._places[object_] for _, object_ in one.facts])
+        found: dict[int, Rank] = {}
+        for indices, logits in self._forward.logits(inputs, self._columns):
+            logs = logits[:, 0].log_softmax(-1).cpu()
+            own = logs.gather(1, gold[indices][:, None])
+            places = (logs > own).sum(1) + 1
+            found |= zip(indices, zip(places.tolist(), own[:, 0].tolist(), strict=True), strict=True)
+        return [found[index] for index in range(len(inputs))]
+
+    def guesses(self, asked: Sequence[Asked]) -> Callable[[str, str], Collection[str]]:
+        """What the model makes of each single word of persons' names: the likeliest objects, for LAMA-UHN."""
+        likeliest: dict[tuple[str, str], frozenset[str]] = {}
+        for one in asked:
+            names = list(dict.fromkeys(chain.from_iterable(subject.split() for subject, _ in one.facts)))
+            for cloze in NAMES.get(one.name, ()):
+                for name, top in zip(names, self._top(cloze, names), strict=True):
+                    likeliest[one.name, name] = likeliest.get((one.name, name), frozenset()) | top
+        return lambda relation, name: likeliest.get((relation, name), frozenset())
+
+    def _top(self, cloze: str, names: Sequence[str]) -> list[frozenset[str]]:
+        words, inputs = list(self._places), self._clozes.fill(cloze, names)
+        found: dict[int, frozenset[str]] = {}
+        for indices, logits in self._forward.logits(inputs, self._columns):
+            tops = logits[:, 0].topk(min(GUESSES, len(words))).indices.tolist()
+            found |= zip(indices, (frozenset(words[place] for place in top) for top in tops), strict=True)
+        return [found[index] for index in range(len(inputs))]
+
+
+def known_words(backbone: Backbone) -> Mapping[str, int]:
+    """The whole words of a model's vocabulary, with their ids; of a word with several ids, the first."""
+    ids: dict[str, int] = {}
+    for index, word in Words(backbone.tokenizer).plain.items():
+        ids.setdefault(word, index)
+    return ids

@@ -1,0 +1,166 @@
+"""Running OptiPrompt's experiment, relation by relation: what is finished is kept, and a killed run goes on."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import torch
+from torch import Tensor
+
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.files.atomic import write_bytes
+from lmkbc.files.jsonl import read_jsonl
+from lmkbc.models.causal.checkpoint import identity
+from lmkbc.models.masked.backbone import Backbone
+from lmkbc.models.masked.soft_prompts import SoftPrompt, mask_logits
+from lmkbc.models.masked.tensors import masked
+from lmkbc.models.masked.words import Words
+from lmkbc.probe.lama.dataset import Asked, unhelpful
+from lmkbc.probe.lama.run import MaskedProbe
+from lmkbc.probe.optiprompt.dataset import (
+    METHODS,
+    MODELS,
+    Lesson,
+    Pair,
+)
+from lmkbc.progress import Report, silent
+from lmkbc.train.controls import Majority, NaiveBayes, randomised
+from lmkbc.train.finetune import finetune
+from lmkbc.train.finetune import mask_logits as cloze_logits
+from lmkbc.train.loop import Plan
+from lmkbc.train.soft_prompt import train_soft_prompt
+
+BATCH = 256
+"""Test facts that are answered at once."""
+
+
+class _Done(msgspec.Struct):
+    relation: str
+    run: str
+    answers: dict[str, list[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """What is run. soft, finetune: how the two are trained. seed: of random weights and of random vectors.
+
+    InputError for a model or a method that does not exist; "soft-7" is one of seven vectors.
+    """
+
+    soft: Plan
+    finetune: Plan
+    models: tuple[str, ...] = MODELS
+    methods: tuple[str, ...] = METHODS
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be run, before anything is."""
+        for given in self.models:
+            if given not in MODELS:
+                raise InputError(f"there is no model {given!r} to compare: {did_you_mean(given, MODELS)}")
+        for given in self.methods:
+            if given not in METHODS and not re.fullmatch(r"soft-[1-9]\d*", given):
+                raise InputError(f"there is no way {given!r} of asking: {did_you_mean(given, METHODS)}")
+
+
+class Runner:
+    """One model and its controls, answering with the words that the lessons name."""
+
+    def __init__(self, backbone: Backbone, lessons: Sequence[Lesson], how: Experiment) -> None:
+        self._backbone, words = backbone, Words(backbone.tokenizer)
+        pairs = (pair for lesson in lessons for part in (lesson.train, lesson.dev, lesson.test) for pair in part)
+        found = {name: words.single(name) for _, name in pairs}
+        self._names = sorted(found)
+        self._number = {name: number for number, name in enumerate(self._names)}
+        self._columns = torch.tensor([found[name] for name in self._names])
+        self._how, self._lessons = how, lessons
+        self._models = {name: self._drawn(backbone, name) for name in how.models}
+        self._identity = identity(backbone.name, backbone.model) or backbone.name
+
+    def _drawn(self, backbone: Backbone, name: str) -> Backbone:
+        """The model itself, or a control: drawn once, and tested with the weights that it was trained with."""
+        if name == "pretrained":
+            return backbone
+        drawn = randomised(backbone.model, "all" if name == "random" else "embeddings", self._how.seed)
+        return Backbone(name, drawn, backbone.tokenizer)
+
+    def unhelped(self) -> set[tuple[str, str]]:
+        """(relation, subject) of the test facts whose object no name tells, as the model itself reads names."""
+        asked = [Asked(one.name, one.cloze, one.type, one.test) for one in self._lessons]
+        ids = dict(zip(self._names, self._columns.tolist(), strict=True))
+        kept = unhelpful(asked, MaskedProbe(self._backbone, self._names, ids).guesses(asked))
+        return {(one.name, subject) for one in kept for subject, _ in one.facts}
+
+    def run(self, kept: Path | None = None, report: Report = silent) -> dict[str, dict[str, list[str]]]:
+        """Relation -> row -> answers to its test facts. kept: JSONL of what was finished, read first and added to."""
+        done = {row.run: row for row in read_jsonl(kept, _Done)} if kept and kept.exists() else {}
+        answers = {}
+        for number, lesson in enumerate(self._lessons):
+            report("relations", number, len(self._lessons))
+            key = hashlib.sha256(repr((self._identity, self._names, self._how, lesson)).encode()).hexdigest()
+            if key not in done:
+                done[key] = _Done(lesson.name, key, self.answers(lesson, report))
+                if kept:
+                    write_bytes(kept, b"".join(msgspec.json.encode(row) + b"\n" for row in done.values()))
+            answers[lesson.name] = done[key].answers
+        report("relations", len(self._lessons), len(self._lessons))
+        return answers
+
+    def answers(self, lesson: Lesson, report: Report = silent) -> dict[str, list[str]]:
+        """What every row of the table answers to the test facts of one relation."""
+        known = [(subject, lesson.name, object_) for subject, object_ in (*lesson.train, *lesson.dev)]
+        asked = [subject for subject, _ in lesson.test]
+        controls = {"majority": Majority(known).answer, "naive-bayes": NaiveBayes(known).answer}
+        rows = {row: [answer(subject, lesson.name) for subject in asked] for row, answer in controls.items()}
+        for model, backbone in self._models.items():
+            for method in self._how.methods:
+
+                def told(step: str, done: int, total: int | None, row: str = f"{model} {method}") -> None:
+                    report(f"{lesson.name} {row}: {step}", done, total)
+
+                rows[f"{model} {method}"] = self._answered(lesson, backbone, method, told)
+        return rows
+
+    def _answered(self, lesson: Lesson, backbone: Backbone, method: str, report: Report) -> list[str]:
+        asked = [subject for subject, _ in lesson.test]
+        if method == "finetune":
+            return self._finetuned(lesson, backbone, asked, report)
+        prompt = SoftPrompt.manual(backbone, lesson.cloze)
+        if method != "manual":
+            if method != "soft-manual":
+                prompt = SoftPrompt.random(backbone, int(method.removeprefix("soft-")), self._how.seed)
+            prompt, _ = train_soft_prompt(
+                backbone, prompt, *self._taught(lesson.train), self._columns, self._how.soft,
+                held_out=self._taught(lesson.dev), report=report,
+            )  # fmt: skip
+        return self._best(asked, lambda part: mask_logits(backbone, prompt, part, self._columns))
+
+    def _finetuned(self, lesson: Lesson, backbone: Backbone, asked: Sequence[str], report: Report) -> list[str]:
+        own = Backbone(backbone.name, copy.deepcopy(backbone.model).requires_grad_(True), backbone.tokenizer)
+
+        def prompts(subjects: Sequence[str]) -> list[list[int]]:
+            return masked(own, [lesson.cloze] * len(subjects), subjects)
+
+        (subjects, golds), (others, other_golds) = self._taught(lesson.train), self._taught(lesson.dev)
+        finetune(
+            own, prompts(subjects), golds, self._columns, self._how.finetune,
+            held_out=(prompts(others), other_golds), report=report,
+        )  # fmt: skip
+        return self._best(asked, lambda part: cloze_logits(own, prompts(part), self._columns))
+
+    def _taught(self, pairs: Sequence[Pair]) -> tuple[list[str], list[list[int]]]:
+        return [subject for subject, _ in pairs], [[self._number[object_]] for _, object_ in pairs]
+
+    def _best(self, subjects: Sequence[str], logits: Callable[[Sequence[str]], Tensor]) -> list[str]:
+        found: list[str] = []
+        with torch.inference_mode():
+            for start in range(0, len(subjects), BATCH):
+                best = logits(subjects[start : start + BATCH]).argmax(-1).tolist()
+                found += [self._names[number] for number in best]
+        return found

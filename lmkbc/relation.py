@@ -1,0 +1,161 @@
+"""One relation, whatever an edition calls it, as data: types, the shape of an object, questions asked beforehand."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+def require(name: str, template: str, slots: set[str]) -> None:
+    """Refuse a template without the given slots, each exactly once: ValueError naming the field."""
+    found = [slot for _, slot, _, _ in string.Formatter().parse(template) if slot is not None]
+    if sorted(found) != sorted(slots):
+        wanted = " and ".join(f"{{{slot}}}" for slot in sorted(slots))
+        raise ValueError(f"{name} holds {template!r}: it needs {wanted}, each exactly once")
+
+
+@dataclass(frozen=True, slots=True)
+class EntityType:
+    """What kind of thing a subject or object is: an English noun and its Wikidata class."""
+
+    noun: str
+    qid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What one object of a relation looks like, as data: parsing and cleaning read it.
+
+    separators: delimiters that part objects when the answer is no list literal.
+    conjunction: whether "X and Y" names two objects.
+    closed: canonical name -> variants; when given, anything else is dropped.
+    variants: spelling -> canonical name, for open-ended relations.
+    stop: words that are never an object (compared without case).
+    minimum, maximum: bounds of a number, in the relation's unit; integer: only whole numbers.
+    may_be_subject: whether the subject can be its own object.
+    link_suffixes: words that a linker may append when the plain name links to nothing of the right type.
+    """
+
+    separators: tuple[str, ...] = (",", ";", "\n")
+    conjunction: bool = True
+    closed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    variants: Mapping[str, str] = field(default_factory=dict)
+    stop: frozenset[str] = frozenset()
+    minimum: float | None = None
+    maximum: float | None = None
+    integer: bool = False
+    may_be_subject: bool = False
+    link_suffixes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precondition:
+    """A cloze asked before the relation's own, whose answer rewrites them or says that there is no object.
+
+    cloze uses {subject} and {mask} once each. answers: the words compared at the mask; one that is a word of the
+    subject's name wins where clozes are rewritten. type: in their place, a Wikidata class, for the names that train
+    has of its things. top_k, floor: an answer counts only among so many best words of the model (0: among all), and
+    with a higher probability. neutral: a subject that stands for none; an answer's probability is divided by the one
+    it has there. times: how often the probability of an answer counts, where not once. decisive: only the likeliest
+    answer counts, as if it were sure. clozes: asked in place of the relation's own where an answer counts, with
+    {subject} and {mask} once each and {answer} wherever wanted. drawn: where no answer counts, one is drawn by chance,
+    always the same for the same subject. vetoes: the answers that mean "no object". required: where no answer counts,
+    there is no object.
+    """
+
+    cloze: str
+    answers: tuple[str, ...] = ()
+    type: str = ""
+    top_k: int = 0
+    floor: float = 0.0
+    neutral: str = ""
+    times: Mapping[str, float] = field(default_factory=dict)
+    decisive: bool = False
+    clozes: tuple[str, ...] = ()
+    drawn: bool = False
+    vetoes: frozenset[str] = frozenset()
+    required: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a field that makes no sense: ValueError naming the field."""
+        require("cloze", self.cloze, {"subject", "mask"})
+        for cloze in self.clozes:
+            require("clozes", cloze.replace("{answer}", ""), {"subject", "mask"})
+        if bool(self.answers) == bool(self.type):
+            raise ValueError("a precondition needs answers to compare, or a type that has them: give one of the two")
+        if self.top_k < 0 or not 0 <= self.floor < 1:
+            raise ValueError("top_k must be at least 0, and floor at least 0 and below 1")
+        bounded = bool(self.top_k or self.floor)
+        if self.answers and len(set(self.answers)) < 2 - bounded:
+            raise ValueError("answers holds fewer than two words: there is nothing to compare")
+        if not self.vetoes <= set(self.answers) or (self.vetoes == set(self.answers) and self.vetoes and not bounded):
+            raise ValueError("vetoes must be some of the answers, not all")
+        if not set(self.times) <= set(self.answers) or not all(number > 0 for number in self.times.values()):
+            raise ValueError("times must give answers a number above 0")
+        if self.drawn and not (bounded and self.clozes and self.answers):
+            raise ValueError("drawn asks that none may count: give answers, clozes, and top_k or floor")
+        if self.required and not bounded:
+            raise ValueError("required asks that an answer counts: give top_k or floor, else every one does")
+        if not (self.clozes or self.vetoes or self.required):
+            raise ValueError("a precondition needs clozes, vetoes or required, else its answer changes nothing")
+
+
+Kind = Literal["entity", "string", "number"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation:
+    """One relation, whatever an edition calls it: what to ask and what an answer looks like.
+
+    names: the spellings of the editions. cardinality: edition name -> (fewest, most) objects in its train split.
+    clozes use {subject} and {mask} once each, question uses {subject}, statement uses {subject} and {object};
+    triple is the verb phrase between subject and object. symmetric: (s, r, o) implies (o, r, s). preconditions are
+    what a masked model is asked first. paraphrases: more clozes, kept in paraphrases.toml for recipes that ask many.
+    """
+
+    name: str
+    names: tuple[str, ...]
+    property: str
+    subject_type: EntityType
+    object_type: EntityType
+    kind: Kind
+    may_be_empty: bool
+    definition: str
+    clozes: tuple[str, ...]
+    question: str
+    triple: str
+    statement: str
+    unit: str | None = None
+    symmetric: bool = False
+    cardinality: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    shape: Shape = field(default_factory=Shape)
+    preconditions: tuple[Precondition, ...] = ()
+    paraphrases: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a field that makes no sense: ValueError naming the field."""
+        for text in ("name", "property", "definition", "triple"):
+            if not getattr(self, text).strip():
+                raise ValueError(f"{text} is empty")
+        if not self.names:
+            raise ValueError("names is empty: give at least one edition's spelling")
+        if self.kind not in ("entity", "string", "number"):
+            raise ValueError(f"kind is {self.kind!r}: use 'entity', 'string' or 'number'")
+        if self.unit is not None and self.kind != "number":
+            raise ValueError(f"unit is {self.unit!r} but kind is {self.kind!r}: only numbers have units")
+        if not self.clozes:
+            raise ValueError("clozes is empty: give at least one template with {subject} and {mask}")
+        for name, clozes in (("clozes", self.clozes), ("paraphrases", self.paraphrases)):
+            for cloze in clozes:
+                require(name, cloze, {"subject", "mask"})
+        require("question", self.question, {"subject"})
+        require("statement", self.statement, {"subject", "object"})
+        for edition, (fewest, most) in self.cardinality.items():
+            if not 0 <= fewest <= most:
+                raise ValueError(f"cardinality of {edition} is ({fewest}, {most}): fewest must not exceed most")
+
+    def nullable(self, edition: str) -> bool:
+        """Whether a subject may have no object in an edition: as its train split shows, else as declared."""
+        return self.cardinality[edition][0] == 0 if edition in self.cardinality else self.may_be_empty

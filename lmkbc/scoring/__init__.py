@@ -1,0 +1,1 @@
+"""How an answer matches gold, and the averages that editions print."""

@@ -1,0 +1,252 @@
+"""The scorers: how an edition compares the answers of one query with the gold, and when two answers are the same.
+
+Four scorers cover the five editions. All are exact re-statements of the organisers' published procedures, oddities
+included, because published numbers depend on them. Normal forms are memoised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+from lmkbc.names import Memo, folded_key, plain_key
+
+Counts = tuple[int, int, int]
+"""Of one query: hits, predicted objects, gold objects. Every edition's P, R and F1 follow from these three."""
+
+
+class Scorer(Protocol):
+    """How one edition compares the answers of one query with the gold."""
+
+    def key(self, text: str) -> str:
+        """The form under which two answers are the same answer."""
+        ...
+
+    def matches(self, value: str, gold: Sequence[Any], relation: str) -> tuple[int, ...]:
+        """Indices of the gold objects that one answer finds."""
+        ...
+
+    def count(self, matches: Sequence[tuple[int, ...]]) -> int:
+        """Hits of a set of distinct answers, given what each of them finds."""
+        ...
+
+    def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
+        """Count hits, predictions and gold of one row's raw column values."""
+        ...
+
+
+_EMPTY = "."
+"""The key of what is empty before it is normalised; no normal form holds punctuation."""
+
+
+_NOTHING = frozenset({_EMPTY, "", "none", "null"})
+
+
+@lru_cache(maxsize=1 << 16)
+def number(text: Any) -> float | None:
+    """The scorers' reading of a number (thousands commas allowed), None where it is none."""
+    try:
+        return float(text.replace(",", "").strip())
+    except (ValueError, AttributeError):
+        return None
+
+
+def _near(tolerance: float, value: float | None, gold: float | None) -> bool:
+    """Whether a number lies within a share of a gold one; the sign of the gold counts, as in the official scripts."""
+    return value is not None and gold is not None and gold != 0 and abs(value - gold) / gold <= tolerance
+
+
+_PLAIN = Memo(plain_key)
+
+
+_CLEANED = Memo(lambda text: plain_key(text) if text else _EMPTY)
+
+
+_FOLDED = Memo(folded_key)
+
+
+@dataclass(frozen=True, slots=True)
+class AliasScorer:
+    """2022: a gold object is found when any of its aliases is predicted, so one string may find several.
+
+    Both sides are normalised with `plain_key`; predictions form a set. No prediction has precision 1; a lone "",
+    "none" or "null" counts as no prediction; an empty gold has recall 1 and precision 1 only for no prediction.
+    What is empty before it is normalised ("" or JSON's null) is another answer than what is empty after ("...").
+    """
+
+    def key(self, text: str) -> str:
+        """Normal form of an answer."""
+        return _PLAIN[text]
+
+    def matches(self, value: str, gold: Sequence[Sequence[str]], relation: str) -> tuple[int, ...]:
+        """Indices of the gold objects that one answer finds."""
+        key = _PLAIN[value]
+        return tuple(i for i, names in enumerate(gold) if key in map(_PLAIN.__getitem__, names))
+
+    def count(self, matches: Sequence[tuple[int, ...]]) -> int:
+        """Hits of a set of distinct answers."""
+        return len({index for found in matches for index in found})
+
+    def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
+        """Score one row: predicted is a list of strings, gold a list of alias lists."""
+        try:
+            keys = set(map(_CLEANED.__getitem__, predicted))
+        except TypeError:  # something that is no string and cannot be remembered: nothing but an empty one has a key
+            keys = {_CLEANED[value or ""] for value in predicted}
+        hits = 0
+        for names in gold:
+            if not keys.isdisjoint(map(_CLEANED.__getitem__, names)):
+                hits += 1
+        return hits, 0 if len(keys) <= 1 and keys <= _NOTHING else len(keys), len(gold)
+
+
+@dataclass(frozen=True, slots=True)
+class IdScorer:
+    """2023 and 2024: exact QIDs or literals. 2023 counts repeated predictions, so recall can pass 1 there.
+
+    distinct: compare sets (2024) instead of the lists as written (2023). An empty list has precision 1. A gold of
+    [""] is 2023's "no object": recall 1 whatever is predicted, and a predicted "" counts as a correct answer.
+    """
+
+    distinct: bool
+
+    def key(self, text: str) -> str:
+        """An id is its own normal form."""
+        return text
+
+    def matches(self, value: str, gold: Sequence[str], relation: str) -> tuple[int, ...]:
+        """Indices of the gold objects that one answer finds."""
+        return tuple(i for i, other in enumerate(gold) if other == value)[:1]
+
+    def count(self, matches: Sequence[tuple[int, ...]]) -> int:
+        """Hits of a set of distinct answers."""
+        return sum(1 for found in matches if found)
+
+    def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
+        """Score one row of two lists of ids; in 2023 a value that is no list scores 0, as it does officially."""
+        if self.distinct:
+            predicted, gold = set(predicted), set(gold)
+            return len(predicted & gold), len(predicted), len(gold)
+        wanted = 0 if gold == [""] else len(gold)
+        try:
+            hits = 0
+            for value in predicted:
+                if value in gold:
+                    hits += 1
+            return hits, len(predicted), wanted
+        except TypeError:
+            return 0, 1, wanted
+
+
+@dataclass(frozen=True, slots=True)
+class ValueScorer:
+    """2025: exact strings after stripping; numbers within a tolerance of any gold number.
+
+    Every prediction that finds something is a hit, so several numbers near one gold number push recall past 1.
+    """
+
+    numeric: frozenset[str]
+    tolerance: float = 0.05
+
+    def key(self, text: str) -> str:
+        """Normal form of an answer."""
+        return text.strip()
+
+    def matches(self, value: str, gold: Sequence[str], relation: str) -> tuple[int, ...]:
+        """Indices of the gold objects that one answer finds."""
+        if relation not in self.numeric:
+            return tuple(i for i, other in enumerate(gold) if other == value.strip())[:1]
+        return tuple(i for i, other in enumerate(gold) if _near(self.tolerance, number(value), number(other)))[:1]
+
+    def count(self, matches: Sequence[tuple[int, ...]]) -> int:
+        """Hits of a set of distinct answers."""
+        return sum(1 for found in matches if found)
+
+    def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
+        """Score one row of two lists of strings, each read as a set."""
+        predicted, gold = set(predicted), set(gold)
+        if relation in self.numeric:
+            numbers = [number(other) for other in gold]
+            hits = sum(1 for v in predicted if any(_near(self.tolerance, number(v), other) for other in numbers))
+        else:
+            hits = sum(1 for value in predicted if value.strip() in gold)
+        return hits, len(predicted), len(gold)
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingScorer:
+    """2026: alias lists, each prediction matched to at most one gold object (maximum bipartite matching).
+
+    Predictions are distinct under `folded_key`; a nested list stands for its first element; numbers are compared
+    with the first alias within a tolerance, each gold number found once.
+    """
+
+    numeric: frozenset[str]
+    tolerance: float = 0.05
+
+    def key(self, text: str) -> str:
+        """Normal form of an answer."""
+        return _FOLDED[text]
+
+    def matches(self, value: str, gold: Sequence[Sequence[str]], relation: str) -> tuple[int, ...]:
+        """Indices of the gold objects that one answer could find."""
+        if relation in self.numeric:
+            given = number(value)
+            return tuple(i for i, names in enumerate(gold) if names and _near(self.tolerance, given, number(names[0])))
+        key = _FOLDED[value]
+        return tuple(i for i, names in enumerate(gold) if key in map(_FOLDED.__getitem__, names))
+
+    def count(self, matches: Sequence[tuple[int, ...]]) -> int:
+        """Hits of a set of distinct answers: the size of a maximum matching (Kuhn's augmenting paths)."""
+        owner: dict[int, int] = {}
+
+        def augment(answer: int, seen: set[int]) -> bool:
+            for index in matches[answer]:
+                if index not in seen:
+                    seen.add(index)
+                    if index not in owner or augment(owner[index], seen):
+                        owner[index] = answer
+                        return True
+            return False
+
+        return sum(augment(answer, set()) for answer in range(len(matches)) if matches[answer])
+
+    def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
+        """Score one row: predicted is a list of strings (or lists), gold a list of alias lists (or strings)."""
+        if gold and isinstance(gold[0], str):
+            gold = [[name] for name in gold]
+        if relation in self.numeric:
+            answers = _distinct_texts(predicted)
+            hits = self._numeric_hits(answers.values(), [number(names[0]) if names else None for names in gold])
+            return hits, len(answers), len(gold)
+        try:
+            keys = frozenset(map(_FOLDED.__getitem__, predicted))
+        except (TypeError, AttributeError):  # a nested list, or no string at all
+            keys = frozenset(_distinct_texts(predicted))
+        return self._string_hits(keys, gold), len(keys), len(gold)
+
+    def _string_hits(self, keys: frozenset[str], gold: Sequence[Sequence[str]]) -> int:
+        finders = (keys.intersection(map(_FOLDED.__getitem__, names)) for names in gold)
+        found = list(filter(None, finders))
+        if len(found) < 2 or sum(map(len, found)) == len(frozenset().union(*found)) == len(found):
+            return len(found)
+        return self.count([tuple(i for i, finding in enumerate(found) if key in finding) for key in keys])
+
+    def _numeric_hits(self, answers: Iterable[str], gold: Sequence[float | None]) -> int:
+        free = set(range(len(gold)))
+        for value in map(number, answers):
+            near = next((i for i in sorted(free) if _near(self.tolerance, value, gold[i])), None)
+            free.discard(-1 if near is None else near)
+        return len(gold) - len(free)
+
+
+def _distinct_texts(predicted: Iterable[Any]) -> dict[str, str]:
+    """Normal form -> first text, of a list whose entries may be nested once; what is no string is dropped."""
+    texts: dict[str, str] = {}
+    for value in predicted:
+        text = value[0] if isinstance(value, list) and value else value
+        if isinstance(text, str):
+            texts.setdefault(_FOLDED[text], text)
+    return texts

@@ -1,0 +1,226 @@
+"""Pooling: many voices' candidates of one query, merged into one scored list, best first.
+
+A voice is one draw of one generator. Only draws that answered or abstained are counted; a failed one is no voice at
+all, and never a voice for nothing, and one whose objects were all dropped is a voice that names none. On sampled
+answers, whose scores are all 1, "mean" is the share of votes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, NamedTuple, get_args
+
+from lmkbc.answer.clean import SUBJECT
+from lmkbc.edition import Edition
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.names import folded_key
+from lmkbc.relation import Relation
+from lmkbc.scoring.matchers import number
+from lmkbc.types import Candidate, CandidateSet
+
+Method = Literal["mean", "vote", "union", "max", "count-max", "background"]
+Per = Literal["draw", "model"]
+ByModel = tuple[tuple[str, float], ...]
+EXISTENCE = "?existence"
+"""What ends the name of a voice that only says whether there is an object at all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """How voices are merged. Scores are in [0, 1].
+
+    method: "mean" score over voices, silence counting 0; "vote", the share of voices that name an object, whatever
+    their score; "max" over voices; "union", the max over models of their mean; "count-max", the number of voices and
+    then the best score (Ning & Celebi 2022); "background", the mean divided by the candidate's mean over all queries
+    of the relation, so that what a model always says sinks, and rescaled so that the best keeps its score.
+    per: whether every draw counts alike or every model does, whatever its number of draws.
+    weights: model -> weight, 1 where not given. "union", "max" and "count-max" weigh nothing.
+
+    Objects merge by QID once linked, numbers by value, else by the edition's normalisation; the commonest spelling
+    stays. A proposal to answer nothing is scored like an object. What existence voices say stays apart, as a second
+    candidate without text, last in the list (see `existence`).
+    """
+
+    edition: Edition
+    method: Method = "mean"
+    per: Per = "model"
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, edition: Edition, settings: Mapping[str, Any]) -> Pool:
+        """A pool from a recipe's table. InputError for a setting or value that does not exist."""
+        known = [one.name for one in fields(cls) if one.name != "edition"]
+        for name in settings:
+            if name not in known:
+                raise InputError(f"pool has no setting {name!r}: {did_you_mean(name, known)}")
+        for name, options in (("method", get_args(Method)), ("per", get_args(Per))):
+            if name in settings and settings[name] not in options:
+                raise InputError(f"pool has no {name} {settings[name]!r}: {did_you_mean(str(settings[name]), options)}")
+        for model, weight in settings.get("weights", {}).items():
+            if not (isinstance(weight, int | float) and 0 <= weight < math.inf):
+                raise InputError(f"pool weight of {model!r} is {weight!r}: give a number of at least 0")
+        return cls(edition=edition, **settings)
+
+    def merge(self, groups: Sequence[Sequence[CandidateSet]]) -> list[CandidateSet]:
+        """One set per query. Each group is one generator's sets, all groups in the same order of queries."""
+        models = _distinct([_model(group) for group in groups])
+        for name in self.weights:
+            if name not in models:
+                raise InputError(f"pool weighs {name!r}, which no generator is called: {did_you_mean(name, models)}")
+        weights = [self.weights.get(model, 1.0) for model in models]
+        merged = [self._one(sets, weights, models) for sets in zip(*groups, strict=True)]
+        return list(_against_background(merged, self._key)) if self.method == "background" else merged
+
+    def _one(self, sets: Sequence[CandidateSet], weights: Sequence[float], models: Sequence[str]) -> CandidateSet:
+        ballots: defaultdict[Hashable, list[_Ballot]] = defaultdict(list)
+        for group, one in enumerate(sets):
+            for candidate in one.candidates:
+                ballots[self._key(candidate)].append(_Ballot(group, candidate))
+        gates = ballots.pop(EXISTENCE, [])
+        voices = [sum(state.is_answer for state in one.draws) for one in sets]
+        most = max([sum(voices), *map(_count, ballots.values())])
+        shares = self._shares(voices, weights)
+        pooled = [
+            _merged(cast, self._score(cast, voices, shares, most), _by_model(cast, voices, models))
+            for cast in ballots.values()
+        ]
+        pooled.sort(key=lambda one: (-one.score, -len(one.sources), one.text, one.id or ""))
+        if gates:
+            total = math.fsum(weights[gate.group] for gate in gates)
+            given = math.fsum(weights[gate.group] * gate.candidate.score for gate in gates)
+            pooled.append(_merged(gates, given / total if total else 0.0, _by_model(gates, [1] * len(sets), models)))
+        draws = tuple(state for one in sets for state in one.draws)
+        dropped = tuple(dict.fromkeys(loss for one in sets for loss in one.dropped))
+        return CandidateSet(sets[0].query, tuple(pooled), draws, dropped)
+
+    def _key(self, candidate: Candidate) -> Hashable:
+        """Under what a candidate is the same as another."""
+        if not candidate.text and not candidate.id:
+            return EXISTENCE if is_gate(candidate) else ("nothing",)
+        if (value := number(candidate.id or candidate.text)) is not None:
+            return "number", value
+        if self.edition.target == "id":
+            return ("id", candidate.id) if candidate.id else ("name", folded_key(candidate.text))
+        return "name", self.edition.metric.scorer.key(candidate.text) or candidate.text
+
+    def _shares(self, voices: Sequence[int], weights: Sequence[float]) -> list[float]:
+        """What one voice of each group counts; those of all groups that spoke sum to 1."""
+        each = [
+            0.0 if not count else weight / count if self.per == "model" else weight
+            for count, weight in zip(voices, weights, strict=True)
+        ]
+        total = math.fsum(share * count for share, count in zip(each, voices, strict=True))
+        return [share / total if total else 0.0 for share in each]
+
+    def _score(self, ballots: Sequence[_Ballot], voices: Sequence[int], shares: Sequence[float], most: int) -> float:
+        best = _best(ballots)
+        if self.method == "max":
+            score = max(best.values())
+        elif self.method == "count-max":
+            score = (_count(ballots) - 1 + min(max(best.values()), 1.0)) / most
+        elif self.method == "union":
+            score = max(mean for _, mean in _means(ballots, voices))
+        else:
+            score = math.fsum(shares[group] * (1.0 if self.method == "vote" else best[group, v]) for group, v in best)
+        return min(max(score, 0.0), 1.0)
+
+
+def without_subject(found: CandidateSet, relation: Relation) -> CandidateSet:
+    """The set without candidates that linked to the query's own subject, where no subject is its own object."""
+    own = found.query.subject_id
+    if own is None or relation.shape.may_be_subject:
+        return found
+    return found.without(lambda candidate: candidate.text != "" and candidate.id == own, SUBJECT)
+
+
+class _Ballot(NamedTuple):
+    """A candidate and the group that proposes it."""
+
+    group: int
+    candidate: Candidate
+
+
+def existence(candidates: CandidateSet) -> float | None:
+    """The probability that there is an object at all, as the existence voices have it; None where there are none."""
+    gates = [one.score for one in candidates.candidates if not one.text and is_gate(one)]
+    return 1 - math.fsum(gates) / len(gates) if gates else None
+
+
+def is_gate(candidate: Candidate) -> bool:
+    """Whether a candidate without text only says how likely there is no object at all."""
+    return bool(candidate.sources) and all(voice.endswith(EXISTENCE) for voice in candidate.sources)
+
+
+def _model(group: Sequence[CandidateSet]) -> str:
+    """The model behind a generator's sets: a voice "gpt-4#3" is of model "gpt-4"."""
+    voices = (voice for one in group for candidate in one.candidates for voice in candidate.sources)
+    return next(voices, "").removesuffix(EXISTENCE).split("#")[0]
+
+
+def _distinct(models: Sequence[str]) -> list[str]:
+    """Names that tell groups apart: the second group of a model is "model+2"."""
+    seen: Counter[str] = Counter()
+    names = []
+    for model in models:
+        seen[model] += 1
+        names.append(model if seen[model] == 1 else f"{model}+{seen[model]}")
+    return names
+
+
+def _count(ballots: Sequence[_Ballot]) -> int:
+    return len({(group, voice) for group, candidate in ballots for voice in candidate.sources or ("",)})
+
+
+def _best(ballots: Sequence[_Ballot]) -> dict[tuple[int, tuple[str, ...]], float]:
+    """What each voice makes of a candidate, which it may propose under several spellings: its highest score."""
+    best: dict[tuple[int, tuple[str, ...]], float] = {}
+    for group, candidate in ballots:
+        voice = group, candidate.sources
+        best[voice] = max(candidate.score, best.get(voice, 0.0))
+    return best
+
+
+def _means(ballots: Sequence[_Ballot], voices: Sequence[int]) -> list[tuple[int, float]]:
+    """The mean score over a group's voices, silence counting 0, of each group that proposes a candidate."""
+    said: dict[int, float] = {}
+    for (group, _), score in _best(ballots).items():
+        said[group] = said.get(group, 0.0) + score
+    return [(group, total / max(voices[group], 1)) for group, total in sorted(said.items())]
+
+
+def _by_model(ballots: Sequence[_Ballot], voices: Sequence[int], models: Sequence[str]) -> ByModel:
+    return tuple(sorted((models[group], min(max(mean, 0.0), 1.0)) for group, mean in _means(ballots, voices)))
+
+
+def _merged(ballots: Sequence[_Ballot], score: float, by_model: ByModel) -> Candidate:
+    """One candidate for many: all voices, the commonest spelling (ties: the first in the alphabet), the id.
+
+    Its truth is the mean over the spellings and generators that were verified.
+    """
+    spellings = Counter(candidate.text for _, candidate in ballots)
+    text = min(spellings, key=lambda spelling: (-spellings[spelling], spelling))
+    voices = {voice for _, candidate in ballots for voice in candidate.sources}
+    ids = sorted({candidate.id for _, candidate in ballots if candidate.id})
+    truths = {(group, c.text): c.truth for group, c in ballots if c.truth is not None}
+    truth = math.fsum(truths.values()) / len(truths) if truths else None
+    return Candidate(text, score, tuple(sorted(voices)), ids[0] if ids else None, by_model, truth)
+
+
+def _against_background(sets: Sequence[CandidateSet], key: Callable[[Candidate], Hashable]) -> Iterator[CandidateSet]:
+    """Scores divided by the candidate's mean score over all queries of the relation, the best score kept."""
+    queries = Counter(one.query.relation for one in sets)
+    total: defaultdict[Hashable, float] = defaultdict(float)
+    for one in sets:
+        for candidate in one.candidates:
+            total[one.query.relation, key(candidate)] += candidate.score / queries[one.query.relation]
+    for one in sets:
+        objects = [candidate for candidate in one.candidates if candidate.text and candidate.score > 0]
+        lifted = [candidate.score / total[one.query.relation, key(candidate)] for candidate in objects]
+        scale = max((candidate.score for candidate in objects), default=0.0) / max(lifted, default=1.0)
+        scores = {id(candidate): min(lift * scale, 1.0) for candidate, lift in zip(objects, lifted, strict=True)}
+        rescored = [replace(c, score=scores.get(id(c), c.score)) for c in one.candidates]
+        rescored.sort(key=lambda candidate: (is_gate(candidate), -candidate.score))
+        yield replace(one, candidates=tuple(rescored))

@@ -1,0 +1,200 @@
+"""Submissions: predictions to checked JSONL, a zip, the candidates behind them, and a manifest.
+
+Same inputs give the same bytes: no clock, no host, fixed zip and gzip headers. How long a run took and what
+it cost (a resumed run costs less) stand in `timing.json`, which is not part of that promise.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lmkbc.edition import Edition, misfit
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.files import jsonl
+from lmkbc.relation import Relation
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Dropped,
+    Prediction,
+    Query,
+    State,
+)
+
+PREDICTIONS = "predictions.jsonl"
+
+
+ARCHIVE = "predictions.zip"
+
+
+CANDIDATES = "candidates.jsonl.gz"
+
+
+MANIFEST = "manifest.json"
+
+
+RETRIEVED = "retrieved.jsonl"
+
+
+MISSING = "missing.jsonl"
+
+
+TIMING = "timing.json"
+
+
+def sha256(content: bytes) -> str:
+    """Hex digest of some bytes."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def distinct(edition: Edition, values: Iterable[str]) -> list[str]:
+    """The strings to submit for one query: stripped, none empty, each once under the edition's normal form."""
+    kept: dict[str, str] = {}
+    for value in map(str.strip, values):
+        if key := edition.metric.scorer.key(value):
+            kept.setdefault(key, value)
+    return list(kept.values())
+
+
+def answers(edition: Edition, prediction: Prediction) -> list[str]:
+    """What a prediction submits, in the edition's own terms: QIDs and literals, or names."""
+    return distinct(edition, (edition.value(candidate) for candidate in prediction.objects))
+
+
+def losses(edition: Edition, found: CandidateSet) -> list[Dropped]:
+    """What models named for a query and nobody can submit, each once: dropped on the way, or without a link."""
+    unlinked = [Dropped(one.text, "link") for one in found.candidates if one.text and not edition.value(one)]
+    return list({(loss.text.casefold(), loss.rule): loss for loss in (*found.dropped, *unlinked)}.values())
+
+
+def prediction_lines(edition: Edition, predictions: Iterable[Prediction]) -> bytes:
+    """The predictions file, one row per query, in the order given."""
+    rows = []
+    for prediction in predictions:
+        row: dict[str, Any] = {"SubjectEntity": prediction.query.subject, "Relation": prediction.query.relation}
+        if prediction.query.subject_id is not None:
+            row["SubjectEntityID"] = prediction.query.subject_id
+        row[edition.column] = answers(edition, prediction)
+        rows.append(row)
+    return json_lines(rows)
+
+
+def json_lines(rows: Iterable[dict[str, Any]]) -> bytes:
+    """JSONL bytes, keys in the order given, other scripts unescaped."""
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode("utf-8", "backslashreplace")
+
+
+def candidate_lines(sets: Iterable[CandidateSet]) -> bytes:
+    """The scored candidates of a run, gzipped, readable by `--from`; none of a failed query, which stays failed."""
+    rows = []
+    for found in (one for one in sets if not one.failed):
+        row: dict[str, Any] = {"SubjectEntity": found.query.subject, "Relation": found.query.relation}
+        if found.query.subject_id is not None:
+            row["SubjectEntityID"] = found.query.subject_id
+        row["candidates"] = [_candidate_row(candidate) for candidate in found.candidates]
+        row["pooled"] = True
+        silent = not any(candidate.text for candidate in found.candidates)
+        if silent and State.DROPPED in found.draws and State.ABSTAINED not in found.draws:
+            row["dropped"] = True
+        rows.append(row)
+    return gzip.compress(json_lines(rows), mtime=0)
+
+
+def missing_lines(sets: Iterable[CandidateSet]) -> bytes:
+    """The queries that have no answer, and what became of their draws; each waits for `completions` or `candidates`."""
+    rows = []
+    for found in (one for one in sets if one.failed):
+        row: dict[str, Any] = {"SubjectEntity": found.query.subject, "Relation": found.query.relation}
+        if found.query.subject_id is not None:
+            row["SubjectEntityID"] = found.query.subject_id
+        row["reason"] = ", ".join(dict.fromkeys(found.draws)) or "not asked"
+        rows.append(row)
+    return json_lines(rows)
+
+
+def _candidate_row(candidate: Candidate) -> dict[str, Any]:
+    row: dict[str, Any] = {"object": candidate.text, "score": round(candidate.score, 6)}
+    if candidate.id is not None:
+        row["id"] = candidate.id
+    if candidate.sources:
+        row["source"] = "; ".join(candidate.sources)
+    if candidate.truth is not None:
+        row["truth"] = round(candidate.truth, 6)
+    return row
+
+
+def archive(predictions: bytes) -> bytes:
+    """The zip that CodaLab and Codabench take: `predictions.jsonl` at its root, nothing else."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as zipped:
+        entry = zipfile.ZipInfo(PREDICTIONS, date_time=(1980, 1, 1, 0, 0, 0))
+        entry.compress_type = zipfile.ZIP_DEFLATED
+        entry.external_attr = 0o644 << 16
+        zipped.writestr(entry, predictions)
+    return buffer.getvalue()
+
+
+def check(edition: Edition, relations: Mapping[str, Relation], queries: Sequence[Query], zipped: bytes) -> None:
+    """Re-open a submission as its receiver does: every query once, in order, distinct stripped strings only.
+
+    In an edition of QIDs each string is one, or a literal where the relation has such.
+    """
+    with zipfile.ZipFile(io.BytesIO(zipped)) as opened:
+        if opened.namelist() != [PREDICTIONS]:
+            raise LmkbcError(f"the zip holds {opened.namelist()} instead of {PREDICTIONS} alone; report this as a bug")
+        lines = opened.read(PREDICTIONS).splitlines()
+    if len(lines) != len(queries):
+        raise LmkbcError(f"the submission has {len(lines)} rows for {len(queries)} queries; report this as a bug")
+    for place, (line, query) in enumerate(zip(lines, queries, strict=True), start=1):
+        row = msgspec.json.decode(line)
+        values = row[edition.column]
+        keys = [edition.metric.scorer.key(value) for value in values]
+        sound = all(isinstance(v, str) and v == v.strip() != "" for v in values) and len(set(keys)) == len(keys)
+        sound = sound and not any(misfit(edition, relations[query.relation], value) for value in values)
+        if (row["SubjectEntity"], row["Relation"]) != (query.subject, query.relation) or not sound:
+            raise LmkbcError(f"row {place} of the submission does not answer query {place}; report this as a bug")
+
+
+def package(
+    path: Path, edition: Edition, relations: Mapping[str, Relation], queries: Sequence[Query]
+) -> tuple[bytes, int]:  # fmt: skip
+    """A checked zip from any predictions file, re-ordered to the queries; and how many rows it had for no query.
+
+    InputError for what no receiver could score: a query that is missing, or answered twice and not alike; a value that
+    is no string, or a name where the edition asks for QIDs.
+    """
+    read = jsonl.read_column(path, edition.column, str, agree=True)
+    found = read.values
+    missing = [query for query in queries if (query.subject, query.relation) not in found]
+    if missing:
+        first = missing[0]
+        raise InputError(
+            f"{path} lacks {len(missing)} of {len(queries)} queries, first ({first.subject!r}, {first.relation!r}); "
+            "predict these too: a missing row is no empty answer"
+        )
+    rows = []
+    for query in queries:
+        pair = query.subject, query.relation
+        values = read.namesakes.get((pair, query.subject_id), found[pair])
+        where = f"{path}, ({query.subject!r}, {query.relation!r}), field {edition.column}"
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            raise InputError(f"{where}: not a list of strings; write each object as one string")
+        row: dict[str, Any] = {"SubjectEntity": query.subject, "Relation": query.relation}
+        row[edition.column] = distinct(edition, values)
+        relation = relations[query.relation]
+        if wrong := next((value for value in row[edition.column] if misfit(edition, relation, value)), None):
+            due = "a number" if relation.kind == "number" else "a QID"
+            raise InputError(f"{where}: {wrong!r} is not {due}, which edition {edition.name} asks for; link it first")
+        rows.append(row)
+    zipped = archive(json_lines(rows))
+    check(edition, relations, queries, zipped)
+    return zipped, len(found) - len({(query.subject, query.relation) for query in queries})

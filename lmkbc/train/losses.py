@@ -1,0 +1,66 @@
+"""Losses over the columns of a masked language model: likelihood and ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    pass
+from lmkbc.models.masked.tensors import BATCH
+
+Row = TypeVar("Row")
+
+
+Golds = Sequence[Sequence[int]]
+"""For each row, which of the columns are right."""
+
+
+Loss = Callable[[Tensor, Golds], Tensor]
+
+
+RIVALS, STEEPNESS = 50, 5.0
+"""Of the ranking loss: how many of the best columns a right one is compared with, and sigma (Biswas et al. 2023)."""
+
+
+def mean_loss(logits: Callable[[Sequence[Row]], Tensor], rows: Sequence[Row], golds: Golds, loss: Loss) -> float:
+    """The loss on rows of any number, in parts that fit into memory, without gradients."""
+    total = 0.0
+    with torch.inference_mode():
+        for start in range(0, len(rows), BATCH):
+            part, gold = rows[start : start + BATCH], golds[start : start + BATCH]
+            total += float(loss(logits(part), gold)) * len(part)
+    return total / len(rows)
+
+
+def soft_loss(logits: Tensor, golds: Golds) -> Tensor:
+    """Cross-entropy of logits (b, n) with the uniform distribution over each row's gold columns."""
+    rows = [row for row, gold in enumerate(golds) for _ in gold]
+    columns = [column for gold in golds for column in gold]
+    weights = torch.tensor([1 / len(gold) for gold in golds for _ in gold], device=logits.device)
+    return -(torch.log_softmax(logits.float(), -1)[rows, columns] * weights).sum() / len(golds)
+
+
+def rank_loss(logits: Tensor, golds: Golds) -> Tensor:
+    """How far wrong columns of logits (b, n) rank before right ones: each pair's softplus, sigma times their gap.
+
+    A pair weighs |1/rank - 1/rank|, so that the top counts most (Biswas et al. 2023; their scores are the exponential
+    of distances, here the softmax).
+    """
+    shares = logits.float().softmax(-1)
+    ranks = (shares.argsort(-1, descending=True).argsort(-1) + 1).float()
+    total = shares.new_zeros(())
+    for share, rank, gold in zip(shares, ranks, golds, strict=True):
+        wrong = rank <= RIVALS
+        wrong[list(gold)] = False
+        own = list(gold)
+        weights = (1 / rank[own, None] - 1 / rank[None, wrong]).abs()
+        gaps = share[own, None] - share[None, wrong]
+        total = total + (weights * nn.functional.softplus(-STEEPNESS * gaps)).sum() / len(own)
+    return total / len(golds)
+
+
+LOSSES: dict[str, Loss] = {"likelihood": soft_loss, "ranking": rank_loss}

@@ -1,0 +1,233 @@
+"""Tuning: which selection rule, with which parameters, for each relation; and what that is worth on unseen subjects.
+
+The number to believe is the cross-validated one: every choice is made anew without the fold it is scored on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from optuna.exceptions import StorageInternalError
+
+from lmkbc.edition import Edition
+from lmkbc.errors import InputError, LmkbcError, did_you_mean
+from lmkbc.progress import Report, silent
+from lmkbc.relation import Relation
+from lmkbc.scoring.table import Table
+from lmkbc.select.ranking import Mask
+from lmkbc.select.rule import Rule
+from lmkbc.select.verified import judged
+from lmkbc.submission import answers
+from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
+from lmkbc.tune.families import Task
+from lmkbc.tune.folds import by_subject, fold_of
+from lmkbc.tune.nested import (
+    WAYS,
+    Rules,
+    Settings,
+    choose,
+)
+from lmkbc.tune.outcomes import Outcomes, gold_column
+from lmkbc.tune.search import close_storage, open_storage
+from lmkbc.types import (
+    CandidateSet,
+    Example,
+    Prediction,
+    Query,
+)
+
+INNER_FOLDS = 4
+STEP = "tune (relations x folds)"
+WRONG = ("\N{REPLACEMENT CHARACTER}",)
+"""An answer that is no object of anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class TunedRelation:
+    """The rule chosen for a relation, its official F1 out of fold and in sample, and on how many queries.
+
+    cv_f1_without_optuna: out of fold by what the exact sweeps alone would have chosen.
+    """
+
+    rule: Rule
+    cv_f1: float
+    cv_f1_without_optuna: float
+    insample_f1: float
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What tuning chose and what it is worth. failed: queries that no model answered; all F1 count them as wrong.
+
+    predictions: out of fold, one per query, in the order of the candidate sets; failed ones stay failed.
+    """
+
+    relations: Mapping[str, TunedRelation]
+    cv_macro_f1: float
+    cv_macro_f1_without_optuna: float
+    insample_macro_f1: float
+    predictions: tuple[Prediction, ...]
+    failed: int
+    folds: int
+    trials: int
+    seed: int
+
+
+def tune(
+    sets: Sequence[CandidateSet],
+    examples: Sequence[Example],
+    edition: Edition,
+    *,
+    relations: Mapping[str, Relation],
+    rules: Sequence[str] | None = None,
+    folds: int = FOLDS,
+    trials: int = TRIALS,
+    seed: int = SEED,
+    storage: str | None = None,
+    report: Report = silent,
+) -> Tuned:
+    """Choose a rule per relation by its official F1, cross-validated over subjects.
+
+    sets: pooled candidates, linked where the edition wants ids. relations: by the edition's spelling. rules: names of
+    the families to consider (None: all). trials: of Optuna, per relation and fold at most, fewer where they bring
+    no gain; 0 leaves the exact sweeps, grids and calibrations. storage: URL of an SQLite or PostgreSQL database where
+    processes share studies and resume them. report: told of each relation and fold that is done.
+    InputError for candidates without gold or settings that make no sense.
+    """
+    if folds < 2 or trials < 0:
+        raise InputError(f"folds is {folds} and trials {trials}: give at least 2 folds and no negative trials")
+    pairs = _paired(sets, examples)
+    database = open_storage(storage)
+    try:
+        study = f"lmkbc-{fingerprint(pairs, edition, rules, folds, trials, seed)}"
+        how = Settings(rules, trials, seed, database, study)
+        return _tune(pairs, edition, relations, how, folds, report)
+    except StorageInternalError as error:
+        raise LmkbcError("the storage stopped answering; run the same command again to resume") from error
+    finally:
+        close_storage(database)
+
+
+def _paired(sets: Sequence[CandidateSet], examples: Sequence[Example]) -> list[tuple[CandidateSet, Example]]:
+    gold = {example.query: example for example in examples}
+    by_name = {(example.query.subject, example.query.relation): example for example in examples}
+    pairs = []
+    for found in sets:
+        example = gold.get(found.query) or by_name.get((found.query.subject, found.query.relation))
+        if example is None:
+            pair = f"({found.query.subject!r}, {found.query.relation!r})"
+            raise InputError(f"{pair} has candidates but no gold: tune on the split that the candidates were made for")
+        pairs.append((found, example))
+    if all(found.failed for found, _ in pairs):
+        raise InputError("there is no answered query to tune on: give candidates of a labelled split")
+    return pairs
+
+
+def fingerprint(pairs: Sequence[tuple[CandidateSet, Example]], edition: Edition, *settings: object) -> str:
+    """Hash of everything that a study depends on, so that a rerun finds its studies and nothing else does."""
+    digest = hashlib.sha256(repr((edition.name, settings)).encode())
+    for pair in pairs:
+        digest.update(repr(pair).encode("utf-8", "backslashreplace"))
+    return digest.hexdigest()[:16]
+
+
+def _tune(
+    pairs: Sequence[tuple[CandidateSet, Example]],
+    edition: Edition,
+    relations: Mapping[str, Relation],
+    how: Settings,
+    folds: int,
+    report: Report,
+) -> Tuned:
+    answered = [pair for pair in pairs if not pair[0].failed]
+    tasks, heeded = _tasks(answered, edition, relations, report), {}
+    if any(candidate.truth is not None for found, _ in answered for candidate in found.candidates):
+        heeded = {
+            way: _tasks([(judged(found, way), example) for found, example in answered], edition, relations, report)
+            for way in WAYS
+        }
+    examples = [example for _, example in pairs]
+    outer, inner = by_subject(examples, folds, how.seed), by_subject(examples, INNER_FOLDS, how.seed + 1)
+    fold = {name: fold_of(task.outcomes.examples, outer) for name, task in tasks.items()}
+    inner_fold = {name: fold_of(task.outcomes.examples, inner) for name, task in tasks.items()}
+    steps = itertools.count(1)
+    total = len(tasks) * (folds + 1) * (1 + len(heeded))
+    report(STEP, 0, total)
+
+    def choice(part: str, rows: Mapping[str, Mask]) -> Rules:
+        return choose(tasks, heeded, rows, inner_fold, how.part(part), lambda: report(STEP, next(steps), total))
+
+    failed = {found.query: Prediction(found.query, failed=True) for found, _ in pairs if found.failed}
+    held_out, swept = dict(failed), dict(failed)
+    for number in range(folds):
+        chosen = choice(f"fold{number}", {name: fold[name] != number for name in tasks})
+        unseen = {name: fold[name] == number for name in tasks}
+        held_out |= _selected(tasks, chosen.best, unseen)
+        swept |= _selected(tasks, chosen.swept, unseen)
+    everything = {name: np.ones(len(task.outcomes), dtype=np.bool_) for name, task in tasks.items()}
+    final = choice("all", everything).best
+    fitted = failed | _selected(tasks, final, everything)
+    cv, without, insample = (official(made, examples, edition) for made in (held_out, swept, fitted))
+    return Tuned(
+        relations={
+            name: TunedRelation(
+                rule=rule,
+                cv_f1=cv.relations[name].f1,
+                cv_f1_without_optuna=without.relations[name].f1,
+                insample_f1=insample.relations[name].f1,
+                rows=cv.relations[name].rows,
+            )
+            for name, rule in final.items()
+        },
+        cv_macro_f1=cv.overall.f1,
+        cv_macro_f1_without_optuna=without.overall.f1,
+        insample_macro_f1=insample.overall.f1,
+        predictions=tuple(held_out[found.query] for found, _ in pairs),
+        failed=len(failed),
+        folds=folds,
+        trials=how.trials,
+        seed=how.seed,
+    )
+
+
+def _selected(
+    tasks: Mapping[str, Task], rules: Mapping[str, Rule], rows: Mapping[str, Mask]
+) -> dict[Query, Prediction]:
+    """What each relation's rule selects of some of its queries."""
+    chosen = {name: np.flatnonzero(mask).tolist() for name, mask in rows.items()}
+    asked = [(rules[name], task.outcomes.sets[row]) for name, task in tasks.items() for row in chosen[name]]
+    return {found.query: rule.select(found) for rule, found in asked}
+
+
+def _tasks(
+    pairs: Sequence[tuple[CandidateSet, Example]], edition: Edition, relations: Mapping[str, Relation], report: Report
+) -> dict[str, Task]:
+    grouped: dict[str, list[tuple[CandidateSet, Example]]] = {}
+    for found, example in pairs:
+        grouped.setdefault(found.query.relation, []).append((found, example))
+    tasks = {}
+    for done, name in enumerate(sorted(grouped)):
+        report("score candidates (relations)", done, len(grouped))
+        if name not in relations:
+            raise InputError(f"unknown relation {name!r}: {did_you_mean(name, relations)}")
+        sets, examples = [found for found, _ in grouped[name]], [example for _, example in grouped[name]]
+        outcomes = Outcomes(sets, examples, edition, numeric=relations[name].kind == "number")
+        nullable = relations[name].nullable(edition.name) or bool(outcomes.empty.any())
+        tasks[name] = Task(name, outcomes, nullable)
+    report("score candidates (relations)", len(grouped), len(grouped))
+    return tasks
+
+
+def official(predictions: Mapping[Query, Prediction], examples: Sequence[Example], edition: Edition) -> Table:
+    """The official table of some predictions. A failed query is wrong, even where there is nothing to find."""
+    predicted = {
+        (query.subject, query.relation): WRONG if made.failed else answers(edition, made)
+        for query, made in predictions.items()
+    }
+    gold = {(x.query.subject, x.query.relation): gold_column(x, edition) for x in examples}
+    return edition.metric.evaluate(predicted, gold)
