@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from lmkbc.scoring.table import Metric
 
 _HOMES = {
-    "lmkbc.types": ("Download", "Edition", "Published", "Relation"),
-    "lmkbc.relation": ("EntityType", "Precondition", "Shape"),
+    "lmkbc.edition": ("Download", "Edition", "Published"),
+    "lmkbc.relation": ("EntityType", "Precondition", "Relation", "Shape"),
     "lmkbc.scoring.matchers": ("AliasScorer", "IdScorer", "MatchingScorer", "ValueScorer"),
     "lmkbc.scoring.table": ("Metric",),
 }

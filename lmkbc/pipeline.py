@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -17,21 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from lmkbc import submission, thresholds
-from lmkbc.ask.context.passages import Passage
 from lmkbc.ask.context.passages import lines as lines_of
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError
 from lmkbc.files import jsonl
-from lmkbc.generate.components import Context, completer, generators
-from lmkbc.link.ask_model import AskModel
-from lmkbc.link.choose import MODEL
-from lmkbc.link.index import AliasIndex
 from lmkbc.link.linker import Linker
-from lmkbc.link.recipe import Linking
-from lmkbc.link.sources import open_search
-from lmkbc.link.train_objects import TrainObjects
-from lmkbc.link.type_filter import TypeFilter
-from lmkbc.link.wikidata import CONTACT
 from lmkbc.models.files import (
     file_digest,
     model_name,
@@ -39,12 +27,13 @@ from lmkbc.models.files import (
     portable,
 )
 from lmkbc.progress import Report, silent
-from lmkbc.recipe import System
+from lmkbc.recipe import Recipe
+from lmkbc.run import Run
 from lmkbc.select.pool import Pool, without_subject
-from lmkbc.select.registry import build
-from lmkbc.settings import checked
 from lmkbc.types import (
     CandidateSet,
+    Notes,
+    Passage,
     Prediction,
     Query,
     Selector,
@@ -53,48 +42,45 @@ from lmkbc.types import (
 PACKAGES = ("lmkbc", "numpy", "scikit-learn", "torch", "transformers")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Clean:
-    """A recipe's table `clean`."""
-
-    types: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class Proposals:
     """Pooled candidates of all queries, in query order.
 
-    usage: generator -> tokens and cost of this run's calls. retrieved: what was told of a query in its prompt.
+    usage: generator -> tokens and cost of this run's calls. passages: what the prompts of a query held.
     """
 
     queries: tuple[Query, ...]
     sets: tuple[CandidateSet, ...]
     usage: Mapping[str, Any] = field(default_factory=dict)
-    retrieved: Mapping[Query, Sequence[Passage]] = field(default_factory=dict)
+    passages: Mapping[Query, Sequence[Passage]] = field(default_factory=dict)
 
 
-def propose(context: Context, system: System, queries: Sequence[Query], report: Report = silent) -> Proposals:
+def propose(run: Run, recipe: Recipe, queries: Sequence[Query], report: Report = silent) -> Proposals:
     """Generate, link, clean and pool the candidates of all queries."""
     groups: list[list[CandidateSet]] = []
     usage: dict[str, Any] = {}
-    retrieved: dict[Query, Sequence[Passage]] = {}
-    links = linker(context, system.link) if context.edition.target == "id" else None
-    types = type_filter(context, system)
-    for name, generator in generators(replace(context, report=report), system):
-        found = _in_order(generator.generate(queries), queries, name, report)
-        if links is not None:
-            found = _linked(links, found, report)
-        if types is not None:
-            found = [types.keep(one) for one in found]
-        groups.append([without_subject(one, context.relations[one.query.relation]) for one in found])
-        usage |= {name: spent} if (spent := getattr(generator, "usage", None)) else {}
-        retrieved |= getattr(generator, "retrieved", {})
-    usage |= {"link": links.usage} if links is not None and links.usage else {}
-    pool = Pool.of(context.edition, system.pool)
+    passages: dict[Query, Sequence[Passage]] = {}
+    linking = Notes()
+    links = recipe.link.open(run, linking) if run.edition.target == "id" else None
+    types = recipe.clean.open(run)
+    reporting = replace(run, report=report)
+    for spec in recipe.generate:
+        notes = Notes()
+        for name, generator in spec.opened(reporting, notes):
+            found = _in_order(generator.generate(queries), queries, name, report)
+            if links is not None:
+                found = _linked(links, found, report)
+            if types is not None:
+                found = [types.keep(one) for one in found]
+            groups.append([without_subject(one, run.relations[one.query.relation]) for one in found])
+            usage |= {name: dict(notes.usage)} if notes.usage else {}
+        passages |= notes.passages
+    usage |= {"link": linking.usage} if linking.usage else {}
+    pool = Pool(run.edition, recipe.pool)
     report("pool (queries)", 0, len(queries))
     sets = tuple(pool.merge(groups))
     report("pool (queries)", len(queries), len(queries))
-    return Proposals(tuple(queries), sets, usage, retrieved)
+    return Proposals(tuple(queries), sets, usage, passages)
 
 
 def _in_order(found: Iterable[CandidateSet], queries: Sequence[Query], name: str, report: Report) -> list[CandidateSet]:
@@ -107,41 +93,6 @@ def _in_order(found: Iterable[CandidateSet], queries: Sequence[Query], name: str
     return [by_query[query] for query in queries]
 
 
-def linker(context: Context, table: Mapping[str, Any] | None = None) -> Linker:
-    """Links by train objects, then by the index where one is given, then by search, as a recipe's table `link` says.
-
-    The search is the recorded table, the cache, or Wikidata where a contact is set.
-    """
-    known, relations = context.workspace.relations, context.relations
-    linking = Linking.of(table or {}, known)
-    strategies, keywords = linking.of_edition(known, relations)
-    asks = any(MODEL in names for names in strategies.values())
-    search = None
-    if context.search_table or context.offline or os.environ.get(CONTACT):
-        search = open_search(context.search_table, offline=context.offline)
-    return Linker(
-        relations,
-        TrainObjects(context.train, relations),
-        AliasIndex(context.index) if context.index else None,
-        search,
-        strategies=strategies,
-        keywords=keywords,
-        ask=AskModel(completer(context, linking.ask), relations) if asks else None,
-    )
-
-
-def type_filter(context: Context, system: System) -> TypeFilter | None:
-    """What drops objects of the wrong kind, where the recipe wants it. InputError without an index to know them by."""
-    if not checked(_Clean, system.clean, "clean").types:
-        return None
-    if context.index is None:
-        raise InputError(
-            f"system {system.name} drops objects of another kind, which an index tells: name one with --index "
-            "('lmkbc link build' makes it), or set clean.types = false in the recipe"
-        )
-    return TypeFilter(context.relations, AliasIndex(context.index))
-
-
 def _linked(links: Linker, found: Sequence[CandidateSet], report: Report) -> list[CandidateSet]:
     linked = []
     report("link (queries)", 0, len(found))
@@ -151,26 +102,26 @@ def _linked(links: Linker, found: Sequence[CandidateSet], report: Report) -> lis
     return linked
 
 
-def selector_for(context: Context, system: System, *, any_data: bool = False) -> tuple[Selector, dict[str, Any]]:
+def selector_for(run: Run, recipe: Recipe, *, any_data: bool = False) -> tuple[Selector, dict[str, Any]]:
     """What decides: the workspace's thresholds for this edition and system, else the recipe's own rule.
 
     Returns the selector and where it comes from. InputError for thresholds tuned on other data, unless allowed.
     """
-    space, edition = context.workspace, context.edition
-    rule = build(system.select)
-    path = thresholds.path_of(space.folder("thresholds"), edition.name, system.name)
+    space, edition = run.workspace, run.edition
+    rule = recipe.select
+    path = thresholds.path_of(space.folder("thresholds"), edition.name, recipe.name)
     if not path.is_file():
         return rule, {"how": f"selected by the recipe's rule {rule.name!r}, untuned"}
     selector, provenance = thresholds.read(path, rule)
-    labelled = {split_sha256(context, split) for split in ("train", edition.held_out)}
+    labelled = {split_sha256(run, split) for split in ("train", edition.held_out)}
     expected = provenance.data_sha256 if provenance.data_sha256 in labelled else min(labelled)
-    thresholds.check(provenance, system.name, expected, force=any_data)
-    return selector, {"how": f"selected by thresholds/{edition.name}/{system.name}.toml", **asdict(provenance)}
+    thresholds.check(provenance, recipe.name, expected, force=any_data)
+    return selector, {"how": f"selected by thresholds/{edition.name}/{recipe.name}.toml", **asdict(provenance)}
 
 
-def split_sha256(context: Context, split: str) -> str:
+def split_sha256(run: Run, split: str) -> str:
     """The hash of a split's file."""
-    return submission.sha256(jsonl.read_bytes(context.workspace.split_path(context.edition, split)))
+    return submission.sha256(jsonl.read_bytes(run.workspace.split_path(run.edition, split)))
 
 
 def decide(selector: Selector, sets: Iterable[CandidateSet]) -> list[Prediction]:
@@ -179,37 +130,44 @@ def decide(selector: Selector, sets: Iterable[CandidateSet]) -> list[Prediction]
 
 
 def run_files(
-    context: Context, system: System, split: str, proposals: Proposals, predictions: Sequence[Prediction],
-    provenance: Mapping[str, Any], *, failed_as_empty: bool = False, limit: int | None = None,
-) -> dict[str, bytes]:  # fmt: skip
+    run: Run,
+    recipe: Recipe,
+    split: str,
+    proposals: Proposals,
+    predictions: Sequence[Prediction],
+    provenance: Mapping[str, Any],
+    *,
+    failed_as_empty: bool = False,
+    limit: int | None = None,
+) -> dict[str, bytes]:
     """The files of a run directory; no zip of a run that was limited to the first queries of the split.
 
     Where queries failed, and are not to count as empty answers, there are no predictions either, but the candidates of
     the others and the list of what is missing.
     """
-    edition = context.edition
+    edition = run.edition
     files: dict[str, bytes] = {}
     if failed_as_empty or not any(prediction.failed for prediction in predictions):
         lines = submission.prediction_lines(edition, predictions)
         zipped = submission.archive(lines)
-        submission.check(edition, context.relations, proposals.queries, zipped)
+        submission.check(edition, run.relations, proposals.queries, zipped)
         files = {submission.PREDICTIONS: lines} | ({submission.ARCHIVE: zipped} if limit is None else {})
     else:
         files[submission.MISSING] = submission.missing_lines(proposals.sets)
     if any(not one.failed for one in proposals.sets):
         files[submission.CANDIDATES] = submission.candidate_lines(proposals.sets)
-    if proposals.retrieved:
-        files[submission.RETRIEVED] = lines_of(proposals.retrieved)
+    if proposals.passages:
+        files[submission.RETRIEVED] = lines_of(proposals.passages)
     manifest = {
         "edition": edition.name,
         "split": split,
         **({} if limit is None else {"limit": limit}),
-        "system": system.name,
-        "model": context.model and model_name(context.model),
-        "recipe": {step: portable(getattr(system, step)) for step in ("generate", "link", "clean", "pool", "select")},
+        "system": recipe.name,
+        "model": run.model and model_name(run.model),
+        "recipe": portable(recipe.tables),
         "selection": provenance,
         "counts": _counts(edition, predictions, proposals.sets),
-        "inputs": dict(_inputs(context, split)) | dict(_models(context, system)),
+        "inputs": dict(_inputs(run, split)) | dict(_models(run, recipe)),
         "outputs": {name: submission.sha256(content) for name, content in files.items()},
         "versions": {name: version(name) for name in PACKAGES},
     }
@@ -231,19 +189,19 @@ def _counts(edition: Edition, predictions: Sequence[Prediction], sets: Sequence[
     return counts | {"dropped": sum(spent), "dropped_objects": dict(sorted(rules.items()))}
 
 
-def _models(context: Context, system: System) -> Iterator[tuple[str, str]]:
+def _models(run: Run, recipe: Recipe) -> Iterator[tuple[str, str]]:
     """The models of this machine that a run asked, and other files that its recipe names, likewise."""
-    for path in dict.fromkeys(paths_in([{"model": context.model}, system.generate, system.link])):
+    for path in dict.fromkeys(paths_in([{"model": run.model}, recipe.tables["generate"], recipe.tables["link"]])):
         yield model_name(path), file_digest(path)
 
 
-def _inputs(context: Context, split: str) -> Iterator[tuple[str, str]]:
+def _inputs(run: Run, split: str) -> Iterator[tuple[str, str]]:
     """What a run read, by file name, with its SHA-256: never a path of this machine."""
-    space, edition = context.workspace, context.edition
+    space, edition = run.workspace, run.edition
     for name in dict.fromkeys(("train", split)):
         yield f"{edition.folder}/{name}", submission.sha256(jsonl.read_bytes(space.split_path(edition, name)))
-    for path in (*context.files, *filter(None, (context.search_table,))):
+    for path in (*run.files, *filter(None, (run.search_table,))):
         yield Path(path).name, submission.sha256(jsonl.read_bytes(path))
-    if context.index is not None:
-        with context.index.open("rb") as file:
-            yield context.index.name, hashlib.file_digest(file, "sha256").hexdigest()
+    if run.index is not None:
+        with run.index.open("rb") as file:
+            yield run.index.name, hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,26 +1,109 @@
-"""A system as a recipe: which components do each step, with their settings."""
+"""A system as a recipe: which components do each step, with their settings. Read and checked whole, in one place."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
+
+from lmkbc.errors import InputError
+from lmkbc.files.jsonl import read_toml
+from lmkbc.generate.spec import GeneratorSpec, specs
+from lmkbc.link.recipe import Linking
+from lmkbc.link.type_filter import Cleaning
+from lmkbc.relation import Relation
+from lmkbc.select.pool import Pooling
+from lmkbc.select.registry import build
+from lmkbc.select.rule import Rule
+from lmkbc.settings import checked
+from lmkbc.workspace import Workspace
+
+STEPS = ("generate", "link", "clean", "pool", "select")
+NEEDED = ("description", "generate", "select")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class System:
-    """A recipe: which components do each step, with their settings; plus citation and published scores.
+class Recipe:
+    """Components of every step; plus citation and published scores, "edition/split" -> macro-F1.
 
-    generate: one table per generator. link: how names are linked (see `lmkbc.link.recipe`). clean: types = true drops
-    objects that an index knows only as things of other kinds. published: "edition/split" -> macro-F1.
+    tables: the steps as they were written, for the records of a run.
     """
 
     name: str
     description: str
-    generate: Sequence[Mapping[str, Any]]
+    generate: tuple[GeneratorSpec, ...]
+    select: Rule
+    link: Linking = field(default_factory=Linking)
+    clean: Cleaning = field(default_factory=Cleaning)
+    pool: Pooling = field(default_factory=Pooling)
+    citation: str = ""
+    published: Mapping[str, float] = field(default_factory=dict)
+    tables: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeFile:
+    """What stands at the top level of a recipe's file, the steps not yet looked into."""
+
+    description: str
+    generate: tuple[Mapping[str, Any], ...]
     select: Mapping[str, Any]
     link: Mapping[str, Any] = field(default_factory=dict)
     clean: Mapping[str, Any] = field(default_factory=dict)
     pool: Mapping[str, Any] = field(default_factory=dict)
     citation: str = ""
     published: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """ValueError for no generator, and for a published score of no split, or that is none."""
+        if not self.generate:
+            raise ValueError("generate is empty: give a table [[generate]] for each generator")
+        for place, score in self.published.items():
+            if not re.fullmatch("[^/]+/[^/]+", place):
+                raise ValueError(f"published names {place!r}: give an edition and a split, as in '2023/val'")
+            if not 0 <= score <= 1:
+                raise ValueError(f"published.{place} is {score}: give a macro-F1 from 0 to 1")
+
+
+def read_recipe(workspace: Workspace, name: str) -> Recipe:
+    """A bundled recipe by its name, any other by the path of its file. InputError names file, table and setting."""
+    path = workspace.recipe_path(name)
+    try:
+        return make_recipe(path.stem, read_file(path), workspace.relations)
+    except InputError as error:
+        raise InputError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
+
+
+def read_file(path: Path) -> RecipeFile:
+    """A recipe's file. InputError for what is no TOML, or lacks a part."""
+    table = read_toml(path)
+    lacking = [part for part in NEEDED if part not in table]
+    if lacking and table.keys() <= {field.name for field in fields(RecipeFile)}:  # else a name is misspelt
+        raise InputError(f"{path}: lacks {lacking[0]}; a recipe needs description, [[generate]] and [select]")
+    return checked(RecipeFile, table, f"{path}: a recipe")
+
+
+def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation]) -> Recipe:
+    """A recipe, every table of it checked. relations: all, by every name. InputError for what makes no sense."""
+    try:
+        rule = build(file.select)
+    except InputError as error:
+        raise InputError(f"select: {error}") from None
+    found = Recipe(
+        name=name,
+        description=file.description,
+        generate=specs(file.generate),
+        select=rule,
+        link=checked(Linking, file.link, "link"),
+        clean=checked(Cleaning, file.clean, "clean"),
+        pool=checked(Pooling, file.pool, "pool"),
+        citation=file.citation,
+        published=file.published,
+        tables={step: getattr(file, step) for step in STEPS},
+    )
+    for spec in found.generate:
+        spec.check(relations)
+    found.link.check(relations)
+    return found

@@ -1,30 +1,150 @@
-"""From a recipe's plain table to a frozen dataclass of settings: every wrong name or value is named."""
+"""The one validator: a recipe's plain table to a frozen dataclass, nested ones included, every wrong part named.
+
+A dataclass is the only list of what may be set; what makes sense beyond its types is checked in its `__post_init__`,
+which raises ValueError. A field that holds tables of other shapes, such as parts of another dataclass, is declared as
+`Mapping[str, Any]`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any, TypeVar
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 import msgspec
 
 from lmkbc.errors import InputError, did_you_mean
 
 Settings = TypeVar("Settings")
+Make = Callable[[type, Any], Any]
+
+ONE = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
+MANY = {bool: "true and false", int: "whole numbers", float: "numbers", str: "strings"}
 
 
-def checked(kind: type[Settings], table: Mapping[str, Any], what: str) -> Settings:
-    """The settings in a table. InputError names the setting; `what` names the thing that is set, as in "prompt"."""
-    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    for name in table:
-        if name not in known:
-            raise InputError(f"{what} has no setting {name!r}: {did_you_mean(name, known)}")
+def checked(kind: type[Settings], table: Any, what: str, make: Make | None = None) -> Settings:
+    """The settings in a table. InputError names the setting; `what` names the thing that is set, as in "prompt".
+
+    make: from a type that is no dataclass and a value, what the value stands for; TypeError says what is wrong with it.
+    """
+    _Check(what, make).part(kind, table, "")
     try:
-        return msgspec.convert(dict(table), kind)
-    except msgspec.ValidationError as error:
-        reason, _, place = str(error).partition(" - at `$.")
-        if reason.startswith("Expected"):
-            reason = reason.replace("object", "table").replace("array", "list")  # as TOML calls them
-        given = table.get(place.rstrip("`").partition("[")[0])
-        setting = f"setting {place.rstrip('`')!r}" if place else "a setting"
-        raise InputError(f"{what}: {setting} is {given!r}: {reason.lower()}") from None
+        return msgspec.convert(table, kind, dec_hook=make)
+    except msgspec.ValidationError as error:  # said by a dataclass itself, since every part is of its type
+        reason, place = _parted(error)
+        raise InputError(f"{what}: {f'{place}: ' if place else ''}{reason}") from None
+    except InputError as error:  # said of a part that a dataclass looks into itself
+        raise InputError(f"{what}: {error}") from None
+
+
+def changed(settings: Settings, table: Mapping[str, Any], what: str) -> Settings:
+    """The settings with those of a table in their place. InputError as from `checked`."""
+    own = {field.name: getattr(settings, field.name) for field in fields(settings)}  # type: ignore[arg-type]
+    return checked(type(settings), {**own, **table}, what)
+
+
+class _Check(NamedTuple):
+    """Goes through a table beside its declaration, since msgspec passes over unknown names and tells no keys."""
+
+    what: str
+    make: Make | None
+
+    def part(self, kind: Any, value: Any, path: str) -> None:
+        """InputError where what stands at a path, as in "prompt.slots[2]", is not of its declared type."""
+        for option in _options(kind):
+            args = get_args(option)
+            if isinstance(value, Mapping) and is_dataclass(option):
+                self._table(option, value, path)  # type: ignore[arg-type]
+                break
+            if isinstance(value, Mapping) and _origin(option, Mapping):
+                for name, inner in value.items():
+                    self.part(args[1], inner, _below(path, name))
+                break
+            if isinstance(value, list | tuple) and _origin(option, Sequence):
+                kinds = args if _fixed(option) else args[:1] * len(value)
+                if len(kinds) != len(value):
+                    raise InputError(self._refusal(kind, value, path))
+                for number, (one, inner) in enumerate(zip(kinds, value, strict=True)):
+                    self.part(one, inner, f"{path}[{number}]")
+                break
+        else:
+            self._value(kind, value, path)
+
+    def _table(self, kind: type, table: Mapping[str, Any], path: str) -> None:
+        hints = _hints(kind)
+        for name, value in table.items():
+            if name not in hints:
+                raise InputError(f"{self.what} has no setting {_below(path, name)!r}: {did_you_mean(str(name), hints)}")
+            self.part(hints[name], value, _below(path, name))
+        for field in fields(kind):
+            if field.name not in table and field.default is MISSING and field.default_factory is MISSING:
+                raise InputError(f"{self.what} needs {_below(path, field.name)}: give it a value")
+
+    def _value(self, kind: Any, value: Any, path: str) -> None:
+        try:
+            msgspec.convert(value, kind, dec_hook=self.make)
+        except msgspec.ValidationError as error:
+            reason, _ = _parted(error)
+            own = reason[:1].islower()  # said by `make`, since msgspec begins with a capital
+            raise InputError(self._refusal(kind, value, path, reason if own else "")) from None
+        except InputError as error:  # said by `make` of a part within
+            raise InputError(f"{self.what}: setting {path!r}: {error}") from None
+
+    def _refusal(self, kind: Any, value: Any, path: str, reason: str = "") -> str:
+        place = f"{self.what}: setting {path!r}" if path else self.what
+        return f"{place} is {value!r}: {reason or _hint(kind, value)}"
+
+
+def _hint(kind: Any, value: Any) -> str:
+    """What to give in a value's place."""
+    options = [option for option in _options(kind) if option is not types.NoneType]
+    if len(options) == 1 and get_origin(options[0]) is Literal:
+        return did_you_mean(str(value), map(str, get_args(options[0])))
+    return f"give {' or '.join(dict.fromkeys(map(_wanted, options)))}"
+
+
+def _wanted(option: Any) -> str:
+    """What a type is called in TOML."""
+    args = get_args(option)
+    if option in ONE:
+        return ONE[option]
+    if get_origin(option) is Literal:
+        return " or ".join(map(repr, args))
+    if not _origin(option, Sequence):
+        return "a table"
+    number = f"{len(args)} " if _fixed(option) else ""
+    return f"a list of {number}{MANY.get(args[0], 'tables' if _wanted(args[0]) == 'a table' else 'such')}"
+
+
+def _origin(option: Any, kind: type) -> bool:
+    """Whether a type is a list or a table of declared parts."""
+    origin = get_origin(option)
+    return isinstance(origin, type) and issubclass(origin, kind)
+
+
+def _fixed(option: Any) -> bool:
+    """Whether a list's length is declared, each place with its type."""
+    return get_origin(option) is tuple and Ellipsis not in get_args(option)
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else f"{name}"
+
+
+def _parted(error: msgspec.ValidationError) -> tuple[str, str]:
+    """What msgspec says, and the path of where."""
+    reason, _, place = str(error).partition(" - at `$")
+    return reason, place.removesuffix("`").removeprefix(".")
+
+
+@cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    hints = typing.get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind)}
+
+
+def _options(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (types.UnionType, typing.Union) else (kind,)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,33 @@ class Prediction:
     query: Query
     objects: tuple[Candidate, ...] = ()
     failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A stretch of text with the title it stands under; the score is how near it is to the question, 1 if looked up."""
+
+    title: str
+    text: str
+    score: float = 1.0
+
+
+@dataclass(slots=True)
+class Notes:
+    """What a step reports beside its results.
+
+    usage: tokens, calls and cost. remarks: what a person should know, in sentences. passages: what a prompt held.
+    """
+
+    usage: dict[str, Any] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+    passages: dict[Query, tuple[Passage, ...]] = field(default_factory=dict)
+
+    def remark(self, sentence: str) -> None:
+        """Say a sentence once, here and in the log."""
+        if sentence not in self.remarks:
+            self.remarks.append(sentence)
+            log.warning(sentence)
 
 
 class Generator(Protocol):

@@ -13,13 +13,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
-import msgspec
-
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.jsonl import read_examples, read_queries, read_toml
 from lmkbc.files.places import data_dirs
-from lmkbc.recipe import System
 from lmkbc.relation import Relation
 from lmkbc.types import Example, Query
 
@@ -92,10 +89,6 @@ class Workspace:
         if name not in self.editions:
             raise InputError(f"unknown edition {name!r}: {did_you_mean(name, self.editions)}")
         return self.editions[name]
-
-    def system(self, name: str) -> System:
-        """A system by the name of its recipe, or by the path of a recipe file."""
-        return _read_recipe(self.recipe_path(name))
 
     def recipe_path(self, name: str) -> Path:
         """The file of a recipe: a bundled one by its name, any other by its path."""
@@ -186,19 +179,3 @@ def _load(path: Path, attribute: str, kind: type[Plugin]) -> Plugin:
         problem = "is missing" if found is None else f"is a {type(found).__name__}"
         raise InputError(f"{path}: {attribute} {problem}; define {attribute} = {kind.__name__}(...)")
     return found
-
-
-def _read_recipe(path: Path) -> System:
-    table = read_toml(path)
-    known = {field for field in System.__slots__ if field != "name"}
-    for field in table:
-        if field not in known:
-            raise InputError(f"{path}, field {field}: unknown; {did_you_mean(field, known)}")
-    for field in ("description", "generate", "select"):
-        if field not in table:
-            raise InputError(f"{path}: lacks {field}; a recipe needs description, [[generate]] and [select]")
-    try:
-        return msgspec.convert(table | {"name": path.stem}, System)
-    except msgspec.ValidationError as error:
-        reason, _, where = str(error).partition(" - at `$.")
-        raise InputError(f"{path}, field {where.rstrip('`')}: {reason}") from None

@@ -9,6 +9,7 @@ import pytest
 
 from lmkbc.ask.examples import ExampleSelector, Method, Shots
 from lmkbc.errors import InputError
+from lmkbc.settings import checked
 from lmkbc.types import Example, GoldObject, Query
 
 R, N = "borders", "area"
@@ -38,7 +39,7 @@ class Letters:
 
 def select(train: Sequence[Example] = TRAIN, query: Query | None = None, **settings: Any) -> tuple[Example, ...]:
     encoder = Letters() if settings.get("method") == "nearest" else None
-    return ExampleSelector(Shots.of(settings), train, encoder).select(query or Query("elsewhere", R))
+    return ExampleSelector(checked(Shots, settings, "shots"), train, encoder).select(query or Query("elsewhere", R))
 
 
 def sizes(shots: Sequence[Example]) -> list[int]:
@@ -77,7 +78,7 @@ def test_log_spreads_over_the_sizes() -> None:
 def test_nearest_stands_last_and_texts_are_encoded_once() -> None:
     train = [example(name) for name in ("apple", "banana", "berry", "cherry")]
     encoder = Letters()
-    selector = ExampleSelector(Shots.of({"method": "nearest", "k": 3}), train, encoder)
+    selector = ExampleSelector(checked(Shots, {"method": "nearest", "k": 3}, "shots"), train, encoder)
     assert [shot.query.subject for shot in selector.select(Query("blueberry", R))][1:] == ["berry", "banana"]
     selector.select(Query("bilberry", R))
     selector.select(Query("blueberry", R))
@@ -137,7 +138,7 @@ def test_the_own_subject_is_known_by_what_an_object_with_its_identifier_is_calle
 )
 def test_wrong_settings_are_named(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        Shots.of(settings)
+        checked(Shots, settings, "shots")
 
 
 def test_nearest_needs_the_encoder() -> None:

@@ -146,7 +146,7 @@ def test_no_prompt_shows_an_id(data_dir: Path, name: str) -> None:
     space = Workspace(data=data_dir)
     edition = space.edition(name)
     train = space.examples(edition, "train")
-    style, selector = PromptStyle.of({"recall": True}), ExampleSelector(Shots(k=1000), train)
+    style, selector = PromptStyle(recall=True), ExampleSelector(Shots(k=1000), train)
     for relation in edition.relations:
         shots = selector.select(Query("Nobody", relation))
         text = compose(style, space.relations, Query("Nobody", relation), shots).text

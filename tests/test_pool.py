@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,9 +16,11 @@ from lmkbc.errors import InputError
 from lmkbc.select.pool import (
     EXISTENCE,
     Pool,
+    Pooling,
     existence,
     without_subject,
 )
+from lmkbc.settings import checked
 from lmkbc.types import (
     Candidate,
     CandidateSet,
@@ -28,6 +32,12 @@ from lmkbc.workspace import Workspace
 EDITIONS = Workspace().editions
 STRINGS, IDS = EDITIONS["2026"], EDITIONS["2023"]
 QUERY = Query("Some Subject", "awardWonBy")
+
+
+def pool(edition: Edition, settings: Mapping[str, Any]) -> Pool:
+    return Pool(edition, checked(Pooling, settings, "pool"))
+
+
 METHODS = ("mean", "vote", "union", "max", "count-max", "background")
 
 
@@ -49,7 +59,7 @@ def scored(model: str, query: Query = QUERY, **scores: float) -> CandidateSet:
 
 
 def pooled(*sets: CandidateSet, edition: Edition = STRINGS, **settings: object) -> dict[str, float]:
-    (merged,) = Pool.of(edition, settings).merge([[one] for one in sets])
+    (merged,) = pool(edition, settings).merge([[one] for one in sets])
     return {candidate.text: round(candidate.score, 6) for candidate in merged.candidates}
 
 
@@ -100,7 +110,7 @@ def test_union_is_the_surest_model() -> None:
 def test_what_is_said_everywhere_sinks() -> None:
     queries = [Query(f"S{index}", "awardWonBy") for index in range(4)]
     sets = [scored("m", query, Usual=0.6) for query in queries[:3]] + [scored("m", queries[3], Usual=0.6, Rare=0.5)]
-    merged = Pool.of(STRINGS, {"method": "background"}).merge([sets])
+    merged = pool(STRINGS, {"method": "background"}).merge([sets])
     assert [candidate.text for candidate in merged[3].candidates] == ["Rare", "Usual"]
     assert merged[3].candidates[0].score == pytest.approx(0.6)
     assert merged[0].candidates[0].score == pytest.approx(0.6)
@@ -141,14 +151,14 @@ def test_existence_stays_apart() -> None:
 def test_wrong_settings_are_named() -> None:
     for settings, hint in (
         ({"methd": "mean"}, "did you mean 'method'"),
-        ({"method": "median"}, "method 'median'"),
-        ({"per": "vote"}, "per 'vote'"),
+        ({"method": "median"}, "setting 'method' is 'median': did you mean 'mean'"),
+        ({"per": "vote"}, "setting 'per' is 'vote'"),
         ({"weights": {"m": -1}}, "weight of 'm'"),
     ):
         with pytest.raises(InputError, match=hint):
-            Pool.of(STRINGS, settings)
+            pool(STRINGS, settings)
     with pytest.raises(InputError, match="did you mean 'gpt-4'"):
-        Pool.of(STRINGS, {"weights": {"gpt4": 1.0}}).merge([[draws("gpt-4", ["Ann"])]])
+        pool(STRINGS, {"weights": {"gpt4": 1.0}}).merge([[draws("gpt-4", ["Ann"])]])
 
 
 ANSWER = st.one_of(st.lists(st.sampled_from(["Ann", "ann", "Bo", "12", "12.0"]), max_size=3), st.just(State.UNPARSED))
@@ -158,7 +168,7 @@ MODELS = st.lists(st.lists(ANSWER, min_size=1, max_size=5), min_size=1, max_size
 @given(MODELS, st.sampled_from(METHODS), st.sampled_from(["draw", "model"]), st.randoms(use_true_random=False))
 def test_order_is_irrelevant_and_scores_are_shares(models: list, method: str, per: str, random: random.Random) -> None:
     sets = [draws(f"m{index}", *answers) for index, answers in enumerate(models)]
-    pool = Pool.of(STRINGS, {"method": method, "per": per})
+    pool = Pool(STRINGS, checked(Pooling, {"method": method, "per": per}, "pool"))
     (merged,) = pool.merge([[one] for one in sets])
     shuffled = [replace(one, candidates=tuple(random.sample(one.candidates, len(one.candidates)))) for one in sets]
     random.shuffle(shuffled)
@@ -186,7 +196,7 @@ def test_ten_thousand_candidates() -> None:
 
 def test_what_each_model_says_is_kept_apart() -> None:
     answered = (State.ANSWERED,)
-    found = Pool.of(IDS, {}).merge(
+    found = pool(IDS, {}).merge(
         [
             [
                 CandidateSet(
@@ -202,7 +212,7 @@ def test_what_each_model_says_is_kept_apart() -> None:
 
 def test_two_groups_of_one_model_are_told_apart() -> None:
     sets = [CandidateSet(QUERY, (Candidate("A", score, ("m",), "Q1"),)) for score in (0.5, 0.7)]
-    (found,) = Pool.of(IDS, {}).merge([[one] for one in sets])
+    (found,) = pool(IDS, {}).merge([[one] for one in sets])
     assert found.candidates[0].by_model == (("m", 0.5), ("m+2", 0.7))
 
 

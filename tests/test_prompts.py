@@ -17,6 +17,7 @@ from lmkbc.ask.prompts import (
 )
 from lmkbc.errors import InputError
 from lmkbc.models.base import Form, Prompt
+from lmkbc.settings import checked
 from lmkbc.types import Example, GoldObject, Query
 from lmkbc.workspace import Workspace
 
@@ -31,7 +32,7 @@ SHOTS = (
 
 
 def prompt(query: Query = QUERY, shots: tuple[Example, ...] = SHOTS, context: str = "", **settings: Any) -> Prompt:
-    return compose(PromptStyle.of(settings), RELATIONS, query, shots, edition="2023", context=context)
+    return compose(checked(PromptStyle, settings, "prompt"), RELATIONS, query, shots, edition="2023", context=context)
 
 
 def test_chat_turns_stand_in_order() -> None:
@@ -105,7 +106,9 @@ def test_knowledge_is_told_once_or_in_each_record() -> None:
     lines = "Subject type: country", relation.property, relation.definition[:30], f"from {fewest} to {most}"
     assert [once.count(line) for line in lines] == [1] * 4
     assert [each.count(line) for line in lines] == [3] * 4
-    assert "Number of answers" not in compose(PromptStyle.of({"knowledge": told}), RELATIONS, QUERY).prefix
+    assert (
+        "Number of answers" not in compose(checked(PromptStyle, {"knowledge": told}, "prompt"), RELATIONS, QUERY).prefix
+    )
 
 
 def test_only_the_query_is_worded_as_asked() -> None:
@@ -147,7 +150,7 @@ def test_a_text_as_one_message() -> None:
 )
 def test_wrong_settings_are_named(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said.replace("{", r"\{")):
-        PromptStyle.of(settings)
+        checked(PromptStyle, settings, "prompt")
 
 
 @given(st.text(), st.sampled_from(get_args(Style)), st.sampled_from(get_args(Form)))

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from lmkbc.cli import COMMANDS
+from lmkbc.recipe import read_recipe
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,7 +33,10 @@ def test_the_printed_relation_edition_and_recipe_load(tmp_path: Path) -> None:
     space = Workspace(tmp_path)
     assert space.edition("2031").relations == ("composerHasOpera", "hasArea")
     assert space.relation("composerHasOpera").name == "composer-operas"
-    assert [part["component"] for part in space.system(str(tmp_path / "my.toml")).generate] == ["recorded", "embedded"]
+    assert [part.component for part in read_recipe(space, str(tmp_path / "my.toml")).generate] == [
+        "recorded",
+        "embedded",
+    ]
 
 
 def test_every_command_and_every_benchmark_is_in_the_readme() -> None:

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.generate.components import Context
 from lmkbc.pipeline import propose
+from lmkbc.recipe import read_recipe
+from lmkbc.run import Run
 from lmkbc.select.pool import without_subject
 from lmkbc.tune.calibrate import fit_expected_f1
 from lmkbc.tune.folds import by_subject
@@ -186,8 +187,8 @@ def test_sqlite_studies_resume(tmp_path: Path) -> None:
 def recorded(path: Path, workspace: Workspace, examples: list[Example]) -> list[CandidateSet]:
     """The candidates of a file as a run proposes them, linked by train objects and recorded search."""
     table = path.parents[2] / "wikidata" / "search_first_hit.json"
-    context = Context(workspace=workspace, edition=EDITION, files=(path,), search_table=table, offline=True)
-    sets = propose(context, workspace.system("recorded"), [made.query for made in examples]).sets
+    context = Run(workspace=workspace, edition=EDITION, files=(path,), search_table=table, offline=True)
+    sets = propose(context, read_recipe(workspace, "recorded"), [made.query for made in examples]).sets
     return [without_subject(found, RELATIONS[found.query.relation]) for found in sets]
 
 

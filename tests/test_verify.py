@@ -9,19 +9,22 @@ from typing import Any
 
 import pytest
 import tiny_causal
+from opened import recipe_of
 
 from lmkbc.ask.examples import ExampleSelector, Shots
 from lmkbc.errors import InputError
-from lmkbc.generate.verify import Check, FactCheck, Verifying
+from lmkbc.generate.verify import Check, FactCheck, Verifying, verifying
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.scorer import CausalScorer
 from lmkbc.models.store import Store
+from lmkbc.settings import checked
 from lmkbc.types import (
     Candidate,
     CandidateSet,
     Example,
     GoldObject,
+    Notes,
     Query,
 )
 from lmkbc.workspace import Workspace
@@ -68,7 +71,7 @@ def holds(prompt: str) -> bool:
 
 def check(scorer: Any, **table: Any) -> FactCheck:
     examples = ExampleSelector(Shots(k=4), TRAIN)
-    return FactCheck(scorer, Check.of(table), RELATIONS, examples, TRAIN)
+    return FactCheck(scorer, checked(Check, table, "verify"), RELATIONS, examples, TRAIN)
 
 
 def one(subject: str, *objects: str, voices: int = 1) -> CandidateSet:
@@ -99,8 +102,8 @@ def test_what_is_unclear_stays_unverified_and_is_said(caplog: pytest.LogCaptureF
     silent = check(Knowing(silent=True))
     (found,) = silent.verify([one("France", "Spain", "Peru")])
     assert truths(found) == {"Spain": None, "Peru": None, "": None}
-    assert silent.remarks == ("2 of 2 facts got no clear verdict: they stay unverified",)
-    assert silent.remarks[0] in caplog.text
+    assert silent.notes.remarks == ["2 of 2 facts got no clear verdict: they stay unverified"]
+    assert silent.notes.remarks[0] in caplog.text
     (found,) = check(Knowing(says=("I", "")), by="text").verify([one("France", "Spain")])
     assert truths(found)["Spain"] is None
 
@@ -235,15 +238,17 @@ def test_what_a_local_model_judged_is_kept(by: str, tmp_path: Path, monkeypatch:
 
 def test_a_verified_generator_hands_on_what_the_generator_says() -> None:
     class Proposing:
-        remarks = ("a remark",)
-
         def generate(self, queries: Sequence[Query]) -> Any:
+            notes.remark("a remark")
             return iter([one(query.subject, "Peru") for query in queries])
 
-    verified = Verifying(Proposing(), check(Knowing()))
-    assert [truths(found)["Peru"] for found in verified.generate([Query("France", NAME)])] == [0.1]
-    assert verified.remarks == ("a remark",)
-    assert verified.retrieved == {}
+    notes = Notes()
+    verified = verifying(Proposing(), Knowing(silent=True), Check(), RELATIONS, TRAIN, notes)
+    assert [truths(found)["Peru"] for found in verified.generate([Query("France", NAME)])] == [None]
+    assert notes.remarks == ["a remark", "1 of 1 facts got no clear verdict: they stay unverified"]
+    assert notes.passages == {}
+    sure = Verifying(Proposing(), check(Knowing()))
+    assert [truths(found)["Peru"] for found in sure.generate([Query("France", NAME)])] == [0.1]
 
 
 @pytest.mark.parametrize(
@@ -261,12 +266,9 @@ def test_a_verified_generator_hands_on_what_the_generator_says() -> None:
 )
 def test_senseless_checks_are_refused(table: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        Check.of(table, SPACE.relations)
+        recipe_of({"component": "chat", "model": "m", "verify": table})
 
 
 def test_several_draws_are_sampled_and_one_is_not() -> None:
-    assert [Check.of(table).temperature for table in ({}, {"draws": 3}, {"draws": 3, "temperature": 0.2})] == [
-        0,
-        1,
-        0.2,
-    ]
+    tables: list[dict[str, Any]] = [{}, {"draws": 3}, {"draws": 3, "temperature": 0.2}]
+    assert [checked(Check, table, "verify").heat for table in tables] == [0, 1, 0.2]

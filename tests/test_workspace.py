@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lmkbc.errors import InputError
+from lmkbc.recipe import read_recipe
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -50,7 +51,7 @@ def test_a_misspelt_name_gets_a_suggestion(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unknown edition '20233': did you mean '2023'"):
         space.edition("20233")
     with pytest.raises(InputError, match="unknown system 'embeded': did you mean 'embedded'"):
-        space.system("embeded")
+        read_recipe(space, "embeded")
 
 
 def test_a_given_directory_comes_first_and_the_rest_falls_back(tmp_path: Path) -> None:
@@ -134,14 +135,14 @@ def test_the_bundled_edition_needs_no_data(tmp_path: Path) -> None:
     [
         ("description = 1 +", "not valid TOML"),
         ("description = 'x'", "lacks generate"),
-        ("descripton = 'x'", "field descripton: unknown; did you mean 'description'"),
+        ("descripton = 'x'", "has no setting 'descripton': did you mean 'description'"),
     ],
 )
 def test_a_wrong_recipe_is_told_by_file_and_field(tmp_path: Path, recipe: str, told: str) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(recipe)
     with pytest.raises(InputError) as error:
-        Workspace().system(str(path))
+        read_recipe(Workspace(), str(path))
     assert str(path) in str(error.value)
     assert told in str(error.value)
 

@@ -22,8 +22,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lmkbc.ask.plan import Asking
+from lmkbc.ask.examples import Shots
+from lmkbc.ask.plan import Asking, Asks
+from lmkbc.ask.prompts import PromptStyle
 from lmkbc.generate.chat import ChatGenerator
+from lmkbc.models.base import Sampling
 from lmkbc.models.server.client import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.store import Store
@@ -33,7 +36,7 @@ from lmkbc.workspace import Workspace
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = ROOT / "tests" / "generate" / "loopback.py"
 IN_FLIGHT = 16
-TABLES = {"prompt": {"task": "List every {object_type}."}, "shots": {"k": 5}, "sampling": {"temperature": 0.0}}
+ASKS = Asks(prompt=PromptStyle(task="List every {object_type}."), shots=Shots(k=5), sampling=Sampling(temperature=0.0))
 
 
 @contextmanager
@@ -51,7 +54,7 @@ def ask(url: str, store: Path, count: int, concurrency: int = 64) -> Iterator[Ca
     space = Workspace()
     edition = space.edition("mini")
     relations = {name: space.relation(name) for name in edition.relations}
-    asking = Asking(edition, relations, space.examples(edition, "train"), TABLES)
+    asking = Asking(edition, relations, space.examples(edition, "train"), ASKS)
     queries = [Query(f"subject {place}", edition.relations[place % len(relations)]) for place in range(count)]
     server = Server.of(url, "stand-in")
     generator = ChatGenerator(asking, relations, server, Store(store), limits=Limits(concurrency=concurrency))

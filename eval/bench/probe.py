@@ -19,7 +19,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from lmkbc.generate.components import Context
 from lmkbc.probe.controls import (
     CONTROLS,
     RANDOM,
@@ -27,6 +26,8 @@ from lmkbc.probe.controls import (
     controls,
     learned,
 )
+from lmkbc.recipe import read_recipe
+from lmkbc.run import Run
 from lmkbc.workspace import Workspace
 
 RECORDED = {
@@ -64,7 +65,7 @@ def measure_controls(space: Workspace, root: Path) -> None:
     for name, recorded in RECORDED.items():
         edition = space.edition(name)
         examples = space.examples(edition, edition.held_out)
-        context = Context(
+        context = Run(
             workspace=space, edition=edition, offline=True, search_table=root / "wikidata" / "search_first_hit.json"
         )
         start = time.perf_counter()
@@ -74,7 +75,7 @@ def measure_controls(space: Workspace, root: Path) -> None:
             start = time.perf_counter()
             path = root / "recorded" / f"{name}-{edition.held_out}" / file
             own = replace(context, files=(path,)) if file else context
-            system = space.system("recorded" if file else "embedded")
+            system = read_recipe(space, "recorded" if file else "embedded")
             row = controls(own, system, examples, Selection(), known=known).overall
             shares = (f"{'-' if (f1 := row.controls.get(one)) is None else f'{f1:.3f}':>11}" for one in names)
             print(

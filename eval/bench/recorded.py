@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lmkbc.edition import Edition
-from lmkbc.generate.components import Context
 from lmkbc.pipeline import decide, propose, selector_for
+from lmkbc.recipe import read_recipe
+from lmkbc.run import Run
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 from lmkbc.tune.tune import official, tune
 from lmkbc.types import Example
@@ -80,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             )
         start = time.perf_counter()
         context = context_of(workspace, edition, row.files)
-        proposals = propose(context, workspace.system(row.system), [example.query for example in examples])
+        proposals = propose(context, read_recipe(workspace, row.system), [example.query for example in examples])
         proposed = time.perf_counter()
         tuned = tune(
             proposals.sets, examples, edition, relations=context.relations, folds=given.folds, trials=given.trials,
@@ -98,10 +99,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         )
 
 
-def context_of(workspace: Workspace, edition: Edition, files: Sequence[str] = ()) -> Context:
+def context_of(workspace: Workspace, edition: Edition, files: Sequence[str] = ()) -> Run:
     """Where a row's answers lie: beside the edition's splits."""
     folder = workspace.split_path(edition, edition.held_out).parent.parent
-    return Context(
+    return Run(
         workspace=workspace,
         edition=edition,
         files=tuple(folder / "recorded" / name for name in files),
@@ -112,7 +113,7 @@ def context_of(workspace: Workspace, edition: Edition, files: Sequence[str] = ()
 
 def untuned(workspace: Workspace, edition: Edition, examples: Sequence[Example], system: str) -> float:
     """The official score of a system by its recipe's own rule."""
-    context, recipe = context_of(workspace, edition), workspace.system(system)
+    context, recipe = context_of(workspace, edition), read_recipe(workspace, system)
     selector, _ = selector_for(context, recipe)
     proposals = propose(context, recipe, [example.query for example in examples])
     made = {prediction.query: prediction for prediction in decide(selector, proposals.sets)}

@@ -22,18 +22,18 @@ import torch
 from lmkbc.edition import Edition
 from lmkbc.files.jsonl import read_column
 from lmkbc.files.places import data_dirs
-from lmkbc.generate.components import Context
 from lmkbc.generate.embedded.generator import EmbeddedGenerator
 from lmkbc.generate.entity_masked import EntityMasked
+from lmkbc.link.recipe import Linking
 from lmkbc.models.encoder import find_encoder
 from lmkbc.models.masked.forward import Precision
-from lmkbc.pipeline import linker
+from lmkbc.run import Run
 from lmkbc.select.pool import Pool
 from lmkbc.train.corpus import gather
 from lmkbc.train.tasks import Task
 from lmkbc.train.teach import PLAN, teach
 from lmkbc.tune.tune import Tuned, tune
-from lmkbc.types import CandidateSet, Query
+from lmkbc.types import CandidateSet, Notes, Query
 from lmkbc.workspace import Workspace
 
 ENCODER = "all-MiniLM-L6-v2"
@@ -96,8 +96,8 @@ class Bench:
         """What the model proposes, linked where the edition wants ids."""
         found = EntityMasked.read(model, self.workspace.relations, precision=precision).generate(queries)
         if edition.target == "id":
-            context = Context(workspace=self.workspace, edition=edition, search_table=self.table, offline=True)
-            return linker(context).link(list(found))
+            context = Run(workspace=self.workspace, edition=edition, search_table=self.table, offline=True)
+            return Linking().open(context, Notes()).link(list(found))
         return found
 
     def tuned(self, edition: Edition, fit: Sequence[CandidateSet]) -> Tuned:
@@ -136,7 +136,7 @@ class Bench:
             train = self.workspace.examples(edition, "train")
             default = EmbeddedGenerator(edition, self.workspace.relations, train, find_encoder())
             others = {one.query: one for one in default.generate([one.query for part in own for one in part])}
-            pool = Pool.of(edition, {"method": "mean"})
+            pool = Pool(edition)
             fit, found = (pool.merge([part, [others[one.query] for one in part]]) for part in own)
             together.append(self.score(edition, self.tuned(edition, fit), found))
             fit, found = ([others[one.query] for one in part] for part in own)

@@ -18,8 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from lmkbc.edition import Edition
-from lmkbc.generate.components import Context
 from lmkbc.pipeline import propose
+from lmkbc.recipe import read_recipe
+from lmkbc.run import Run
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.submission import answers
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
@@ -65,8 +66,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def recorded(path: Path, examples: Sequence[Example], edition: Edition, workspace: Workspace) -> list[CandidateSet]:
     """The candidates of a file as a run proposes them, linked by train objects alone."""
-    context = Context(workspace=workspace, edition=edition, files=(path,), offline=True)
-    return list(propose(context, workspace.system("recorded"), [example.query for example in examples]).sets)
+    context = Run(workspace=workspace, edition=edition, files=(path,), offline=True)
+    return list(propose(context, read_recipe(workspace, "recorded"), [example.query for example in examples]).sets)
 
 
 def by_relation(sets: Sequence[CandidateSet], examples: Sequence[Example], edition: Edition) -> list[Outcomes]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ import numpy.typing as npt
 from lmkbc.errors import InputError
 from lmkbc.names import folded_key, without_legal_form, without_trailer
 from lmkbc.scoring.matchers import number
-from lmkbc.settings import checked
 from lmkbc.types import Example, Query
 
 Method = Literal["fixed", "random", "cardinality", "shortest", "longest", "balanced", "nearest", "log"]
@@ -53,15 +52,12 @@ class Shots:
     relations: Literal["own", "all"] = "own"
     fit: bool = False
 
-    @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> Shots:
-        """Shots from a recipe's table. InputError for a setting or value that makes no sense."""
-        shots = checked(cls, settings, "shots")
-        if shots.k < 0 or shots.skip < 0:
-            raise InputError(f"shots: k is {shots.k} and skip is {shots.skip}: neither can be negative")
-        if shots.empty != "train" and not 0 <= shots.empty <= 1:
-            raise InputError(f"shots: empty is {shots.empty}: give a share in [0, 1]")
-        return shots
+    def __post_init__(self) -> None:
+        """ValueError for a value that makes no sense."""
+        if self.k < 0 or self.skip < 0:
+            raise ValueError(f"k is {self.k} and skip is {self.skip}: neither can be negative")
+        if self.empty != "train" and not 0 <= self.empty <= 1:
+            raise ValueError(f"empty is {self.empty}: give a share in [0, 1]")
 
 
 class ExampleSelector:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lmkbc.ask.examples import ExampleSelector, Shots, TextEncoder
@@ -14,12 +14,51 @@ from lmkbc.ask.prompts import (
     worded,
 )
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError, did_you_mean
 from lmkbc.models.base import Message, Prompt, Sampling
 from lmkbc.relation import Relation
+from lmkbc.settings import changed
 from lmkbc.types import Example, Query
 
-TABLES = ("prompt", "shots", "sampling")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differs:
+    """What is asked otherwise of one relation: settings of the tables that stand beside it."""
+
+    prompt: Mapping[str, Any] = field(default_factory=dict)
+    shots: Mapping[str, Any] = field(default_factory=dict)
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asks:
+    """What is asked of a model, as a recipe's plain data.
+
+    relations: relation, by any edition's name, -> what differs for it.
+    """
+
+    prompt: PromptStyle = field(default_factory=PromptStyle)
+    shots: Shots = field(default_factory=Shots)
+    sampling: Sampling = field(default_factory=Sampling)
+    relations: Mapping[str, Differs] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """InputError for what a relation sets otherwise and that makes no sense."""
+        for name in self.relations:
+            self.about(name)
+
+    def about(self, name: str) -> tuple[PromptStyle, Shots, Sampling]:
+        """What is asked of the relation that the table calls by a name."""
+        own, where = self.relations.get(name, Differs()), f"relations.{name}"
+        return (
+            changed(self.prompt, own.prompt, f"{where}.prompt"),
+            changed(self.shots, own.shots, f"{where}.shots"),
+            changed(self.sampling, own.sampling, f"{where}.sampling"),
+        )
+
+    @property
+    def embeds(self) -> bool:
+        """Whether any relation's examples are selected by embedding."""
+        return any(self.about(name)[1].method == "nearest" for name in ("", *self.relations))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,27 +73,27 @@ class Plan:
 class Asking:
     """Prompts and sampling for queries of an edition.
 
-    tables: the recipe's tables `prompt`, `shots` and `sampling`. overrides: relation (any edition's spelling) -> the
-    same tables with what differs for that relation. known: all relations by all spellings; those that the edition
-    does not ask are ignored.
+    known: all relations by all spellings; what the table says of those that the edition does not ask is ignored.
     """
 
     def __init__(
-        self, edition: Edition, relations: Mapping[str, Relation], train: Sequence[Example],
-        tables: Mapping[str, Mapping[str, Any]], overrides: Mapping[str, Mapping[str, Any]] | None = None,
-        known: Mapping[str, Relation] | None = None, encoder: TextEncoder | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        edition: Edition,
+        relations: Mapping[str, Relation],
+        train: Sequence[Example],
+        asks: Asks,
+        known: Mapping[str, Relation] | None = None,
+        encoder: TextEncoder | None = None,
+    ) -> None:
         self._edition = edition
         self._relations = relations
-        own = _by_relation(overrides or {}, known or relations)
+        spelt = {(known or relations)[name].name: name for name in asks.relations}
         selectors: dict[Shots, ExampleSelector] = {}
         self._plans: dict[str, Plan] = {}
         for name, relation in relations.items():
-            merged = {table: {**tables.get(table, {}), **own.get(relation.name, {}).get(table, {})} for table in TABLES}
-            shots = Shots.of(merged["shots"])
+            style, shots, sampling = asks.about(spelt.get(relation.name, ""))
             if shots not in selectors:
                 selectors[shots] = ExampleSelector(shots, train, encoder)
-            style, sampling = PromptStyle.of(merged["prompt"]), Sampling.of(merged["sampling"])
             self._plans[name] = Plan(style, selectors[shots], sampling)
 
     def plan(self, query: Query) -> Plan:
@@ -97,22 +136,3 @@ class Asking:
         slots = {"answer": answer.strip(), "list": listed(style, ("first name", "second name"))}
         text = worded(style.repair, style, self._relations, query, **slots)
         return Prompt((), (Message("user", text),), style.form)
-
-
-def needs_encoder(tables: Mapping[str, Any], overrides: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether any relation's examples are selected by embedding."""
-    return any(one.get("shots", {}).get("method") == "nearest" for one in (tables, *overrides.values()))
-
-
-def _by_relation(
-    overrides: Mapping[str, Mapping[str, Any]], known: Mapping[str, Relation]
-) -> dict[str, Mapping[str, Any]]:
-    own: dict[str, Mapping[str, Any]] = {}
-    for name, tables in overrides.items():
-        if name not in known:
-            raise InputError(f"relations names {name!r}, which is no relation: {did_you_mean(name, known)}")
-        for table in tables:
-            if table not in TABLES:
-                raise InputError(f"relations.{name} has no table {table!r}: {did_you_mean(table, TABLES)}")
-        own[known[name].name] = tables
-    return own

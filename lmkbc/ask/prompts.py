@@ -11,12 +11,11 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from lmkbc.errors import InputError, did_you_mean
+from lmkbc.errors import did_you_mean
 from lmkbc.models.base import Form, Message, Prompt, Role
 from lmkbc.relation import Relation
-from lmkbc.settings import checked
 from lmkbc.types import Example, Query
 
 Style = Literal["question", "triple", "tuple", "record", "json"]
@@ -77,22 +76,19 @@ class PromptStyle:
     wording: Literal["phrase", "name"] = "phrase"
     speaker: Role = "user"
 
-    @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> PromptStyle:
-        """A style from a recipe's table. InputError for a setting, value or slot that does not exist."""
-        style = checked(cls, settings, "prompt")
+    def __post_init__(self) -> None:
+        """ValueError for a value or slot that makes no sense."""
         for field in ("role", "task", "ask", "again", "repair"):
             known = (*_SLOTS, *_EXTRA.get(field, ()))
-            for slot in _SLOT.findall(getattr(style, field)):
+            for slot in _SLOT.findall(getattr(self, field)):
                 if slot not in known:
-                    raise InputError(f"prompt: {field} has a slot {{{slot}}}: {did_you_mean(slot, known)}")
-        if bool(style.slots) != ("{slot}" in style.ask):
-            raise InputError("prompt: slots is a list of what {slot} in ask is in turn: give both, or neither")
-        if style.repair and "{answer}" not in style.repair:
-            raise InputError("prompt: repair asks for a broken answer as a list: show that answer with {answer}")
-        if style.again and style.form == "completion":
-            raise InputError("prompt: again is a second turn, and form 'completion' has none: use 'single' or 'chat'")
-        return style
+                    raise ValueError(f"{field} has a slot {{{slot}}}: {did_you_mean(slot, known)}")
+        if bool(self.slots) != ("{slot}" in self.ask):
+            raise ValueError("slots is a list of what {slot} in ask is in turn: give both, or neither")
+        if self.repair and "{answer}" not in self.repair:
+            raise ValueError("repair asks for a broken answer as a list: show that answer with {answer}")
+        if self.again and self.form == "completion":
+            raise ValueError("again is a second turn, and form 'completion' has none: use 'single' or 'chat'")
 
     @property
     def stops(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from lmkbc import run
 from lmkbc.cli.screen import note
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.models.budget import checked_prices
-from lmkbc.recipe import System
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
-    from lmkbc.generate.components import Context
+    from lmkbc.recipe import Recipe
 
 EditionName = Annotated[str | None, typer.Option("--edition", "-e", help="Benchmark edition, such as 2023 or mini.")]
 Split = Annotated[str, typer.Option("--split", "-s", help="train, val (or dev) or test.")]
@@ -93,14 +93,15 @@ class Servers:
     prices: Prices = None
     store: StorePath = None
 
-    def options(self) -> dict[str, Any]:
-        """As a context takes them. InputError for prices or a limit that are no numbers."""
-        found = asdict(self)
+    def given(self) -> run.Servers:
+        """As a run takes them. InputError for prices or a limit that are no numbers."""
+        prices = None
         if self.prices is not None:
-            found["prices"] = checked_prices([*map(_number, self.prices.split(","))], f"--prices is {self.prices!r}")
+            prices = checked_prices([*map(_number, self.prices.split(","))], f"--prices is {self.prices!r}")
         if self.max_cost is not None and not math.isfinite(self.max_cost):
             raise InputError(f"--max-cost is {self.max_cost}: give a finite number")
-        return found
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        return run.Servers(**own | {"prices": prices})
 
 
 def _number(text: str) -> float | None:
@@ -161,21 +162,21 @@ def chosen_edition(workspace: Workspace, name: str | None) -> Edition:
     return chosen
 
 
-def opened(asked: Asked, means: Means, servers: Servers) -> tuple[Context, System]:
-    """What a run works with, and its recipe: recorded answers where files are given, else the embedded default."""
-    from lmkbc.generate.components import Context
-    from lmkbc.select.registry import build
+def opened(asked: Asked, means: Means, servers: Servers) -> tuple[run.Run, Recipe]:
+    """A run, and its recipe: recorded answers where files are given, else the embedded default."""
+    from lmkbc.recipe import read_recipe
 
-    options = servers.options()
+    given = servers.given()
     space = Workspace(means.workspace, means.data)
-    recipe = space.system(asked.system or ("recorded" if asked.files else "embedded"))
-    try:
-        build(recipe.select)
-    except InputError as error:
-        raise InputError(f"recipe {recipe.name}, table select: {error}") from None
-    context = Context(
-        workspace=space, edition=chosen_edition(space, asked.edition), model=asked.model,
-        files=tuple(asked.files or ()), search_table=means.search_table, index=means.index, offline=means.offline,
-        options=options,
-    )  # fmt: skip
-    return context, recipe
+    recipe = read_recipe(space, asked.system or ("recorded" if asked.files else "embedded"))
+    opened_run = run.Run(
+        workspace=space,
+        edition=chosen_edition(space, asked.edition),
+        model=asked.model,
+        files=tuple(asked.files or ()),
+        search_table=means.search_table,
+        index=means.index,
+        offline=means.offline,
+        servers=given,
+    )
+    return opened_run, recipe

@@ -48,18 +48,18 @@ def predict(
 ) -> None:
     """Make a checked submission for a split. Candidates, selection, linking, and a manifest of all that went in."""
     start = time.monotonic()
-    context, recipe = given.opened(asked, means, servers)
-    every = context.workspace.queries(context.edition, split)
+    run, recipe = given.opened(asked, means, servers)
+    every = run.workspace.queries(run.edition, split)
     queries = every[:limit]
     cut = limit if len(queries) < len(every) else None
-    directory = out if out is not None else run_directory.named(context.edition.name, split, recipe.name, cut)
+    directory = out if out is not None else run_directory.named(run.edition.name, split, recipe.name, cut)
     run_directory.check(directory, cut)
-    selector, provenance = selector_for(context, recipe, any_data=any_thresholds)
+    selector, provenance = selector_for(run, recipe, any_data=any_thresholds)
     with progress() as report:
-        proposals = propose(context, recipe, queries, report)
+        proposals = propose(run, recipe, queries, report)
     predictions = decide(selector, proposals.sets)
     written = run_files(
-        context, recipe, split, proposals, predictions, provenance, failed_as_empty=failed_as_empty, limit=cut
+        run, recipe, split, proposals, predictions, provenance, failed_as_empty=failed_as_empty, limit=cut
     )
     seconds = round(time.monotonic() - start, 3)
     written[submission.TIMING] = (json.dumps({"seconds": seconds, "usage": proposals.usage}) + "\n").encode()

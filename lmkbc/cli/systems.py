@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from lmkbc.cli.options import AsJson
-from lmkbc.cli.screen import show_json, show_table, tame
+from lmkbc.cli.options import AsJson, Root
+from lmkbc.cli.screen import note, show_json, show_table, tame
+from lmkbc.recipe import read_file, read_recipe
 from lmkbc.workspace import Workspace
 
 app = typer.Typer(no_args_is_help=True, help="List and show the recipes.", rich_markup_mode=None)
@@ -23,19 +24,30 @@ def register(parent: typer.Typer) -> None:
 def list_(json: AsJson = False) -> None:
     """List the bundled recipes."""
     space = Workspace()
-    systems = [space.system(name) for name in space.system_names()]
+    found = {name: read_file(space.recipe_path(name)).description for name in space.system_names()}
     if json:
-        show_json([{"name": system.name, "description": system.description} for system in systems])
+        show_json([{"name": name, "description": description} for name, description in found.items()])
     else:
-        show_table(["system", "description"], [[system.name, system.description] for system in systems])
+        show_table(["system", "description"], list(found.items()))
 
 
 @app.command("show", epilog="Example: lmkbc systems show recorded-embedded > my.toml")
 def show(system: Annotated[str, typer.Argument(help="A recipe's name or TOML file.")], json: AsJson = False) -> None:
     """Show a recipe, as TOML to start your own from."""
     space = Workspace()
-    found = space.system(system)
+    path = space.recipe_path(system)
     if json:
-        show_json(asdict(found))
+        show_json({"name": path.stem} | asdict(read_file(path)))
     else:
-        typer.echo(tame(space.recipe_path(system).read_text(encoding="utf-8")), nl=False)
+        typer.echo(tame(path.read_text(encoding="utf-8")), nl=False)
+
+
+@app.command("check", epilog="Example: lmkbc systems check my.toml")
+def check(
+    systems: Annotated[list[str], typer.Argument(help="Recipes: names or TOML files.")], workspace: Root = None
+) -> None:
+    """Check recipes whole, without loading or asking a model."""
+    space = Workspace(workspace)
+    for system in systems:
+        read_recipe(space, system)
+    note(f"{len(systems)} recipes make sense")

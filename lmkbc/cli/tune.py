@@ -47,15 +47,15 @@ def tune(
     servers: given.Servers,
 ) -> None:
     """Learn what to keep, per relation. The cross-validated F1 is the one to believe."""
-    context, recipe = given.opened(asked, means, servers)
-    space, chosen = context.workspace, context.edition
+    run, recipe = given.opened(asked, means, servers)
+    space, chosen = run.workspace, run.edition
     examples = space.examples(chosen, split)
     path = thresholds.path_of(space.folder("thresholds"), chosen.name, recipe.name)
     check_file(path if write else None)
     with progress() as report:
-        proposals = propose(context, recipe, [example.query for example in examples], report)
+        proposals = propose(run, recipe, [example.query for example in examples], report)
         tuned = tune_rules(
-            proposals.sets, examples, chosen, relations=context.relations, folds=folds, trials=trials, seed=seed,
+            proposals.sets, examples, chosen, relations=run.relations, folds=folds, trials=trials, seed=seed,
             storage=storage, rules=given.listed(rules), report=report,
         )  # fmt: skip
     if json:
@@ -64,7 +64,7 @@ def tune(
         _print(tuned)
     if write:
         provenance = thresholds.Provenance.of(
-            tuned, edition=chosen.name, system=recipe.name, data_sha256=split_sha256(context, split),
+            tuned, edition=chosen.name, system=recipe.name, data_sha256=split_sha256(run, split),
             candidates_sha256=submission.sha256(submission.candidate_lines(proposals.sets)),
         )  # fmt: skip
         thresholds.write(path, tuned, provenance)

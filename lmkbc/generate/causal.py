@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -16,49 +16,132 @@ from lmkbc.answer.reply import (
     mends,
     united,
 )
-from lmkbc.ask.context.passages import (
-    Passage,
-    Provider,
-    gathered,
-    told,
-)
+from lmkbc.ask.context.passages import Provider, gathered, told
 from lmkbc.ask.plan import Asking
 from lmkbc.errors import InputError
+from lmkbc.generate.completer import CompleterSpec
+from lmkbc.generate.conversation import LanguageModelSpec
+from lmkbc.generate.verify import verifying
 from lmkbc.models.base import Prompt, Reply
+from lmkbc.models.causal.checkpoint import Quantise, identity, load
 from lmkbc.models.causal.decode import Completion, Decoding
 from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.causal.scorer import CausalScorer
 from lmkbc.models.store import Call, Store
 from lmkbc.relation import Relation
-from lmkbc.types import CandidateSet, Query, State
+from lmkbc.run import Run
+from lmkbc.types import CandidateSet, Generator, Notes, Passage, Query, State
 
 Key = TypeVar("Key")
 Place = tuple[Query, int]
 """A query, and which of its prompts."""
 Asked = tuple[Prompt, Decoding]
 
-log = logging.getLogger(__name__)
+
+@dataclass(frozen=True, kw_only=True)
+class LocalSettings:
+    """What a recipe's table says of a local causal model: see `lmkbc.models.causal.checkpoint.load`."""
+
+    model: str | None = None
+    revision: str | None = None
+    dtype: str = "auto"
+    device: str | None = None
+    trust_remote_code: bool = False
+    quantise: Quantise = "none"
+
+    def source(self, run: Run) -> str:
+        """The model's place; --model comes before the table's."""
+        if source := run.model or self.model:
+            return source
+        raise InputError("the component 'causal' names no model: give one with --model, of the hub or a directory")
+
+    def local(self, run: Run) -> Local:
+        """The model. All steps of a run that ask one model share it."""
+        source = self.source(run)
+
+        def read() -> tuple[CausalModel, str]:
+            loaded = load(
+                source, revision=self.revision, dtype=self.dtype, device=self.device, offline=run.offline,
+                trust_remote_code=self.trust_remote_code, quantise=self.quantise,
+            )  # fmt: skip
+            return CausalModel(*loaded), identity(source, loaded[0])
+
+        own = source, self.revision, self.dtype, self.device, self.trust_remote_code, self.quantise
+        model, digest = run.loaded(own, read)
+        return Local(model, Path(source).name if Path(source).is_dir() else source, digest, run.store)
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """A local model, its name, what tells it from others, and what opens the store that keeps its answers."""
+
+    model: CausalModel
+    name: str
+    identity: str
+    store: Callable[[], Store]
+
+    def scorer(self, how: Decoding | None = None, *, chat: bool | None = None) -> CausalScorer:
+        """What asks it short questions: as a chat where that is said, or else where it has a template."""
+        chats = bool(self.model.tokenizer.chat_template) if chat is None else chat
+        return CausalScorer(
+            self.model, how or Decoding(), chat=chats, store=self.store(), name=self.name, identity=self.identity
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Causal(LocalSettings, LanguageModelSpec):
+    """What the table of a generator over a local causal model may say."""
+
+    def open(self, run: Run, notes: Notes) -> Generator:
+        """The generator, and around it the verifier that the table asks for."""
+        asking, local, check = self.asking(run), self.local(run), self.verify
+        generator = CausalGenerator(
+            local.model,
+            asking,
+            run.relations,
+            local.name,
+            context=self.provider(run, local.scorer().paragraphs),
+            store=local.store(),
+            identity=local.identity,
+            voice=self.name,
+            notes=notes,
+        )
+        if check is None:
+            return generator
+        how = Decoding(draws=check.draws, temperature=check.heat, seed=check.seed)
+        scorer = local.scorer(how, chat=self.prompt.form != "completion")
+        return verifying(generator, scorer, check, run.relations, run.train, notes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CausalCompleter(LocalSettings, CompleterSpec):
+    """A local model that another step asks."""
+
+    def open(self, run: Run, notes: Notes) -> CausalScorer:  # noqa: ARG002 -- it has nothing to note
+        """The model."""
+        return self.local(run).scorer()
 
 
 class CausalGenerator:
     """Proposes what a local model answers: draw k of the model "m" is the voice "m#k", or another where voice says so.
 
-    context: what is told of a query in its prompt, kept in `retrieved`. identity: what tells this model from others of
-    its name in the store, weights included. remarks: draws that were no whole answers, logged when it is done.
+    context: what is told of a query in its prompt. identity: what tells this model from others of its name in the
+    store, weights included. notes: where passages go, and how many draws were no whole answers.
     """
 
     def __init__(
         self, model: CausalModel, asking: Asking, relations: Mapping[str, Relation], name: str, *,
         context: Provider | None = None, store: Store | None = None, identity: str = "", voice: str = "",
+        notes: Notes | None = None,
     ) -> None:  # fmt: skip
-        self.retrieved: dict[Query, tuple[Passage, ...]] = {}
+        self.notes = notes or Notes()
+        self._passages: dict[Query, tuple[Passage, ...]] = {}
         self._model, self._asking, self._relations, self._name = model, asking, relations, name
         self._voice = voice or name
         self._context, self._store, self._identity = context, store, identity
         self._ends: Counter[str] = Counter()
 
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What a person should know of a run, in sentences."""
+    def _remarks(self) -> tuple[str, ...]:
         kinds = {"length": "cut off at max_tokens", "window": "not asked, since prompts exceed the model's window"}
         total = self._ends.total()
         ends = [f"{self._ends[k]} of {total} draws {why}" for k, why in kinds.items() if self._ends[k]]
@@ -69,8 +152,9 @@ class CausalGenerator:
         distinct = list(dict.fromkeys(queries))
         named = [query for query in distinct if query.subject.strip()]  # nothing can be asked about the others
         if self._context:
-            self.retrieved = gathered(self._context, named)
-            named = [query for query in named if query in self.retrieved]
+            self._passages = gathered(self._context, named)
+            self.notes.passages |= self._passages
+            named = [query for query in named if query in self._passages]
         askable = set(named)
         yield from (CandidateSet(query, draws=(State.MISSING,)) for query in distinct if query not in askable)
         asked = {
@@ -84,8 +168,8 @@ class CausalGenerator:
             answers[query][part] = replies
             if len(answers[query]) == parts[query]:
                 yield self._set(query, [said for _, said in sorted(answers.pop(query).items())])
-        for remark in self.remarks:
-            log.warning(remark)
+        for remark in self._remarks():
+            self.notes.remark(remark)
 
     def _in_turns(self, asked: Mapping[Place, Asked]) -> Iterator[tuple[Place, Sequence[Reply | None]]]:
         """The draws of each prompt: told more in a second turn, and asked for as lists where they are none."""
@@ -144,7 +228,7 @@ class CausalGenerator:
                 yield keys[place], [*self._stored(prompt, replace(whole, draws=how.first)), *replies]
 
     def _told(self, query: Query) -> str:
-        return told(self.retrieved.get(query, ()))
+        return told(self._passages.get(query, ()))
 
     def _decoding(self, query: Query) -> Decoding:
         plan = self._asking.plan(query)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from lmkbc.answer.reply import (
@@ -14,31 +15,133 @@ from lmkbc.answer.reply import (
     mends,
     united,
 )
-from lmkbc.ask.context.passages import (
-    Passage,
-    Provider,
-    gathered,
-    told,
-)
+from lmkbc.ask.context.passages import Provider, gathered, told
 from lmkbc.ask.plan import Asking
 from lmkbc.ask.schema import answer_schema, keeps_schema
+from lmkbc.generate.completer import CompleterSpec
+from lmkbc.generate.conversation import LanguageModelSpec
+from lmkbc.generate.verify import verifying
 from lmkbc.models.base import WITHHELD, Prompt, Reply
-from lmkbc.models.budget import Budget
+from lmkbc.models.budget import Budget, checked_prices
 from lmkbc.models.server import batch
 from lmkbc.models.server.client import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.request import calls
+from lmkbc.models.server.scorer import ChatScorer
 from lmkbc.models.server.session import Session
 from lmkbc.models.store import Call, Store
 from lmkbc.relation import Relation
-from lmkbc.types import CandidateSet, Query, State
+from lmkbc.run import Run
+from lmkbc.types import CandidateSet, Generator, Notes, Passage, Query, State
+
+log = logging.getLogger(__name__)
 
 PRUNE = "'lmkbc store prune --model NAME' drops what was kept of a model, to have it asked again"
 """What a person can do about answers that are of no use."""
 
 Executor = Literal["calls", "batch"]
 
-log = logging.getLogger(__name__)
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSettings:
+    """What a recipe's table says of a server: see `Server`, `Limits` and `Budget`."""
+
+    model: str | None = None
+    base_url: str | None = None
+    revision: str = ""
+    any_model: bool = False
+    limits: Limits = field(default_factory=Limits)
+    prices: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        """InputError for prices that nothing can be held against."""
+        if self.prices is not None:
+            checked_prices(self.prices, f"prices is {list(self.prices)}")
+
+    def access(self, run: Run) -> Access:
+        """How this run may ask the server; what the command line gives (--model, --base-url, ...) comes first."""
+        given = run.servers
+        server = Server.of(
+            given.base_url or self.base_url,
+            run.model or self.model,
+            revision=self.revision,
+            any_model=self.any_model or given.any_model,
+            offline=run.offline,
+        )
+        limits = replace(self.limits, concurrency=given.concurrency) if given.concurrency else self.limits
+        budget = Budget(given.max_cost, given.max_tokens, given.prices or self.prices, run.budgets)
+        return Access(server, run.store(), limits, budget, run.offline)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A server, and how this run may ask it. The budget is the run's: what all that ask spend counts together."""
+
+    server: Server
+    store: Store
+    limits: Limits
+    budget: Budget
+    offline: bool
+
+    def session(self) -> Session:
+        """A session of requests."""
+        return Session(self.server, self.store, self.limits, self.budget, offline=self.offline)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chat(ServerSettings, LanguageModelSpec):
+    """What the table of a generator over a server may say: see `ChatGenerator`."""
+
+    schema: bool = False
+    executor: Executor = "calls"
+
+    def __post_init__(self) -> None:
+        """ValueError for settings that contradict each other."""
+        ServerSettings.__post_init__(self)
+        LanguageModelSpec.__post_init__(self)
+        styles = [self.about(name)[0] for name in ("", *self.relations)]
+        if self.executor == "batch" and any(style.again or style.repair for style in styles):
+            raise ValueError("a batch is answered once: use executor 'calls' where prompt has again or repair")
+
+    def open(self, run: Run, notes: Notes) -> Generator:
+        """The generator, and around it the verifier that the table asks for."""
+        access, check = self.access(run), self.verify
+        scorer = ChatScorer(
+            access.server,
+            access.session,
+            completion=self.prompt.form == "completion",
+            draws=check.draws if check else 1,
+            temperature=check.heat if check else 0.0,
+            extra=self.sampling.extra,
+            notes=notes,
+        )
+        generator = ChatGenerator(
+            self.asking(run),
+            run.relations,
+            access.server,
+            access.store,
+            limits=access.limits,
+            budget=access.budget,
+            name=self.name,
+            schema=self.schema,
+            executor=self.executor,
+            offline=run.offline,
+            context=self.provider(run, scorer.paragraphs),
+            notes=notes,
+        )
+        return verifying(generator, scorer, check, run.relations, run.train, notes) if check else generator
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatCompleter(ServerSettings, CompleterSpec):
+    """A server's model that another step asks. extra: further fields of every request."""
+
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def open(self, run: Run, notes: Notes) -> ChatScorer:
+        """The model."""
+        access = self.access(run)
+        return ChatScorer(access.server, access.session, completion=False, extra=self.extra, notes=notes)
 
 
 class ChatGenerator:
@@ -46,17 +149,17 @@ class ChatGenerator:
 
     name: what its voices are called; the model's name unless given. schema: ask for JSON of a fixed shape.
     executor: "calls" asks query by query; "batch" sends all of them as one job of the Batch API.
-    context: what is told of a query in its prompt, kept in `retrieved`. usage and remarks are filled when it is done.
+    context: what is told of a query in its prompt. notes: where usage, remarks and passages go when it is done.
     """
 
     def __init__(
         self, asking: Asking, relations: Mapping[str, Relation], server: Server, store: Store, *,
         limits: Limits | None = None, budget: Budget | None = None, name: str = "", schema: bool = False,
         executor: Executor = "calls", offline: bool = False, context: Provider | None = None,
+        notes: Notes | None = None,
     ) -> None:  # fmt: skip
-        self.remarks: list[str] = []
-        self.usage: dict[str, Any] = {}
-        self.retrieved: dict[Query, tuple[Passage, ...]] = {}
+        self.notes = notes or Notes()
+        self._passages: dict[Query, tuple[Passage, ...]] = {}
         self._asking = asking
         self._relations = relations
         self._server = server
@@ -74,7 +177,8 @@ class ChatGenerator:
         distinct = list(dict.fromkeys(queries))
         if self._context:
             named = [query for query in distinct if query.subject.strip()]
-            self.retrieved = gathered(self._context, named)
+            self._passages = gathered(self._context, named)
+            self.notes.passages |= self._passages
         tally = _Tally()
         session = Session(self._server, self._store, self._limits, self._budget, offline=self._offline)
         with asyncio.Runner() as runner:
@@ -93,10 +197,9 @@ class ChatGenerator:
                 del workers
             finally:
                 runner.run(session.close())
-        self.usage = _usage(session)
-        self.remarks = [f"{self._name}: {remark}" for remark in _remarks(session, tally, self._store)]
-        for remark in self.remarks:
-            log.warning(remark)
+        self.notes.usage |= _usage(session)
+        for remark in _remarks(session, tally, self._store):
+            self.notes.remark(f"{self._name}: {remark}")
 
     async def _start(
         self, session: Session, todo: Iterator[Query], done: asyncio.Queue[CandidateSet | BaseException], tally: _Tally
@@ -113,7 +216,7 @@ class ChatGenerator:
 
     async def _answer(self, session: Session, query: Query, tally: _Tally) -> CandidateSet:
         relation, style = self._relations[query.relation], self._asking.plan(query).style
-        turn = self._asking.second_turn(query, told(self.retrieved.get(query, ())))
+        turn = self._asking.second_turn(query, told(self._passages.get(query, ())))
         parts: list[Sequence[Reply | None]] = []
         for part, whole in enumerate(self._prompts(query)):
             shown = [whole]  # the last of them is what is answered
@@ -148,7 +251,7 @@ class ChatGenerator:
 
     def _shorter(self, query: Query, part: int, shown: list[Prompt]) -> Iterator[list[Call]]:
         """The calls of ever shorter prompts, each of which is noted when it is come to."""
-        for prompt in self._asking.shorter(query, told(self.retrieved.get(query, ())), part):
+        for prompt in self._asking.shorter(query, told(self._passages.get(query, ())), part):
             shown.append(prompt)
             yield self._draws(query, prompt)
 
@@ -167,9 +270,9 @@ class ChatGenerator:
 
     def _prompts(self, query: Query) -> list[Prompt]:
         """None for a subject without a name, about which nothing can be asked, and none before its context is there."""
-        if not query.subject.strip() or (self._context and query not in self.retrieved):
+        if not query.subject.strip() or (self._context and query not in self._passages):
             return []
-        return self._asking.prompts(query, told(self.retrieved.get(query, ())))
+        return self._asking.prompts(query, told(self._passages.get(query, ())))
 
     def _draws(self, query: Query, prompt: Prompt) -> list[Call]:
         """One call per draw."""

@@ -4,22 +4,42 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from lmkbc.errors import InputError
+from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.forward import Forward, Precision
 from lmkbc.models.masked.tensors import masked
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
+from lmkbc.run import Run
 from lmkbc.train.entities import FILE, Entities
-from lmkbc.types import Candidate, CandidateSet, Query
+from lmkbc.types import Candidate, CandidateSet, Generator, Notes, Query
 
 SOURCE = "entity-masked"
 ALL = -1
 """The model that has seen every fold."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntityMaskedSpec(GeneratorSpec):
+    """The table of `EntityMasked`."""
+
+    model: str = ""
+    top_k: int = 40
+    precision: Precision = "fp32"
+    device: str | None = None
+
+    def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it has nothing to note
+        """The generator. InputError where no model is named."""
+        directory = run.model or self.model
+        if not directory:
+            raise InputError("this system reads a model that 'lmkbc train mlm' made: name its directory with --model")
+        return EntityMasked.read(Path(directory), run.relations, self.top_k, self.precision, self.device)
 
 
 class EntityMasked:

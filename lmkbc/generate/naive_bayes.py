@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,8 +19,10 @@ from lmkbc.generate.prior import (
     Mask,
     ranked,
 )
+from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.relation import Relation
-from lmkbc.types import CandidateSet, Example, Query
+from lmkbc.run import Run
+from lmkbc.types import CandidateSet, Example, Generator, Notes, Query
 
 _WORD = re.compile(r"\w+")
 
@@ -58,6 +61,15 @@ class _Fitted:
         shares = np.where(possible, np.exp(logs - logs[possible].max()), 0.0)
         scores: Floats = shares / shares.sum()
         return scores
+
+
+@dataclass(frozen=True, kw_only=True)
+class NaiveBayesSpec(GeneratorSpec):
+    """The table of `NaiveBayes`."""
+
+    def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it has nothing to note
+        """The generator."""
+        return NaiveBayes(run.edition, run.relations, run.train)
 
 
 class NaiveBayes:

@@ -12,11 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from lmkbc.edition import Edition
+from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.relation import Relation
+from lmkbc.run import Run
 from lmkbc.types import (
     Candidate,
     CandidateSet,
     Example,
+    Generator,
+    Notes,
     Query,
 )
 
@@ -87,6 +91,15 @@ def _right(edition: Edition, candidate: Candidate, row: Example) -> bool:
     if scorer.matches(value, [(value,)], relation):  # this scorer reads each gold object as its names
         return bool(scorer.matches(value, golds, relation))
     return bool(scorer.matches(value, [names[0] for names in golds], relation))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prior(GeneratorSpec):
+    """The table of `ClassPrior`."""
+
+    def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it has nothing to note
+        """The generator."""
+        return ClassPrior(run.edition, run.relations, run.train)
 
 
 class ClassPrior:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,18 +23,41 @@ from lmkbc.answer.parse import parse
 from lmkbc.edition import Edition, misfit
 from lmkbc.errors import InputError
 from lmkbc.generate.recorded_rows import RecordedRow, read_rows
+from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.relation import Relation
+from lmkbc.run import Run
 from lmkbc.scoring.matchers import number
 from lmkbc.select.pool import EXISTENCE
 from lmkbc.types import (
     Candidate,
     CandidateSet,
     Dropped,
+    Generator,
+    Notes,
     Query,
     State,
 )
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedSpec(GeneratorSpec):
+    """The table of `Recorded`, one generator per file."""
+
+    def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it has nothing to note
+        """The generator over all files."""
+        if not run.files:
+            raise InputError("this system reads recorded answers: name at least one file with --from")
+        return Recorded(run.files, run.edition, run.relations)
+
+    def voices(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
+        """A generator for each file, called by the file's name where there are several."""
+        if len(run.files) < 2:
+            yield from super().voices(run, notes)
+        else:
+            for path in run.files:
+                yield from ((path.name, one) for _, one in super().voices(replace(run, files=(path,)), notes))
 
 
 class Recorded:

@@ -9,33 +9,30 @@ same for all subjects of a relation, so that they are encoded once.
 
 from __future__ import annotations
 
-import logging
 import math
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from lmkbc.answer.clean import same_name
 from lmkbc.answer.parse import parse
 from lmkbc.ask.examples import ExampleSelector, Shots
 from lmkbc.ask.prompts import fill, one_line
-from lmkbc.errors import InputError, did_you_mean
-from lmkbc.generate.wrappers import Around
+from lmkbc.models.base import LanguageModel
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation, Shape
-from lmkbc.settings import checked
 from lmkbc.types import (
     Candidate,
     CandidateSet,
     Example,
     Generator,
+    Notes,
     Query,
 )
 
 Lens = Literal["statement", "clozes", "question", "reverse"]
-log = logging.getLogger(__name__)
 Truths = dict[tuple[Query, str], list[float]]
 
 
@@ -44,18 +41,6 @@ class Verifier(Protocol):
 
     def verify(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
         """Yield each set, in order, with the truth of its objects, where it can be told."""
-        ...
-
-
-class Scorer(Protocol):
-    """A model that is asked for text or for probabilities, whatever its back end."""
-
-    def texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
-        """The draws of each prompt, each up to the end of its line."""
-        ...
-
-    def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
-        """For each prompt, the log-probability of each word that may come next; -inf where it cannot be told."""
         ...
 
 
@@ -82,20 +67,17 @@ class Check:
     draws: int = 1
     temperature: float | None = None
 
-    @classmethod
-    def of(cls, settings: Mapping[str, Any], known: Mapping[str, Relation] | None = None) -> Check:
-        """A check from a recipe's table. known: all relations, by every name. InputError for what makes no sense."""
-        check = checked(cls, settings, "verify")
-        if not check.lenses or len(set(map(str.casefold, check.words))) < 2 or not all(check.words):
-            raise InputError("verify: give at least one lens, and two different words")
-        if check.temperature is None:
-            check = replace(check, temperature=float(check.draws > 1))
-        if check.shots < 0 or check.draws < 1 or (check.temperature or 0.0) < 0:
-            raise InputError("verify: shots and temperature are at least 0, and draws at least 1")
-        for name in check.only:
-            if known is not None and name not in known:
-                raise InputError(f"verify: only names {name!r}, which is no relation: {did_you_mean(name, known)}")
-        return check
+    def __post_init__(self) -> None:
+        """ValueError for a value that makes no sense."""
+        if not self.lenses or len(set(map(str.casefold, self.words))) < 2 or not all(self.words):
+            raise ValueError("give at least one lens, and two different words")
+        if self.shots < 0 or self.draws < 1 or (self.temperature or 0.0) < 0:
+            raise ValueError("shots and temperature are at least 0, and draws at least 1")
+
+    @property
+    def heat(self) -> float:
+        """The temperature at which texts are drawn."""
+        return float(self.draws > 1) if self.temperature is None else self.temperature
 
 
 class FactCheck:
@@ -106,24 +88,19 @@ class FactCheck:
     """
 
     def __init__(
-        self, scorer: Scorer, check: Check, relations: Mapping[str, Relation], examples: ExampleSelector,
+        self,
+        scorer: LanguageModel,
+        check: Check,
+        relations: Mapping[str, Relation],
+        examples: ExampleSelector,
         train: Sequence[Example],
-    ) -> None:  # fmt: skip
+        notes: Notes | None = None,
+    ) -> None:
         self._scorer, self._check, self._relations, self._examples = scorer, check, relations, examples
-        self._unclear: list[str] = []
+        self.notes = notes or Notes()
         self._objects: defaultdict[str, list[str]] = defaultdict(list)
         for example in train:
             self._objects[example.query.relation] += example.names
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What the scorer remarks, and how much stays unverified."""
-        return (*getattr(self._scorer, "remarks", ()), *self._unclear)
-
-    @property
-    def usage(self) -> Mapping[str, Any]:
-        """What has been spent, where the scorer tells it."""
-        return getattr(self._scorer, "usage", {})
 
     def verify(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
         """Each set with the truth of its objects."""
@@ -136,8 +113,7 @@ class FactCheck:
             for fact, truth in told:
                 truths[fact].append(truth)
         if unclear := len(facts) - len(truths):
-            self._unclear = [f"{unclear} of {len(facts)} facts got no clear verdict: they stay unverified"]
-            log.warning(self._unclear[0])
+            self.notes.remark(f"{unclear} of {len(facts)} facts got no clear verdict: they stay unverified")
         for one in given:
             judged = [self._judgement(c, truths.get((one.query, c.text))) for c in one.candidates]
             yield replace(one, candidates=tuple(judged))
@@ -221,34 +197,28 @@ class FactCheck:
         return f"Sentence: {fill(statement, {'subject': '____', 'object': one_line(text)})}\nBlank:"
 
 
-class Verifying(Around):
+class Verifying:
     """A generator whose candidates are verified before they are handed on."""
 
     def __init__(self, generator: Generator, verifier: Verifier) -> None:
-        super().__init__(generator)
-        self._verifier = verifier
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What generator and verifier remark."""
-        return (*super().remarks, *getattr(self._verifier, "remarks", ()))
-
-    @property
-    def usage(self) -> Mapping[str, Any]:
-        """What the calls of generator and verifier cost."""
-        return {**super().usage, **getattr(self._verifier, "usage", {})}
+        self._generator, self._verifier = generator, verifier
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """The generator's sets, judged."""
-        return self._verifier.verify(self.generator.generate(queries))
+        return self._verifier.verify(self._generator.generate(queries))
 
 
 def verifying(
-    generator: Generator, scorer: Scorer, check: Check, relations: Mapping[str, Relation], train: Sequence[Example]
+    generator: Generator,
+    scorer: LanguageModel,
+    check: Check,
+    relations: Mapping[str, Relation],
+    train: Sequence[Example],
+    notes: Notes | None = None,
 ) -> Verifying:
-    """A generator whose candidates a scorer judges, after examples drawn at random from train."""
+    """A generator whose candidates a model judges, after examples drawn at random from train."""
     examples = ExampleSelector(Shots(k=check.shots, method="random", seed=check.seed), train)
-    return Verifying(generator, FactCheck(scorer, check, relations, examples, train))
+    return Verifying(generator, FactCheck(scorer, check, relations, examples, train, notes))
 
 
 def _share(yes: float, no: float) -> float | None:

@@ -1,45 +1,38 @@
-"""Generators around another generator: what they pass on of it, and one that asks it about some relations alone."""
+"""Generators around another one: one that asks it about some relations alone, one that calls its voices by a name."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from lmkbc.types import CandidateSet, Generator, Query
 
 
-class Around:
-    """Hands on what the inner generator tells of a run: remarks, usage, and what it retrieved."""
-
-    def __init__(self, generator: Generator) -> None:
-        self.generator = generator
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What the generator remarks."""
-        return tuple(getattr(self.generator, "remarks", ()))
-
-    @property
-    def usage(self) -> Mapping[str, Any]:
-        """What the generator's calls cost."""
-        return getattr(self.generator, "usage", {})
-
-    @property
-    def retrieved(self) -> Mapping[Query, Any]:
-        """What the generator retrieved."""
-        return getattr(self.generator, "retrieved", {})
-
-
-class Only(Around):
+class Only:
     """A generator that is asked about some relations; of the others it says nothing, and is no voice at all."""
 
     def __init__(self, generator: Generator, relations: Collection[str]) -> None:
-        super().__init__(generator)
-        self._relations = frozenset(relations)
+        self._generator, self._relations = generator, frozenset(relations)
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """The generator's sets, and a set without a draw for each query that it is not asked."""
         asked = [query for query in queries if query.relation in self._relations]
         yield from (CandidateSet(query, draws=()) for query in queries if query.relation not in self._relations)
         if asked:
-            yield from self.generator.generate(asked)
+            yield from self._generator.generate(asked)
+
+
+class Named:
+    """A generator that is one model in pools: its voice "prior" is "name#prior" there."""
+
+    def __init__(self, generator: Generator, name: str) -> None:
+        self._generator, self._name = generator, name
+
+    def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+        """The generator's sets, their sources renamed."""
+        for found in self._generator.generate(queries):
+            renamed = [
+                replace(one, sources=tuple(f"{self._name}#{voice}" for voice in one.sources))
+                for one in found.candidates
+            ]
+            yield replace(found, candidates=tuple(renamed))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
 
 from lmkbc.ask.prompts import fill, one_line
 from lmkbc.link.choose import Question
 from lmkbc.link.evidence import Hit
+from lmkbc.models.base import Completer
 from lmkbc.relation import Relation
 
 _NAMED = re.compile(r"Q?\d+")
@@ -32,14 +32,6 @@ def question(asked: Question, relation: Relation) -> str:
     )
 
 
-class Completer(Protocol):
-    """A model that completes prompts, whatever its back end."""
-
-    def paragraphs(self, prompts: Sequence[str]) -> Sequence[str | None]:
-        """The greedy answer to each prompt; None where none can be had."""
-        ...
-
-
 class AskModel:
     """A `choose.Ask` from a model that completes prompts. A reply that names no hit leaves the first one chosen."""
 
@@ -52,11 +44,6 @@ class AskModel:
         distinct = list(dict.fromkeys(prompts))
         replies = dict(zip(distinct, self._model.paragraphs(distinct), strict=True))
         return [_place(replies[prompt] or "", one.hits) for prompt, one in zip(prompts, questions, strict=True)]
-
-    @property
-    def usage(self) -> Mapping[str, Any]:
-        """What the model's answers have cost, where it tells."""
-        return getattr(self._model, "usage", {})
 
 
 def _place(reply: str, hits: Sequence[Hit]) -> int | None:

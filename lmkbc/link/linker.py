@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.link import choose
@@ -97,11 +96,6 @@ class Linker:
             hint = did_you_mean(relation, self._relations)
             raise InputError(f"linking settings name the unknown relation {relation!r}; {hint}")
         return self._relations[relation].name
-
-    @property
-    def usage(self) -> Mapping[str, Any]:
-        """What the language model that is asked has cost, where it tells."""
-        return getattr(self._ask, "usage", {})
 
     def link(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
         """Yield each set, in order, with `id` filled where a link was found."""

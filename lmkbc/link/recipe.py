@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmkbc.errors import InputError, did_you_mean
+from lmkbc.generate.completer import CompleterSpec, completer
+from lmkbc.generate.spec import check_names
 from lmkbc.link import choose
+from lmkbc.link.ask_model import AskModel
+from lmkbc.link.index import AliasIndex
+from lmkbc.link.linker import Linker
+from lmkbc.link.sources import open_search
+from lmkbc.link.train_objects import TrainObjects
+from lmkbc.link.wikidata import CONTACT
 from lmkbc.relation import Relation
-from lmkbc.settings import checked
+from lmkbc.run import Run
+from lmkbc.types import Notes
 
 Words = Mapping[str, tuple[str, ...]]
 
@@ -28,19 +37,42 @@ class Linking:
     default: tuple[str, ...] = ()
     ask: Mapping[str, Any] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, table: Mapping[str, Any], known: Mapping[str, Relation]) -> Linking:
-        """Linking from a recipe's table. known: all relations, by every name. InputError for what makes no sense."""
-        linking = checked(cls, table, "link")
-        for name in (*linking.strategies, *linking.keywords):
-            if name not in known:
-                raise InputError(f"link names {name!r}, which is no relation: {did_you_mean(name, known)}")
-        named = {f"strategies of {name}": strategies for name, strategies in linking.strategies.items()}
-        for what, strategies in (*named.items(), ("default", linking.default)):
-            choose.check(strategies, f"link: {what}")
-            if choose.MODEL in strategies and not linking.ask:
-                raise InputError(f"link: {what} asks a model: name its component and model in link.ask")
-        return linking
+    def __post_init__(self) -> None:
+        """InputError for a strategy or a component that does not exist; ValueError for a model that is not named."""
+        named = {f"strategies of {name}": strategies for name, strategies in self.strategies.items()}
+        for what, strategies in (*named.items(), ("default", self.default)):
+            choose.check(strategies, what)
+            if choose.MODEL in strategies and not self.ask:
+                raise ValueError(f"{what} asks a model: name its component and model in link.ask")
+        self.asked()
+
+    def asked(self) -> CompleterSpec | None:
+        """The model that the strategy "model" asks, where one is named."""
+        return completer(self.ask, "ask") if self.ask else None
+
+    def check(self, relations: Mapping[str, Relation]) -> None:
+        """InputError for a relation that does not exist. relations: all, by every name."""
+        check_names((*self.strategies, *self.keywords), relations, "link")
+
+    def open(self, run: Run, notes: Notes) -> Linker:
+        """Links by train objects, then by the index where one is given, then by search, as the table says.
+
+        The search is the recorded table, the cache, or Wikidata where a contact is set.
+        """
+        strategies, keywords = self.of_edition(run.workspace.relations, run.relations)
+        asked = self.asked() if any(choose.MODEL in names for names in strategies.values()) else None
+        search = None
+        if run.search_table or run.offline or os.environ.get(CONTACT):
+            search = open_search(run.search_table, offline=run.offline)
+        return Linker(
+            run.relations,
+            TrainObjects(run.train, run.relations),
+            AliasIndex(run.index) if run.index else None,
+            search,
+            strategies=strategies,
+            keywords=keywords,
+            ask=AskModel(asked.open(run, notes), run.relations) if asked else None,
+        )
 
     def of_edition(self, known: Mapping[str, Relation], relations: Mapping[str, Relation]) -> tuple[Words, Words]:
         """Strategies and keywords of an edition's relations, by the edition's names."""

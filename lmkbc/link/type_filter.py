@@ -6,11 +6,33 @@ A name that the index does not hold, or holds without classes, is kept: not to k
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from lmkbc.errors import InputError
 from lmkbc.link.evidence import Hit, Index
+from lmkbc.link.index import AliasIndex
 from lmkbc.link.object_types import ObjectTypes, bundled
 from lmkbc.relation import Relation
+from lmkbc.run import Run
 from lmkbc.types import Candidate, CandidateSet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleaning:
+    """A recipe's table `clean`. types: drop objects that an index knows only as things of other kinds."""
+
+    types: bool = False
+
+    def open(self, run: Run) -> TypeFilter | None:
+        """What drops objects of the wrong kind, where that is wanted. InputError without an index to know them by."""
+        if not self.types:
+            return None
+        if run.index is None:
+            raise InputError(
+                "the recipe drops objects of another kind, which an index tells: name one with --index "
+                "('lmkbc link build' makes it), or set clean.types = false in the recipe"
+            )
+        return TypeFilter(run.relations, AliasIndex(run.index))
 
 
 class TypeFilter:

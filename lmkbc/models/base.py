@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
 
-from lmkbc.errors import InputError
 from lmkbc.names import shown
-from lmkbc.settings import checked
 
 Form = Literal["completion", "single", "chat"]
 
@@ -85,13 +83,10 @@ class Sampling:
     logprobs: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> Sampling:
-        """Sampling from a recipe's table. InputError for a setting or value that makes no sense."""
-        sampling = checked(cls, settings, "sampling")
-        if sampling.draws < 1:
-            raise InputError(f"sampling: draws is {sampling.draws}: give at least 1")
-        return sampling
+    def __post_init__(self) -> None:
+        """ValueError for a value that makes no sense."""
+        if self.draws < 1:
+            raise ValueError(f"draws is {self.draws}: give at least 1")
 
 
 WITHHELD = ("refusal", "content_filter")
@@ -137,3 +132,23 @@ def answer_of(text: str) -> str | None:
     """A completion without its reasoning; None where it broke off before that ended, empty where nothing is shown."""
     _, thought, rest = text.rpartition("</think>")
     return None if not thought and "<think>" in text else shown(rest if thought else text)
+
+
+class Completer(Protocol):
+    """A model that goes on with prompts, whatever its back end."""
+
+    def paragraphs(self, prompts: Sequence[str]) -> Sequence[str | None]:
+        """The greedy answer to each prompt; None where none can be had."""
+        ...
+
+
+class LanguageModel(Completer, Protocol):
+    """A model that is asked for texts and for probabilities, whatever its back end."""
+
+    def texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
+        """The draws of each prompt, each up to the end of its line."""
+        ...
+
+    def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
+        """For each prompt, the log-probability of each word that may come next; -inf where it cannot be told."""
+        ...

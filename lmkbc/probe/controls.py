@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lmkbc.generate.components import Context
 from lmkbc.pipeline import decide, propose
 from lmkbc.probe.random_weights import with_random_weights
 from lmkbc.progress import Report, silent
-from lmkbc.recipe import System
+from lmkbc.recipe import Recipe, read_recipe
+from lmkbc.run import Run
 from lmkbc.scoring.table import Pair, Table
-from lmkbc.select.registry import build
 from lmkbc.submission import answers
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 from lmkbc.tune.outcomes import gold_column
@@ -67,8 +66,8 @@ class Selection:
 
 
 def controls(
-    context: Context,
-    system: System,
+    run: Run,
+    recipe: Recipe,
     examples: Sequence[Example],
     how: Selection,
     *,
@@ -82,37 +81,37 @@ def controls(
     where it is one of them, the others alone say what is hard. Failed queries count as wrong.
     known: what `learned` made of the same examples in the same way. random: ask the system's random-model control too.
     """
-    others = dict(learned(context, examples, how, report=report) if known is None else known)
-    itself = [name for name in others if context.workspace.system(name) == system]  # a recipe may only share its name
+    others = dict(learned(run, examples, how, report=report) if known is None else known)
+    itself = [name for name in others if read_recipe(run.workspace, name) == recipe]  # a recipe may only share its name
     own = others.pop(itself[0]) if itself else None
-    made = own or _predictions(context, system, examples, how, report)
+    made = own or _predictions(run, recipe, examples, how, report)
     if random:
-        with with_random_weights(context, system, how.seed) as drawn:
+        with with_random_weights(run, recipe, how.seed) as drawn:
             if drawn is not None:
                 others[RANDOM] = _predictions(*drawn, examples, how, report)
-    return compare(context, system.name, examples, made, others, [RANDOM] if random else [])
+    return compare(run, recipe.name, examples, made, others, [RANDOM] if random else [])
 
 
 def learned(
-    context: Context, examples: Sequence[Example], how: Selection, names: Sequence[str] = CONTROLS,
+    run: Run, examples: Sequence[Example], how: Selection, names: Sequence[str] = CONTROLS,
     report: Report = silent,
 ) -> dict[str, list[Prediction]]:  # fmt: skip
     """What the controls that ask no language model predict: the same for every system, so made once per edition."""
-    plain = replace(context, files=(), model=None)
-    return {name: _predictions(plain, context.workspace.system(name), examples, how, report) for name in names}
+    plain = replace(run, files=(), model=None)
+    return {name: _predictions(plain, read_recipe(run.workspace, name), examples, how, report) for name in names}
 
 
 def _predictions(
-    context: Context, system: System, examples: Sequence[Example], how: Selection, report: Report
+    run: Run, recipe: Recipe, examples: Sequence[Example], how: Selection, report: Report
 ) -> list[Prediction]:
-    sets = propose(context, system, [example.query for example in examples], report).sets
+    sets = propose(run, recipe, [example.query for example in examples], report).sets
     if not how.tuned:
-        return decide(build(system.select), sets)
+        return decide(recipe.select, sets)
     tuned = tune(
         sets,
         examples,
-        context.edition,
-        relations=context.relations,
+        run.edition,
+        relations=run.relations,
         folds=how.folds,
         trials=how.trials,
         seed=how.seed,
@@ -122,7 +121,7 @@ def _predictions(
 
 
 def compare(
-    context: Context,
+    run: Run,
     name: str,
     examples: Sequence[Example],
     made: Sequence[Prediction],
@@ -130,7 +129,7 @@ def compare(
     absent: Sequence[str] = (),
 ) -> Controls:
     """The table of predictions for the same queries. absent: controls to name even where they were not made."""
-    edition = context.edition
+    edition = run.edition
     gold: dict[Pair, Any] = {(x.query.subject, x.query.relation): gold_column(x, edition) for x in examples}
 
     def columns(predictions: Sequence[Prediction]) -> dict[Pair, Any]:

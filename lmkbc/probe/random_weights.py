@@ -9,39 +9,44 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
-from inspect import signature
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from lmkbc.generate.components import GENERATORS, Context, voices
-from lmkbc.recipe import System
+from lmkbc.generate.spec import GeneratorSpec
+from lmkbc.recipe import Recipe
+from lmkbc.run import Run
 
 LOCAL = ("causal", "entity-masked", "masked")
 """Components that read a model's weights on this machine."""
 
 
 @contextmanager
-def with_random_weights(context: Context, system: System, seed: int = 0) -> Iterator[tuple[Context, System] | None]:
-    """The same recipe on random weights, and the context to run it in; None where no step reads a local model.
+def with_random_weights(run: Run, recipe: Recipe, seed: int = 0) -> Iterator[tuple[Run, Recipe] | None]:
+    """The same recipe on random weights, and the run to open it in; None where no step reads a local model.
 
     The models lie in a temporary directory until the block ends. Voices of one model share its random twin.
     """
     with tempfile.TemporaryDirectory() as folder:
-        tables = [dict(voice) for table in system.generate for voice in voices(table)]
         twins: dict[tuple[str, str, str], str] = {}
-        for table in tables:
-            component, name = str(table.get("component")), context.model or table.get("model")
-            if component not in GENERATORS or not name or "model" not in signature(GENERATORS[component]).parameters:
-                continue
-            table["model"] = str(name)
-            if component in LOCAL:
-                key = component, str(name), str(table.get("revision"))
+        drawn: list[GeneratorSpec] = []
+        for spec in recipe.generate:
+            own: dict[str, Any] = {field.name: getattr(spec, field.name) for field in fields(spec)}
+            name = run.model or own.get("model")
+            if "model" not in own or not name:
+                drawn.append(spec)
+            elif spec.component in LOCAL:
+                key = spec.component, str(name), str(own.get("revision"))
                 if key not in twins:
-                    twins[key] = str(_drawn(table, Path(folder) / str(len(twins)), context.offline, seed))
-                table["model"] = twins[key]
-                table.pop("revision", None)
-        changed = replace(context, model=None, loaded={}), replace(system, generate=tuple(tables))
+                    twins[key] = str(
+                        _drawn(own | {"model": str(name)}, Path(folder) / str(len(twins)), run.offline, seed)
+                    )
+                twin: dict[str, Any] = {"model": twins[key]} | ({"revision": None} if "revision" in own else {})
+                drawn.append(replace(spec, **twin))
+            else:
+                named: dict[str, Any] = {"model": str(name)}
+                drawn.append(replace(spec, **named))
+        changed = replace(run, model=None, models={}), replace(recipe, generate=tuple(drawn))
         yield changed if twins else None
 
 
@@ -53,16 +58,14 @@ def _drawn(table: Mapping[str, Any], out: Path, offline: bool, seed: int) -> Pat
     from lmkbc.train.controls import randomised
 
     model: Any
-    name = table["model"]
+    name, code = table["model"], bool(table.get("trust_remote_code"))
     if table.get("component") == "causal":
         from lmkbc.models.causal.checkpoint import load as load_causal
 
-        code = bool(table.get("remote_code"))
-        model, tokenizer = load_causal(name, revision=table.get("revision"), offline=offline, remote_code=code)
+        model, tokenizer = load_causal(name, revision=table.get("revision"), offline=offline, trust_remote_code=code)
     else:
         from lmkbc.models.masked.backbone import load as load_masked
 
-        code = bool(table.get("trust_remote_code"))
         found = load_masked(name, revision=table.get("revision"), offline=offline, trust_remote_code=code)
         model, tokenizer = found.model, found.tokenizer
     fresh = randomised(model, seed=seed)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, NamedTuple, get_args
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
 
 from lmkbc.answer.clean import SUBJECT
 from lmkbc.edition import Edition
@@ -29,8 +29,8 @@ EXISTENCE = "?existence"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pool:
-    """How voices are merged. Scores are in [0, 1].
+class Pooling:
+    """How voices are merged, as a recipe's plain data. Scores are in [0, 1].
 
     method: "mean" score over voices, silence counting 0; "vote", the share of voices that name an object, whatever
     their score; "max" over voices; "union", the max over models of their mean; "count-max", the number of voices and
@@ -38,6 +38,22 @@ class Pool:
     of the relation, so that what a model always says sinks, and rescaled so that the best keeps its score.
     per: whether every draw counts alike or every model does, whatever its number of draws.
     weights: model -> weight, 1 where not given. "union", "max" and "count-max" weigh nothing.
+    """
+
+    method: Method = "mean"
+    per: Per = "model"
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """ValueError for a weight that makes no sense."""
+        for model, weight in self.weights.items():
+            if not 0 <= weight < math.inf:
+                raise ValueError(f"weight of {model!r} is {weight}: give a number of at least 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Merges the voices of an edition's queries.
 
     Objects merge by QID once linked, numbers by value, else by the edition's normalisation; the commonest spelling
     stays. A proposal to answer nothing is scored like an object. What existence voices say stays apart, as a second
@@ -45,34 +61,17 @@ class Pool:
     """
 
     edition: Edition
-    method: Method = "mean"
-    per: Per = "model"
-    weights: Mapping[str, float] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, edition: Edition, settings: Mapping[str, Any]) -> Pool:
-        """A pool from a recipe's table. InputError for a setting or value that does not exist."""
-        known = [one.name for one in fields(cls) if one.name != "edition"]
-        for name in settings:
-            if name not in known:
-                raise InputError(f"pool has no setting {name!r}: {did_you_mean(name, known)}")
-        for name, options in (("method", get_args(Method)), ("per", get_args(Per))):
-            if name in settings and settings[name] not in options:
-                raise InputError(f"pool has no {name} {settings[name]!r}: {did_you_mean(str(settings[name]), options)}")
-        for model, weight in settings.get("weights", {}).items():
-            if not (isinstance(weight, int | float) and 0 <= weight < math.inf):
-                raise InputError(f"pool weight of {model!r} is {weight!r}: give a number of at least 0")
-        return cls(edition=edition, **settings)
+    how: Pooling = field(default_factory=Pooling)
 
     def merge(self, groups: Sequence[Sequence[CandidateSet]]) -> list[CandidateSet]:
         """One set per query. Each group is one generator's sets, all groups in the same order of queries."""
         models = _distinct([_model(group) for group in groups])
-        for name in self.weights:
+        for name in self.how.weights:
             if name not in models:
                 raise InputError(f"pool weighs {name!r}, which no generator is called: {did_you_mean(name, models)}")
-        weights = [self.weights.get(model, 1.0) for model in models]
+        weights = [self.how.weights.get(model, 1.0) for model in models]
         merged = [self._one(sets, weights, models) for sets in zip(*groups, strict=True)]
-        return list(_against_background(merged, self._key)) if self.method == "background" else merged
+        return list(_against_background(merged, self._key)) if self.how.method == "background" else merged
 
     def _one(self, sets: Sequence[CandidateSet], weights: Sequence[float], models: Sequence[str]) -> CandidateSet:
         ballots: defaultdict[Hashable, list[_Ballot]] = defaultdict(list)
@@ -109,7 +108,7 @@ class Pool:
     def _shares(self, voices: Sequence[int], weights: Sequence[float]) -> list[float]:
         """What one voice of each group counts; those of all groups that spoke sum to 1."""
         each = [
-            0.0 if not count else weight / count if self.per == "model" else weight
+            0.0 if not count else weight / count if self.how.per == "model" else weight
             for count, weight in zip(voices, weights, strict=True)
         ]
         total = math.fsum(share * count for share, count in zip(each, voices, strict=True))
@@ -117,14 +116,16 @@ class Pool:
 
     def _score(self, ballots: Sequence[_Ballot], voices: Sequence[int], shares: Sequence[float], most: int) -> float:
         best = _best(ballots)
-        if self.method == "max":
+        if self.how.method == "max":
             score = max(best.values())
-        elif self.method == "count-max":
+        elif self.how.method == "count-max":
             score = (_count(ballots) - 1 + min(max(best.values()), 1.0)) / most
-        elif self.method == "union":
+        elif self.how.method == "union":
             score = max(mean for _, mean in _means(ballots, voices))
         else:
-            score = math.fsum(shares[group] * (1.0 if self.method == "vote" else best[group, v]) for group, v in best)
+            score = math.fsum(
+                shares[group] * (1.0 if self.how.method == "vote" else best[group, v]) for group, v in best
+            )
         return min(max(score, 0.0), 1.0)
 
 

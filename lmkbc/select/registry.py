@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from typing import Any
 
 from lmkbc.errors import InputError, did_you_mean
@@ -26,24 +26,14 @@ from lmkbc.select.numeric import (
     WeightedMedian,
 )
 from lmkbc.select.quorum import Quorum
-from lmkbc.select.rule import MaskRule, Rule
+from lmkbc.select.rule import Rule
 from lmkbc.select.verified import Verified
+from lmkbc.settings import checked
 
 THRESHOLDS: list[type[Rule]] = [Cutoff, Relative, Sticky, TopK, Quorum, NoneGate, Verified, Attested]
 EXPECTATIONS: list[type[Rule]] = [ExpectedF1, Calibrated]
 NUMBERS: list[type[Rule]] = [StabMid, ExpectedScore, Ball, LogCluster, WeightedMedian]
 RULES = {rule.name: rule for rule in THRESHOLDS + EXPECTATIONS + NUMBERS}
-WANTED = {
-    "float": "a number",
-    "int": "a whole number",
-    "str": "a name",
-    "Rule": "a table with its own rule",
-    "MaskRule": "a table with a rule that keeps candidates",
-    "Mapping": "a table of numbers",
-    "Literal": "a string",
-    "Evidence": "a string",
-    "Combine": "a string",
-}
 
 
 def rule_class(name: str) -> type[Rule]:
@@ -58,35 +48,21 @@ def build(table: Mapping[str, Any]) -> Rule:
     if not isinstance(table.get("rule"), str):
         raise InputError(f"a selection table needs rule = NAME, one of {', '.join(sorted(RULES))}")
     kind = rule_class(table["rule"])
-    known = {field.name: field for field in fields(kind)}
-    parameters: dict[str, Any] = {}
-    for name, value in table.items():
-        if name == "rule":
-            continue
-        if name not in known:
-            raise InputError(f"rule {kind.name} has no parameter {name!r}: {did_you_mean(name, known)}")
-        parameters[name] = _checked(kind, name, value, str(known[name].type))
-    for name, field in known.items():
-        if name not in parameters and field.default is MISSING and field.default_factory is MISSING:
-            raise InputError(f"rule {kind.name} needs parameter {name!r}: give it a value")
-    return kind(**parameters)
+    parameters = {name: value for name, value in table.items() if name != "rule"}
+    rule = checked(kind, parameters, f"rule {kind.name}", _inner)
+    for field in fields(kind):  # type: ignore[arg-type]
+        value = getattr(rule, field.name)
+        for number in value.values() if isinstance(value, Mapping) else (value,):
+            if isinstance(number, float) and math.isnan(number):
+                raise InputError(f"rule {kind.name}: setting {field.name!r} is {number}: give a number")
+    return rule
 
 
-def _checked(kind: type[Rule], name: str, value: Any, declared: str) -> Any:
-    if declared.endswith("Rule") and isinstance(value, Mapping):
-        rule = build(value)
-        if declared == "Rule" or isinstance(rule, MaskRule):
-            return rule
-    elif declared == "float" and _is_number(value):
-        return float(value)
-    elif declared == "int" and isinstance(value, int) and not isinstance(value, bool):
-        return value
-    elif declared.startswith("Mapping") and isinstance(value, Mapping) and all(map(_is_number, value.values())):
-        return {str(key): float(number) for key, number in value.items()}
-    elif declared.startswith(("str", "Literal", "Evidence", "Combine")) and isinstance(value, str):
-        return value
-    raise InputError(f"parameter {name!r} of rule {kind.name} is {value!r}: give {WANTED[declared.partition('[')[0]]}")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+def _inner(kind: type, value: Any) -> Any:
+    """A rule within a rule, of the kind that its field declares."""
+    if not (isinstance(value, Mapping) and issubclass(kind, Rule)):
+        raise TypeError(f"give a table with its own rule, not {value!r}")
+    rule = build(value)
+    if not isinstance(rule, kind):
+        raise TypeError(f"rule {rule.name!r} keeps no candidates as they are: give a rule that keeps candidates")
+    return rule

@@ -51,9 +51,8 @@ CUT = Real(1e-6, 2.0, log=True)
 """Where a cut-off on scores may lie; above 1 it keeps nothing."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Rule(ABC):
-    """Decides which candidates of a query to keep. Subclasses are values: parameters, and nothing else.
+    """Decides which candidates of a query to keep. Subclasses are frozen dataclasses: parameters, and nothing else.
 
     name: how tables and thresholds files call the rule. search: parameter -> range, for those worth tuning.
     """
@@ -68,7 +67,7 @@ class Rule(ABC):
     def to_table(self) -> dict[str, Any]:
         """The rule as a plain table, for TOML: its name and the parameters that differ from their defaults."""
         table: dict[str, Any] = {"rule": self.name}
-        for field in fields(self):
+        for field in fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
             default = field.default if field.default_factory is MISSING else field.default_factory()
             if value != default:
@@ -92,6 +91,7 @@ class MaskRule(Rule):
         return Prediction(candidates.query, tuple(ranking.ranked[0][index] for index in kept))
 
 
+@dataclass(frozen=True, kw_only=True)
 class SweptRule(MaskRule):
     """A rule with one parameter whose exact best value a sweep finds, whatever its other parameters are.
 

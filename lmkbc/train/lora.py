@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -21,7 +21,6 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from lmkbc.ask.context.passages import Complete, gathered, told
-from lmkbc.ask.context.settings import ContextSettings, located, provider
 from lmkbc.ask.plan import Asking
 from lmkbc.ask.prompts import compose
 from lmkbc.errors import InputError
@@ -31,25 +30,18 @@ from lmkbc.files.atomic import (
     with_record,
     write_directory,
 )
-from lmkbc.generate.components import Context
-from lmkbc.generate.from_run import asking_for, kept_answers
-from lmkbc.models.causal.checkpoint import identity, load
-from lmkbc.models.causal.decode import Decoding
+from lmkbc.generate.causal import Causal
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.prefixes import Tokens, common
-from lmkbc.models.causal.scorer import CausalScorer
 from lmkbc.pipeline import split_sha256
 from lmkbc.progress import Report, silent
-from lmkbc.recipe import System
-from lmkbc.settings import checked
+from lmkbc.recipe import Recipe
+from lmkbc.run import Run
 from lmkbc.train import MODEL
 from lmkbc.train.held_out import HeldOut, alias_groups
 from lmkbc.train.loop import Plan, Trained
 from lmkbc.train.loop import train as fit
 from lmkbc.types import Example
-
-LOADING = ("revision", "dtype", "device", "remote_code", "quantise")
-"""What a recipe's table says of how its model is loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +63,10 @@ class Lora:
     seed: int = 0
     every: int = 200
 
-    @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> Lora:
-        """Settings from a table. InputError for what makes no sense."""
-        lora = checked(cls, settings, "lora")
-        if lora.rank < 1 or lora.alpha < 1 or not 0 <= lora.dropout < 1:
-            raise InputError("lora: rank and alpha are at least 1, and dropout lies in [0, 1)")
-        return lora
+    def __post_init__(self) -> None:
+        """ValueError for a value that makes no sense."""
+        if self.rank < 1 or self.alpha < 1 or not 0 <= self.dropout < 1:
+            raise ValueError("rank and alpha are at least 1, and dropout lies in [0, 1)")
 
     @property
     def plan(self) -> Plan:
@@ -103,30 +92,22 @@ class Constant(Plan):
 
 
 def train(
-    run: Context, system: System, out: Path, lora: Lora | None = None, *, report: Report = silent
+    run: Run, recipe: Recipe, out: Path, lora: Lora | None = None, *, report: Report = silent
 ) -> Trained:  # fmt: skip
     """Train on the edition's train split, with the prompts of the recipe's causal generator, and write the adapter.
 
     `lmkbc predict --model OUT` answers with it. A killed training goes on from its last checkpoint, beside `out`.
     """
     lora = lora or Lora()
-    recipe = _causal_table(system)
-    name = run.model or recipe.get("model")
-    if not name:
-        raise InputError("nothing to train: name a causal model with --model, of the hub or a directory")
+    spec = _causal(recipe)
     check_replaceable(out, MODEL)
-    if same(out, Path(name)):
+    source = spec.source(run)
+    if same(out, Path(source)):
         raise InputError(f"{out} holds the model that is trained: name another directory for the adapter")
     peft = _peft()
-    loaded, tokenizer = load(name, offline=run.offline, **{key: recipe[key] for key in LOADING if key in recipe})
-    base = identity(name, loaded)
-    model = CausalModel(loaded, tokenizer)
-
-    def recall(prompts: Sequence[str]) -> list[str | None]:
-        chat, store = bool(tokenizer.chat_template), kept_answers(run)
-        return CausalScorer(model, Decoding(), chat=chat, store=store, name=name, identity=base).paragraphs(prompts)
-
-    rows = texts(run, recipe, model, recall)
+    local = spec.local(run)
+    model, base = local.model, local.identity
+    rows = texts(run, spec, model, lambda prompts: local.scorer().paragraphs(prompts))  # opens a store if need be
     kept = [row for row in rows if len(row[0]) <= lora.longest]
     torch.manual_seed(lora.seed)
     config = peft.LoraConfig(
@@ -135,7 +116,7 @@ def train(
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for what it renamed
-        adapted: Any = peft.get_peft_model(loaded, config)
+        adapted: Any = peft.get_peft_model(model.model, config)
     adapted.train()
     digest = hashlib.sha256(repr((base, asdict(lora), kept)).encode()).hexdigest()
     checkpoint = out.with_name(f"{out.name}.{digest[:12]}.checkpoint")
@@ -145,7 +126,7 @@ def train(
         name="lora", checkpoint=checkpoint, report=report,
     )  # fmt: skip
     told_of = {
-        "base": Path(name).name, "identity": base, "edition": run.edition.name, "system": system.name,
+        "base": Path(local.name).name, "identity": base, "edition": run.edition.name, "system": recipe.name,
         "train_sha256": split_sha256(run, "train"), "examples": len(kept), "held_out": len(run.train) - len(rows),
         "left_out": len(rows) - len(kept),
         "lora": asdict(lora), "losses": done.losses, "steps": done.steps,
@@ -156,20 +137,17 @@ def train(
 
 
 def texts(
-    run: Context, recipe: Mapping[str, Any], model: CausalModel, recall: Complete
+    run: Run, spec: Causal, model: CausalModel, recall: Complete
 ) -> list[tuple[Tokens, int]]:  # fmt: skip
     """Each train row as tokens of prompt and answer, and how many of them are the prompt's.
 
     Rows about a subject that any edition holds out are none, nor worked examples. recall: how the model is asked for
     context.
     """
-    tables = {name: recipe.get(name, {}) for name in ("prompt", "shots", "sampling")}
     held_out = HeldOut.of(run.workspace, alias_groups(run.train))
     examples = [example for example in run.train if not held_out.names(example.query.subject)]
-    asking = asking_for(run, tables, recipe.get("relations", {}), examples)
+    asking, finder = spec.asking(run, examples), spec.provider(run, recall)
     queries = [example.query for example in examples]
-    settings = ContextSettings.of(recipe.get("context", {}), closed_book=recipe.get("closed_book", True))
-    finder = provider(located(settings, run.files), run.relations, recall, run.cache)
     found = gathered(finder, queries) if finder else {}
     rows: list[tuple[Tokens, int]] = []
     for example in examples:
@@ -190,7 +168,7 @@ def loss(model: Any, rows: Sequence[tuple[Tokens, int]]) -> Tensor:
     return cross_entropy(logits.flatten(0, 1).float(), torch.tensor(golds, device=device)[:, 1:].flatten())
 
 
-def _answer(run: Context, asking: Asking, example: Example) -> str:
+def _answer(run: Run, asking: Asking, example: Example) -> str:
     """What the prompt's style holds a good answer to be, as it stands in worked examples."""
     style = asking.plan(example.query).style
     worked = compose(style, run.relations, example.query, (example,), edition=run.edition.name)
@@ -206,11 +184,11 @@ def _end(model: CausalModel) -> Tokens:
     return (end,) if isinstance(end, int) else ()
 
 
-def _causal_table(system: System) -> Mapping[str, Any]:
-    for table in system.generate:
-        if table.get("component") == "causal":
-            return table
-    raise InputError(f"the recipe {system.name!r} has no 'causal' generator to train: name one that has, as llm2kb23")
+def _causal(recipe: Recipe) -> Causal:
+    for spec in recipe.generate:
+        if isinstance(spec, Causal):
+            return spec
+    raise InputError(f"the recipe {recipe.name!r} has no 'causal' generator to train: name one that has, as llm2kb23")
 
 
 def _files(adapted: Any) -> dict[str, bytes]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal, cast
 import torch
 
 from lmkbc.errors import InputError
-from lmkbc.models.masked.tensors import mask_id, padded, subject_of
+from lmkbc.models.masked.layout import subject_of
+from lmkbc.models.masked.tensors import mask_id, padded
 from lmkbc.progress import Report, silent
 from lmkbc.train.facts import Fact
 from lmkbc.train.loop import Plan, Trained, train

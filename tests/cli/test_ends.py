@@ -117,9 +117,12 @@ def test_a_full_disk_is_one_sentence() -> None:
         (("data", "fetch", "2023", "--data", "taken"), "taken is a file: name a directory"),
         (
             ("predict", "--edition", "mini", "--system", "rule.toml"),
-            "recipe rule, table select: unknown selection rule",
+            "rule.toml: select: unknown selection rule",
         ),
-        (("predict", "--edition", "mini", "--system", "kinds.toml"), "kinds.toml, field generate: Expected `array`"),
+        (
+            ("predict", "--edition", "mini", "--system", "kinds.toml"),
+            "kinds.toml: a recipe: setting 'generate' is 'x': give a list of tables",
+        ),
         (("relations", "check", "--workspace", "folder"), "folder is no workspace: it needs at least one of relations"),
     ],
 )

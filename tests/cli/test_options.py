@@ -56,9 +56,9 @@ def test_a_group_gives_way_to_its_options_in_place() -> None:
 
 
 def test_prices_and_lists() -> None:
-    assert given.Servers(prices="2.50,10").options()["prices"] == (2.5, 10.0)
+    assert given.Servers(prices="2.50,10").given().prices == (2.5, 10.0)
     with pytest.raises(InputError, match="--prices is '1': give two numbers"):
-        given.Servers(prices="1").options()
+        given.Servers(prices="1").given()
     assert (given.listed(None), given.listed("a, b ,c")) == (None, ["a", "b", "c"])
     for wrong in ("", "a,,b", "a,"):
         with pytest.raises(InputError, match="names nothing at one of its commas"):

@@ -13,19 +13,18 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opened import recipe_of
 
 from lmkbc.ask.context.corpus import Titles, chunks, read_corpus
-from lmkbc.ask.context.passages import (
-    Passage,
-    gathered,
-    lines,
-    told,
-)
+from lmkbc.ask.context.passages import gathered, lines, told
+from lmkbc.ask.context.providers import provider
 from lmkbc.ask.context.recall import Recall
 from lmkbc.ask.context.retrieval import Retrieval, faiss_index
-from lmkbc.ask.context.settings import ContextSettings, provider
+from lmkbc.ask.context.settings import ContextSettings
 from lmkbc.errors import InputError
-from lmkbc.types import Query
+from lmkbc.generate.chat import Chat
+from lmkbc.settings import checked
+from lmkbc.types import Passage, Query
 from lmkbc.workspace import Workspace
 
 NAME = "CountryBordersCountry"
@@ -81,7 +80,7 @@ def retrieval(k: int = 1) -> Retrieval:
 
 
 def settings(**table: Any) -> ContextSettings:
-    return ContextSettings.of({"path": "x.jsonl", **table}, closed_book=False)
+    return checked(ContextSettings, {"path": "x.jsonl", **table}, "context")
 
 
 def test_a_title_is_looked_up_whatever_its_case_and_accents() -> None:
@@ -184,11 +183,13 @@ def test_what_was_found_is_told_and_kept() -> None:
 )
 def test_senseless_settings_are_refused(table: dict[str, Any], closed: bool, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        ContextSettings.of(table, closed_book=closed)
+        recipe_of({"component": "chat", "model": "m", "context": table, "closed_book": closed})
 
 
 def test_a_closed_book_allows_what_the_model_recalls() -> None:
-    assert ContextSettings.of({"provider": "recall"}, closed_book=True).provider == "recall"
+    (spec,) = recipe_of({"component": "chat", "model": "m", "context": {"provider": "recall"}}).generate
+    assert isinstance(spec, Chat)
+    assert (spec.context.provider, spec.closed_book) == ("recall", True)
 
 
 @pytest.mark.parametrize(

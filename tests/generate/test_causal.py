@@ -20,6 +20,7 @@ from lmkbc.models.causal.branches import Batched, Packed
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.prefixes import common, groups
+from lmkbc.settings import checked
 
 TOKENIZER = tiny_causal.tokenizer()
 PREFIX = "Rome, borders: Vatican City\nLesotho, borders: South Africa\nMalta, borders: none\n"
@@ -193,7 +194,9 @@ def test_the_log_probabilities_of_what_was_drawn() -> None:
 def test_a_recipe_says_how_to_decode() -> None:
     assert Decoding.of(Sampling(), ("\n",)) == Decoding(stops=("\n",))
     assert Decoding.of(Sampling(draws=3), ()).temperature == 1.0
-    told = Sampling.of({"temperature": 0.5, "stop": [";"], "max_tokens": 9, "extra": {"top_k": 5}, "seed": 3})
+    told = checked(
+        Sampling, {"temperature": 0.5, "stop": [";"], "max_tokens": 9, "extra": {"top_k": 5}, "seed": 3}, "sampling"
+    )
     assert Decoding.of(told, ("\n",)) == Decoding(max_tokens=9, temperature=0.5, top_k=5, seed=3, stops=(";",))
 
 
@@ -211,4 +214,4 @@ def test_a_recipe_says_how_to_decode() -> None:
 def test_senseless_sampling_is_refused(table: dict[str, Any]) -> None:
     name = next(iter(table.get("extra", table)))
     with pytest.raises(InputError, match=name):
-        Decoding.of(Sampling.of(table), ())
+        Decoding.of(checked(Sampling, table, "sampling"), ())

@@ -131,7 +131,7 @@ def test_a_model_with_code_of_its_own_is_refused_unless_allowed(tmp_path: Path) 
     config |= {"model_type": "own", "auto_map": {"AutoConfig": "own.Own", "AutoModelForCausalLM": "own.OwnModel"}}
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "own.py").write_text("raise SystemExit('ran')\n")
-    with pytest.raises(InputError, match="remote_code = true"):
+    with pytest.raises(InputError, match="trust_remote_code = true"):
         load(str(tmp_path))
 
 

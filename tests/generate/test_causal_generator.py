@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 import tiny_causal
+from opened import asks, generators, recipe_of
 
-from lmkbc.ask.context.passages import Passage
 from lmkbc.ask.plan import Asking
 from lmkbc.errors import InputError
 from lmkbc.generate.causal import CausalGenerator
-from lmkbc.generate.components import Context, generators
 from lmkbc.generate.verify import Verifying
 from lmkbc.models.causal.decode import Completion, Decoding
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.store import Store
 from lmkbc.pipeline import propose
-from lmkbc.recipe import System
-from lmkbc.types import Query, State
+from lmkbc.recipe import Recipe, read_recipe
+from lmkbc.run import Run
+from lmkbc.types import Passage, Query, State
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()
@@ -54,8 +54,9 @@ def generator(
         "prompt": style or {"form": "completion"},
         "shots": {"k": 2},
         "sampling": {"draws": draws, "temperature": 0.7, "max_tokens": 8},
+        "relations": own or {},
     }
-    asking = Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), tables, own, SPACE.relations)
+    asking = Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), asks(tables), SPACE.relations)
     return CausalGenerator(model, asking, RELATIONS, "tiny", **more)
 
 
@@ -71,7 +72,7 @@ def test_each_draw_is_a_voice_and_failures_are_no_answers() -> None:
     assert [(one.text, one.sources) for one in found.candidates if one.text] in ([("Peru", ("tiny#0",))], [])
     assert ("", ("tiny#1",)) in [(one.text, one.sources) for one in found.candidates]
     assert found.draws == (State.ANSWERED, State.ABSTAINED, State.TRUNCATED)
-    assert asked.remarks == ("tiny: 1 of 3 draws cut off at max_tokens",)
+    assert asked.notes.remarks == ["tiny: 1 of 3 draws cut off at max_tokens"]
 
 
 HOSTILE = {
@@ -97,7 +98,7 @@ def test_a_subject_that_leaves_no_room_is_missing_and_one_without_a_name_is_not_
     subjects = ("", " \n", "x" * 10_000)
     found = list(asked.generate([Query(subject, "CountryBordersCountry") for subject in subjects]))
     assert {one.query.subject: one.draws for one in found} == dict.fromkeys(subjects, (State.MISSING,))
-    assert asked.remarks == ("tiny: 1 of 1 draws not asked, since prompts exceed the model's window",)
+    assert asked.notes.remarks == ["tiny: 1 of 1 draws not asked, since prompts exceed the model's window"]
 
 
 def test_every_query_comes_back_once_whatever_the_order() -> None:
@@ -198,7 +199,7 @@ def test_context_is_told_and_kept() -> None:
     asked = generator(model, context=Found())
     given = queries()[:3]
     list(asked.generate(given))
-    assert [bool(asked.retrieved[query]) for query in given] == [False, True, True]
+    assert [bool(asked.notes.passages[query]) for query in given] == [False, True, True]
     assert ["A {place} with neighbours." in text for text in model.asked] == [False, True, True]
 
 
@@ -222,7 +223,7 @@ def test_a_template_that_refuses_the_turns_is_told_of() -> None:
         list(generator(model, {"form": "chat"}).generate(queries()[:1]))
 
 
-def recipe(model: Path, **settings: Any) -> System:
+def recipe(model: Path, **settings: Any) -> Recipe:
     table = {
         "component": "causal",
         "model": str(model),
@@ -230,12 +231,12 @@ def recipe(model: Path, **settings: Any) -> System:
         "shots": {"k": 1},
         **settings,
     }
-    return System(name="x", description="", generate=[table], select={"rule": "cutoff"})
+    return recipe_of(table, name="x")
 
 
 @pytest.fixture(autouse=True)
 def _own_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("lmkbc.generate.from_run.default_store", lambda: tmp_path / "store.sqlite")
+    monkeypatch.setattr("lmkbc.run.default_store", lambda: tmp_path / "store.sqlite")
 
 
 @pytest.fixture(scope="module")
@@ -246,8 +247,8 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def run(**more: Any) -> Context:
-    return Context(workspace=SPACE, edition=EDITION, **more)
+def run(**more: Any) -> Run:
+    return Run(workspace=SPACE, edition=EDITION, **more)
 
 
 def test_a_recipe_names_the_model_and_the_command_line_comes_first(tiny: Path) -> None:
@@ -269,7 +270,7 @@ def test_a_recipe_names_the_model_and_the_command_line_comes_first(tiny: Path) -
         ({"context": {"provider": "titles"}, "closed_book": False}, "lacks path"),
         ({"context": {"provider": "titles", "path": "nowhere.jsonl"}, "closed_book": False}, "nowhere.jsonl does not"),
         ({"context": {"provider": "web"}}, "context"),
-        ({"sampling": {"heat": 1}}, "sampling has no setting 'heat'"),
+        ({"sampling": {"heat": 1}}, "no setting 'sampling.heat': known are: draws"),
         ({"shot": {}}, "no setting 'shot'"),
     ],
 )
@@ -359,7 +360,7 @@ def test_a_broken_answer_is_asked_for_as_a_list(tmp_path: Path) -> None:
 
 def test_the_recipe_of_llm2kb_asks_for_its_texts(tiny: Path) -> None:
     with pytest.raises(InputError, match="title and text with --from"):
-        list(generators(run(model=str(tiny)), SPACE.system("llm2kb23")))
+        list(generators(run(model=str(tiny)), read_recipe(SPACE, "llm2kb23")))
 
 
 def test_a_model_tells_what_it_recalls_once(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -370,5 +371,5 @@ def test_a_model_tells_what_it_recalls_once(tiny: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(CausalModel, "complete", None)  # a second run asks the store alone
     ((_, again),) = generators(run(), system)
     list(again.generate(given))
-    assert all(passage.text for passages in asked.retrieved.values() for passage in passages)
-    assert set(asked.retrieved) <= set(given)
+    assert all(passage.text for passages in asked.notes.passages.values() for passage in passages)
+    assert set(asked.notes.passages) <= set(given)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from loopback import FAULTS, Loopback, prompt_of
+from opened import asks
 
 from lmkbc.ask.plan import Asking
 from lmkbc.errors import InputError, LmkbcError
@@ -50,7 +51,7 @@ def chat(tmp_path: Path) -> Callable[..., ChatGenerator]:
         server: Loopback | str, model: str = "stand-in", any_model: bool = False, **settings: Any
     ) -> ChatGenerator:
         tables = {name: settings.pop(name, {}) for name in ("prompt", "shots", "sampling")}
-        asking = Asking(EDITION, RELATIONS, TRAIN, tables)
+        asking = Asking(EDITION, RELATIONS, TRAIN, asks(tables))
         url = server if isinstance(server, str) else server.url
         store = Store(tmp_path / settings.pop("store", "store.sqlite"))
         settings.setdefault("limits", HASTY)
@@ -115,7 +116,7 @@ def test_a_server_that_stays_broken_is_given_up_in_bounded_time(chat: Chat, faul
         found = run(generator, queries(50))
     assert all(one.draws == (State.MISSING,) and not one.candidates for one in found.values())
     assert server.served <= 2 * (3 + 2)
-    assert any("50 queries lack answers (3 queries in a row failed)" in remark for remark in generator.remarks)
+    assert any("50 queries lack answers (3 queries in a row failed)" in remark for remark in generator.notes.remarks)
 
 
 def test_a_dead_port_is_given_up(chat: Chat) -> None:
@@ -231,7 +232,7 @@ def test_a_server_without_n_is_asked_draw_by_draw(chat: Chat, habit: str) -> Non
     assert all(one.draws == (State.ANSWERED,) * 3 for one in found.values())
     asked = [body.get("n", 1) for body in server.requests]
     assert asked == ([3, 1, 1, 1, 1, 1] if habit == "ignores" else [3, 1, 1, 1, 1, 1, 1])
-    assert any("ignores n" in remark or "takes no n" in remark for remark in generator.remarks)
+    assert any("ignores n" in remark or "takes no n" in remark for remark in generator.notes.remarks)
 
 
 def test_seeds_count_up_over_the_draws(chat: Chat) -> None:
@@ -247,7 +248,7 @@ def test_a_schema_is_sent_and_kept(chat: Chat) -> None:
     sent = server.requests[0]["response_format"]["json_schema"]["schema"]
     assert sent["properties"]["objects"]["items"] == {"type": "string"}
     assert [c.text for c in found["land 0"].candidates] == ["Chile", "Peru"]
-    assert not any("schema" in remark for remark in generator.remarks)
+    assert not any("schema" in remark for remark in generator.notes.remarks)
 
 
 @pytest.mark.parametrize("habit", [{}, {"rejects": ("response_format",)}])
@@ -256,8 +257,8 @@ def test_a_schema_that_the_server_does_not_keep_costs_no_answer(chat: Chat, habi
         generator = chat(server, schema=True)
         found = run(generator, queries(2))
     assert all([c.text for c in one.candidates] == ["Chile", "Peru"] for one in found.values())
-    assert any("2 answers do not keep the JSON schema" in remark for remark in generator.remarks)
-    assert any("takes no response_format" in remark for remark in generator.remarks) == bool(habit)
+    assert any("2 answers do not keep the JSON schema" in remark for remark in generator.notes.remarks)
+    assert any("takes no response_format" in remark for remark in generator.notes.remarks) == bool(habit)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +274,7 @@ def test_what_is_withheld_is_no_answer_and_not_asked_again(chat: Chat, said: dic
         assert run(generator, queries(1))["land 0"] == CandidateSet(queries(1)[0], (), (State.UNPARSED,))
         run(chat(server), queries(1))
     assert server.served == 1
-    assert any("refused" in remark for remark in generator.remarks)
+    assert any("refused" in remark for remark in generator.notes.remarks)
 
 
 def test_of_an_answer_cut_off_only_whole_objects_count(chat: Chat) -> None:
@@ -335,13 +336,13 @@ def test_a_budget_stops_cleanly_and_a_second_run_goes_on(chat: Chat, budget: Bud
         answered = sum(not one.failed for one in found.values())
         assert 0 < answered < 12
         assert budget.prompt_tokens + budget.completion_tokens == 110 * answered <= 900
-        assert any(f"{12 - answered} queries lack answers (--max" in remark for remark in first.remarks)
+        assert any(f"{12 - answered} queries lack answers (--max" in remark for remark in first.notes.remarks)
         second = chat(server, **tables)
         assert not any(one.failed for one in run(second, asked).values())
     assert server.served == 12
-    assert second.usage["from_store"] == answered
-    assert second.usage["prompt_tokens"] == 1200
-    assert second.usage["spent_prompt_tokens"] == 100 * (12 - answered)
+    assert second.notes.usage["from_store"] == answered
+    assert second.notes.usage["prompt_tokens"] == 1200
+    assert second.notes.usage["spent_prompt_tokens"] == 100 * (12 - answered)
 
 
 def test_a_cost_limit_needs_prices() -> None:
@@ -356,7 +357,7 @@ def test_offline_answers_from_the_store_alone_and_names_what_is_missing(chat: Ch
         found = run(generator, queries(5))
         assert server.served == 3
     assert [one.failed for one in found.values()] == [False, False, False, True, True]
-    assert any("2 queries lack answers (offline), first ('land 3'," in remark for remark in generator.remarks)
+    assert any("2 queries lack answers (offline), first ('land 3'," in remark for remark in generator.notes.remarks)
 
 
 def test_a_batch_job_answers_all_and_a_second_run_sends_only_what_is_left(chat: Chat) -> None:
@@ -425,7 +426,7 @@ def test_a_subject_without_a_name_is_not_asked_and_not_empty(chat: Chat, subject
         found = run(generator, [Query(subject, BORDERS), *queries(1)])
     assert found[subject].draws == (State.MISSING,)
     assert server.served == 1
-    assert any("lack answers (no subject)" in remark for remark in generator.remarks)
+    assert any("lack answers (no subject)" in remark for remark in generator.notes.remarks)
 
 
 @pytest.mark.parametrize(
@@ -464,7 +465,7 @@ def test_the_key_is_written_nowhere(chat: Chat, tmp_path: Path, caplog: pytest.L
         assert any(CANARY in head for head in server.headers)
     with Refusing(401, f"wrong key {CANARY}") as refusing, pytest.raises(ServerError) as error:
         run(chat(refusing), queries(9))
-    shown = [repr(found), repr(generator.remarks), repr(generator._server), str(error.getrepr(showlocals=True))]
+    shown = [repr(found), repr(generator.notes.remarks), repr(generator._server), str(error.getrepr(showlocals=True))]
     assert not any(CANARY in text for text in [*shown, caplog.text])
     assert not any(CANARY.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 

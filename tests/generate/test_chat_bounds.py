@@ -16,19 +16,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Loopback
+from opened import asks, generators, recipe_of
 from typer.testing import CliRunner
 
 from lmkbc.ask.plan import Asking
 from lmkbc.cli import build
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.generate.chat import ChatGenerator
-from lmkbc.generate.components import Context, generators
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.bounded import MOST_BYTES
 from lmkbc.models.server.client import Server, ServerError
 from lmkbc.models.server.limits import Limits, estimate
 from lmkbc.models.store import Store
-from lmkbc.recipe import System
+from lmkbc.run import Run, Servers
+from lmkbc.settings import checked
 from lmkbc.types import Query
 from lmkbc.workspace import Workspace
 
@@ -46,7 +47,7 @@ def queries(count: int) -> list[Query]:
 @pytest.fixture
 def chat(tmp_path: Path) -> Callable[..., ChatGenerator]:
     def make(server: Loopback, **settings: Any) -> ChatGenerator:
-        asking = Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), {"sampling": {"max_tokens": 100}})
+        asking = Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), asks({"sampling": {"max_tokens": 100}}))
         settings.setdefault("limits", HASTY)
         store = Store(tmp_path / "store.sqlite")
         return ChatGenerator(asking, RELATIONS, Server.of(server.url, "stand-in"), store, **settings)
@@ -91,7 +92,7 @@ def test_an_endless_body_is_cut_off_at_the_cap(chat: Chat, kind: str) -> None:
         generator = chat(server)
         (found,) = generator.generate(queries(1))
     assert found.failed
-    assert f"larger than {MOST_BYTES // 2**20} MiB" in generator.remarks[-1]
+    assert f"larger than {MOST_BYTES // 2**20} MiB" in generator.notes.remarks[-1]
     assert server.served == 1  # not asked for again
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 < 16 * MOST_BYTES
 
@@ -109,7 +110,7 @@ def test_a_bomb_of_two_layers_is_cut_off_too(chat: Chat) -> None:
         generator = chat(server)
         (found,) = generator.generate(queries(1))
     assert found.failed
-    assert "larger than" in generator.remarks[-1]
+    assert "larger than" in generator.notes.remarks[-1]
 
 
 def test_a_compressed_answer_is_an_answer(chat: Chat) -> None:
@@ -131,7 +132,7 @@ def test_a_byte_now_and_then_is_not_waited_for_beyond_the_deadline(chat: Chat) -
         generator = chat(server, limits=Limits(attempts=1, timeout=0.5, concurrency=1))
         (found,) = generator.generate(queries(1))
     assert found.failed
-    assert "no whole answer within 0.5 s" in generator.remarks[-1]
+    assert "no whole answer within 0.5 s" in generator.notes.remarks[-1]
     assert time.monotonic() - start < 50  # the whole would drip for 100 s
 
 
@@ -241,13 +242,13 @@ def test_a_cost_limit_that_is_none_is_refused(cost: str) -> None:
 )
 def test_prices_of_a_recipe_are_refused_likewise(prices: Any, tmp_path: Path) -> None:
     table = {"component": "chat", "model": "m", "base_url": "http://127.0.0.1:9/v1", "prices": prices}
-    run = Context(workspace=SPACE, edition=EDITION, options={"store": tmp_path / "s"})
-    with pytest.raises(InputError, match=r"prices is .*: give two numbers"):
-        list(generators(run, System(name="mine", description="", generate=(table,), select={})))
+    run = Run(workspace=SPACE, edition=EDITION, servers=Servers(store=tmp_path / "s"))
+    with pytest.raises(InputError, match=r"prices'? is .*: give (two|a list of 2) numbers"):
+        list(generators(run, recipe_of(table)))
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 0, -1.0])
 @pytest.mark.parametrize("name", ["timeout", "total_wait", "requests_per_minute"])
 def test_limits_are_finite_and_above_zero(name: str, value: float) -> None:
     with pytest.raises(InputError, match=f"limits: {name} is .*: give a finite number above 0"):
-        Limits.of({name: value})
+        checked(Limits, {name: value}, "limits")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from loopback import Body, Loopback, prompt_of
+from opened import asks, generators
 
 from lmkbc.ask.examples import ExampleSelector, Shots
 from lmkbc.ask.plan import Asking
@@ -18,6 +19,8 @@ from lmkbc.models.server.client import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusals import TooLong, too_long
 from lmkbc.models.store import Store
+from lmkbc.recipe import read_recipe
+from lmkbc.run import Run, Servers
 from lmkbc.types import CandidateSet, Query
 from lmkbc.workspace import Workspace
 
@@ -85,7 +88,7 @@ SHORT = [Query(f"land {place}", BORDERS) for place in range(40)]
 def chat(tmp_path: Path) -> Callable[..., ChatGenerator]:
     def make(server: Loopback, fit: bool = False, task: str = "", **settings: Any) -> ChatGenerator:
         tables: dict[str, Any] = {"shots": {"k": 4, "fit": fit}, "sampling": {"max_tokens": ANSWER}}
-        asking = Asking(EDITION, RELATIONS, TRAIN, tables | {"prompt": {"task": task}})
+        asking = Asking(EDITION, RELATIONS, TRAIN, asks(tables | {"prompt": {"task": task}}))
         settings.setdefault("limits", Limits(first_wait=0.01, concurrency=2))
         where = Server.of(server.url, "stand-in")
         return ChatGenerator(asking, RELATIONS, where, Store(tmp_path / "store.sqlite"), **settings)
@@ -102,7 +105,7 @@ def run(generator: ChatGenerator, queries: list[Query]) -> dict[str, CandidateSe
 
 @pytest.fixture
 def room() -> int:
-    asking = Asking(EDITION, RELATIONS, TRAIN, {"shots": {"k": 4}})
+    asking = Asking(EDITION, RELATIONS, TRAIN, asks({"shots": {"k": 4}}))
     sizes = {query: size({"messages": asking.prompt(query).messages()}) for query in LONG + SHORT}
     most = max(sizes[query] for query in SHORT) + ANSWER + 10
     assert most < min(sizes[query] for query in LONG)
@@ -119,7 +122,7 @@ def test_prompts_that_are_too_long_are_told_first_and_keep_no_others_from_being_
         found = run(generator, LONG + SHORT)
     assert {one.query.subject for one in found.values() if one.failed} == {query.subject for query in LONG}
     assert len(server.requests) == 48  # none is asked for again
-    assert any("8 prompts exceed the server's context: say fit = true" in remark for remark in generator.remarks)
+    assert any("8 prompts exceed the server's context: say fit = true" in remark for remark in generator.notes.remarks)
     if kind in ("llama.cpp", "vllm"):
         first = f"stand-in: 8 of 48 prompts leave no room for an answer in the server's context of {room} tokens"
         assert caplog.messages[0].startswith(first)
@@ -131,7 +134,7 @@ def test_examples_are_dropped_until_a_prompt_fits(chat: Chat, kind: str, room: i
         generator = chat(server, fit=True)
         found = run(generator, LONG + SHORT)
         assert not any(one.failed for one in found.values())
-        assert any("8 prompts were shown fewer examples" in remark for remark in generator.remarks)
+        assert any("8 prompts were shown fewer examples" in remark for remark in generator.notes.remarks)
         asked = len(server.requests)
         if kind in ("llama.cpp", "vllm"):
             assert asked <= 48 + 2  # by its own count hardly a prompt is refused
@@ -147,7 +150,7 @@ def test_what_never_fits_is_refused_and_said(chat: Chat) -> None:
         generator = chat(server, fit=True)
         found = run(generator, SHORT[:3])
     assert all(one.failed for one in found.values())
-    assert any("3 prompts exceed the server's context" in remark for remark in generator.remarks)
+    assert any("3 prompts exceed the server's context" in remark for remark in generator.notes.remarks)
     assert len(server.requests) >= 3  # the server has the last word
 
 
@@ -239,7 +242,7 @@ def test_a_beginning_that_we_gave_is_no_part_of_the_answer(tmp_path: Path) -> No
     tables: dict[str, Any] = {"prompt": {"form": "single", "style": "record", "speaker": "assistant"}}
     with Loopback(repeats) as server:
         where = Server.of(server.url, "stand-in")
-        asking = Asking(EDITION, RELATIONS, TRAIN, tables | {"shots": {"k": 2}})
+        asking = Asking(EDITION, RELATIONS, TRAIN, asks(tables | {"shots": {"k": 2}}))
         generator = ChatGenerator(asking, RELATIONS, where, Store(tmp_path / "store.sqlite"))
         (found,) = generator.generate(SHORT[:1])
     assert [one.text for one in found.candidates] == ["Chile"]
@@ -263,16 +266,14 @@ class Rambling(Loopback):
 
 @pytest.mark.parametrize("name", ["minimal23", "lix23"])
 def test_what_a_model_goes_on_with_after_the_list_is_ended(name: str, tmp_path: Path) -> None:
-    from lmkbc.generate.components import Context, generators
-
     with Rambling() as server:
-        run = Context(
+        run = Run(
             workspace=SPACE,
             edition=EDITION,
             model="stand-in",
-            options={"base_url": server.url, "store": tmp_path / "s"},
+            servers=Servers(base_url=server.url, store=tmp_path / "s"),
         )
-        ((_, generator),) = generators(run, SPACE.system(name))
+        ((_, generator),) = generators(run, read_recipe(SPACE, name))
         (found,) = generator.generate(SHORT[:1])
     assert [one.text for one in found.candidates] == ["Chile"]
     exported = b"".join(Store(tmp_path / "s").export())

@@ -77,7 +77,7 @@ def test_nothing_is_no_answer_and_asked_again(chat: Make, tmp_path: Path, execut
     assert (wrong, [one for one in found.values() if one.candidates]) == ([], [])
     assert Store(tmp_path / "s.sqlite").stats() == []
     told = "lack answers" if executor == "batch" else "say nothing"
-    assert any(told in remark for remark in generator.remarks)
+    assert any(told in remark for remark in generator.notes.remarks)
     with Loopback(spain, port=server.port) as healthy:
         again = list(chat(healthy, executor=executor).generate(asked))
     assert [c.text for one in again for c in one.candidates] == ["Spain"] * len(asked)
@@ -112,7 +112,7 @@ def test_a_store_that_holds_such_rows_is_healed(chat: Make, tmp_path: Path, row:
         offline = chat(server, offline=True)
         assert one(offline).failed
         assert store.get(call) is None  # dropped as soon as it is read
-        assert any("1 rows of" in told and "no answers" in told for told in offline.remarks)
+        assert any("1 rows of" in told and "no answers" in told for told in offline.notes.remarks)
         store.put([(call, msgspec.to_builtins(row))])
         assert [c.text for c in one(first).candidates] == ["Spain"]
         assert server.served == 1
@@ -137,7 +137,7 @@ def test_what_is_kept_and_of_no_use_names_the_way_out(chat: Make, text: str, fin
     with Edited(said(text, finish)) as server:
         generator = chat(server)
         assert one(generator).failed
-        assert any("lmkbc store prune" in told for told in generator.remarks)
+        assert any("lmkbc store prune" in told for told in generator.notes.remarks)
         assert one(chat(server)).failed
         assert server.served == 1
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from loopback import NAMES, Loopback, _send, prompt_of
+from opened import asks
 
 from lmkbc.ask.plan import Asking
 from lmkbc.errors import LmkbcError
@@ -37,7 +38,9 @@ def chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
 
     def make(server: Loopback, any_model: bool = False, **settings: Any) -> ChatGenerator:
         tables = {name: settings.pop(name, {}) for name in ("prompt", "shots", "sampling")}
-        asking = Asking(EDITION, RELATIONS, TRAIN, tables, settings.pop("own", None), SPACE.relations)
+        asking = Asking(
+            EDITION, RELATIONS, TRAIN, asks(tables | {"relations": settings.pop("own", {})}), SPACE.relations
+        )
         where = Server.of(server.url, "stand-in", any_model=any_model)
         return ChatGenerator(asking, RELATIONS, where, Store(tmp_path / "s.sqlite"), limits=HASTY, **settings)
 
@@ -89,7 +92,7 @@ def test_what_may_be_left_out_may_be_odd(chat: Make, fields: Body) -> None:
         generator = chat(server)
         assert [c.text for c in one(generator).candidates] == ["Spain"]
     assert server.served == 1
-    assert generator.usage["prompt_tokens"] >= 0
+    assert generator.notes.usage["prompt_tokens"] >= 0
 
 
 def test_of_an_answer_in_parts_the_text_counts(chat: Make) -> None:
@@ -117,7 +120,7 @@ def test_a_key_that_the_server_echoes_anywhere_is_kept_nowhere(chat: Make, tmp_p
                 found.append(one(generator))
             except ServerError as error:
                 found.append(str(error))
-    shown = repr([found, [generator.remarks for generator in generators]])
+    shown = repr([found, [generator.notes.remarks for generator in generators]])
     shown += "".join(path.read_bytes().decode("latin-1") for path in tmp_path.iterdir())
     assert "sk-canary" not in shown
 
@@ -132,7 +135,7 @@ def test_prompts_that_are_refused_keep_no_others_from_being_asked(chat: Make) ->
         found = {one.query.subject: one for one in generator.generate(asked)}
     assert not found["short"].failed
     assert all(found[f"long {place}"].draws == (State.MISSING,) for place in range(40))
-    assert any("40 queries lack answers (400: the context is too long)" in remark for remark in generator.remarks)
+    assert any("40 queries lack answers (400: the context is too long)" in remark for remark in generator.notes.remarks)
 
 
 def test_subjects_of_one_name_have_one_answer_now_and_ever_after(chat: Make) -> None:
@@ -161,7 +164,7 @@ def test_a_model_that_knows_the_answer_s_length_by_another_name_is_told_it_so(ch
     assert not any(one.failed for one in found)
     last = server.requests[-1]
     assert ("max_tokens" in last, last["max_completion_tokens"], last["seed"]) == (False, 64, 5)
-    assert any("the server takes no max_tokens: asked without" in remark for remark in generator.remarks)
+    assert any("the server takes no max_tokens: asked without" in remark for remark in generator.notes.remarks)
 
 
 def test_an_answer_that_was_taken_from_another_model_is_none_once_that_is_not_allowed(chat: Make) -> None:
@@ -263,7 +266,7 @@ def test_a_job_that_failed_says_why(chat: Make) -> None:
     with Jobs(ended={"status": "failed", "output_file_id": None, "errors": errors}) as server:
         generator = chat(server, executor="batch")
         assert one(generator).draws == (State.MISSING,)
-    assert "(the batch left them out: it failed (line 1 is bad, [key]))" in generator.remarks[-1]
+    assert "(the batch left them out: it failed (line 1 is bad, [key]))" in generator.notes.remarks[-1]
 
 
 def test_a_server_without_a_batch_api_is_told_apart(chat: Make) -> None:

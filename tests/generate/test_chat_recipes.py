@@ -9,38 +9,42 @@ from typing import Any
 
 import pytest
 from loopback import Loopback, prompt_of
+from opened import generated, generators, recipe_of
 from typer.testing import CliRunner
 
-from lmkbc.ask.plan import Asking
 from lmkbc.cli import build
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.generate.chat import ChatGenerator
-from lmkbc.generate.components import Context, completer, generators
-from lmkbc.generate.wrappers import Around
+from lmkbc.generate.completer import completer
+from lmkbc.generate.verify import Verifying
+from lmkbc.generate.wrappers import Only
 from lmkbc.link.evidence import Hit
 from lmkbc.models.base import Sampling
 from lmkbc.pipeline import propose
-from lmkbc.types import Query, State
+from lmkbc.recipe import read_recipe
+from lmkbc.run import Run, Servers
+from lmkbc.settings import checked
+from lmkbc.types import Notes, Query, State
 from lmkbc.workspace import SYSTEMS, Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
 CANARY = "sk-canary-7f3a91c2"
 SPACE = Workspace()
-CHAT = [name for name in SPACE.system_names() if SPACE.system(name).generate[0].get("component") == "chat"]
+CHAT = [name for name in SPACE.system_names() if read_recipe(SPACE, name).generate[0].component == "chat"]
 PUBLISHED = (
     "prop22 bl23-gpt-ned bl23-gpt-ids llmke23 llmke23-context minimal23 lix23 biester23 bl24 bl25 bl26 cs2-26 thyl26 "
     "mave26 chironk26"
 ).split()
 
 
-def context(url: str, tmp_path: Path, edition: str = "mini", **given: Any) -> Context:
+def context(url: str, tmp_path: Path, edition: str = "mini", **given: Any) -> Run:
     options = {"base_url": url, "store": tmp_path / "store.sqlite", **given.pop("options", {})}
-    return Context(workspace=SPACE, edition=SPACE.edition(edition), options=options, **given)
+    return Run(workspace=SPACE, edition=SPACE.edition(edition), servers=Servers(**options), **given)
 
 
 def bare(generator: Any) -> ChatGenerator:
-    while isinstance(generator, Around):
-        generator = generator.generator
+    while isinstance(generator, Only | Verifying):
+        generator = generator._generator
     assert isinstance(generator, ChatGenerator)
     return generator
 
@@ -51,7 +55,7 @@ def test_the_published_systems_are_here() -> None:
 
 @pytest.mark.parametrize("name", CHAT)
 def test_recipes_are_short_cited_and_scored(name: str) -> None:
-    system = SPACE.system(name)
+    system = read_recipe(SPACE, name)
     assert len((SYSTEMS / f"{name}.toml").read_text(encoding="utf-8").splitlines()) < 40
     assert system.citation
     assert system.published
@@ -60,7 +64,7 @@ def test_recipes_are_short_cited_and_scored(name: str) -> None:
 
 @pytest.mark.parametrize("name", CHAT)
 def test_recipes_ask_and_are_answered(name: str, tmp_path: Path) -> None:
-    system = SPACE.system(name)
+    system = read_recipe(SPACE, name)
     asked = [Query(f"subject {place}", relation) for place, relation in enumerate(SPACE.edition("mini").relations)]
     with Loopback(lambda _: '["7"]') as server:
         texts = tmp_path / "texts.jsonl"
@@ -78,12 +82,12 @@ def test_recipes_ask_and_are_answered(name: str, tmp_path: Path) -> None:
 def test_examples_of_prompts(tmp_path: Path) -> None:
     def asked(name: str, relation: str = "CountryBordersCountry") -> dict[str, Any]:
         with Loopback() as server:
-            ((_, generator), *_rest) = generators(context(server.url, tmp_path), SPACE.system(name))
+            ((_, generator), *_rest) = generators(context(server.url, tmp_path), read_recipe(SPACE, name))
             list(generator.generate([Query("Utopia", relation)]))
         return server.requests[0]
 
     assert asked("minimal23")["messages"] == [
-        {"role": "user", "content": f"{SPACE.system('minimal23').generate[0]['prompt']['task']}\n\n"
+        {"role": "user", "content": f"{read_recipe(SPACE, 'minimal23').generate[0].prompt.task}\n\n"
          '("Utopia", "borders", [])'}
     ]  # fmt: skip
     assert asked("prop22")["prompt"].endswith(
@@ -99,7 +103,7 @@ def test_examples_of_prompts(tmp_path: Path) -> None:
 def test_the_command_line_comes_before_the_recipe(tmp_path: Path) -> None:
     with Loopback(delay=0.02) as server:
         run = context(server.url, tmp_path, model="other", options={"concurrency": 2, "max_tokens": 100_000})
-        ((_, generator),) = generators(run, SPACE.system("bl24"))
+        ((_, generator),) = generators(run, read_recipe(SPACE, "bl24"))
         list(generator.generate([Query(f"s{place}", "CountryBordersCountry") for place in range(8)]))
     assert {body["model"] for body in server.requests} == {"other"}
     assert server.most_at_once == 2
@@ -115,13 +119,11 @@ def test_recalled_text_is_told_in_the_prompt(tmp_path: Path) -> None:
         '[select]\nrule = "cutoff"\nthreshold = 0.5\n'
     )
     with Loopback(answer) as server:
-        ((_, generator),) = generators(context(server.url, tmp_path), SPACE.system(str(recipe)))
         query = Query("Utopia", "CountryBordersCountry")
-        list(generator.generate([query]))
+        _, notes = generated(context(server.url, tmp_path), read_recipe(SPACE, str(recipe)), [query])
     assert len(server.requests) == 2
     assert server.requests[1]["messages"][-1]["content"].startswith("Context: Utopia lies on the moon.\n\n")
-    assert isinstance(generator, ChatGenerator)
-    assert generator.retrieved[query][0].text == "Utopia lies on the moon."
+    assert notes.passages[query][0].text == "Utopia lies on the moon."
 
 
 def test_a_query_whose_recall_failed_is_missing_until_a_run_hears_it(tmp_path: Path) -> None:
@@ -132,10 +134,10 @@ def test_a_query_whose_recall_failed_is_missing_until_a_run_hears_it(tmp_path: P
     )
     query = Query("Utopia", "CountryBordersCountry")
     with Loopback(lambda _: '["Spain"]', faults=["500"]) as server:
-        ((_, generator),) = generators(context(server.url, tmp_path), SPACE.system(str(recipe)))
+        ((_, generator),) = generators(context(server.url, tmp_path), read_recipe(SPACE, str(recipe)))
         assert [one.draws for one in generator.generate([query])] == [(State.MISSING,)]
-        assert "its context is missing" in bare(generator).remarks[-1]
-        ((_, generator),) = generators(context(server.url, tmp_path), SPACE.system(str(recipe)))
+        assert "its context is missing" in bare(generator).notes.remarks[-1]
+        ((_, generator),) = generators(context(server.url, tmp_path), read_recipe(SPACE, str(recipe)))
         assert [one.draws for one in generator.generate([query])] == [(State.ANSWERED,)]
 
 
@@ -146,7 +148,7 @@ def test_facts_are_checked_but_for_relations_that_the_recipe_leaves_out(tmp_path
 
     plays, died = Query("Ada", "PersonPlaysInstrument"), Query("Ada", "PersonHasPlaceOfDeath")
     with Loopback(answer) as server:
-        ((_, generator),) = generators(context(server.url, tmp_path), SPACE.system("prop22"))
+        ((_, generator),) = generators(context(server.url, tmp_path), read_recipe(SPACE, "prop22"))
         truths = {
             (one.query.relation, c.text): c.truth for one in generator.generate([plays, died]) for c in one.candidates
         }
@@ -159,26 +161,24 @@ def test_facts_are_checked_but_for_relations_that_the_recipe_leaves_out(tmp_path
 
 def test_a_recipe_that_verifies_heeds_the_verdicts() -> None:
     for name in SPACE.system_names():
-        system = SPACE.system(name)
-        if any("verify" in table for table in system.generate):
-            assert any(word in repr(system.select) for word in ("verified", "admit", "attested")), name
+        system = read_recipe(SPACE, name)
+        if any(getattr(spec, "verify", None) for spec in system.generate):
+            assert any(word in repr(system.tables["select"]) for word in ("verified", "admit", "attested")), name
 
 
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
         ({"country-bordrs": {}}, "no relation: did you mean 'country-borders'"),
-        ({"country-borders": {"promt": {}}}, "no table 'promt': did you mean 'prompt'"),
+        ({"country-borders": {"promt": {}}}, "no setting 'relations.country-borders.promt': did you mean 'prompt'"),
         ({"country-borders": {"shots": {"k": "five"}}}, "setting 'k' is 'five'"),
     ],
 )
 def test_wrong_overrides_are_named(overrides: dict[str, Any], said: str) -> None:
-    edition = SPACE.edition("mini")
-    relations = {name: SPACE.relation(name) for name in edition.relations}
     with pytest.raises(InputError, match=said):
-        Asking(edition, relations, [], {}, overrides, SPACE.relations)
+        recipe_of({"component": "chat", "model": "m", "relations": overrides})
     with pytest.raises(InputError, match="draws is 0"):
-        Sampling.of({"draws": 0})
+        checked(Sampling, {"draws": 0}, "sampling")
 
 
 def lmkbc(*words: str) -> LmkbcError | None:
@@ -269,21 +269,21 @@ def test_a_model_chooses_among_hits_once(tmp_path: Path, monkeypatch: pytest.Mon
         return "2" if "Reply with its number only" in prompt_of(body) else '["Ruritania", "Zenda"]'
 
     monkeypatch.setenv("LMKBC_CONTACT", "a test")
-    monkeypatch.setattr("lmkbc.pipeline.open_search", lambda *_, **__: Inns())
+    monkeypatch.setattr("lmkbc.link.recipe.open_search", lambda *_, **__: Inns())
     recipe = tmp_path / "linked.toml"
     recipe.write_text(LINKED)
     asked = [Query(f"land {place}", "CountryBordersCountry") for place in range(3)]
     with Loopback(answer) as server:
         for requests in (3 + 6, 0):
             before = server.served
-            proposals = propose(context(server.url, tmp_path), SPACE.system(str(recipe)), asked)
+            proposals = propose(context(server.url, tmp_path), read_recipe(SPACE, str(recipe)), asked)
             assert server.served - before == requests
             assert [[(c.text, c.id) for c in one.candidates] for one in proposals.sets] == [
                 [("Ruritania", "Q2")]  # both names mean Q2 now, and pool as one
             ] * 3
             assert proposals.usage["link"]["requests"] == (6 if requests else 0)
         offline = context("http://127.0.0.1:9/v1", tmp_path, offline=True)
-        unheard = propose(offline, SPACE.system(str(recipe)), asked)
+        unheard = propose(offline, read_recipe(SPACE, str(recipe)), asked)
     assert all(one.failed for one in unheard.sets)  # another server's answers: nothing is asked, nothing made up
 
 
@@ -296,16 +296,18 @@ def test_limits_hold_for_all_that_ask_in_a_run(tmp_path: Path) -> None:
     asked = [Query(f"land {place}", "CountryBordersCountry") for place in range(10)]
     with Loopback() as server:
         space = context(server.url, tmp_path, options={"max_tokens": 1100})
-        voices = [list(generator.generate(asked)) for _, generator in generators(space, SPACE.system(str(recipe)))]
+        voices = [
+            list(generator.generate(asked)) for _, generator in generators(space, read_recipe(SPACE, str(recipe)))
+        ]
     assert [sum(not one.failed for one in found) for found in voices] == [10, 0]  # of 110 tokens each
     assert server.served == 10
 
 
 def test_a_completer_s_settings_are_checked(tmp_path: Path) -> None:
     for table, said in (
-        ({"component": "chatt"}, "unknown completer 'chatt': did you mean 'chat'"),
-        ({"component": "chat", "modell": "m"}, "completer 'chat' has no setting 'modell': did you mean 'model'"),
+        ({"component": "chatt"}, "link.ask: unknown component 'chatt': did you mean 'chat'"),
+        ({"component": "chat", "modell": "m"}, "link.ask has no setting 'modell': did you mean 'model'"),
         ({"component": "causal"}, "names no model"),
     ):
         with pytest.raises(InputError, match=said):
-            completer(context("http://127.0.0.1:9/v1", tmp_path), table)
+            completer(table, "link.ask").open(context("http://127.0.0.1:9/v1", tmp_path), Notes())

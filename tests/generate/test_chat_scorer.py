@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 import pytest
 from loopback import Loopback, prompt_of
+from opened import generated
 from typer.testing import CliRunner
 
 from lmkbc.cli import build
-from lmkbc.generate.components import Context, generators
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.body import decode
 from lmkbc.models.server.client import Server, ServerError
@@ -24,6 +24,8 @@ from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.scorer import ChatScorer
 from lmkbc.models.server.session import Session
 from lmkbc.models.store import Store
+from lmkbc.recipe import read_recipe
+from lmkbc.run import Run, Servers
 from lmkbc.types import Query
 from lmkbc.workspace import Workspace
 
@@ -69,9 +71,9 @@ def test_probabilities_of_the_first_word(
         assert asked.log_probabilities(["Is it?"], WORDS) == [found]  # from the store
     (body,) = server.requests
     assert (body["logprobs"], body.get("top_logprobs")) == ((5, None) if completion else (True, 20))
-    assert asked.remarks == []
-    assert asked.usage["requests"] == 1
-    assert asked.usage["cost"] > 0
+    assert asked.notes.remarks == []
+    assert asked.notes.usage["requests"] == 1
+    assert asked.notes.usage["cost"] > 0
 
 
 def test_a_blank_first_token_is_passed_over() -> None:
@@ -95,7 +97,7 @@ def test_without_probabilities_its_word_counts_and_one_line_says_so(
         found = asked.log_probabilities(["yes?", "no?", "eh?"], WORDS)
         assert asked.log_probabilities(["yes?"], WORDS) == found[:1]
     assert found == [[0.0, -math.inf], [-math.inf, 0.0], [-math.inf, -math.inf]]
-    assert asked.remarks == [f"{server.url} tells no log-probabilities: what it writes is taken for certain"]
+    assert asked.notes.remarks == [f"{server.url} tells no log-probabilities: what it writes is taken for certain"]
     assert caplog.text.count("tells no log-probabilities") == 1
 
 
@@ -128,7 +130,7 @@ def test_a_server_that_refuses_only_the_alternatives(scorer: Make) -> None:
     with Loopback(lambda _: "True", rejects=("top_logprobs",)) as server:
         asked = scorer(server.url)
         assert asked.log_probabilities(["a", "b"], WORDS) == [[0.0, -math.inf]] * 2
-    assert len(asked.remarks) == 1
+    assert len(asked.notes.remarks) == 1
 
 
 def test_further_fields_go_with_every_question(scorer: Make) -> None:
@@ -143,10 +145,10 @@ def test_lost_answers_tell_nothing_and_are_reported(scorer: Make) -> None:
     asked = scorer("http://127.0.0.1:9/v1")
     assert asked.log_probabilities(["a", "b"], WORDS) == [[-math.inf] * 2] * 2
     assert asked.texts(["a"], 4) == [[]]
-    assert any("2 of 2 questions have no answer" in remark for remark in asked.remarks)
+    assert any("2 of 2 questions have no answer" in remark for remark in asked.notes.remarks)
     offline = scorer("http://127.0.0.1:9/v1", offline=True)
     assert offline.paragraphs(["a"]) == [None]
-    assert "offline" in offline.remarks[0]
+    assert "offline" in offline.notes.remarks[0]
     assert asked.log_probabilities([], WORDS) == []
 
 
@@ -222,8 +224,7 @@ def test_a_recipe_verifies_by_probability(tmp_path: Path, form: str) -> None:
     space = Workspace()
     with Loopback(answer) as server:
         options = {"base_url": server.url, "store": tmp_path / "s.sqlite", "prices": (1.0, 1.0)}
-        run = Context(workspace=space, edition=space.edition("mini"), options=options)
-        ((_, generator),) = generators(run, space.system(str(recipe)))
-        (found,) = generator.generate([Query("Utopia", "CountryBordersCountry")])
+        run = Run(workspace=space, edition=space.edition("mini"), servers=Servers(**options))
+        (found,), notes = generated(run, read_recipe(space, str(recipe)), [Query("Utopia", "CountryBordersCountry")])
     assert {c.text: round(c.truth or 0, 6) for c in found.candidates} == {"Spain": 0.75, "Peru": 0.1}
-    assert generator.usage["requests"] == 3  # type: ignore[attr-defined]
+    assert notes.usage["requests"] == 3

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from opened import asks
 
 from lmkbc.ask.plan import Asking
 from lmkbc.generate.chat import ChatGenerator
@@ -172,13 +173,13 @@ def server(request: pytest.FixtureRequest) -> Server:
 @pytest.fixture
 def ask(server: Server, tmp_path: Path) -> Callable[..., tuple[ChatGenerator, dict[str, CandidateSet]]]:
     def ask(schema: bool = False, concurrency: int = 2, **tables: Any) -> tuple[ChatGenerator, dict[str, CandidateSet]]:
-        asking = Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), {"shots": {"k": 2}, **tables})
+        asking = Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), asks({"shots": {"k": 2}, **tables}))
         limits = Limits(concurrency=concurrency, attempts=2, first_wait=0.1, timeout=60.0)
         store = Store(tmp_path / "store.sqlite")
         generator = ChatGenerator(asking, RELATIONS, server, store, limits=limits, schema=schema)
         found = {one.query.subject: one for one in generator.generate(QUERIES)}
         assert found.keys() == {query.subject for query in QUERIES}
-        assert not any(State.MISSING in one.draws for one in found.values()), generator.remarks
+        assert not any(State.MISSING in one.draws for one in found.values()), generator.notes.remarks
         return generator, found
 
     return ask
@@ -190,17 +191,17 @@ Ask = Callable[..., tuple[ChatGenerator, dict[str, CandidateSet]]]
 def test_answers_come_and_are_kept(ask: Ask) -> None:
     tables: dict[str, Any] = {"sampling": {"temperature": 0.0, "max_tokens": 8}}
     generator, found = ask(**tables)
-    assert generator.usage["requests"] == len(QUERIES)
-    assert generator.usage["completion_tokens"] == sum(8 for _ in QUERIES)
+    assert generator.notes.usage["requests"] == len(QUERIES)
+    assert generator.notes.usage["completion_tokens"] == sum(8 for _ in QUERIES)
     again, same = ask(**tables)
-    assert again.usage["requests"] == 0
+    assert again.notes.usage["requests"] == 0
     assert same == found
 
 
 def test_draws_are_as_many_as_asked_for_whether_the_server_knows_n_or_not(ask: Ask) -> None:
     generator, found = ask(sampling={"temperature": 1.0, "max_tokens": 8, "draws": 3})
     assert all(len(one.draws) == 3 for one in found.values())
-    assert generator.usage["completion_tokens"] > 0
+    assert generator.notes.usage["completion_tokens"] > 0
 
 
 def test_seeds_tell_draws_apart_and_give_them_again(ask: Ask, tmp_path: Path) -> None:
@@ -219,7 +220,7 @@ def test_seeds_tell_draws_apart_and_give_them_again(ask: Ask, tmp_path: Path) ->
 
 def test_a_schema_and_log_probabilities_are_heeded_or_done_without(ask: Ask) -> None:
     generator, _ = ask(schema=True, sampling={"temperature": 0.0, "max_tokens": 40, "logprobs": True})
-    assert generator.remarks
+    assert generator.notes.remarks
 
 
 def test_completion(ask: Ask) -> None:
@@ -234,40 +235,41 @@ def test_verification_asks_for_probabilities(server: Server, tmp_path: Path, com
     scorer = ChatScorer(server, opened, completion=completion)
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"  # a token each, so that some are among the likeliest of a random model
     found = np.exp(scorer.log_probabilities(["Is it so?", "Or so?"], [*letters]))
-    if scorer.remarks:
-        assert "tells no log-probabilities" in scorer.remarks[0]
+    if scorer.notes.remarks:
+        assert "tells no log-probabilities" in scorer.notes.remarks[0]
         assert set(found.ravel()) <= {0.0, 1.0}
     else:
         assert (found >= 0).all()
         assert (found < 0.999).all()
         assert completion or found.sum() > 0  # of five alternatives none may be a letter
-    assert scorer.usage["requests"] == 2
+    assert scorer.notes.usage["requests"] == 2
 
 
 def test_a_model_that_is_not_there(transformers_serve: Server, tmp_path: Path) -> None:
     other = Server(transformers_serve.base_url, str(tmp_path / "absent"), any_model=True)
-    asking = Asking(EDITION, RELATIONS, [], {"shots": {"k": 0}, "sampling": {"max_tokens": 4}})
+    asking = Asking(EDITION, RELATIONS, [], asks({"shots": {"k": 0}, "sampling": {"max_tokens": 4}}))
     limits = Limits(concurrency=1, attempts=2, first_wait=0.1, patience=2)
     generator = ChatGenerator(asking, RELATIONS, other, Store(tmp_path / "s.sqlite"), limits=limits)
     found = list(generator.generate(QUERIES))
     assert all(one.draws == (State.MISSING,) for one in found)
-    assert "2 queries in a row failed" in generator.remarks[-1]
+    assert "2 queries in a row failed" in generator.notes.remarks[-1]
 
 
 def test_llama_cpp_tells_its_context_and_prompts_are_fitted_to_it(llama_cpp: Server, tmp_path: Path) -> None:
     tables: dict[str, Any] = {"shots": {"k": 60, "fit": True, "relations": "all"}, "sampling": {"max_tokens": 8}}
-    asking = Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), tables)
+    asking = Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), asks(tables))
     assert len(asking.prompt(QUERIES[0]).text) > 4096  # its tokens are bytes, and two share its context of 8192
     limits = Limits(concurrency=2, attempts=2, first_wait=0.1, timeout=300.0)
     generator = ChatGenerator(asking, RELATIONS, llama_cpp, Store(tmp_path / "s.sqlite"), limits=limits)
     found = list(generator.generate(QUERIES[:2]))
-    assert not any(State.MISSING in one.draws for one in found), generator.remarks
-    assert any("2 prompts were shown fewer examples" in remark for remark in generator.remarks)
-    assert 2 <= generator.usage["requests"] <= 6  # its own count of tokens leaves little to be refused
+    assert not any(State.MISSING in one.draws for one in found), generator.notes.remarks
+    assert any("2 prompts were shown fewer examples" in remark for remark in generator.notes.remarks)
+    assert 2 <= generator.notes.usage["requests"] <= 6  # its own count of tokens leaves little to be refused
 
 
 def test_llama_cpp_says_what_it_calls_its_model(llama_cpp: Server, tmp_path: Path) -> None:
-    asking = Asking(EDITION, RELATIONS, [], {"shots": {"k": 0}, "sampling": {"max_tokens": 4}})
+    tables: dict[str, Any] = {"shots": {"k": 0}, "sampling": {"max_tokens": 4}}
+    asking = Asking(EDITION, RELATIONS, [], asks(tables))
     other = Server(llama_cpp.base_url, "gpt-4")
     generator = ChatGenerator(asking, RELATIONS, other, Store(tmp_path / "s.sqlite"), limits=Limits(concurrency=1))
     with pytest.raises(ServerError, match=r"asked for model 'gpt-4', .* answers as 'tiny.gguf': say --model tiny.gguf"):

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 from loopback import Loopback, prompt_of
+from opened import generators, recipe_of
 
 from lmkbc.answer.reply import united
 from lmkbc.errors import InputError
-from lmkbc.generate.components import Context, generators
 from lmkbc.pipeline import propose
-from lmkbc.recipe import System
+from lmkbc.recipe import Recipe
+from lmkbc.run import Run, Servers
 from lmkbc.select.pool import Pool
 from lmkbc.types import (
     Candidate,
@@ -31,24 +32,24 @@ SELECT = {"rule": "cutoff", "threshold": 0.5}
 A, N, M, U, T = State.ANSWERED, State.ABSTAINED, State.MISSING, State.UNPARSED, State.TRUNCATED
 
 
-def system(**table: Any) -> System:
+def system(**table: Any) -> Recipe:
     chat = {"component": "chat", "model": "m", "shots": {"k": 0}} | table
-    return System(name="x", description="x", generate=[chat], select=SELECT)
+    return recipe_of(chat, select=SELECT)
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Callable[..., Context]:
-    def make(url: str = "http://127.0.0.1:9/v1", **given: Any) -> Context:
+def run(tmp_path: Path) -> Callable[..., Run]:
+    def make(url: str = "http://127.0.0.1:9/v1", **given: Any) -> Run:
         options = {"base_url": url, "store": tmp_path / "store.sqlite"}
-        return Context(workspace=SPACE, edition=EDITION, options=options, **given)
+        return Run(workspace=SPACE, edition=EDITION, servers=Servers(**options), **given)
 
     return make
 
 
-Run = Callable[..., Context]
+Opens = Callable[..., Run]
 
 
-def test_one_table_makes_a_voice_per_entry(run: Run) -> None:
+def test_one_table_makes_a_voice_per_entry(run: Opens) -> None:
     wordings = [{}, {"prompt": {"ask": "Name them: {question}"}}, {"name": "short", "sampling": {"max_tokens": 3}}]
     recipe = system(name="w", each=wordings, prompt={"null": "none"}, sampling={"max_tokens": 9, "temperature": 0.0})
     with Loopback(lambda _: '["Spain"]') as server:
@@ -61,14 +62,14 @@ def test_one_table_makes_a_voice_per_entry(run: Run) -> None:
     assert {voice.split("#")[0] for voice in pooled.candidates[0].sources} == set(built)
 
 
-def test_what_each_voice_costs_is_told_apart(run: Run, tmp_path: Path) -> None:
+def test_what_each_voice_costs_is_told_apart(run: Opens, tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text("{}")
     with Loopback(lambda _: '["Spain"]') as server:
         made = propose(run(server.url, search_table=tmp_path / "t.json"), system(each=[{}, {"name": "b"}]), [BORDERS])
     assert {name: spent["prompt_tokens"] for name, spent in made.usage.items()} == {"voice 1": 100, "b": 100}
 
 
-def test_a_generator_for_some_relations_is_no_voice_for_others(run: Run) -> None:
+def test_a_generator_for_some_relations_is_no_voice_for_others(run: Opens) -> None:
     with Loopback(lambda _: '["Spain"]') as server:
         some = {"name": "one", "only": ["country-borders"], "prompt": {"task": "List."}}
         built = generators(run(server.url), system(each=[{"name": "all"}, some]))
@@ -84,7 +85,7 @@ def test_a_generator_for_some_relations_is_no_voice_for_others(run: Run) -> None
     assert server.requests == []
 
 
-def test_a_query_is_asked_for_each_slot_and_answered_once(run: Run) -> None:
+def test_a_query_is_asked_for_each_slot_and_answered_once(run: Opens) -> None:
     def answer(body: dict[str, Any]) -> str:
         last = prompt_of(body)
         return '["Spain", "Peru"]' if "north" in last else '["peru", "Chad"]' if "south" in last else "[]"
@@ -101,7 +102,7 @@ def test_a_query_is_asked_for_each_slot_and_answered_once(run: Run) -> None:
     ]
 
 
-def test_slots_go_into_one_batch_job(run: Run) -> None:
+def test_slots_go_into_one_batch_job(run: Opens) -> None:
     prompt = {"ask": "{question} Only in the {slot}.", "slots": ["north", "south"]}
     with Loopback(lambda body: '["Spain"]' if "north" in prompt_of(body) else '["Peru"]') as server:
         recipe = system(prompt=prompt, executor="batch", limits={"poll": 0.01})
@@ -125,7 +126,7 @@ AGAIN = "An encyclopedia says:\n{context}\nCompare, and answer again: {question}
 
 
 @pytest.mark.parametrize("form", ["chat", "single"])
-def test_a_second_turn_tells_what_was_found_and_its_answer_counts(run: Run, tmp_path: Path, form: str) -> None:
+def test_a_second_turn_tells_what_was_found_and_its_answer_counts(run: Opens, tmp_path: Path, form: str) -> None:
     def answer(body: dict[str, Any]) -> str:
         turns = body["messages"]
         if "Nowhere" in prompt_of(body):
@@ -154,7 +155,7 @@ def test_a_second_turn_tells_what_was_found_and_its_answer_counts(run: Run, tmp_
     assert {c.text for c in found[nowhere].candidates} == {"Chad"}  # nothing was found, so the first answer stands
 
 
-def test_a_lost_second_turn_is_a_lost_answer(run: Run, tmp_path: Path) -> None:
+def test_a_lost_second_turn_is_a_lost_answer(run: Opens, tmp_path: Path) -> None:
     (tmp_path / "texts.jsonl").write_text(json.dumps({"title": "Utopia", "text": "It borders Peru."}))
     recipe = system(
         prompt={"again": AGAIN}, closed_book=False, context={"provider": "titles", "path": "from"},
@@ -171,20 +172,20 @@ def test_a_lost_second_turn_is_a_lost_answer(run: Run, tmp_path: Path) -> None:
     [
         ({"each": []}, "each is a list of tables"),
         ({"each": ["a"]}, "each is a list of tables"),
-        ({"prompt": "short"}, "prompt is 'short': give a table"),
-        ({"each": [{"shots": 5}]}, "shots is 5: give a table"),
+        ({"prompt": "short"}, "setting 'prompt' is 'short': give a table"),
+        ({"each": [{"shots": 5}]}, "voice 'voice 1': setting 'shots' is 5: give a table"),
         ({"only": ["country-bordrs"]}, "did you mean 'country-borders'"),
-        ({"only": "country-borders"}, "give a list of relations"),
+        ({"only": "country-borders"}, "setting 'only' is 'country-borders': give a list of strings"),
         ({"prompt": {"slots": ["a"]}}, "give both, or neither"),
         ({"prompt": {"ask": "{slot}"}}, "give both, or neither"),
         ({"prompt": {"task": "{slot}"}}, "task has a slot {slot}"),
         ({"prompt": {"again": "{text}"}}, "again has a slot {text}"),
         ({"prompt": {"again": "Sure?", "form": "completion"}}, "form 'completion'"),
         ({"prompt": {"again": "Sure?"}, "executor": "batch"}, "executor 'calls'"),
-        ({"component": "causal", "quantise": "2bit"}, "use 'none' or '4bit'"),
+        ({"component": "causal", "quantise": "2bit"}, "setting 'quantise' is '2bit': did you mean '4bit'"),
         ({"run": 1}, "no setting 'run'"),
     ],
 )
-def test_senseless_tables_are_refused(run: Run, table: dict[str, Any], said: str) -> None:
+def test_senseless_tables_are_refused(run: Opens, table: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         list(generators(run(), system(**table)))

@@ -10,10 +10,11 @@ import pytest
 from lmkbc.errors import InputError
 from lmkbc.link.recipe import Linking
 from lmkbc.relation import Relation
+from lmkbc.settings import checked
 
 
 def test_relations_are_known_by_any_name_and_only_the_edition_s_count(relations: dict[str, Relation]) -> None:
-    linking = Linking.of({"strategies": {"rivers": ["first"], "Spouses": ["keyword", "first"]}}, relations)
+    linking = checked(Linking, {"strategies": {"rivers": ["first"], "Spouses": ["keyword", "first"]}}, "link")
     edition = {name: relations[name] for name in ("Rivers", "Causes")}
     assert linking.of_edition(relations, edition) == ({"Rivers": ("first",)}, {})
     others = replace(linking, default=("class", "first"), keywords={"causes": ("x",)})
@@ -38,4 +39,4 @@ def test_relations_are_known_by_any_name_and_only_the_edition_s_count(relations:
 )
 def test_what_makes_no_sense_is_named(relations: dict[str, Relation], table: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        Linking.of(table, relations)
+        checked(Linking, table, "link").check(relations)

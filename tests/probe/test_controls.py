@@ -10,9 +10,9 @@ import pytest
 import tiny_causal
 import tiny_masked
 import torch
+from opened import recipe_of
 from safetensors.torch import load_file
 
-from lmkbc.generate.components import Context
 from lmkbc.models.causal.checkpoint import identity, load
 from lmkbc.probe.controls import (
     CONTROLS,
@@ -23,14 +23,15 @@ from lmkbc.probe.controls import (
     learned,
 )
 from lmkbc.probe.random_weights import with_random_weights
-from lmkbc.recipe import System
+from lmkbc.recipe import read_recipe
+from lmkbc.run import Run, Servers
 from lmkbc.tune.outcomes import gold_column
 from lmkbc.types import Candidate, Example, Prediction
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()
 EDITION = SPACE.edition("mini")
-CONTEXT = Context(workspace=SPACE, edition=EDITION, offline=True)
+CONTEXT = Run(workspace=SPACE, edition=EDITION, offline=True)
 UNTUNED = Selection(tuned=False)
 VAL = SPACE.examples(EDITION, EDITION.held_out)
 
@@ -68,21 +69,21 @@ def test_a_failed_query_is_wrong_even_where_nothing_is_to_be_found() -> None:
 
 
 @pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory) -> Context:
+def context(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Fits the embedded default once for all tests."""
     return replace(CONTEXT, cache=tmp_path_factory.mktemp("embedded"))
 
 
 @pytest.mark.parametrize("tuned", [True, False])
-def test_a_system_is_no_control_of_itself(tuned: bool, context: Context) -> None:
-    table = controls(context, SPACE.system("prior"), VAL, Selection(tuned=tuned), random=False)
+def test_a_system_is_no_control_of_itself(tuned: bool, context: Run) -> None:
+    table = controls(context, read_recipe(SPACE, "prior"), VAL, Selection(tuned=tuned), random=False)
     assert set(table.overall.controls) == set(CONTROLS) - {"prior"}
     assert table.overall.queries == len(VAL)
     assert set(table.relations) == {x.query.relation for x in VAL}
 
 
 def test_a_recipe_of_ones_own_that_bears_a_controls_name_is_asked_itself() -> None:
-    mine = replace(SPACE.system("bl22-empty"), name="prior")
+    mine = replace(read_recipe(SPACE, "bl22-empty"), name="prior")
     known = learned(CONTEXT, VAL, UNTUNED, ["prior"])
     table = controls(CONTEXT, mine, VAL, UNTUNED, known=known, random=False)
     assert set(table.overall.controls) == {"prior"}
@@ -97,42 +98,42 @@ def test_voices_that_name_their_own_models_are_drawn_anew_too(tmp_path: Path) ->
     one, two = str(tmp_path / "one"), str(tmp_path / "two")
     voices = [{"prompt": {"form": "completion"}}, {"model": two}, {}]
     recipe = {"component": "causal", "model": one, "each": voices}
-    system = System(name="local", description="", generate=(recipe,), select={"rule": "top-k", "k": 1})
+    system = recipe_of(recipe, name="local", select={"rule": "top-k", "k": 1})
     with with_random_weights(CONTEXT, system) as drawn:
         assert drawn is not None
-        models = [table["model"] for table in drawn[1].generate]
+        models = [spec.model for spec in drawn[1].generate]
         assert not {one, two} & set(models)
         assert (models[0] == models[2], models[0] == models[1]) == (True, False)
     with with_random_weights(replace(CONTEXT, model=one), system) as drawn:
         assert drawn is not None
-        assert len({table["model"] for table in drawn[1].generate} - {one, two}) == 1
+        assert len({spec.model for spec in drawn[1].generate} - {one, two}) == 1
 
 
 def test_the_twin_is_the_same_each_time_so_that_its_answers_are_kept(tmp_path: Path) -> None:
     tiny_causal.model("gpt2", seed=3).save_pretrained(tmp_path / "model")
     tiny_causal.tokenizer().save_pretrained(tmp_path / "model")
     recipe = {"component": "causal", "model": str(tmp_path / "model")}
-    system = System(name="local", description="", generate=(recipe,), select={"rule": "top-k", "k": 1})
+    system = recipe_of(recipe, name="local", select={"rule": "top-k", "k": 1})
     seen = []
     for _ in range(2):
         with with_random_weights(CONTEXT, system, seed=5) as drawn:
             assert drawn is not None
-            twin = str(drawn[1].generate[0]["model"])
+            twin = str(drawn[1].generate[0].model)
             seen.append((Path(twin).name, identity(twin, load(twin)[0])))
     assert seen[0] == seen[1]
 
 
-def test_controls_made_once_serve_every_system(context: Context) -> None:
+def test_controls_made_once_serve_every_system(context: Run) -> None:
     known = learned(context, VAL, UNTUNED)
     for name in ("bl22-empty", "prior"):
-        system = SPACE.system(name)
+        system = read_recipe(SPACE, name)
         assert controls(context, system, VAL, UNTUNED, known=known) == controls(context, system, VAL, UNTUNED)
 
 
 def test_a_system_without_a_local_model_has_no_random_twin() -> None:
-    with with_random_weights(replace(CONTEXT, model="gpt-4"), SPACE.system("bl24")) as drawn:
+    with with_random_weights(replace(CONTEXT, model="gpt-4"), read_recipe(SPACE, "bl24")) as drawn:
         assert drawn is None
-    table = controls(CONTEXT, SPACE.system("prior"), VAL, UNTUNED, known={})
+    table = controls(CONTEXT, read_recipe(SPACE, "prior"), VAL, UNTUNED, known={})
     assert table.overall.controls == {RANDOM: None}
 
 
@@ -149,13 +150,11 @@ def test_a_local_masked_model_is_asked_again_with_random_weights(tmp_path: Path)
 
 
 def check_twin(root: Path, recipe: dict[str, Any]) -> None:
-    system = System(
-        name="local", description="", generate=(recipe, {"component": "prior"}), select={"rule": "top-k", "k": 1}
-    )
-    context = replace(CONTEXT, model=str(root / "model"), options={"store": root / "store.sqlite"})
+    system = recipe_of(recipe, {"component": "prior"}, name="local", select={"rule": "top-k", "k": 1})
+    context = replace(CONTEXT, model=str(root / "model"), servers=Servers(store=root / "store.sqlite"))
     with with_random_weights(context, system, seed=1) as drawn:
         assert drawn is not None
-        twin = Path(drawn[1].generate[0]["model"])
+        twin = Path(drawn[1].generate[0].model)
         fresh, own = (load_file(one / "model.safetensors") for one in (twin, root / "model"))
         assert {name: value.shape for name, value in fresh.items()} == {n: v.shape for n, v in own.items()}
         assert any(not torch.equal(value, own[name]) for name, value in fresh.items())

@@ -64,5 +64,5 @@ def test_without_the_voice_or_an_answer_the_inner_rule_decides() -> None:
 
 def test_the_voice_is_named() -> None:
     assert build(RULE.to_table()) == RULE
-    with pytest.raises(InputError, match="give a name"):
+    with pytest.raises(InputError, match="'voice' is 3: give a string"):
         build({**RULE.to_table(), "voice": 3})

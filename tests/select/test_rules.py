@@ -202,17 +202,26 @@ def test_nan_is_refused() -> None:
     [
         ({"rule": "cutof", "threshold": 1.0}, "did you mean 'cutoff'"),
         ({"rule": "cutoff", "treshold": 1.0}, "did you mean 'threshold'"),
-        ({"rule": "cutoff"}, "needs parameter 'threshold'"),
+        ({"rule": "cutoff"}, "rule cutoff needs threshold: give it a value"),
         ({"threshold": 1.0}, "needs rule = NAME"),
         ({"rule": "cutoff", "threshold": "high"}, "give a number"),
         ({"rule": "cutoff", "threshold": True}, "give a number"),
         ({"rule": "cutoff", "threshold": math.nan}, "give a number"),
         ({"rule": "top-k", "k": 1.5}, "give a whole number"),
-        ({"rule": "sticky", "threshold": 0.1, "ratio": 0.5, "reference": "best"}, "'previous' or 'threshold'"),
-        ({"rule": "none-gate", "threshold": 0.1, "evidence": "mood", "inner": {"rule": "top-k", "k": 1}}, "use one of"),
+        (
+            {"rule": "sticky", "threshold": 0.1, "ratio": 0.5, "reference": "best"},
+            "'best': known are: previous, threshold",
+        ),
+        (
+            {"rule": "none-gate", "threshold": 0.1, "evidence": "mood", "inner": {"rule": "top-k", "k": 1}},
+            "known are: draws, existence",
+        ),
         ({"rule": "none-gate", "threshold": 0.1, "inner": "top-k"}, "a table with its own rule"),
         ({"rule": "calibrated", "inner": {"rule": "ball"}}, "a rule that keeps candidates"),
-        ({"rule": "calibrated", "inner": {"rule": "expected-f1"}, "habits": {"a": "b"}}, "a table of numbers"),
+        (
+            {"rule": "calibrated", "inner": {"rule": "expected-f1"}, "habits": {"a": "b"}},
+            "'habits.a' is 'b': give a number",
+        ),
     ],
 )
 def test_wrong_tables(table: dict[str, object], message: str) -> None:

@@ -63,7 +63,9 @@ def test_without_the_rule_verdicts_count_nothing_and_failures_stay_failed() -> N
 
 
 def test_an_unknown_way_is_refused() -> None:
-    with pytest.raises(InputError, match="combine of rule verified is 'sum': use one of veto, product"):
+    with pytest.raises(
+        InputError, match="rule verified: setting 'combine' is 'sum': known are: mean, product, replace, veto"
+    ):
         build({"rule": "verified", "inner": {"rule": "top-k", "k": 1}, "combine": "sum"})
-    with pytest.raises(InputError, match="needs parameter 'inner'"):
+    with pytest.raises(InputError, match="rule verified needs inner: give it a value"):
         build({"rule": "verified"})

@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 import tiny_causal
 import torch
+from opened import asks, recipe_of
 
 from lmkbc.errors import InputError
-from lmkbc.generate.components import Context
 from lmkbc.models.causal.checkpoint import load
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.causal.model import CausalModel
-from lmkbc.recipe import System
+from lmkbc.recipe import Recipe, read_recipe
+from lmkbc.run import Run
+from lmkbc.settings import checked
 from lmkbc.train.held_out import HeldOut, alias_groups
 from lmkbc.train.lora import (
     Lora,
@@ -34,13 +36,13 @@ QUICK = Lora(rate=0.01, epochs=2, batch=16, every=1, longest=100)
 ADAPTER = "adapter_model.safetensors"
 
 
-def recipe(model: Path | str, **more: Any) -> System:
+def recipe(model: Path | str, **more: Any) -> Recipe:
     table = {"component": "causal", "model": str(model), "prompt": {"form": "completion"}, "shots": {"k": 0}, **more}
-    return System(name="tiny", description="", generate=[table], select={"rule": "cutoff"})
+    return recipe_of(table, name="tiny")
 
 
-def run(**more: Any) -> Context:
-    return Context(workspace=SPACE, edition=EDITION, **more)
+def run(**more: Any) -> Run:
+    return Run(workspace=SPACE, edition=EDITION, **more)
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +146,7 @@ def test_answers_in_every_style(style: str, form: str) -> None:
     from lmkbc.ask.plan import Asking
 
     table = {"form": form, "style": style, "listing": "comma", "null": "None"}
-    asking = Asking(EDITION, run().relations, run().train, {"prompt": table, "shots": {"k": 0}})
+    asking = Asking(EDITION, run().relations, run().train, asks({"prompt": table, "shots": {"k": 0}}))
     for example in run().train[:20]:
         answer = _answer(run(), asking, example)
         expected = ", ".join(gold.names[0] for gold in example.objects) or "None"
@@ -190,16 +192,16 @@ def test_without_peft_the_extra_is_named(tiny: Path, tmp_path: Path, monkeypatch
 @pytest.mark.parametrize("table", [{"rank": 0}, {"dropout": 1.0}, {"rnak": 4}])
 def test_senseless_settings_are_refused(table: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(table))):
-        Lora.of(table)
+        checked(Lora, table, "lora")
 
 
 def test_a_recipe_without_a_causal_model_cannot_be_trained(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no 'causal' generator"):
-        train(run(), SPACE.system("embedded"), tmp_path / "x")
+        train(run(), read_recipe(SPACE, "embedded"), tmp_path / "x")
 
 
 def test_the_recipe_of_llm2kb() -> None:
-    system = SPACE.system("llm2kb23")
-    assert system.generate[0]["component"] == "causal"
-    with pytest.raises(InputError, match="name a causal model"):
-        train(run(), System(name="x", description="", generate=[{"component": "causal"}], select={}), Path("x"))
+    system = read_recipe(SPACE, "llm2kb23")
+    assert system.generate[0].component == "causal"
+    with pytest.raises(InputError, match="names no model"):
+        train(run(), recipe_of({"component": "causal"}), Path("x"))

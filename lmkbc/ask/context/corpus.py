@@ -6,12 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lmkbc.ask.context.passages import Passage
 from lmkbc.ask.context.settings import ContextSettings
 from lmkbc.errors import InputError
 from lmkbc.files.jsonl import read_jsonl
 from lmkbc.names import folded_key
-from lmkbc.types import Query
+from lmkbc.types import Passage, Query
 
 
 def read_corpus(path: Path) -> list[Passage]:

@@ -7,18 +7,10 @@ from typing import Protocol
 
 import msgspec
 
-from lmkbc.types import Query
+from lmkbc.types import Passage, Query
 
 Complete = Callable[[Sequence[str]], Sequence[str | None]]
 """Prompts to greedy completions, None where none can be had: how recall asks a model, whatever its back end."""
-
-
-class Passage(msgspec.Struct, frozen=True):
-    """A stretch of text with the title it stands under; the score is how near it is to the question, 1 if looked up."""
-
-    title: str
-    text: str
-    score: float = 1.0
 
 
 class Provider(Protocol):

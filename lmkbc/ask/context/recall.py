@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lmkbc.ask.context.passages import Complete, Passage
+from lmkbc.ask.context.passages import Complete
 from lmkbc.ask.prompts import fill, one_line
 from lmkbc.relation import Relation
-from lmkbc.types import Query
+from lmkbc.types import Passage, Query
 
 PROMPT = "An encyclopedia entry about {subject} ({type}), with all that bears on this question: {question}\n\nEntry:"
 

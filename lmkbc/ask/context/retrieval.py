@@ -16,14 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lmkbc.ask.context.corpus import chunks
-from lmkbc.ask.context.passages import Passage
 from lmkbc.ask.context.settings import ContextSettings
 from lmkbc.ask.examples import TextEncoder
 from lmkbc.ask.prompts import fill
 from lmkbc.errors import InputError
 from lmkbc.generate.embedded.store import Store
 from lmkbc.relation import Relation
-from lmkbc.types import Query
+from lmkbc.types import Passage, Query
 
 BATCH = 4096
 

@@ -67,12 +67,12 @@ def controls(
     from lmkbc.probe.controls import Row, Selection
     from lmkbc.probe.controls import controls as run_controls
 
-    context, recipe = given.opened(asked, means, servers)
-    chosen = context.edition
-    examples = context.workspace.examples(chosen, split or chosen.held_out)
+    run, recipe = given.opened(asked, means, servers)
+    chosen = run.edition
+    examples = run.workspace.examples(chosen, split or chosen.held_out)
     how = Selection(tuned=tuned, trials=trials, folds=folds, seed=seed)
     with progress() as report:
-        table = run_controls(context, recipe, examples, how, random=random, report=report)
+        table = run_controls(run, recipe, examples, how, random=random, report=report)
     if json:
         show_json(asdict(table))
         return

@@ -100,7 +100,7 @@ def kamel(
             max_tokens=max_tokens,
             prices=prices,
         )
-        who = served(model, kept, sampling(asks), how.options(), offline=offline)
+        who = served(model, kept, sampling(asks), how.given(), offline=offline)
     with progress() as report:
         answers = ask(who, asked, report)
     for remark in getattr(who, "remarks", ()):

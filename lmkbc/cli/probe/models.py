@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from lmkbc.models.store import Store
     from lmkbc.probe.local import Local
     from lmkbc.probe.served import Served
+    from lmkbc.run import Servers
 
 
 def local(model: str, store: Store, how: Decoding, *, offline: bool) -> Local:
@@ -24,16 +25,14 @@ def local(model: str, store: Store, how: Decoding, *, offline: bool) -> Local:
     return Local(CausalModel(loaded, tokenizer), name, how, store, identity(model, loaded))
 
 
-def served(
-    model: str, store: Store, sampling: Mapping[str, Any], options: Mapping[str, Any], *, offline: bool
-) -> Served:
-    """A server's model. options: as `Servers` tells them."""
+def served(model: str, store: Store, sampling: Mapping[str, Any], given: Servers, *, offline: bool) -> Served:
+    """A server's model."""
     from lmkbc.models.budget import Budget
     from lmkbc.models.server.client import Server
     from lmkbc.models.server.limits import Limits
     from lmkbc.probe.served import Served
 
-    server = Server.of(options["base_url"], model, any_model=options["any_model"], offline=offline)
-    limits = Limits.of({"concurrency": options["concurrency"]} if options["concurrency"] else {})
-    budget = Budget(options["max_cost"], options["max_tokens"], options["prices"])
+    server = Server.of(given.base_url, model, any_model=given.any_model, offline=offline)
+    limits = Limits(concurrency=given.concurrency) if given.concurrency else Limits()
+    budget = Budget(given.max_cost, given.max_tokens, given.prices)
     return Served(server, store, sampling, limits=limits, budget=budget, offline=offline)

@@ -25,7 +25,8 @@ from lmkbc.cli.screen import (
     show_table,
 )
 from lmkbc.files.atomic import check_replaceable
-from lmkbc.generate.components import Context
+from lmkbc.recipe import read_recipe
+from lmkbc.run import Run
 from lmkbc.train import MODEL
 from lmkbc.workspace import Workspace
 
@@ -61,7 +62,7 @@ def lora(
 
     check_replaceable(out, MODEL)
     space = Workspace(workspace, data)
-    run = Context(
+    run = Run(
         workspace=space,
         edition=chosen_edition(space, edition),
         model=model,
@@ -79,7 +80,7 @@ def lora(
         seed=seed,
     )
     with progress() as report:
-        trained = train(run, space.system(system), out, settings, report=report)
+        trained = train(run, read_recipe(space, system), out, settings, report=report)
     if json:
         show_json(asdict(trained))
     else:

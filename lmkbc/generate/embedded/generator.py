@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,27 @@ from lmkbc.generate.embedded.stack import (
 )
 from lmkbc.generate.embedded.store import Store, key
 from lmkbc.generate.embedded.trees import Trees
-from lmkbc.models.encoder import Encoder
+from lmkbc.generate.spec import GeneratorSpec
+from lmkbc.models.encoder import Encoder, find_encoder
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
-from lmkbc.types import CandidateSet, Example, Query
+from lmkbc.run import Run
+from lmkbc.types import CandidateSet, Example, Generator, Notes, Query
 
 VERSION = 2
 """Part of every stored file's name: raise it with each change of what is fitted or how it is kept."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Embedded(GeneratorSpec):
+    """Its table. encoder: whether it uses the sentence encoder, where that is on this machine."""
+
+    encoder: bool = True
+
+    def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it has nothing to note
+        """The generator."""
+        found = find_encoder() if self.encoder else None
+        return EmbeddedGenerator(run.edition, run.relations, run.train, found, run.cache, report=run.report)
 
 
 class EmbeddedGenerator:

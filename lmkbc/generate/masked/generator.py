@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -16,11 +16,13 @@ from lmkbc.generate.masked.cleaning import Cleaning
 from lmkbc.generate.masked.ensemble import combine
 from lmkbc.generate.masked.lexicon import Lexicon, names_of_type, train_names
 from lmkbc.generate.masked.preconditions import Asker, Prepared
-from lmkbc.generate.masked.probe import Probe
-from lmkbc.models.masked.backbone import Backbone
-from lmkbc.models.masked.clozes import Clozes, Layout
+from lmkbc.generate.masked.probe import ANY, Probe
+from lmkbc.generate.spec import GeneratorSpec, Relations, check_names
+from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.models.masked.clozes import Clozes
 from lmkbc.models.masked.entity_space import mapped
 from lmkbc.models.masked.forward import Forward
+from lmkbc.models.masked.layout import Layout
 from lmkbc.models.masked.soft_prompts import (
     by_cloze,
     cloze_of,
@@ -30,14 +32,16 @@ from lmkbc.models.masked.soft_prompts import (
 from lmkbc.models.masked.vocabulary import expand, piece_counts
 from lmkbc.models.masked.words import Words
 from lmkbc.relation import Relation
+from lmkbc.run import Run
 from lmkbc.types import (
     Candidate,
     CandidateSet,
     Example,
+    Generator,
+    Notes,
     Query,
 )
 
-log = logging.getLogger(__name__)
 CHUNK = 256
 """Queries answered at a time: enough for full batches, few enough to show progress."""
 
@@ -49,6 +53,45 @@ class _Job(NamedTuple):
     cloze: int
     template: str
     subject: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Masked(GeneratorSpec):
+    """The table of a generator over a masked language model."""
+
+    model: str = ""
+    revision: str | None = None
+    trust_remote_code: bool = False
+    device: str | None = None
+    probe: Probe = field(default_factory=Probe)
+
+    def check(self, relations: Relations) -> None:
+        """InputError for a relation that does not exist."""
+        super().check(relations)
+        for setting, table in self.probe.by_relation.items():
+            check_names(
+                [name for name in table if name != ANY], relations, f"generator {self.component!r}: probe.{setting}"
+            )
+
+    def open(self, run: Run, notes: Notes) -> Generator:
+        """The generator. InputError where no model, or no file of vectors, is named."""
+        name, probe = run.model or self.model, self.probe
+        if not name:
+            raise InputError("this system asks a masked language model: name one with --model (an id or a directory)")
+        if probe.vectors == "from":
+            if len(run.files) != 1:
+                raise InputError(
+                    "this system reads entity vectors: name one file in Wikipedia2Vec's format with --from"
+                )
+            probe = replace(probe, vectors=str(run.files[0]))
+        backbone = load(
+            name,
+            revision=self.revision,
+            offline=run.offline,
+            trust_remote_code=self.trust_remote_code,
+            device=self.device,
+        )
+        return MaskedGenerator(backbone, run.edition, run.relations, run.train, probe, notes)
 
 
 class MaskedGenerator:
@@ -65,7 +108,9 @@ class MaskedGenerator:
         relations: Mapping[str, Relation],
         train: Sequence[Example],
         probe: Probe,
+        notes: Notes | None = None,
     ) -> None:
+        self.notes = notes or Notes()
         self._relations, self._edition, self._probe = relations, edition, probe
         self._origins = {
             name: train_names([row for row in train if row.query.relation == name]) for name in edition.relations
@@ -90,9 +135,7 @@ class MaskedGenerator:
         self._answering: dict[str, Answering] = {}
         self._without: list[str] = []
 
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What the user should know of the last run."""
+    def _remarks(self) -> tuple[str, ...]:
         cut, without = self._clozes.cut, ", ".join(self._without)
         remarks = [f"{cut} clozes were cut to the longest input of {self._name}"] if cut else []
         if without:
@@ -110,8 +153,8 @@ class MaskedGenerator:
         ordered = sorted(queries, key=lambda query: query.relation)
         for start in range(0, len(ordered), CHUNK):
             yield from self._answered(ordered[start : start + CHUNK])
-        for remark in self.remarks:
-            log.warning(remark)
+        for remark in self._remarks():
+            self.notes.remark(remark)
 
     def _answered(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         prepared = self._prepared(queries)

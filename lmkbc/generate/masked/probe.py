@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypeVar
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.generate.masked.ensemble import Ensemble
 from lmkbc.models.masked.clozes import check_template
 from lmkbc.models.masked.forward import Match, Precision
 from lmkbc.relation import Precondition, Relation
-from lmkbc.settings import checked
 
 Objects = Literal["token", "expand", "masks", "pll"]
 Compose = Literal["mean", "frequency"]
@@ -74,32 +73,19 @@ class Probe:
     vector_map: Literal["orthogonal", "linear"] = "orthogonal"
     precision: Precision = "fp32"
 
-    @classmethod
-    def of(cls, settings: Mapping[str, Any], relations: Iterable[str]) -> Probe:
-        """A probe from a recipe's table. InputError for a setting, a value or a relation that does not exist."""
-        names, hints = set(relations), get_type_hints(cls)
-        for name, value in settings.items():
-            options = get_args(hints.get(name))
-            if get_origin(hints.get(name)) is Literal and value not in options:
-                raise InputError(f"probe.{name} is {value!r}: {did_you_mean(str(value), options)}")
-            for relation in value if isinstance(value, Mapping) else ():
-                if relation not in names and relation != ANY:
-                    raise InputError(f"probe.{name} names relation {relation!r}: {did_you_mean(relation, names)}")
-        return checked(cls, settings, "probe")
-
     def __post_init__(self) -> None:
-        """InputError for a value that makes no sense."""
+        """ValueError for a value that makes no sense."""
         if isinstance(self.vocabulary, str) and self.vocabulary not in (WHOLE, "train"):
             hint = did_you_mean(self.vocabulary, (WHOLE, "train"))
-            raise InputError(f"probe.vocabulary is {self.vocabulary!r}: {hint}")
+            raise ValueError(f"vocabulary is {self.vocabulary!r}: {hint}")
         for name, least in (("masks", 1), ("beam", 1), ("top_k", 1), ("clozes", 0)):
             for value in _values(getattr(self, name)):
                 if isinstance(value, int) and value < least:
-                    raise InputError(f"probe.{name} is {value}: give a whole number of at least {least}")
+                    raise ValueError(f"{name} is {value}: give a whole number of at least {least}")
         for name in ("floor", "name_words"):
             for value in _values(getattr(self, name)):
                 if not 0 <= value <= 1:
-                    raise InputError(f"probe.{name} is {value}: give a number from 0 to 1")
+                    raise ValueError(f"{name} is {value}: give a number from 0 to 1")
         for templates in _values(self.clozes):
             for template in () if isinstance(templates, int) else templates:
                 check_template(template)
@@ -108,17 +94,23 @@ class Probe:
     def _check_together(self) -> None:
         """Refuse settings of which one would have no effect beside another."""
         if self.objects == "pll" and self.vocabulary == WHOLE:
-            raise InputError("probe.objects 'pll' scores a closed list: set probe.vocabulary to 'train' or a list")
+            raise ValueError("objects 'pll' scores a closed list: set vocabulary to 'train' or a list")
         listed = not isinstance(self.vocabulary, str)
         if self.objects == "masks" and (self.prior_correction or self.softmax == "subset" or listed):
-            raise InputError(
-                "probe.objects 'masks' may answer with any words: leave out prior_correction, softmax = 'subset' and a "
+            raise ValueError(
+                "objects 'masks' may answer with any words: leave out prior_correction, softmax = 'subset' and a "
                 "list as vocabulary, or choose other objects"
             )
         if self.weights and self.ensemble != "mean":
-            raise InputError(f"probe.weights are of averages, and probe.ensemble is {self.ensemble!r}: set one of them")
+            raise ValueError(f"weights are of averages, and ensemble is {self.ensemble!r}: set one of them")
         if self.vectors and self.objects != "expand":
-            raise InputError('probe.vectors has no use without probe.objects = "expand": set both or neither')
+            raise ValueError('vectors has no use without objects = "expand": set both or neither')
+
+    @property
+    def by_relation(self) -> dict[str, Mapping[str, Any]]:
+        """The settings that are tables with relations as keys, by their names."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in own.items() if isinstance(value, Mapping)}
 
     def templates(self, relation: Relation) -> tuple[str, ...]:
         """The clozes to ask of a relation."""

@@ -34,20 +34,20 @@ Quantise = Literal["none", "4bit"]
 
 def load(
     name: str, *, revision: str | None = None, dtype: str = "auto", device: str | None = None, offline: bool = False,
-    remote_code: bool = False, quantise: Quantise = "none",
+    trust_remote_code: bool = False, quantise: Quantise = "none",
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:  # fmt: skip
     """The model, ready to answer, and its tokenizer.
 
     dtype: "auto" (float32 on a CPU, else as saved), or a torch type's name. quantise: "4bit" keeps linear layers in
     four bits (NF4, doubly quantised; Dettmers et al. 2023). InputError where the name leads to no causal model, to
-    pickled weights only, or to a model that needs its own code while `remote_code` is not allowed.
+    pickled weights only, or to a model that needs its own code while `trust_remote_code` is not allowed.
     """
     directory = Path(name)
     seal.check(directory)
     if (directory / ADAPTER).is_file():
         plain, tokens = load(
-            _base(directory), revision=revision, dtype=dtype, device=device, offline=offline, remote_code=remote_code,
-            quantise=quantise,
+            _base(directory), revision=revision, dtype=dtype, device=device, offline=offline,
+            trust_remote_code=trust_remote_code, quantise=quantise,
         )  # fmt: skip
         return adapted(plain, directory), tokens
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
@@ -55,7 +55,7 @@ def load(
     how: dict[str, Any] = {
         "revision": revision,
         "local_files_only": local_only(name, revision=revision, offline=offline),
-        "trust_remote_code": remote_code,
+        "trust_remote_code": trust_remote_code,
     }
     packed = _four_bits(place) if quantise == "4bit" else {}
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -176,7 +176,7 @@ def _dtype(name: str, place: str) -> Any:
 
 def _advice(reason: str) -> str:
     if "custom code" in reason or "trust_remote_code" in reason:
-        return "it needs code of its own, which runs only where the recipe says remote_code = true"
+        return "it needs code of its own, which runs only where the recipe says trust_remote_code = true"
     if "safetensors" in reason or "header" in reason:
         return "only weights saved as safetensors are loaded"
     return "check the name, or give the directory of a causal model that save_pretrained wrote"

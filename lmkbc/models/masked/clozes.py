@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone
+from lmkbc.models.masked.layout import MASK, SUBJECT, Layout, subject_pieces
 
-Layout = tuple[int, ...]
-"""A template as token ids, with SUBJECT and MASK of `lmkbc.train.soft_prompt` where those stand."""
 NONE: Mapping[str, Layout] = {}
 
 
@@ -47,8 +46,6 @@ class Clozes:
 
     def _laid_out(self, layout: Layout, subject: str, room: int) -> list[int]:
         """The subject as it entered the prompt in training."""
-        from lmkbc.models.masked.soft_prompts import MASK, SUBJECT, subject_pieces
-
         (name,) = subject_pieces(layout, [subject], self._backbone.tokenizer)
         fits = max(room - len(layout) + 1, 0)
         self.cut += len(name) > fits

@@ -19,20 +19,17 @@ from torch import Tensor, nn
 
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone
-from lmkbc.models.masked.clozes import Layout
 from lmkbc.models.masked.forward import twin
+from lmkbc.models.masked.layout import MASK, SOFT, SUBJECT, Layout, subject_pieces
 from lmkbc.models.masked.tensors import (
     at_masks,
     mask_id,
     padded,
-    subject_of,
     word_vectors,
 )
 from lmkbc.relation import Relation
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
-
     from lmkbc.models.masked.backbone import Backbone
 
 
@@ -75,10 +72,6 @@ def by_cloze(layouts: Mapping[str, Layout], relations: Iterable[Relation]) -> di
 def cloze_of(relation: Relation) -> str:
     """What stands for a relation's soft prompt among its clozes."""
     return f"the soft prompt of {relation.name}"
-
-
-SUBJECT, MASK, SOFT = -1, -2, -3
-"""Places in a layout; any other number is a token id."""
 
 
 STAND_IN = "Ada"
@@ -139,14 +132,6 @@ def _framed(backbone: Backbone, layout: Sequence[int]) -> tuple[int, ...]:
     around = backbone.tokenizer(backbone.tokenizer.mask_token)["input_ids"]
     at = around.index(backbone.mask_id)
     return (*around[:at], *layout, *around[at + 1 :])
-
-
-def subject_pieces(prompt: Layout, subjects: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
-    """The tokens of each subject as they stand in a prompt: within a text, where a space goes before, or first."""
-    first = set(prompt[: prompt.index(SUBJECT)]) <= set(tokenizer.all_special_ids)
-    space = "" if first else " "
-    names = [space + subject_of(subject, tokenizer) for subject in subjects]
-    return list(tokenizer(names, add_special_tokens=False, verbose=False)["input_ids"])
 
 
 def mask_logits(backbone: Backbone, prompt: SoftPrompt, subjects: Sequence[str], columns: Tensor) -> Tensor:

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from lmkbc.errors import InputError
+from lmkbc.models.masked.clozes import Clozes
+from lmkbc.models.masked.layout import subject_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -21,21 +23,8 @@ BATCH = 256
 """Rows that are asked at a time where nothing is learned."""
 
 
-WORDS, LETTERS = 16, 80
-"""What is kept of a subject's name, so that the longest still leaves room for the cloze."""
-
-
-def subject_of(name: str, tokenizer: PreTrainedTokenizerBase) -> str:
-    """A name as it enters a prompt: one line, without the model's special tokens, cut when it is very long."""
-    for special in tokenizer.all_special_tokens:
-        name = name.replace(special, " ")
-    return " ".join(name.split()[:WORDS])[:LETTERS]
-
-
 def masked(backbone: Backbone, clozes: Sequence[str], subjects: Sequence[str]) -> list[list[int]]:
     """Token ids of n clozes with one mask each, special tokens included, as long as the model reads at most."""
-    from lmkbc.models.masked.clozes import Clozes
-
     ways = Clozes(backbone)
     found: list[list[int]] = [[]] * len(clozes)
     places = defaultdict[str, list[int]](list)

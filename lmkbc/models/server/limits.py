@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
-
-from lmkbc.errors import InputError
-from lmkbc.settings import checked
 
 GUESSED_ANSWER = 256
 """Tokens that an answer is taken to have before it is there, where its length is not limited."""
@@ -35,14 +32,11 @@ class Limits:
     patience: int = 20
     poll: float = 30.0
 
-    @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> Limits:
-        """Limits from a recipe's table. InputError for a setting or value that makes no sense."""
-        limits = checked(cls, settings, "limits")
-        for name in cls.__slots__:
-            if (value := getattr(limits, name)) is not None and not 0 < value < math.inf:
-                raise InputError(f"limits: {name} is {value}: give a finite number above 0")
-        return limits
+    def __post_init__(self) -> None:
+        """ValueError for a value that makes no sense."""
+        for one in fields(self):
+            if (value := getattr(self, one.name)) is not None and not 0 < value < math.inf:
+                raise ValueError(f"{one.name} is {value}: give a finite number above 0")
 
 
 class Throttle:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -12,27 +11,25 @@ from typing import Any
 from lmkbc.models.base import Reply
 from lmkbc.models.server.client import Server
 from lmkbc.models.server.session import Session
+from lmkbc.types import Notes
 
 ALTERNATIVES = {"chat": 20, "completion": 5}
 """Tokens that a server is asked to tell at a place: the most that the API's own definition allows."""
-
-log = logging.getLogger(__name__)
 
 
 class ChatScorer:
     """Asks a server for short texts and for the probabilities of words.
 
     completion: prompts go on as texts, else they are one message each. draws, temperature: of `texts`; the rest is
-    greedy. extra: further fields of every request, such as what keeps a model from thinking aloud. remarks: what was
-    not to be had, each said once, and logged when it is found out.
+    greedy. extra: further fields of every request, such as what keeps a model from thinking aloud. notes: where usage
+    goes, and what was not to be had.
     """
 
     def __init__(
         self, server: Server, open_session: Callable[[], Session], *, completion: bool, draws: int = 1,
-        temperature: float = 0.0, extra: Mapping[str, Any] | None = None,
+        temperature: float = 0.0, extra: Mapping[str, Any] | None = None, notes: Notes | None = None,
     ) -> None:  # fmt: skip
-        self.remarks: list[str] = []
-        self.usage: dict[str, Any] = {}
+        self.notes = notes or Notes()
         self._server = server
         self._open_session = open_session
         self._completion = completion
@@ -63,7 +60,9 @@ class ChatScorer:
             asked |= {"logprobs": True, "top_logprobs": ALTERNATIVES["chat"]}
         replies = [reply for (reply,) in self._run(prompts, asked)]
         if any(reply is not None and reply.first is None for reply in replies):
-            self._remark(f"{self._server.base_url} tells no log-probabilities: what it writes is taken for certain")
+            self.notes.remark(
+                f"{self._server.base_url} tells no log-probabilities: what it writes is taken for certain"
+            )
         return [_first_word(reply, options) if reply else [-math.inf] * len(options) for reply in replies]
 
     def _stop(self, end: str) -> dict[str, Any]:
@@ -90,16 +89,11 @@ class ChatScorer:
             for task in tasks:
                 task.cancel()
             await session.close()
-            self.usage = session.budget.spent
+            self.notes.usage |= session.budget.spent
         if lost := sum(None in replies for replies in answers):
             why = session.stopped or next((reason for reason, _ in session.failures.most_common(1)), "no answer")
-            self._remark(f"{lost} of {len(prompts)} questions have no answer ({why}); run again to go on")
+            self.notes.remark(f"{lost} of {len(prompts)} questions have no answer ({why}); run again to go on")
         return answers
-
-    def _remark(self, remark: str) -> None:
-        if remark not in self.remarks:
-            self.remarks.append(remark)
-            log.warning(remark)
 
 
 def _first_word(reply: Reply, options: Sequence[str]) -> list[float]:

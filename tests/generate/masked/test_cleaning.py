@@ -13,6 +13,7 @@ from lmkbc.errors import InputError
 from lmkbc.generate.masked.cleaning import FUNCTION_WORDS, Cleaning
 from lmkbc.generate.masked.probe import Probe
 from lmkbc.generate.masked.stems import Stems
+from lmkbc.settings import checked
 from lmkbc.types import Query
 from lmkbc.workspace import Workspace
 
@@ -24,7 +25,7 @@ ELEMENTS = RELATIONS["ChemicalCompoundElement"]
 
 
 def cleaning(**settings: Any) -> Cleaning:
-    return Cleaning(Probe.of(settings, SPACE.relations), EDITION, RELATIONS, {})
+    return Cleaning(checked(Probe, settings, "probe"), EDITION, RELATIONS, {})
 
 
 def kept(relation: str, scores: dict[str, float], subject: str = "Somebody", **settings: Any) -> dict[str, float]:

@@ -11,16 +11,19 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from opened import generators, recipe_of
 
 from lmkbc import AliasScorer, Edition, EntityType, Metric, Precondition, Relation, Shape
 from lmkbc.errors import InputError
-from lmkbc.generate.components import Context, generators
 from lmkbc.generate.masked.ensemble import combine
-from lmkbc.generate.masked.generator import MaskedGenerator
+from lmkbc.generate.masked.generator import Masked, MaskedGenerator
 from lmkbc.generate.masked.preconditions import rewritten
 from lmkbc.generate.masked.probe import Probe
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.words import Words
+from lmkbc.recipe import read_recipe
+from lmkbc.run import Run
+from lmkbc.settings import checked
 from lmkbc.types import (
     CandidateSet,
     Example,
@@ -64,8 +67,9 @@ TRAIN = [
 def run(
     backbone: Backbone, queries: Sequence[Query] = (NORWAY,), relation: Relation = CAPITAL, **settings: Any
 ) -> list[CandidateSet]:
-    probe = Probe.of(settings, ["CountryCapital"])
-    generator = MaskedGenerator(backbone, EDITION, {"CountryCapital": relation}, TRAIN, probe)
+    spec = Masked(component="masked", probe=checked(Probe, settings, "probe"))
+    spec.check({"CountryCapital": relation})
+    generator = MaskedGenerator(backbone, EDITION, {"CountryCapital": relation}, TRAIN, spec.probe)
     return list(generator.generate(queries))
 
 
@@ -281,10 +285,10 @@ def test_a_precondition_that_makes_no_sense_is_refused(change: dict[str, Any]) -
         ({"floor": {"CountryCapitol": 0.1}}, "did you mean 'CountryCapital'"),
         ({"clozes": {"CountryCapital": ["{subject} only"]}}, "each exactly once"),
         ({"beam": 0}, "at least 1"),
-        ({"top_k": 0}, r"probe\.top_k is 0: give a whole number of at least 1"),
-        ({"top_k": {"CountryCapital": -1}}, r"probe\.top_k is -1"),
-        ({"top_k": "ten"}, r"'top_k' is 'ten': expected `int \| table`"),
-        ({"clozes": -1}, r"probe\.clozes is -1"),
+        ({"top_k": 0}, r"probe: top_k is 0: give a whole number of at least 1"),
+        ({"top_k": {"CountryCapital": -1}}, r"probe: top_k is -1"),
+        ({"top_k": "ten"}, "'top_k' is 'ten': give a whole number or a table"),
+        ({"clozes": -1}, r"probe: clozes is -1"),
         ({"floor": 1.5}, "from 0 to 1"),
         ({"name_words": {"CountryCapital": 2}}, "from 0 to 1"),
         ({"null": "zebra"}, "'zebra', which is not one token"),
@@ -302,7 +306,7 @@ def test_wrong_settings_are_refused(backbone: Backbone, settings: dict[str, Any]
 def test_a_cut_subject_is_remarked(backbone: Backbone) -> None:
     generator = MaskedGenerator(backbone, EDITION, {"CountryCapital": CAPITAL}, TRAIN, Probe(clozes=1))
     list(generator.generate([Query("rome " * 600, "CountryCapital")]))
-    assert generator.remarks == (f"1 clozes were cut to the longest input of {Path(backbone.name).name}",)
+    assert generator.notes.remarks == [f"1 clozes were cut to the longest input of {Path(backbone.name).name}"]
 
 
 @pytest.mark.parametrize("objects", ["token", "pll"])
@@ -311,7 +315,7 @@ def test_a_relation_without_a_known_object_is_remarked(backbone: Backbone, objec
     probe = Probe(vocabulary="train", objects=objects)
     generator = MaskedGenerator(backbone, EDITION, {"CountryCapital": CAPITAL}, train, probe)
     assert [found.candidates for found in generator.generate([NORWAY, PERU])] == [(), ()]
-    assert generator.remarks[0].startswith("no train object of CountryCapital is in")
+    assert generator.notes.remarks[0].startswith("no train object of CountryCapital is in")
 
 
 PROPOSALS = st.lists(
@@ -343,13 +347,13 @@ SPACE = Workspace()
 
 @pytest.mark.parametrize("name", [name for name in SPACE.system_names() if "22" in name or "23" in name])
 def test_published_scores_name_splits_that_exist(name: str) -> None:
-    for place, score in SPACE.system(name).published.items():
+    for place, score in read_recipe(SPACE, name).published.items():
         edition, split = place.split("/")
         assert split in SPACE.edition(edition).splits
         assert 0 < score < 1
 
 
 def test_a_model_must_be_named(tmp_path: Path) -> None:
-    system = replace(SPACE.system("bl22"), generate=[{"component": "masked"}])
+    system = recipe_of({"component": "masked"})
     with pytest.raises(InputError, match="name one with --model"):
-        list(generators(Context(workspace=SPACE, edition=SPACE.edition("mini")), system))
+        list(generators(Run(workspace=SPACE, edition=SPACE.edition("mini")), system))

@@ -17,6 +17,7 @@ from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.clozes import Clozes
 from lmkbc.models.masked.forward import Forward
 from lmkbc.models.masked.words import Words
+from lmkbc.settings import checked
 from lmkbc.types import Example, GoldObject, Query
 
 COUNTRIES = ["France", "Papua New Guinea", "Italy", "Peru"]
@@ -114,12 +115,15 @@ def test_names_of_a_type_are_subjects_and_objects() -> None:
         ({"cloze": "{subject} {mask}", "answers": ["a", "b"], "floor": 1.0, "vetoes": ["a"]}, "below 1"),
         ({"cloze": "{subject}", "type": "Q5", "clozes": ["{subject} {mask}"]}, "each exactly once"),
         ({"answers": ["a", "b"], "vetoes": ["a"]}, "cloze"),
-        ({"cloze": "{subject} {mask}", "type": "Q5", "top_k": "ten", "required": True}, "expected `int`"),
+        (
+            {"cloze": "{subject} {mask}", "type": "Q5", "top_k": "ten", "required": True},
+            r"'preconditions.Thing\[0\].top_k' is 'ten': give a whole number",
+        ),
     ],
 )
 def test_a_recipes_precondition_that_makes_no_sense_is_refused(table: dict[str, Any], reason: str) -> None:
     with pytest.raises(InputError, match=reason):
-        Probe.of({"preconditions": {"Thing": [table]}}, ["Thing"])
+        checked(Probe, {"preconditions": {"Thing": [table]}}, "probe")
 
 
 def test_an_answer_may_count_more_than_once(backbone: Backbone) -> None:

@@ -14,6 +14,7 @@ from lmkbc.cli import build
 from lmkbc.link.build import build_index
 from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.soft_prompts import FILE, SoftPrompt, to_bytes
+from lmkbc.recipe import read_recipe
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()
@@ -21,7 +22,7 @@ WORDS = "state province department city region dead alive Yes No died Germany Fr
 MASKED = [
     name
     for name in SPACE.system_names()
-    if any(table.get("component") == "masked" for table in SPACE.system(name).generate)
+    if any(spec.component == "masked" for spec in read_recipe(SPACE, name).generate)
 ]
 
 
@@ -62,7 +63,7 @@ def test_it_does_so_for_the_edition_it_was_made_for(
     system: str, given: Sequence[str], tmp_path: Path, data_dir: Path
 ) -> None:
     """Two subjects of each relation, so that every table that names one is read."""
-    edition = SPACE.edition(next(iter(SPACE.system(system).published)).partition("/")[0])
+    edition = SPACE.edition(next(iter(read_recipe(SPACE, system).published)).partition("/")[0])
     data = tmp_path / "data" / edition.folder
     data.mkdir(parents=True)
     for name in ("train", "test"):

@@ -1,0 +1,39 @@
+"""A language model that another step asks for short texts, as a table of a recipe names it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.models.base import Completer
+from lmkbc.run import Run
+from lmkbc.settings import checked
+from lmkbc.types import Notes
+
+COMPLETERS = {"causal": "lmkbc.generate.causal:CausalCompleter", "chat": "lmkbc.generate.chat:ChatCompleter"}
+"""Component -> module:dataclass."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompleterSpec(ABC):
+    """What every such table says. component: which back end."""
+
+    component: str
+
+    @abstractmethod
+    def open(self, run: Run, notes: Notes) -> Completer:
+        """The model."""
+
+
+def completer(table: Mapping[str, Any], what: str) -> CompleterSpec:
+    """The model that a table names by component and settings. InputError for what makes no sense."""
+    component = table.get("component")
+    if not isinstance(component, str) or component not in COMPLETERS:
+        raise InputError(f"{what}: unknown component {component!r}: {did_you_mean(str(component), COMPLETERS)}")
+    module, _, kind = COMPLETERS[component].partition(":")
+    spec: type[CompleterSpec] = getattr(import_module(module), kind)
+    return checked(spec, table, what)

@@ -1,0 +1,28 @@
+"""The all-empty file, which every system must beat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lmkbc.generate.spec import GeneratorSpec
+from lmkbc.run import Run
+from lmkbc.types import Candidate, CandidateSet, Generator, Notes, Query
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nothing(GeneratorSpec):
+    """Its table."""
+
+    def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it needs nothing and has nothing to note
+        """The generator."""
+        return AllEmpty()
+
+
+class AllEmpty:
+    """Proposes no object for any query."""
+
+    def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+        """Yield one set per query that only proposes to answer nothing."""
+        for query in queries:
+            yield CandidateSet(query, (Candidate("", 1.0, ("nothing",)),))

@@ -1,0 +1,119 @@
+"""What a table `[[generate]]` of a recipe may say: a dataclass per generator, which checks itself and opens it.
+
+Generators are named here and imported when a recipe names them, since some of them load much.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.generate.wrappers import Named, Only
+from lmkbc.relation import Relation
+from lmkbc.run import Run
+from lmkbc.settings import checked
+from lmkbc.types import Generator, Notes
+
+GENERATORS = {
+    "causal": "lmkbc.generate.causal:Causal",
+    "chat": "lmkbc.generate.chat:Chat",
+    "embedded": "lmkbc.generate.embedded.generator:Embedded",
+    "entity-masked": "lmkbc.generate.entity_masked:EntityMaskedSpec",
+    "masked": "lmkbc.generate.masked.generator:Masked",
+    "naive-bayes": "lmkbc.generate.naive_bayes:NaiveBayesSpec",
+    "nothing": "lmkbc.generate.nothing:Nothing",
+    "prior": "lmkbc.generate.prior:Prior",
+    "recorded": "lmkbc.generate.recorded:RecordedSpec",
+}
+"""Component -> module:dataclass."""
+
+Relations = Mapping[str, Relation]
+"""All relations, by every name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneratorSpec(ABC):
+    """What every generator's table may say.
+
+    component: which generator. name: what it is called in pools and records. only: the relations that it is asked.
+    """
+
+    component: str
+    name: str = ""
+    only: tuple[str, ...] = ()
+
+    def check(self, relations: Relations) -> None:
+        """InputError for a relation that does not exist."""
+        check_names(self.only, relations, f"generator {self.component!r}: only")
+
+    @abstractmethod
+    def open(self, run: Run, notes: Notes) -> Generator:
+        """The generator. InputError for what a run lacks."""
+
+    def voices(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
+        """The generators that the table stands for, with their names: one, unless a kind says otherwise."""
+        generator = self.open(run, notes)
+        yield self.name or self.component, Named(generator, self.name) if self.name else generator
+
+    def opened(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
+        """The generators, asked about the relations that the table names."""
+        chosen = [run.workspace.relation(name) for name in self.only]
+        spellings = {spelling for relation in chosen for spelling in (relation.name, *relation.names)}
+        for name, generator in self.voices(run, notes):
+            yield name, Only(generator, spellings) if self.only else generator
+
+
+def check_names(names: Sequence[str] | Mapping[str, Any], relations: Relations, what: str) -> None:
+    """InputError for a name that no relation has."""
+    for name in names:
+        if name not in relations:
+            raise InputError(f"{what} names {name!r}, which is no relation: {did_you_mean(name, relations)}")
+
+
+def specs(tables: Sequence[Mapping[str, Any]]) -> tuple[GeneratorSpec, ...]:
+    """The generators' tables of a recipe, checked. InputError names the table by its component and the setting."""
+    return tuple(_spec(voice, "each" in table) for table in tables for voice in _voices(table))
+
+
+def _spec(table: Mapping[str, Any], one_of_each: bool) -> GeneratorSpec:
+    component = table.get("component")
+    if not isinstance(component, str) or component not in GENERATORS:
+        raise InputError(f"unknown generator {component!r}: {did_you_mean(str(component), GENERATORS)}")
+    module, _, kind = GENERATORS[component].partition(":")
+    spec: type[GeneratorSpec] = getattr(import_module(module), kind)
+    what = f"generator {component!r}" + (f", voice {table['name']!r}" if one_of_each else "")
+    return checked(spec, table, what)
+
+
+def _voices(table: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """A generator's table; or, where it holds a list `each`, one table per entry, with what the entry says instead.
+
+    Entries without a name are numbered, since each is a voice of its own.
+    """
+    if "each" not in table:
+        yield table
+        return
+    shared, entries = {name: value for name, value in table.items() if name != "each"}, table["each"]
+    if not (isinstance(entries, list) and entries and all(isinstance(own, Mapping) for own in entries)):
+        raise InputError(
+            f"generator {table.get('component')!r}: each is a list of tables, with what each voice differs in"
+        )
+    if not isinstance(name := shared.get("name", "voice"), str):
+        raise InputError(f"generator {table.get('component')!r}: setting 'name' is {name!r}: give a string")
+    for number, own in enumerate(entries, start=1):
+        yield merged(shared, {"name": f"{name} {number}"} | own)
+
+
+def merged(table: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """A table with another laid over it, tables within them likewise."""
+    both = {
+        name: merged(table[name], value)
+        if isinstance(value, Mapping) and isinstance(table.get(name), Mapping)
+        else value
+        for name, value in other.items()
+    }
+    return {**table, **both}

@@ -1,0 +1,78 @@
+"""A run: what the user gave, and what its steps share: data, loaded models, budgets, and notes beside the results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lmkbc.edition import Edition
+from lmkbc.models.budget import Budget
+from lmkbc.models.store import Store, default_store
+from lmkbc.progress import Report, silent
+from lmkbc.relation import Relation
+from lmkbc.types import Example
+from lmkbc.workspace import Workspace
+
+Loaded = TypeVar("Loaded")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Servers:
+    """How servers are asked, and where answers are kept, as the command line says it; it comes before recipes.
+
+    prices: of a million prompt and a million answer tokens.
+    """
+
+    base_url: str | None = None
+    any_model: bool = False
+    concurrency: int | None = None
+    max_cost: float | None = None
+    max_tokens: int | None = None
+    prices: tuple[float, float] | None = None
+    store: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What the steps of a run work with: the edition, its data, and what the user gave on the command line."""
+
+    workspace: Workspace
+    edition: Edition
+    model: str | None = None
+    files: tuple[Path, ...] = ()
+    search_table: Path | None = None
+    index: Path | None = None
+    offline: bool = False
+    cache: Path | None = None
+    servers: Servers = field(default_factory=Servers)
+    budgets: list[Budget] = field(default_factory=list, repr=False, compare=False)
+    """Of all that ask servers: the limits hold for their sum."""
+    models: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
+    """Loaded models, so that a second step with the same one does not load it again."""
+
+    report: Report = field(default=silent, repr=False, compare=False)
+    """Told by generators that work long before their first answer."""
+
+    @cached_property
+    def relations(self) -> dict[str, Relation]:
+        """The edition's relations, by the names it gives them."""
+        return {name: self.workspace.relation(name) for name in self.edition.relations}
+
+    @cached_property
+    def train(self) -> list[Example]:
+        """The train split."""
+        return self.workspace.examples(self.edition, "train")
+
+    def loaded(self, key: Hashable, load: Callable[[], Loaded]) -> Loaded:
+        """The model of a key, loaded when it is first asked for."""
+        if key not in self.models:
+            self.models[key] = load()
+        found: Loaded = self.models[key]
+        return found
+
+    def store(self) -> Store:
+        """Where models' answers are kept: as the command line says, else in the user's cache."""
+        return Store(self.servers.store or default_store())

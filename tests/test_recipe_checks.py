@@ -1,0 +1,193 @@
+"""A recipe is checked whole when it is read: what is wrong is told by file, table and setting, nothing is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+from typer.testing import CliRunner
+
+from lmkbc.cli import build as command
+from lmkbc.errors import InputError
+from lmkbc.recipe import read_recipe
+from lmkbc.select.cutoffs import Cutoff
+from lmkbc.select.registry import RULES, build
+from lmkbc.settings import changed, checked
+from lmkbc.workspace import SYSTEMS, Workspace
+
+SPACE = Workspace()
+CHAT = {"component": "chat", "model": "m"}
+CUTOFF = {"rule": "cutoff", "threshold": 0.5}
+
+
+def written(folder: Path, **parts: Any) -> Path:
+    """A recipe's file."""
+    path = folder / "mine.toml"
+    path.write_text(tomli_w.dumps({"description": "x", "generate": [CHAT], "select": CUTOFF, **parts}))
+    return path
+
+
+def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]:
+    return {"generate": [{"component": component, **table}]}
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        (generating({"executor": "bach"}), "generator 'chat': setting 'executor' is 'bach': did you mean 'batch'?"),
+        (generating({"schema": "no"}), "generator 'chat': setting 'schema' is 'no': give true or false"),
+        (generating({"closed_book": "no"}), "generator 'chat': setting 'closed_book' is 'no': give true or false"),
+        (generating({"prices": ["a", "b"]}), "generator 'chat': setting 'prices[0]' is 'a': give a number"),
+        (generating({"prices": [1.0]}), "setting 'prices' is [1.0]: give a list of 2 numbers"),
+        (generating({"prices": 5}), "setting 'prices' is 5: give a list of 2 numbers"),
+        (generating({"model": 5}), "generator 'chat': setting 'model' is 5: give a string"),
+        (generating({"model": 5}, "masked"), "generator 'masked': setting 'model' is 5: give a string"),
+        (generating({"model": 5}, "causal"), "generator 'causal': setting 'model' is 5: give a string"),
+        (generating({"quantise": "2bit"}, "causal"), "setting 'quantise' is '2bit': did you mean '4bit'?"),
+        (generating({"remote_code": True}, "causal"), "no setting 'remote_code': did you mean 'trust_remote_code'?"),
+        (generating({"encoder": "no"}, "embedded"), "generator 'embedded': setting 'encoder' is 'no': give true or f"),
+        (generating({"precision": "fp8"}, "entity-masked"), "setting 'precision' is 'fp8': did you mean 'fp32'?"),
+        (
+            generating({"relations": {"country-borders": 5}}),
+            "generator 'chat': setting 'relations.country-borders' is 5: give a table",
+        ),
+        (
+            generating({"relations": {"country-bordrs": {}}}),
+            "relations names 'country-bordrs', which is no relation: d",
+        ),
+        (
+            generating({"relations": {"country-borders": {"promt": {}}}}),
+            "generator 'chat' has no setting 'relations.country-borders.promt': did you mean 'prompt'?",
+        ),
+        (
+            generating({"relations": {"country-borders": {"prompt": {"tsk": ""}}}}),
+            "generator 'chat': relations.country-borders.prompt has no setting 'tsk': did you mean 'task'?",
+        ),
+        (generating({"probe": "x"}, "masked"), "generator 'masked': setting 'probe' is 'x': give a table"),
+        (
+            generating({"probe": {"compose": "meen"}}, "masked"),
+            "setting 'probe.compose' is 'meen': did you mean 'mea",
+        ),
+        (
+            generating({"probe": {"top_k": {"*": "x"}}}, "masked"),
+            "generator 'masked': setting 'probe.top_k.*' is 'x': give a whole number",
+        ),
+        (generating({"probe": {"top_k": {"rivers": 1}}}, "masked"), "probe.top_k names 'rivers', which is no relation"),
+        (
+            generating({"probe": {"masks": 0}}, "masked"),
+            "generator 'masked': probe: masks is 0: give a whole number",
+        ),
+        (generating({"modl": "m"}), "generator 'chat' has no setting 'modl': did you mean 'model'?"),
+        (generating({"prompt": {"frm": "chat"}}), "generator 'chat' has no setting 'prompt.frm': did you mean 'form'"),
+        (generating({"prompt": {"slots": [1]}}), "generator 'chat': setting 'prompt.slots[0]' is 1: give a string"),
+        (generating({"prompt": {"task": "{x}"}}), "generator 'chat': prompt: task has a slot {x}: known are: cloze,"),
+        (generating({"shots": {"kk": 1}}), "generator 'chat' has no setting 'shots.kk': did you mean 'k'?"),
+        (generating({"shots": {"empty": "trian"}}), "setting 'shots.empty' is 'trian': give a number or 'train'"),
+        (generating({"limits": {"atempts": 1}}), "generator 'chat' has no setting 'limits.atempts': did you mean 'att"),
+        (generating({"limits": {"attempts": True}}), "setting 'limits.attempts' is True: give a whole number"),
+        (generating({"verify": {"lens": []}}), "generator 'chat' has no setting 'verify.lens': did you mean 'lenses'?"),
+        (generating({"verify": "x"}), "generator 'chat': setting 'verify' is 'x': give a table"),
+        (
+            generating({"each": [{}, {"promt": {}}]}),
+            "generator 'chat', voice 'voice 2' has no setting 'promt': did you mean 'prompt'?",
+        ),
+        (
+            generating({"each": [{"name": "a", "limits": {"atempts": 1}}]}),
+            "generator 'chat', voice 'a' has no setting 'limits.atempts': did you mean 'attempts'?",
+        ),
+        (generating({"name": 5, "each": [{}]}), "generator 'chat': setting 'name' is 5: give a string"),
+        (generating({"each": 5}), "generator 'chat': each is a list of tables"),
+        (generating({}, "caht"), "unknown generator 'caht': did you mean 'chat'?"),
+        ({"generate": [{"component": ["chat"]}]}, "unknown generator ['chat']: did you mean 'chat'?"),
+        ({"generate": [5]}, "setting 'generate[0]' is 5: give a table"),
+        ({"generate": []}, "generate is empty: give a table [[generate]]"),
+        ({"link": {"strategy": {}}}, "link has no setting 'strategy': did you mean 'strategies'?"),
+        ({"link": 5}, "setting 'link' is 5: give a table"),
+        ({"link": {"default": ["frist"]}}, "link: default: unknown linking strategy 'frist'; did you mean 'first'?"),
+        ({"link": {"ask": {"component": "chatt"}}}, "link: ask: unknown component 'chatt': did you mean 'chat'?"),
+        ({"link": {"ask": {"component": "chat", "modl": 1}}}, "link: ask has no setting 'modl': did you mean 'model'?"),
+        ({"link": {"keywords": {"rivers": []}}}, "link names 'rivers', which is no relation"),
+        ({"pool": {"wights": {}}}, "pool has no setting 'wights': did you mean 'weights'?"),
+        ({"pool": {"method": "meen"}}, "pool: setting 'method' is 'meen': did you mean 'mean'?"),
+        ({"pool": {"weights": {"a": "x"}}}, "pool: setting 'weights.a' is 'x': give a number"),
+        ({"clean": {"type": True}}, "clean has no setting 'type': did you mean 'types'?"),
+        ({"clean": {"types": "no"}}, "clean: setting 'types' is 'no': give true or false"),
+        ({"select": {**CUTOFF, "treshold": 1}}, "select: rule cutoff has no setting 'treshold': did you mean 'thresh"),
+        ({"select": {"rule": "cutoff"}}, "select: rule cutoff needs threshold: give it a value"),
+        ({"select": {"rule": "cutoff", "threshold": True}}, "rule cutoff: setting 'threshold' is True: give a number"),
+        (
+            {"select": {"rule": "verified", "inner": {"rule": "cutoff", "threshold": "x"}}},
+            "select: rule verified: setting 'inner': rule cutoff: setting 'threshold' is 'x': give a number",
+        ),
+        ({"select": {"rule": ["cutoff"]}}, "select: a selection table needs rule = NAME, one of attested"),
+        ({"published": {"2023": 0.5}}, "published names '2023': give an edition and a split, as in '2023/val'"),
+        ({"published": {"2023/val": 62.5}}, "published.2023/val is 62.5: give a macro-F1 from 0 to 1"),
+        ({"published": {"2023/val": "x"}}, "setting 'published.2023/val' is 'x': give a number"),
+        ({"publsihed": {}}, "a recipe has no setting 'publsihed': did you mean 'published'?"),
+    ],
+)
+def test_what_is_wrong_is_told_when_a_recipe_is_read(tmp_path: Path, parts: dict[str, Any], said: str) -> None:
+    path = written(tmp_path, **parts)
+    with pytest.raises(InputError) as error:
+        read_recipe(SPACE, str(path))
+    assert str(error.value).startswith(f"{path}: ")
+    assert str(error.value).count(str(path)) == 1
+    assert said in str(error.value)
+    checks = CliRunner().invoke(command(), ["systems", "check", "embedded", str(path)])
+    assert isinstance(checks.exception, InputError)
+    assert said in str(checks.exception)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switched(Cutoff):
+    name = "switched"
+    strict: bool = False
+
+
+def test_a_rule_may_have_a_switch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RULES, "switched", Switched)
+    rule = build({"rule": "switched", "threshold": 0.5, "strict": True})
+    assert isinstance(rule, Switched)
+    assert rule.strict
+    with pytest.raises(InputError, match="rule switched: setting 'strict' is 1: give true or false"):
+        build({"rule": "switched", "threshold": 0.5, "strict": 1})
+
+
+@dataclass(frozen=True)
+class Inner:
+    k: int = 1
+
+    def __post_init__(self) -> None:
+        if self.k < 0:
+            raise ValueError(f"k is {self.k}: give at least 0")
+
+
+@dataclass(frozen=True)
+class Outer:
+    names: tuple[str, ...] = ()
+    inner: Inner | None = None
+
+
+def test_settings_in_place_of_others_are_checked_alike() -> None:
+    outer = checked(Outer, {"inner": {"k": 2}}, "it")
+    assert changed(outer, {"names": ["a"]}, "it") == Outer(("a",), Inner(2))
+    for table, said in (
+        ({"inner": {"l": 2}}, "it has no setting 'inner.l': known are: k"),
+        ({"inner": 2}, "it: setting 'inner' is 2: give a table"),
+        ({"inner": {"k": -1}}, "it: inner: k is -1: give at least 0"),
+        ({"names": "a"}, "it: setting 'names' is 'a': give a list of strings"),
+    ):
+        with pytest.raises(InputError, match=said):
+            changed(outer, table, "it")
+
+
+def test_the_bundled_recipes_make_sense() -> None:
+    bundled = sorted(str(path) for path in SYSTEMS.glob("*.toml"))
+    names = [Path(path).stem for path in bundled]
+    for given in (names, bundled):
+        checks = CliRunner().invoke(command(), ["systems", "check", *given])
+        assert checks.exception is None, checks.exception
+        assert f"{len(bundled)} recipes make sense" in checks.stderr
