@@ -19,6 +19,8 @@ def test_a_wheel_predicts_outside_the_checkout(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as opened:
         opened.extractall(site)
     assert not list(site.glob("lmkbc/_*/__init__.py"))
+    assert not (site / "lmkbc" / "_eval" / "bench").exists()
+    assert (site / "lmkbc" / "py.typed").is_file()
     clean = {name: value for name, value in os.environ.items() if not name.startswith("LMKBC_")}
     command = "import lmkbc, sys; assert 'site' in lmkbc.__file__; from lmkbc.cli import main; main()"
     result = subprocess.run(

@@ -33,6 +33,7 @@ def test_help_loads_nothing_of_the_field() -> None:
         ),
         ("lmkbc.select.registry", {"optuna", "sqlalchemy", "torch", "openai", "polars"}),
         ("lmkbc.pipeline", {"optuna", "sqlalchemy", "openai", "torch", "transformers"}),
+        ("lmkbc.generate.causal", {"openai", "optuna"}),
         ("lmkbc.generate.chat", {"torch", "transformers", "optuna"}),
         ("lmkbc.generate.recorded", {"torch", "transformers", "openai", "optuna"}),
     ],

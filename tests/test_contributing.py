@@ -1,0 +1,64 @@
+"""CONTRIBUTING's own examples: the rule and the generator do what it says when they are saved as told."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from opened import generators, recipe_of
+
+from lmkbc.generate import spec
+from lmkbc.run import Run
+from lmkbc.select import registry
+from lmkbc.types import Candidate, CandidateSet, Query
+from lmkbc.workspace import Workspace
+
+TEXT = (Path(__file__).resolve().parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+QUERY = Query("Ada", "CountryBordersCountry")
+
+
+def saved(heading: str, folder: Path, name: str) -> ModuleType:
+    """The example under a heading, saved and loaded."""
+    code = re.findall(r"```python\n(.*?)```", TEXT.split(f"## {heading}\n", 1)[1], flags=re.DOTALL)[0]
+    path = folder / f"{name}.py"
+    path.write_text(code, encoding="utf-8")
+    found = importlib.util.spec_from_file_location(name, path)
+    assert found
+    assert found.loader
+    module = importlib.util.module_from_spec(found)
+    sys.modules[name] = module
+    found.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> Iterator[None]:
+    yield
+    for name in ("printed_half", "printed_echo"):
+        sys.modules.pop(name, None)
+
+
+def test_the_printed_rule_selects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    half = saved("Adding a rule", tmp_path, "printed_half").Half
+    monkeypatch.setitem(registry.RULES, half.name, half)
+    found = CandidateSet(QUERY, tuple(Candidate(name, score) for name, score in (("a", 0.9), ("b", 0.5), ("c", 0.1))))
+    rule = registry.build({"rule": "half", "share": 0.6})
+    assert [one.text for one in rule.select(found).objects] == ["a", "b"]
+
+
+def test_the_printed_generator_is_a_recipe_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved("Adding a generator", tmp_path, "printed_echo")
+    monkeypatch.setitem(spec.GENERATORS, "echo", "printed_echo:Echo")
+    space = Workspace()
+    recipe = recipe_of({"component": "echo", "each": [{"score": 0.5}, {"name": "loud"}]})
+    run = Run(workspace=space, edition=space.edition("mini"), offline=True)
+    made = {name: [*generator.generate([QUERY, QUERY])] for name, generator in generators(run, recipe)}
+    assert {name: [one.candidates[0].score for one in sets] for name, sets in made.items()} == {
+        "voice 1": [0.5],
+        "loud": [1.0],
+    }

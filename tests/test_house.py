@@ -1,0 +1,123 @@
+"""The house: imports point upwards through its rooms, no circle is left, and every import is of a declared dependency.
+
+Imports in functions and under TYPE_CHECKING count too.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = """
+    errors progress settings names
+    types
+    relation
+    scoring
+    edition
+    files
+    workspace evaluate
+    models
+    ask
+    answer
+    run
+    select
+    generate
+    link
+    recipe
+    tune thresholds submission
+    pipeline
+    train probe report scale
+    cli __main__
+"""
+"""From the ground up: a module imports from its own line or from one before it."""
+FLOOR = {room: floor for floor, line in enumerate(ROOMS.strip().splitlines()) for room in line.split()}
+OPTIONAL = {"faiss", "peft", "bitsandbytes", "psycopg", "zstandard"}
+"""Imported by name where an extra brings them."""
+
+
+def _modules() -> dict[str, Path]:
+    found = {}
+    for path in sorted((ROOT / "lmkbc").rglob("*.py")):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        found[name.removesuffix(".__init__")] = path
+    return found
+
+
+MODULES = _modules()
+
+
+def _imported(name: str) -> Iterator[str]:
+    """What a module imports, modules of ours by their full names."""
+    for node in ast.walk(ast.parse(MODULES[name].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{name} imports relatively: write the whole name"
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                yield full if full in MODULES else str(node.module)
+
+
+GRAPH = {name: {used for used in _imported(name) if used in MODULES and used != name} for name in MODULES}
+
+
+def _room(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if _room(name)])
+def test_imports_point_upwards(module: str) -> None:
+    assert _room(module) in FLOOR, f"{module} lies in no room: put it into one, or add the room to the list"
+    below = [used for used in GRAPH[module] if _room(used) and FLOOR[_room(used)] > FLOOR[_room(module)]]
+    assert not below, f"{module} imports from further down: {', '.join(below)}"
+
+
+def test_no_circle_is_left() -> None:
+    done: set[str] = set()
+
+    def visit(module: str, way: tuple[str, ...]) -> None:
+        if module in way:
+            circle = [*way[way.index(module) :], module]
+            pytest.fail("a circle: " + " -> ".join(circle))
+        if module not in done:
+            for used in sorted(GRAPH[module]):
+                visit(used, (*way, module))
+            done.add(module)
+
+    for module in MODULES:
+        visit(module, ())
+
+
+def test_every_import_is_of_a_declared_dependency() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    listed = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
+    declared = {re.split(r"[\[<>=!~; ]", one)[0].lower().replace("_", "-") for one in listed} | {"lmkbc"}
+    owners = packages_distributions()
+    outside = {}
+    for module in MODULES:
+        for used in _imported(module):
+            top = used.split(".")[0]
+            names = {one.lower().replace("_", "-") for one in owners.get(top, [top])}
+            if top not in sys.stdlib_module_names and top not in OPTIONAL and not names & declared:
+                outside[top] = module
+    assert not outside, f"imported but not declared: {outside}"
+
+
+def test_the_formatter_wins() -> None:
+    switched = [name for name, path in MODULES.items() if "# fmt: skip" in path.read_text(encoding="utf-8")]
+    assert not switched, f"'# fmt: skip' in {switched}"
+
+
+def test_rooms_are_listed_once() -> None:
+    lines = [line.split() for line in ROOMS.strip().splitlines()]
+    names = sorted(name for line in lines for name in line)
+    assert all(one != other for one, other in pairwise(names))
