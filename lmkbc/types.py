@@ -166,7 +166,7 @@ class Notes:
 
 
 class Generator(Protocol):
-    """Proposes candidates. Batch first: the order of results is free, each query comes back exactly once."""
+    """Proposes candidates. Batch first: the order of results is free, each distinct query comes back exactly once."""
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one candidate set per query."""

@@ -34,7 +34,7 @@ from lmkbc.types import CandidateSet, Query, State
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
-SERVER = ROOT / "tests" / "generate" / "loopback.py"
+SERVER = ROOT / "tests" / "loopback.py"
 IN_FLIGHT = 16
 ASKS = Asks(prompt=PromptStyle(task="List every {object_type}."), shots=Shots(k=5), sampling=Sampling(temperature=0.0))
 

@@ -80,7 +80,7 @@ class EntityMasked:
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one candidate set per query, best first, relation by relation."""
         grouped: defaultdict[int, defaultdict[str, list[Query]]] = defaultdict(lambda: defaultdict(list))
-        for query in queries:
+        for query in dict.fromkeys(queries):
             grouped[self._unseen_by(query)][query.relation].append(query)
         for fold, by_relation in sorted(grouped.items()):
             backbone = self._backbone if self._fold is None or fold == ALL else self._fold(fold)

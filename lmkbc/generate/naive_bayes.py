@@ -86,7 +86,7 @@ class NaiveBayes:
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one candidate set per query, best first."""
-        for query in queries:
+        for query in dict.fromkeys(queries):
             fitted = self._fitted[query.relation]
             others = np.array([subject != query.subject for subject in fitted.subjects], dtype=bool)
             scores = fitted.posterior(query.subject, others)

@@ -24,5 +24,5 @@ class AllEmpty:
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one set per query that only proposes to answer nothing."""
-        for query in queries:
+        for query in dict.fromkeys(queries):
             yield CandidateSet(query, (Candidate("", 1.0, ("nothing",)),))

@@ -117,7 +117,7 @@ class ClassPrior:
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one candidate set per query, best first."""
-        for query in queries:
+        for query in dict.fromkeys(queries):
             closed = self._closed[query.relation]
             others = np.array([row != query for row in self._rows[query.relation]], dtype=bool)
             shares = closed.hits[others].mean(axis=0) if others.any() else np.zeros(len(closed.candidates))

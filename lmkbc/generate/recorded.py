@@ -80,8 +80,9 @@ class Recorded:
         self._names = _voice_names({path: rows.model for path, rows in self._files.items()})
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
-        """One set per query, in order: what all files say, not yet pooled."""
-        for query, *sets in zip(queries, *self.voices(queries).values(), strict=True):
+        """One set per distinct query, in order: what all files say, not yet pooled."""
+        distinct = list(dict.fromkeys(queries))
+        for query, *sets in zip(distinct, *self.voices(distinct).values(), strict=True):
             candidates = tuple(candidate for one in sets for candidate in one.candidates)
             draws = tuple(state for one in sets for state in one.draws)
             yield CandidateSet(query, candidates, draws, tuple(loss for one in sets for loss in one.dropped))

@@ -77,7 +77,7 @@ class EmbeddedGenerator:
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one candidate set per query, best first, relation by relation."""
         grouped: dict[int | None, list[Query]] = {}
-        for query in queries:
+        for query in dict.fromkeys(queries):
             fold = next((self._known[pair] for pair in _pairs(query) if pair in self._known), None)
             grouped.setdefault(fold, []).append(query)
         with threadpool_limits(1):  # small arrays: threads that wait for one another cost more than they bring

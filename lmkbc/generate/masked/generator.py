@@ -150,7 +150,7 @@ class MaskedGenerator:
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one candidate set per query, best first, in the order of the queries' relations."""
-        ordered = sorted(queries, key=lambda query: query.relation)
+        ordered = sorted(dict.fromkeys(queries), key=lambda query: query.relation)
         for start in range(0, len(ordered), CHUNK):
             yield from self._answered(ordered[start : start + CHUNK])
         for remark in self._remarks():

@@ -1,0 +1,96 @@
+"""What every selection rule keeps to: a new one in the registry passes all of this."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from dataclasses import MISSING, fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lmkbc.select.registry import RULES, build
+from lmkbc.select.rule import Choice, Real, Rule, Whole
+from lmkbc.types import Candidate, CandidateSet, Prediction, Query, State
+
+QUERY = Query("Ada", "PersonHasNumberOfChildren")
+INNER = {"rule": "top-k", "k": 2}
+
+
+def tables(name: str) -> st.SearchStrategy[dict[str, Any]]:
+    """Tables of a rule: its search ranges drawn from, what else it needs filled in."""
+    kind, drawn = RULES[name], {}
+    for field in fields(kind):  # type: ignore[arg-type]
+        span = kind.search.get(field.name)
+        if isinstance(span, Real):
+            drawn[field.name] = st.floats(span.low, span.high)
+        elif isinstance(span, Whole):
+            drawn[field.name] = st.integers(span.low, span.high)
+        elif isinstance(span, Choice):
+            drawn[field.name] = st.sampled_from(span.options)
+        elif field.default is MISSING and field.default_factory is MISSING:
+            needs = str(field.type)
+            drawn[field.name] = st.just(
+                INNER
+                if needs.endswith("Rule")
+                else {}
+                if needs.startswith("Mapping")
+                else "m"
+                if needs == "str"
+                else 0.5
+            )
+    return st.fixed_dictionaries({"rule": st.just(name), **drawn})
+
+
+@st.composite
+def candidate_sets(draw: st.DrawFn) -> CandidateSet:
+    """Pooled sets: numbers and names, distinct, best first, with what is said about nothing."""
+    texts = draw(st.lists(st.sampled_from([*map(str, range(1, 40)), "Lima", "Oslo", "Rome"]), unique=True, max_size=8))
+    scores = draw(st.lists(st.floats(0, 1), min_size=len(texts), max_size=len(texts), unique=True))
+    found = [Candidate(t, s, ("m#0",), None, (("m", s),)) for t, s in zip(texts, scores, strict=True)]
+    if draw(st.booleans()):
+        found.append(Candidate("", draw(st.floats(0, 1)), ("m#1",)))
+    found.sort(key=lambda one: -one.score)
+    draws = tuple(draw(st.lists(st.sampled_from([State.ANSWERED, State.ABSTAINED]), min_size=1, max_size=4)))
+    return CandidateSet(QUERY, tuple(found), draws)
+
+
+slow = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=30)
+every = pytest.mark.parametrize("name", sorted(RULES))
+
+
+@every
+@slow
+@given(data=st.data())
+def test_a_rule_keeps_what_was_proposed_in_no_matter_which_order(name: str, data: st.DataObject) -> None:
+    rule, found = build(data.draw(tables(name))), data.draw(candidate_sets())
+    kept = rule.select(found)
+    shuffled = list(found.candidates)
+    random.Random(0).shuffle(shuffled)
+    again = rule.select(replace(found, candidates=tuple(shuffled)))
+    assert rule.select(found) == kept
+    assert [one.text for one in kept.objects] == [one.text for one in again.objects]
+    assert not kept.failed
+    assert all(one.text for one in kept.objects)
+    assert len({one.text for one in kept.objects}) == len(kept.objects)
+
+
+@every
+@slow
+@given(data=st.data())
+def test_nothing_proposed_is_nothing_kept_and_failed_stays_failed(name: str, data: st.DataObject) -> None:
+    rule = build(data.draw(tables(name)))
+    assert rule.select(CandidateSet(QUERY)) == Prediction(QUERY)
+    missing = CandidateSet(QUERY, draws=(State.MISSING, State.UNPARSED))
+    assert rule.select(missing) == Prediction(QUERY, failed=True)
+
+
+@every
+@slow
+@given(data=st.data())
+def test_a_rule_is_its_table_and_travels(name: str, data: st.DataObject) -> None:
+    rule: Rule = build(data.draw(tables(name)))
+    assert build(rule.to_table()) == rule
+    assert pickle.loads(pickle.dumps(rule)) == rule
