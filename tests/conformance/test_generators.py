@@ -131,7 +131,7 @@ def test_what_is_proposed_is_sound_and_travels(component: str, opened: Open) -> 
 @every
 def test_no_query_is_no_set_and_the_table_travels(component: str, opened: Open) -> None:
     assert proposed(component, opened, []) == []
-    run, table = opened()
+    _, table = opened()
     recipe = recipe_of({"component": component, **table})
     assert pickle.loads(pickle.dumps(recipe.generate)) == recipe.generate
 

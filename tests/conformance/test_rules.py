@@ -44,6 +44,13 @@ def tables(name: str) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({"rule": st.just(name), **drawn})
 
 
+def _filled(declared: str) -> Any:
+    """Something of a declared type."""
+    if declared.endswith("Rule"):
+        return INNER
+    return {} if declared.startswith("Mapping") else "m" if declared == "str" else 0.5
+
+
 @st.composite
 def candidate_sets(draw: st.DrawFn) -> CandidateSet:
     """Pooled sets: numbers and names, distinct, best first, with what is said about nothing."""
