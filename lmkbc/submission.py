@@ -166,7 +166,7 @@ def check(edition: Edition, relations: Mapping[str, Relation], queries: Sequence
 
 def package(
     path: Path, edition: Edition, relations: Mapping[str, Relation], queries: Sequence[Query]
-) -> tuple[bytes, int]:  # fmt: skip
+) -> tuple[bytes, int]:
     """A checked zip from any predictions file, re-ordered to the queries; and how many rows it had for no query.
 
     InputError for what no receiver could score: a query that is missing, or answered twice and not alike; a value that

@@ -79,9 +79,12 @@ def measure_controls(space: Workspace, root: Path) -> None:
             row = controls(own, system, examples, Selection(), known=known).overall
             shares = (f"{'-' if (f1 := row.controls.get(one)) is None else f'{f1:.3f}':>11}" for one in names)
             print(
-                f"{name:8}{file or 'embedded':52}{row.system:6.3f}", *shares, f"{row.hard:6}  {row.hard_f1:10.3f}",
-                f"{time.perf_counter() - start:8.0f}", flush=True,
-            )  # fmt: skip
+                f"{name:8}{file or 'embedded':52}{row.system:6.3f}",
+                *shares,
+                f"{row.hard:6}  {row.hard_f1:10.3f}",
+                f"{time.perf_counter() - start:8.0f}",
+                flush=True,
+            )
 
 
 def measure_kmir(archive: Path) -> None:
@@ -175,9 +178,15 @@ def taught(texts: Sequence[str]) -> tuple[Any, Any]:
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<end>", pad_token="<end>")
     torch.manual_seed(0)
     config = GPT2Config(
-        vocab_size=len(tokenizer), n_positions=2048, n_embd=128, n_layer=2, n_head=4,
-        bos_token_id=0, eos_token_id=0, pad_token_id=0,
-    )  # fmt: skip
+        vocab_size=len(tokenizer),
+        n_positions=2048,
+        n_embd=128,
+        n_layer=2,
+        n_head=4,
+        bos_token_id=0,
+        eos_token_id=0,
+        pad_token_id=0,
+    )
     model = AutoModelForCausalLM.from_config(config)
     rows = tokenizer(list(texts))["input_ids"]
 

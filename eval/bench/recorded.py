@@ -84,9 +84,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         proposals = propose(context, read_recipe(workspace, row.system), [example.query for example in examples])
         proposed = time.perf_counter()
         tuned = tune(
-            proposals.sets, examples, edition, relations=context.relations, folds=given.folds, trials=given.trials,
+            proposals.sets,
+            examples,
+            edition,
+            relations=context.relations,
+            folds=given.folds,
+            trials=given.trials,
             seed=given.seed,
-        )  # fmt: skip
+        )
         done = time.perf_counter()
         prior, empty = floors[row.edition]
         authors = "-" if row.authors is None else f"{row.authors:.3f}"

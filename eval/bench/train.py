@@ -103,19 +103,16 @@ class Bench:
     def tuned(self, edition: Edition, fit: Sequence[CandidateSet]) -> Tuned:
         """The rules that are best on train."""
         relations = {name: self.workspace.relation(name) for name in edition.relations}
-        return tune(
-            fit, self.workspace.examples(edition, "train"), edition, relations=relations, trials=0, folds=2
-        )  # fmt: skip
+        return tune(fit, self.workspace.examples(edition, "train"), edition, relations=relations, trials=0, folds=2)
 
     def score(self, edition: Edition, tuned: Tuned, found: Sequence[CandidateSet]) -> float:
         """The official F1 on the held-out split."""
         kept = {
             (one.query.subject, one.query.relation): [
-                edition.value(candidate)
-                for candidate in tuned.relations[one.query.relation].rule.select(one).objects
+                edition.value(candidate) for candidate in tuned.relations[one.query.relation].rule.select(one).objects
             ]
             for one in found
-        }  # fmt: skip
+        }
         gold = read_column(self.workspace.split_path(edition, edition.held_out), edition.column)[0]
         return edition.metric.evaluate(kept, gold).overall.f1
 

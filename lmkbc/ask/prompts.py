@@ -97,9 +97,15 @@ class PromptStyle:
 
 
 def compose(
-    style: PromptStyle, relations: Mapping[str, Relation], query: Query, shots: Sequence[Example] = (), *,
-    edition: str = "", context: str = "", slot: str = "",
-) -> Prompt:  # fmt: skip
+    style: PromptStyle,
+    relations: Mapping[str, Relation],
+    query: Query,
+    shots: Sequence[Example] = (),
+    *,
+    edition: str = "",
+    context: str = "",
+    slot: str = "",
+) -> Prompt:
     """The prompt of one query. relations: by the edition's names. shots: worked examples, in the order shown.
 
     edition: whose cardinalities the knowledge block tells. context: retrieved or recalled text, told before the query.
@@ -119,9 +125,7 @@ def compose(
     return Prompt((static,) if static.content else (), (own,), style.form)
 
 
-def worded(
-    template: str, style: PromptStyle, relations: Mapping[str, Relation], query: Query, **slots: str
-) -> str:  # fmt: skip
+def worded(template: str, style: PromptStyle, relations: Mapping[str, Relation], query: Query, **slots: str) -> str:
     """A template of the style about a query."""
     return _Writer(style, relations[query.relation], "").filled(template, query, **slots)
 

@@ -31,8 +31,9 @@ from lmkbc.workspace import Workspace
 EXAMPLE = "Example: lmkbc evaluate submissions/mini-val-embedded/predictions.jsonl --split val --edition mini"
 PLAIN = {"p": "P", "r": "R", "f1": "F1"}
 DETAILED = {"micro_p": "micro P", "micro_r": "micro R", "micro_f1": "micro F1"} | {
-    "average_predictions": "avg. preds", "empty_predictions": "empty"
-}  # fmt: skip
+    "average_predictions": "avg. preds",
+    "empty_predictions": "empty",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -68,12 +69,17 @@ def _show_json(edition: Edition, result: Evaluation, rows: bool) -> None:
     overall = result.table.overall
     shown: dict[str, Any] = {
         "edition": edition.name,
-        "macro_f1": overall.f1, "macro_p": overall.p, "macro_r": overall.r,
-        "micro_f1": overall.micro_f1, "micro_p": overall.micro_p, "micro_r": overall.micro_r,
-        "average_predictions": overall.average_predictions, "empty_predictions": overall.empty_predictions,
+        "macro_f1": overall.f1,
+        "macro_p": overall.p,
+        "macro_r": overall.r,
+        "micro_f1": overall.micro_f1,
+        "micro_p": overall.micro_p,
+        "micro_r": overall.micro_r,
+        "average_predictions": overall.average_predictions,
+        "empty_predictions": overall.empty_predictions,
         "remarks": {name: getattr(result, name) for name in ("missing", "unknown", "repeated", "malformed")},
         "relations": {name: asdict(summary) for name, summary in result.table.relations.items()},
-    }  # fmt: skip
+    }
     if not rows:
         show_json(shown)
         return

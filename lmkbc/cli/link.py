@@ -129,9 +129,15 @@ def build(
     splits = {name: space.examples(space.edition(name), "train") for name in edition or ()}
     with progress() as report:
         built = build_index(
-            path, splits=splits, relations=space.relations, tables=table or (), dump=dump,
-            languages=language or LANGUAGES, classes=class_ or (), report=lambda done: report("lines", done, None),
-        )  # fmt: skip
+            path,
+            splits=splits,
+            relations=space.relations,
+            tables=table or (),
+            dump=dump,
+            languages=language or LANGUAGES,
+            classes=class_ or (),
+            report=lambda done: report("lines", done, None),
+        )
     for source, line, reason in built.broken:
         note(f"{_file(source, dump)}, line {line}: skipped, {reason}")
     note(f"{path}: {built.entities} entities, {built.names} names, {len(built.broken)} broken lines")

@@ -55,18 +55,29 @@ def tune(
     with progress() as report:
         proposals = propose(run, recipe, [example.query for example in examples], report)
         tuned = tune_rules(
-            proposals.sets, examples, chosen, relations=run.relations, folds=folds, trials=trials, seed=seed,
-            storage=storage, rules=given.listed(rules), report=report,
-        )  # fmt: skip
+            proposals.sets,
+            examples,
+            chosen,
+            relations=run.relations,
+            folds=folds,
+            trials=trials,
+            seed=seed,
+            storage=storage,
+            rules=given.listed(rules),
+            report=report,
+        )
     if json:
         show_json(_as_json(tuned))
     else:
         _print(tuned)
     if write:
         provenance = thresholds.Provenance.of(
-            tuned, edition=chosen.name, system=recipe.name, data_sha256=split_sha256(run, split),
+            tuned,
+            edition=chosen.name,
+            system=recipe.name,
+            data_sha256=split_sha256(run, split),
             candidates_sha256=submission.sha256(submission.candidate_lines(proposals.sets)),
-        )  # fmt: skip
+        )
         thresholds.write(path, tuned, provenance)
         note(f"wrote {path}")
 
@@ -76,10 +87,15 @@ def _as_json(tuned: Tuned) -> dict[str, Any]:
         name: asdict(relation) | {"rule": relation.rule.to_table()} for name, relation in tuned.relations.items()
     }
     return {
-        "cv_macro_f1": tuned.cv_macro_f1, "cv_macro_f1_without_optuna": tuned.cv_macro_f1_without_optuna,
-        "insample_macro_f1": tuned.insample_macro_f1, "failed": tuned.failed,
-        "folds": tuned.folds, "trials": tuned.trials, "seed": tuned.seed, "relations": relations,
-    }  # fmt: skip
+        "cv_macro_f1": tuned.cv_macro_f1,
+        "cv_macro_f1_without_optuna": tuned.cv_macro_f1_without_optuna,
+        "insample_macro_f1": tuned.insample_macro_f1,
+        "failed": tuned.failed,
+        "folds": tuned.folds,
+        "trials": tuned.trials,
+        "seed": tuned.seed,
+        "relations": relations,
+    }
 
 
 def describe(table: Mapping[str, Any]) -> str:

@@ -61,9 +61,14 @@ class LocalSettings:
 
         def read() -> tuple[CausalModel, str]:
             loaded = load(
-                source, revision=self.revision, dtype=self.dtype, device=self.device, offline=run.offline,
-                trust_remote_code=self.trust_remote_code, quantise=self.quantise,
-            )  # fmt: skip
+                source,
+                revision=self.revision,
+                dtype=self.dtype,
+                device=self.device,
+                offline=run.offline,
+                trust_remote_code=self.trust_remote_code,
+                quantise=self.quantise,
+            )
             return CausalModel(*loaded), identity(source, loaded[0])
 
         own = source, self.revision, self.dtype, self.device, self.trust_remote_code, self.quantise
@@ -130,10 +135,18 @@ class CausalGenerator:
     """
 
     def __init__(
-        self, model: CausalModel, asking: Asking, relations: Mapping[str, Relation], name: str, *,
-        context: Provider | None = None, store: Store | None = None, identity: str = "", voice: str = "",
+        self,
+        model: CausalModel,
+        asking: Asking,
+        relations: Mapping[str, Relation],
+        name: str,
+        *,
+        context: Provider | None = None,
+        store: Store | None = None,
+        identity: str = "",
+        voice: str = "",
         notes: Notes | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.notes = notes or Notes()
         self._passages: dict[Query, tuple[Passage, ...]] = {}
         self._model, self._asking, self._relations, self._name = model, asking, relations, name
@@ -177,10 +190,12 @@ class CausalGenerator:
         yield from self._followed(asked, told_more, self._repair, self._mends)
 
     def _followed(
-        self, asked: Mapping[Place, Asked], answered: Iterable[tuple[Place, Sequence[Reply | None]]],
+        self,
+        asked: Mapping[Place, Asked],
+        answered: Iterable[tuple[Place, Sequence[Reply | None]]],
         turn: Callable[[Query, Prompt, Reply], Prompt | None],
         counts: Callable[[Query, Reply | None], bool] = lambda *_: True,
-    ) -> Iterator[tuple[Place, Sequence[Reply | None]]]:  # fmt: skip
+    ) -> Iterator[tuple[Place, Sequence[Reply | None]]]:
         """The draws of each prompt; where another prompt follows a draw, what that brings, if it counts."""
         final: dict[Place, list[Reply | None]] = {}
         following: dict[tuple[Place, int], Asked] = {}

@@ -153,11 +153,21 @@ class ChatGenerator:
     """
 
     def __init__(
-        self, asking: Asking, relations: Mapping[str, Relation], server: Server, store: Store, *,
-        limits: Limits | None = None, budget: Budget | None = None, name: str = "", schema: bool = False,
-        executor: Executor = "calls", offline: bool = False, context: Provider | None = None,
+        self,
+        asking: Asking,
+        relations: Mapping[str, Relation],
+        server: Server,
+        store: Store,
+        *,
+        limits: Limits | None = None,
+        budget: Budget | None = None,
+        name: str = "",
+        schema: bool = False,
+        executor: Executor = "calls",
+        offline: bool = False,
+        context: Provider | None = None,
         notes: Notes | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.notes = notes or Notes()
         self._passages: dict[Query, tuple[Passage, ...]] = {}
         self._asking = asking

@@ -51,17 +51,27 @@ class EntityMasked:
     """
 
     def __init__(
-        self, backbone: Backbone, entities: Entities, relations: Mapping[str, Relation], top_k: int = 40, *,
-        precision: Precision = "fp32", fold: Callable[[int], Backbone] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        backbone: Backbone,
+        entities: Entities,
+        relations: Mapping[str, Relation],
+        top_k: int = 40,
+        *,
+        precision: Precision = "fp32",
+        fold: Callable[[int], Backbone] | None = None,
+    ) -> None:
         self._backbone, self._entities, self._relations, self._top_k = backbone, entities, relations, top_k
         self._precision, self._fold = precision, fold
 
     @classmethod
     def read(
-        cls, directory: Path, relations: Mapping[str, Relation], top_k: int = 40, precision: Precision = "fp32",
+        cls,
+        directory: Path,
+        relations: Mapping[str, Relation],
+        top_k: int = 40,
+        precision: Precision = "fp32",
         device: str | None = None,
-    ) -> EntityMasked:  # fmt: skip
+    ) -> EntityMasked:
         """From a trained directory."""
         from lmkbc.train.head import fold_model
 

@@ -228,9 +228,7 @@ class Linker:
         return step.plain or self._last_resort(step.query, step.misfit)
 
 
-def _decided(
-    ask: choose.Ask, batch: Sequence[CandidateSet], links: Sequence[Sequence[Link]]
-) -> Iterator[list[Link]]:  # fmt: skip
+def _decided(ask: choose.Ask, batch: Sequence[CandidateSet], links: Sequence[Sequence[Link]]) -> Iterator[list[Link]]:
     """The links, those that were left open as the language model decides them."""
     pairs = zip(batch, links, strict=True)
     questions = [

@@ -93,9 +93,12 @@ def controls(
 
 
 def learned(
-    run: Run, examples: Sequence[Example], how: Selection, names: Sequence[str] = CONTROLS,
+    run: Run,
+    examples: Sequence[Example],
+    how: Selection,
+    names: Sequence[str] = CONTROLS,
     report: Report = silent,
-) -> dict[str, list[Prediction]]:  # fmt: skip
+) -> dict[str, list[Prediction]]:
     """What the controls that ask no language model predict: the same for every system, so made once per edition."""
     plain = replace(run, files=(), model=None)
     return {name: _predictions(plain, read_recipe(run.workspace, name), examples, how, report) for name in names}

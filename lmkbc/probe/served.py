@@ -25,9 +25,15 @@ class Served:
     """
 
     def __init__(
-        self, server: Server, store: Store, sampling: Mapping[str, Any], *, limits: Limits | None = None,
-        budget: Budget | None = None, offline: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        server: Server,
+        store: Store,
+        sampling: Mapping[str, Any],
+        *,
+        limits: Limits | None = None,
+        budget: Budget | None = None,
+        offline: bool = False,
+    ) -> None:
         self.remarks: list[str] = []
         self._server, self._store, self._sampling = server, store, sampling
         self._limits, self._budget, self._offline = limits or Limits(), budget or Budget(), offline

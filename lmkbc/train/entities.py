@@ -45,9 +45,15 @@ class Entities:
 
     @classmethod
     def of(
-        cls, facts: Iterable[Fact], tokenizer: PreTrainedTokenizerBase, size: int, *, expand: bool,
-        always: Sequence[str] = (), least: int = 1,
-    ) -> Entities:  # fmt: skip
+        cls,
+        facts: Iterable[Fact],
+        tokenizer: PreTrainedTokenizerBase,
+        size: int,
+        *,
+        expand: bool,
+        always: Sequence[str] = (),
+        least: int = 1,
+    ) -> Entities:
         """The objects of some facts. size: the model's vocabulary. always: relations whose every object is taken.
 
         least: how many facts name an object of the other relations. Without expansion, only objects of one token.

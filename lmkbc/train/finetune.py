@@ -25,11 +25,16 @@ def mask_logits(backbone: Backbone, prompts: Sequence[Sequence[int]], columns: T
 
 
 def finetune(
-    backbone: Backbone, prompts: Sequence[Sequence[int]], golds: Sequence[Sequence[int]], columns: Tensor,
-    plan: Plan, *, held_out: tuple[Sequence[Sequence[int]], Sequence[Sequence[int]]] = ((), ()),
+    backbone: Backbone,
+    prompts: Sequence[Sequence[int]],
+    golds: Sequence[Sequence[int]],
+    columns: Tensor,
+    plan: Plan,
+    *,
+    held_out: tuple[Sequence[Sequence[int]], Sequence[Sequence[int]]] = ((), ()),
     checkpoint: Path | None = None,
     report: Report = silent,
-) -> Trained:  # fmt: skip
+) -> Trained:
     """Train all weights in place. golds: for each prompt, which of the columns are right."""
     model = backbone.model
 
@@ -45,8 +50,15 @@ def finetune(
 
     model.train()
     trained = train(
-        dict(model.named_parameters()), loss, len(prompts), plan, name="fine-tuning", about=(prompts, golds),
-        held_out=held_out_loss if held_out[0] else None, checkpoint=checkpoint, report=report,
-    )  # fmt: skip
+        dict(model.named_parameters()),
+        loss,
+        len(prompts),
+        plan,
+        name="fine-tuning",
+        about=(prompts, golds),
+        held_out=held_out_loss if held_out[0] else None,
+        checkpoint=checkpoint,
+        report=report,
+    )
     model.train(mode=False)
     return trained

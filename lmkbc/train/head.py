@@ -92,9 +92,13 @@ class Prompts:
 
 
 def prepare(
-    backbone: Backbone, facts: Sequence[Fact], entities: Entities, top: int, clozes: int | None = None,
+    backbone: Backbone,
+    facts: Sequence[Fact],
+    entities: Entities,
+    top: int,
+    clozes: int | None = None,
     report: Report = silent,
-) -> Prompts:  # fmt: skip
+) -> Prompts:
     """Run the frozen layers on the first clozes (all if None) of the facts that the objects can answer."""
     asked = [
         (number, cloze, gold)
@@ -110,9 +114,14 @@ def prepare(
 
 
 def train_top(
-    head: Top, prompts: Prompts, plan: Plan, *, held_out: Prompts | None = None, checkpoint: Path | None = None,
+    head: Top,
+    prompts: Prompts,
+    plan: Plan,
+    *,
+    held_out: Prompts | None = None,
+    checkpoint: Path | None = None,
     report: Report = silent,
-) -> Trained:  # fmt: skip
+) -> Trained:
     """Train the head, in place, on cached prompts; stop early by the loss on others."""
 
     def loss(numbers: Sequence[int]) -> Tensor:
@@ -129,10 +138,16 @@ def train_top(
         return total / len(held_out.golds)
 
     return train(
-        head.trained(), loss, len(prompts.golds), plan, name="masked-LM head",
+        head.trained(),
+        loss,
+        len(prompts.golds),
+        plan,
+        name="masked-LM head",
         about=(prompts.golds, prompts.cached.lengths.tolist(), prompts.cached.masks.tolist()),
-        held_out=held_out_loss if held_out else None, checkpoint=checkpoint, report=report,
-    )  # fmt: skip
+        held_out=held_out_loss if held_out else None,
+        checkpoint=checkpoint,
+        report=report,
+    )
 
 
 def _parts(count: int, size: int) -> Iterator[range]:
@@ -183,9 +198,13 @@ def fold_model(directory: Path, fold: int, backbone: Backbone, entities: Entitie
 
 
 def write(
-    directory: Path, model: Any, tokenizer: Any, entities: Entities | None, facts: dict[str, Any],
+    directory: Path,
+    model: Any,
+    tokenizer: Any,
+    entities: Entities | None,
+    facts: dict[str, Any],
     more: Mapping[str, bytes] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Write a directory with a model that any code can load, its objects, and what it was trained on.
 
     more: other files, by name. An older model there is replaced; InputError where the directory is not a model's.

@@ -65,9 +65,17 @@ class Trained:
 
 
 def train(
-    parameters: Parameters, loss: Loss, count: int, plan: Plan, *, name: str = "train", about: object = None,
-    held_out: Callable[[], float] | None = None, checkpoint: Path | None = None, report: Report = silent,
-) -> Trained:  # fmt: skip
+    parameters: Parameters,
+    loss: Loss,
+    count: int,
+    plan: Plan,
+    *,
+    name: str = "train",
+    about: object = None,
+    held_out: Callable[[], float] | None = None,
+    checkpoint: Path | None = None,
+    report: Report = silent,
+) -> Trained:
     """Fit the parameters, in place, to `count` examples. loss: of a batch of example numbers.
 
     about: what the examples are; a checkpoint is taken up by the same training alone: plan, start and examples.

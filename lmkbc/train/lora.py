@@ -91,9 +91,7 @@ class Constant(Plan):
         return min((step + 1) / max(round(self.warm_up * steps), 1), 1.0)
 
 
-def train(
-    run: Run, recipe: Recipe, out: Path, lora: Lora | None = None, *, report: Report = silent
-) -> Trained:  # fmt: skip
+def train(run: Run, recipe: Recipe, out: Path, lora: Lora | None = None, *, report: Report = silent) -> Trained:
     """Train on the edition's train split, with the prompts of the recipe's causal generator, and write the adapter.
 
     `lmkbc predict --model OUT` answers with it. A killed training goes on from its last checkpoint, beside `out`.
@@ -111,9 +109,12 @@ def train(
     kept = [row for row in rows if len(row[0]) <= lora.longest]
     torch.manual_seed(lora.seed)
     config = peft.LoraConfig(
-        r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, task_type="CAUSAL_LM",
+        r=lora.rank,
+        lora_alpha=lora.alpha,
+        lora_dropout=lora.dropout,
+        task_type="CAUSAL_LM",
         target_modules=list(lora.targets) or "all-linear",
-    )  # fmt: skip
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for what it renamed
         adapted: Any = peft.get_peft_model(model.model, config)
@@ -122,23 +123,33 @@ def train(
     checkpoint = out.with_name(f"{out.name}.{digest[:12]}.checkpoint")
     weights = {key: value for key, value in adapted.named_parameters() if value.requires_grad}
     done = fit(
-        weights, lambda numbers: loss(adapted, [kept[number] for number in numbers]), len(kept), lora.plan,
-        name="lora", checkpoint=checkpoint, report=report,
-    )  # fmt: skip
+        weights,
+        lambda numbers: loss(adapted, [kept[number] for number in numbers]),
+        len(kept),
+        lora.plan,
+        name="lora",
+        checkpoint=checkpoint,
+        report=report,
+    )
     told_of = {
-        "base": Path(local.name).name, "identity": base, "edition": run.edition.name, "system": recipe.name,
-        "train_sha256": split_sha256(run, "train"), "examples": len(kept), "held_out": len(run.train) - len(rows),
+        "base": Path(local.name).name,
+        "identity": base,
+        "edition": run.edition.name,
+        "system": recipe.name,
+        "train_sha256": split_sha256(run, "train"),
+        "examples": len(kept),
+        "held_out": len(run.train) - len(rows),
         "left_out": len(rows) - len(kept),
-        "lora": asdict(lora), "losses": done.losses, "steps": done.steps,
-    }  # fmt: skip
+        "lora": asdict(lora),
+        "losses": done.losses,
+        "steps": done.steps,
+    }
     write_directory(out, with_record(MODEL, _files(adapted), told_of), MODEL)
     checkpoint.unlink(missing_ok=True)
     return done
 
 
-def texts(
-    run: Run, spec: Causal, model: CausalModel, recall: Complete
-) -> list[tuple[Tokens, int]]:  # fmt: skip
+def texts(run: Run, spec: Causal, model: CausalModel, recall: Complete) -> list[tuple[Tokens, int]]:
     """Each train row as tokens of prompt and answer, and how many of them are the prompt's.
 
     Rows about a subject that any edition holds out are none, nor worked examples. recall: how the model is asked for

@@ -115,9 +115,15 @@ def _masked(
 
 
 def train_mlm(
-    backbone: Backbone, facts: Sequence[Fact | str], held_out: Sequence[Fact | str], plan: Plan, masking: Masking, *,
-    checkpoint: Path | None = None, report: Report = silent,
-) -> Trained:  # fmt: skip
+    backbone: Backbone,
+    facts: Sequence[Fact | str],
+    held_out: Sequence[Fact | str],
+    plan: Plan,
+    masking: Masking,
+    *,
+    checkpoint: Path | None = None,
+    report: Report = silent,
+) -> Trained:
     """Train all weights of the backbone, in place, on facts or sentences; stop early by the loss on others."""
     model, fill = backbone.model, cast(int, backbone.tokenizer.pad_token_id or 0)
     rows, others = (list(verbalised(part, backbone, masking, plan.seed)) for part in (facts, held_out))
@@ -137,8 +143,15 @@ def train_mlm(
 
     model.train()
     trained = train(
-        dict(model.named_parameters()), lambda numbers: loss([rows[number] for number in numbers]), len(rows), plan,
-        name="masked LM", about=rows, held_out=held_out_loss if others else None, checkpoint=checkpoint, report=report,
-    )  # fmt: skip
+        dict(model.named_parameters()),
+        lambda numbers: loss([rows[number] for number in numbers]),
+        len(rows),
+        plan,
+        name="masked LM",
+        about=rows,
+        held_out=held_out_loss if others else None,
+        checkpoint=checkpoint,
+        report=report,
+    )
     model.train(mode=False)
     return trained

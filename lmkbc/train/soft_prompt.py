@@ -23,10 +23,18 @@ from lmkbc.models.masked.soft_prompts import SoftPrompt, mask_logits
 
 
 def train_soft_prompt(
-    backbone: Backbone, prompt: SoftPrompt, subjects: Sequence[str], golds: Sequence[Sequence[int]], columns: Tensor,
-    plan: Plan, *, held_out: tuple[Sequence[str], Sequence[Sequence[int]]] = ((), ()), criterion: Loss = soft_loss,
-    checkpoint: Path | None = None, report: Report = silent,
-) -> tuple[SoftPrompt, Trained]:  # fmt: skip
+    backbone: Backbone,
+    prompt: SoftPrompt,
+    subjects: Sequence[str],
+    golds: Sequence[Sequence[int]],
+    columns: Tensor,
+    plan: Plan,
+    *,
+    held_out: tuple[Sequence[str], Sequence[Sequence[int]]] = ((), ()),
+    criterion: Loss = soft_loss,
+    checkpoint: Path | None = None,
+    report: Report = silent,
+) -> tuple[SoftPrompt, Trained]:
     """A better prompt for the same model, which stays as it is.
 
     golds: for each subject, which of the columns are right. held_out: subjects and golds to stop early by.
@@ -43,10 +51,16 @@ def train_soft_prompt(
         return mean_loss(lambda part: mask_logits(backbone, trained, part, columns), *held_out, criterion)
 
     result = train(
-        {"prompt": vectors}, loss, len(subjects), plan, name="soft prompt",
+        {"prompt": vectors},
+        loss,
+        len(subjects),
+        plan,
+        name="soft prompt",
         about=(prompt.layout, subjects, golds, columns.tolist(), criterion.__name__),
-        held_out=held_out_loss if held_out[0] else None, checkpoint=checkpoint, report=report,
-    )  # fmt: skip
+        held_out=held_out_loss if held_out[0] else None,
+        checkpoint=checkpoint,
+        report=report,
+    )
     return replace(prompt, vectors=vectors.detach()), result
 
 

@@ -105,10 +105,14 @@ class Task:
     def record(self, corpus: Corpus, trained: Trained) -> dict[str, Any]:
         """What the model's directory says of its training."""
         return {
-            "backbone": Path(self.backbone).name, "random": self.random, "seed": self.plan.seed,
-            "proof": list(corpus.proof), "losses": trained.losses, "held_out_losses": trained.held_out,
+            "backbone": Path(self.backbone).name,
+            "random": self.random,
+            "seed": self.plan.seed,
+            "proof": list(corpus.proof),
+            "losses": trained.losses,
+            "held_out_losses": trained.held_out,
             "steps": trained.steps,
-        }  # fmt: skip
+        }
 
 
 def mlm(task: Task, corpus: Corpus, masking: Masking, *, expand: bool = False, report: Report = silent) -> Trained:
@@ -139,9 +143,14 @@ def finetuned(task: Task, corpus: Corpus, report: Report = silent) -> Trained:
     entities = Entities.of([*facts, *others], backbone.tokenizer, _size(backbone), expand=False).some()
     columns = torch.tensor(entities.rows)
     trained = finetune(
-        backbone, *_answered(backbone, facts, entities), columns, task.plan,
-        held_out=_answered(backbone, others, entities), checkpoint=task.stage(), report=report,
-    )  # fmt: skip
+        backbone,
+        *_answered(backbone, facts, entities),
+        columns,
+        task.plan,
+        held_out=_answered(backbone, others, entities),
+        checkpoint=task.stage(),
+        report=report,
+    )
     write(task.out, backbone.model, backbone.tokenizer, entities, task.record(corpus, trained))
     task.done()
     return trained
@@ -176,10 +185,17 @@ def soft_prompts(
         )
         held_out = [subject for subject, _ in others], [gold for _, gold in others]
         found[name], _ = soft_prompt.train_soft_prompt(
-            backbone, start, [subject for subject, _ in some], [gold for _, gold in some], columns, task.plan,
-            held_out=held_out, criterion=LOSSES[loss], checkpoint=task.stage(name),
+            backbone,
+            start,
+            [subject for subject, _ in some],
+            [gold for _, gold in some],
+            columns,
+            task.plan,
+            held_out=held_out,
+            criterion=LOSSES[loss],
+            checkpoint=task.stage(name),
             report=lambda step, done, total, name=name: report(f"{name}: {step}", done, total),  # type: ignore[misc]
-        )  # fmt: skip
+        )
         before, after = (soft_prompt.precision(backbone, one, *held_out, columns) for one in (start, found[name]))
         scores[name] = before, after
     if not found:

@@ -66,7 +66,7 @@ def teach(task: Task, corpus: Corpus, *, expand: bool = True, top: int = 1, repo
             held_out = prepare(backbone, apart, entities, top, clozes=1, report=report)
         trained = train_top(
             learner, prompts, task.plan, held_out=held_out, checkpoint=task.stage("others"), report=report
-        )  # fmt: skip
+        )
     folds: list[Top] = []
     if challenge:
         *folds, learner = (copy.deepcopy(learner) for _ in range(FOLDS + 1))
@@ -74,9 +74,12 @@ def teach(task: Task, corpus: Corpus, *, expand: bool = True, top: int = 1, repo
         prompts = prepare(backbone, challenge, entities, top, report=report)
         for fold, head in enumerate((*folds, learner)):  # the last leaves no subject out
             trained = train_top(
-                head, without(prompts, challenge, fold), plan, checkpoint=task.stage(f"fold-{fold}"),
+                head,
+                without(prompts, challenge, fold),
+                plan,
+                checkpoint=task.stage(f"fold-{fold}"),
                 report=lambda step, done, total, fold=fold: report(f"fold {fold}: {step}", done, total),  # type: ignore[misc]
-            )  # fmt: skip
+            )
     files = dict(fold_file(fold, head) for fold, head in enumerate(folds))
     model = assemble(backbone, learner, entities)
     write(task.out, model, backbone.tokenizer, entities, task.record(corpus, trained), files)

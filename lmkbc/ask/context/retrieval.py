@@ -39,17 +39,24 @@ class Retrieval:
     """Finds the passages nearest to each query's question; a title's own words count, since they head the passage."""
 
     def __init__(
-        self, passages: Sequence[Passage], index: Index, encoder: TextEncoder, relations: Mapping[str, Relation],
+        self,
+        passages: Sequence[Passage],
+        index: Index,
+        encoder: TextEncoder,
+        relations: Mapping[str, Relation],
         k: int,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._passages, self._index, self._encoder = passages, index, encoder
         self._relations, self._k = relations, min(k, len(passages))
 
     @classmethod
     def open(
-        cls, texts: Sequence[Passage], relations: Mapping[str, Relation], settings: ContextSettings,
+        cls,
+        texts: Sequence[Passage],
+        relations: Mapping[str, Relation],
+        settings: ContextSettings,
         cache: Path | None = None,
-    ) -> Retrieval:  # fmt: skip
+    ) -> Retrieval:
         """A FAISS index of the texts' passages, kept in the cache under the hash of all passages.
 
         InputError without the sentence encoder or FAISS, naming the extra.

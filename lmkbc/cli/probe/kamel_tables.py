@@ -19,10 +19,14 @@ def overall(ways: Mapping[str, KamelTable]) -> Shown:
 
     heads = ["scoring", "P %", "R %", "F1 %", "entities", "literals", "LAMA's", "properties"]
     rows: list[list[Any]] = [
-        [way, *(100 * value for value in (one.overall.p, one.overall.r, one.overall.f1)),
-         *(100 * part.f1 if part.count else None for part in (one.entities, one.literals, one.lama)), one.overall.count]
+        [
+            way,
+            *(100 * value for value in (one.overall.p, one.overall.r, one.overall.f1)),
+            *(100 * part.f1 if part.count else None for part in (one.entities, one.literals, one.lama)),
+            one.overall.count,
+        ]
         for way, one in ways.items()
-    ]  # fmt: skip
+    ]
     for name, table in paper.PUBLISHED.items():
         rows += ([f"paper: {name}, {_shots(k)}", *scores, None, None, None, 234] for k, scores in table.items())
     for name, labels in paper.PUBLISHED_LABELS.items():
@@ -45,8 +49,9 @@ def by_answers(ways: Mapping[str, KamelTable]) -> Shown:
     ]
     plain = ways["published"].by_answers
     return ["F1 % by number of gold answers", *map(str, counts)], [
-        *rows, ["queries", *(plain[count].count if count in plain else None for count in counts)],
-    ]  # fmt: skip
+        *rows,
+        ["queries", *(plain[count].count if count in plain else None for count in counts)],
+    ]
 
 
 def by_property(ways: Mapping[str, KamelTable]) -> Shown:
@@ -64,10 +69,17 @@ def by_property(ways: Mapping[str, KamelTable]) -> Shown:
     ]
     plain = ways["published"]
     return columns, [
-        [name, plain.kinds[name], one.count, 100 * one.p, 100 * one.r,
-         *(100 * table.properties[name].f1 for table in ways.values()), PUBLISHED_PROPERTIES.get(name)]
+        [
+            name,
+            plain.kinds[name],
+            one.count,
+            100 * one.p,
+            100 * one.r,
+            *(100 * table.properties[name].f1 for table in ways.values()),
+            PUBLISHED_PROPERTIES.get(name),
+        ]
         for name, one in plain.properties.items()
-    ]  # fmt: skip
+    ]
 
 
 def _shots(count: int) -> str:

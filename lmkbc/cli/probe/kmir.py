@@ -82,14 +82,18 @@ def score(
     own = [table.types.get(kind) for kind in TYPES]
     show_table(
         ["F1 %", *TYPES, "all"],
-        [["these answers", *(None if value is None else 100 * value for value in own), 100 * table.f1],
-         ["questions", *(counts[kind] for kind in TYPES), len(asked)],
-         *([f"paper: {name}", *values, None] for name, values in PUBLISHED.items())],
-    )  # fmt: skip
+        [
+            ["these answers", *(None if value is None else 100 * value for value in own), 100 * table.f1],
+            ["questions", *(counts[kind] for kind in TYPES), len(asked)],
+            *([f"paper: {name}", *values, None] for name, values in PUBLISHED.items()),
+        ],
+    )
     show_table(["topic", "F1 %", "questions"], [[topic, 100 * f1, topics[topic]] for topic, f1 in table.topics.items()])
     steady = table.robustness
     show_table(
         ["questions on one fact", "all right %", "some %", "none %", "facts"],
-        [["these answers", 100 * steady.every, 100 * steady.some, 100 * steady.none, steady.facts],
-         *([f"paper: {name}", *values, None] for name, values in PUBLISHED_ROBUSTNESS.items())],
-    )  # fmt: skip
+        [
+            ["these answers", 100 * steady.every, 100 * steady.some, 100 * steady.none, steady.facts],
+            *([f"paper: {name}", *values, None] for name, values in PUBLISHED_ROBUSTNESS.items()),
+        ],
+    )

@@ -67,8 +67,10 @@ def run(
             said = _masked(model, every, lessons, others, plan, place, report, offline=offline)
         else:
             if dev or tuned:
-                raise InputError(f"{model} is a causal model, which is shown examples and not trained: leave out --dev "
-                                 "and --tuned, or train an adapter with 'lmkbc train lora'")  # fmt: skip
+                raise InputError(
+                    f"{model} is a causal model, which is shown examples and not trained: leave out --dev "
+                    "and --tuned, or train an adapter with 'lmkbc train lora'"
+                )
             said = _causal(model, every, lessons, shots if train else 0, seed, store, report, offline=offline)
     rows = iter(zip(every, said, strict=True))
     for path, part in zip(questions, asked, strict=True):
@@ -80,9 +82,16 @@ def run(
 
 
 def _masked(
-    model: str, every: list[Question], lessons: list[Question], others: list[Question], plan: Plan, place: Path,
-    report: Report, *, offline: bool,
-) -> list[str]:  # fmt: skip
+    model: str,
+    every: list[Question],
+    lessons: list[Question],
+    others: list[Question],
+    plan: Plan,
+    place: Path,
+    report: Report,
+    *,
+    offline: bool,
+) -> list[str]:
     from lmkbc.models.causal.checkpoint import identity
     from lmkbc.models.masked.backbone import load
     from lmkbc.probe.kmir.masked import finetuned, guesses
@@ -97,9 +106,16 @@ def _masked(
 
 
 def _causal(
-    model: str, every: list[Question], lessons: list[Question], shots: int, seed: int, store: Path | None,
-    report: Report, *, offline: bool,
-) -> list[str]:  # fmt: skip
+    model: str,
+    every: list[Question],
+    lessons: list[Question],
+    shots: int,
+    seed: int,
+    store: Path | None,
+    report: Report,
+    *,
+    offline: bool,
+) -> list[str]:
     from lmkbc.cli.probe.models import local
     from lmkbc.models.store import Store, default_store
     from lmkbc.probe.kmir.causal import decoding, guesses, prompts

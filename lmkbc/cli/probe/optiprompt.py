@@ -63,7 +63,7 @@ def optiprompt(
         models=tuple(listed(models) or benchmark.MODELS),
         methods=tuple(listed(methods) or benchmark.METHODS),
         seed=seed,
-    )  # fmt: skip
+    )
     facts = benchmark.read(source, train, listed(properties), lama=lama)
     backbone = load(model, offline=offline)
     words = Words(backbone.tokenizer)

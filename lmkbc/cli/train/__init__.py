@@ -109,9 +109,15 @@ def mlm(
     rates = {name: share * chosen.get("rate", usual.rate) for name, share in RATES.items()} if head else {}
     plan = replace(usual, seed=seed, patience=PATIENCE, every=100, **chosen, rates=rates)
     task = tasks.Task(
-        backbone=backbone, out=out, plan=plan, random=random, most=most, relation=relation, offline=offline,
+        backbone=backbone,
+        out=out,
+        plan=plan,
+        random=random,
+        most=most,
+        relation=relation,
+        offline=offline,
         device=device,
-    )  # fmt: skip
+    )
     with progress() as report:
         if head:
             trained = teach(task, corpus, expand=expand is not False, top=top or 1, report=report)
@@ -121,10 +127,22 @@ def mlm(
 
 
 def finetune(
-    backbone: Backbone, out: Out, rate: Rate = 2e-6, epochs: Epochs = 10, batch: Batch = 2, most: Most = 1000,
-    relation: OneRelation = "", edition: Editions = None, random: Random = "", seed: Seed = 0, device: Device = None,
-    json: AsJson = False, data: Data = None, offline: Offline = False, workspace: Root = None,
-) -> None:  # fmt: skip
+    backbone: Backbone,
+    out: Out,
+    rate: Rate = 2e-6,
+    epochs: Epochs = 10,
+    batch: Batch = 2,
+    most: Most = 1000,
+    relation: OneRelation = "",
+    edition: Editions = None,
+    random: Random = "",
+    seed: Seed = 0,
+    device: Device = None,
+    json: AsJson = False,
+    data: Data = None,
+    offline: Offline = False,
+    workspace: Root = None,
+) -> None:
     """Full fine-tuning on clozes whose answer is one token."""
     from lmkbc.train import tasks
     from lmkbc.train.loop import Plan
@@ -132,22 +150,39 @@ def finetune(
     corpus = _corpus(workspace, data, edition)
     plan = Plan(rate=rate, epochs=epochs, batch=batch, seed=seed, decay=0.01, patience=PATIENCE, every=100)
     task = tasks.Task(
-        backbone=backbone, out=out, plan=plan, random=random, most=most, relation=relation, offline=offline,
+        backbone=backbone,
+        out=out,
+        plan=plan,
+        random=random,
+        most=most,
+        relation=relation,
+        offline=offline,
         device=device,
-    )  # fmt: skip
+    )
     with progress() as report:
         trained = tasks.finetuned(task, corpus, report)
     _show(trained, out, json)
 
 
 def soft_prompt(
-    backbone: Backbone, out: Out,
+    backbone: Backbone,
+    out: Out,
     length: Annotated[int, typer.Option(min=0, help="Random vectors; 0: start from the manual cloze.")] = 0,
     loss: Annotated[str, typer.Option(help="likelihood, or ranking: right objects before wrong ones.")] = "likelihood",
-    rate: Rate = 3e-3, epochs: Epochs = 10, batch: Batch = 16, most: Most = 1000, relation: OneRelation = "",
-    edition: Editions = None, random: Random = "", seed: Seed = 0, device: Device = None, json: AsJson = False,
-    data: Data = None, offline: Offline = False, workspace: Root = None,
-) -> None:  # fmt: skip
+    rate: Rate = 3e-3,
+    epochs: Epochs = 10,
+    batch: Batch = 16,
+    most: Most = 1000,
+    relation: OneRelation = "",
+    edition: Editions = None,
+    random: Random = "",
+    seed: Seed = 0,
+    device: Device = None,
+    json: AsJson = False,
+    data: Data = None,
+    offline: Offline = False,
+    workspace: Root = None,
+) -> None:
     """OptiPrompt: per relation, only the prompt's vectors learn."""
     from lmkbc.train import tasks
     from lmkbc.train.loop import Plan
@@ -155,9 +190,15 @@ def soft_prompt(
     corpus = _corpus(workspace, data, edition)
     plan = Plan(rate=rate, epochs=epochs, batch=batch, seed=seed)
     task = tasks.Task(
-        backbone=backbone, out=out, plan=plan, random=random, most=most, relation=relation, offline=offline,
+        backbone=backbone,
+        out=out,
+        plan=plan,
+        random=random,
+        most=most,
+        relation=relation,
+        offline=offline,
         device=device,
-    )  # fmt: skip
+    )
     with progress() as report:
         scores = tasks.soft_prompts(task, corpus, length, loss=loss, report=report)
     if json:

@@ -34,9 +34,12 @@ class Cleaning:
     """Keeps the answers that may be objects. origins: relation -> object of its train rows -> the queries with it."""
 
     def __init__(
-        self, probe: Probe, edition: Edition, relations: Mapping[str, Relation],
+        self,
+        probe: Probe,
+        edition: Edition,
+        relations: Mapping[str, Relation],
         origins: Mapping[str, Mapping[str, Sequence[Query]]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._probe, self._edition, self._relations, self._origins = probe, edition, relations, origins
         self._stems = {one.name: Stems(one, number) for one in relations.values() if (number := probe.stem(one))}
         for relation in relations.values():

@@ -83,9 +83,13 @@ class Packed:
         return self._extend(tokens, positions, self._answer, self._prompt, range(len(tokens)))
 
     def _extend(
-        self, tokens: Sequence[int], positions: Sequence[int], owners: Sequence[int], parents: Sequence[int],
+        self,
+        tokens: Sequence[int],
+        positions: Sequence[int],
+        owners: Sequence[int],
+        parents: Sequence[int],
         wanted: Sequence[int],
-    ) -> torch.Tensor:  # fmt: skip
+    ) -> torch.Tensor:
         """Add one column per token, which sees the prefix (0), its parent's and its owner's columns up to its own."""
         own, parent = self._tensor(owners)[:, None], self._tensor(parents)[:, None]
         before = len(self._owner)

@@ -33,9 +33,15 @@ Quantise = Literal["none", "4bit"]
 
 
 def load(
-    name: str, *, revision: str | None = None, dtype: str = "auto", device: str | None = None, offline: bool = False,
-    trust_remote_code: bool = False, quantise: Quantise = "none",
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:  # fmt: skip
+    name: str,
+    *,
+    revision: str | None = None,
+    dtype: str = "auto",
+    device: str | None = None,
+    offline: bool = False,
+    trust_remote_code: bool = False,
+    quantise: Quantise = "none",
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """The model, ready to answer, and its tokenizer.
 
     dtype: "auto" (float32 on a CPU, else as saved), or a torch type's name. quantise: "4bit" keeps linear layers in
@@ -46,9 +52,14 @@ def load(
     seal.check(directory)
     if (directory / ADAPTER).is_file():
         plain, tokens = load(
-            _base(directory), revision=revision, dtype=dtype, device=device, offline=offline,
-            trust_remote_code=trust_remote_code, quantise=quantise,
-        )  # fmt: skip
+            _base(directory),
+            revision=revision,
+            dtype=dtype,
+            device=device,
+            offline=offline,
+            trust_remote_code=trust_remote_code,
+            quantise=quantise,
+        )
         return adapted(plain, directory), tokens
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
     _check_files(directory)
@@ -63,9 +74,14 @@ def load(
         config = AutoConfig.from_pretrained(name, **how)
         _check_kind(name, config)
         loaded: Any = AutoModelForCausalLM.from_pretrained(
-            name, config=config, use_safetensors=True, dtype=_dtype(dtype, place), output_loading_info=True, **how,
+            name,
+            config=config,
+            use_safetensors=True,
+            dtype=_dtype(dtype, place),
+            output_loading_info=True,
+            **how,
             **packed,
-        )  # fmt: skip
+        )
         model, told = loaded
         (model if packed else model.to(place)).eval()
         tokenizer = AutoTokenizer.from_pretrained(name, **how)

@@ -97,9 +97,14 @@ class _Row:
 
 
 def decode(
-    branches: Branches, prompts: Sequence[Tokens], shared: int, how: Decoding, room: Sequence[int],
-    ends: Collection[int], read: Callable[[list[int]], Completion],
-) -> list[list[Completion]]:  # fmt: skip
+    branches: Branches,
+    prompts: Sequence[Tokens],
+    shared: int,
+    how: Decoding,
+    room: Sequence[int],
+    ends: Collection[int],
+    read: Callable[[list[int]], Completion],
+) -> list[list[Completion]]:
     """The draws of each prompt. shared: tokens that the branches hold already; room: each answer's tokens at most.
 
     ends: end tokens. read: from an answer's tokens to its text, finished where it holds a stop string.

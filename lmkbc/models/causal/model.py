@@ -121,8 +121,13 @@ class CausalModel:
                     yield group.shared, branches, batch
 
     def _draws(
-        self, branches: Branches, prompts: Sequence[Tokens], shared: int, how: Decoding, room: Sequence[int],
-    ) -> list[list[Completion]]:  # fmt: skip
+        self,
+        branches: Branches,
+        prompts: Sequence[Tokens],
+        shared: int,
+        how: Decoding,
+        room: Sequence[int],
+    ) -> list[list[Completion]]:
         def read(tokens: list[int]) -> Completion:
             text = str(self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
             found = [place for stop in how.stops if (place := text.find(stop)) >= 0]

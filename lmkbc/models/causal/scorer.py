@@ -22,9 +22,15 @@ class CausalScorer:
     """
 
     def __init__(
-        self, model: CausalModel, how: Decoding, *, chat: bool, store: Store | None = None, name: str = "",
+        self,
+        model: CausalModel,
+        how: Decoding,
+        *,
+        chat: bool,
+        store: Store | None = None,
+        name: str = "",
         identity: str = "",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._model, self._how, self._chat = model, how, chat
         self._store, self._name, self._identity = store, name, identity
 

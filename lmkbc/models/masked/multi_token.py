@@ -47,9 +47,14 @@ def fill_masks(
 
 
 def _step(
-    forward: Forward, beams: Sequence[Sequence[_Partial]], spans: Sequence[int], starts: Tensor, inner: Tensor,
-    beam: int, order: Order,
-) -> list[list[_Partial]]:  # fmt: skip
+    forward: Forward,
+    beams: Sequence[Sequence[_Partial]],
+    spans: Sequence[int],
+    starts: Tensor,
+    inner: Tensor,
+    beam: int,
+    order: Order,
+) -> list[list[_Partial]]:
     mask = forward.backbone.mask_id
     flat = [(owner, partial) for owner, partials in enumerate(beams) for partial in partials]
     grown: list[dict[tuple[int, ...], float]] = [{} for _ in beams]

@@ -22,9 +22,12 @@ UNSEEN = 1_000_000
 
 
 def expand(
-    backbone: Backbone, names: Iterable[str], compose: Literal["mean", "frequency"] = "mean",
-    counts: Mapping[int, int] | None = None, vectors: Mapping[str, npt.NDArray[np.float64]] | None = None,
-) -> Backbone:  # fmt: skip
+    backbone: Backbone,
+    names: Iterable[str],
+    compose: Literal["mean", "frequency"] = "mean",
+    counts: Mapping[int, int] | None = None,
+    vectors: Mapping[str, npt.NDArray[np.float64]] | None = None,
+) -> Backbone:
     """A copy of a backbone that knows each name as one token. The input vector, the output row and bias are composed.
 
     Names that are one token already, or hold an unknown one, stay as they are. The new rows can be trained.

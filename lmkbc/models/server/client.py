@@ -91,9 +91,14 @@ class Server:
 
     @classmethod
     def of(
-        cls, base_url: str | None, model: str | None, *, revision: str = "", any_model: bool = False,
+        cls,
+        base_url: str | None,
+        model: str | None,
+        *,
+        revision: str = "",
+        any_model: bool = False,
         offline: bool = False,
-    ) -> Server:  # fmt: skip
+    ) -> Server:
         """A server by URL and model, the URL else from $OPENAI_BASE_URL, the key only from $OPENAI_API_KEY.
 
         InputError for what cannot be asked. offline: nothing will be asked, so no key is needed.

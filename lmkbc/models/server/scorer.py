@@ -26,9 +26,16 @@ class ChatScorer:
     """
 
     def __init__(
-        self, server: Server, open_session: Callable[[], Session], *, completion: bool, draws: int = 1,
-        temperature: float = 0.0, extra: Mapping[str, Any] | None = None, notes: Notes | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        server: Server,
+        open_session: Callable[[], Session],
+        *,
+        completion: bool,
+        draws: int = 1,
+        temperature: float = 0.0,
+        extra: Mapping[str, Any] | None = None,
+        notes: Notes | None = None,
+    ) -> None:
         self.notes = notes or Notes()
         self._server = server
         self._open_session = open_session

@@ -25,9 +25,15 @@ def sampling(form: Asks) -> dict[str, Any]:
 
 
 def questions_of(
-    benchmark: Kamel, wording: Mapping[str, str], shots: Shots, *, properties: Iterable[str], split: str = "test",
-    limit: int | None = None, form: Asks = "completion",
-) -> Iterator[tuple[Fact, Prompt]]:  # fmt: skip
+    benchmark: Kamel,
+    wording: Mapping[str, str],
+    shots: Shots,
+    *,
+    properties: Iterable[str],
+    split: str = "test",
+    limit: int | None = None,
+    form: Asks = "completion",
+) -> Iterator[tuple[Fact, Prompt]]:
     """The facts of some properties, at most `limit` of each, with their prompts."""
     for name in properties:
         facts = list(islice(benchmark.of(name, split), limit))

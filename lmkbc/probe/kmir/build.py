@@ -173,9 +173,16 @@ class Builder:
         return wrong
 
     def _question(
-        self, name: str, text: str, answers: list[str], about: TypedTriple | Triple, number: int,
-        options: Sequence[str] = (), axiom: str = "", premises: Sequence[int] = (),
-    ) -> Question:  # fmt: skip
+        self,
+        name: str,
+        text: str,
+        answers: list[str],
+        about: TypedTriple | Triple,
+        number: int,
+        options: Sequence[str] = (),
+        axiom: str = "",
+        premises: Sequence[int] = (),
+    ) -> Question:
         topic = self._relation(about).topic
         kind = name.split("-", 1)[0]
         return Question(name, kind, text, answers, about.relation, number, topic, axiom, list(options), list(premises))

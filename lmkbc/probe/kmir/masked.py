@@ -80,9 +80,14 @@ def _padding(backbone: Backbone) -> int:
 
 
 def finetuned(
-    backbone: Backbone, questions: Sequence[Question], dev: Sequence[Question], plan: Plan, out: Path, identity: str,
+    backbone: Backbone,
+    questions: Sequence[Question],
+    dev: Sequence[Question],
+    plan: Plan,
+    out: Path,
+    identity: str,
     report: Report = silent,
-) -> Backbone:  # fmt: skip
+) -> Backbone:
     """The model after training on questions, kept in a directory, from which the same training is read again.
 
     A killed training goes on from its checkpoint. dev: questions to stop early by. identity: of the weights that it
@@ -116,9 +121,15 @@ def finetuned(
     checkpoint = out.with_name(f".{out.name}.checkpoint.safetensors")
     model.train()
     trained = train(
-        dict(model.named_parameters()), loss, len(asked), plan, name="fine-tuning",
-        held_out=held_out_loss if dev else None, checkpoint=checkpoint, report=report,
-    )  # fmt: skip
+        dict(model.named_parameters()),
+        loss,
+        len(asked),
+        plan,
+        name="fine-tuning",
+        held_out=held_out_loss if dev else None,
+        checkpoint=checkpoint,
+        report=report,
+    )
     model.train(mode=False)
     record = {"training": mark, "losses": trained.losses, "held_out_losses": trained.held_out, "steps": trained.steps}
     write(out, model, backbone.tokenizer, None, record)

@@ -78,8 +78,14 @@ def read(path: Path, relations: Collection[str] | None = None) -> list[Asked]:
     found: list[Asked] = []
     absent: list[str] = []
     for row in jsonl.read_jsonl(path / "relations.jsonl", _Relation):
-        file = next((file for file in (path / "TREx" / f"{row.relation}.jsonl", path / f"{row.relation}.jsonl")
-                     if file.is_file()), None)  # fmt: skip
+        file = next(
+            (
+                file
+                for file in (path / "TREx" / f"{row.relation}.jsonl", path / f"{row.relation}.jsonl")
+                if file.is_file()
+            ),
+            None,
+        )
         if relations is not None and row.relation not in relations:
             continue
         if file is None:

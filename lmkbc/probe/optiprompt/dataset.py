@@ -100,11 +100,15 @@ def of_kamel(benchmark: Kamel, split: str = "test") -> list[Lesson]:
             raise InputError(f"there is no cloze for {name}: {did_you_mean(name, phrases())}")
     return [
         Lesson(
-            name, type_of(name, benchmark.of(name, split)), f"{{subject}} {phrases()[name]} {{mask}}.",
-            train=pairs(name, "train"), dev=pairs(name, "dev"), test=pairs(name, split),
+            name,
+            type_of(name, benchmark.of(name, split)),
+            f"{{subject}} {phrases()[name]} {{mask}}.",
+            train=pairs(name, "train"),
+            dev=pairs(name, "dev"),
+            test=pairs(name, split),
         )
         for name in benchmark.properties
-    ]  # fmt: skip
+    ]
 
 
 def of_trex(asked: Iterable[Asked], train: Path) -> list[Lesson]:

@@ -136,9 +136,14 @@ class Runner:
             if method != "soft-manual":
                 prompt = SoftPrompt.random(backbone, int(method.removeprefix("soft-")), self._how.seed)
             prompt, _ = train_soft_prompt(
-                backbone, prompt, *self._taught(lesson.train), self._columns, self._how.soft,
-                held_out=self._taught(lesson.dev), report=report,
-            )  # fmt: skip
+                backbone,
+                prompt,
+                *self._taught(lesson.train),
+                self._columns,
+                self._how.soft,
+                held_out=self._taught(lesson.dev),
+                report=report,
+            )
         return self._best(asked, lambda part: mask_logits(backbone, prompt, part, self._columns))
 
     def _finetuned(self, lesson: Lesson, backbone: Backbone, asked: Sequence[str], report: Report) -> list[str]:
@@ -149,9 +154,14 @@ class Runner:
 
         (subjects, golds), (others, other_golds) = self._taught(lesson.train), self._taught(lesson.dev)
         finetune(
-            own, prompts(subjects), golds, self._columns, self._how.finetune,
-            held_out=(prompts(others), other_golds), report=report,
-        )  # fmt: skip
+            own,
+            prompts(subjects),
+            golds,
+            self._columns,
+            self._how.finetune,
+            held_out=(prompts(others), other_golds),
+            report=report,
+        )
         return self._best(asked, lambda part: cloze_logits(own, prompts(part), self._columns))
 
     def _taught(self, pairs: Sequence[Pair]) -> tuple[list[str], list[list[int]]]:
