@@ -62,6 +62,21 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
+class Fact:
+    """A subject, what is said of it, and all objects of that: none is the fact that there is none.
+
+    relation: the name of its module, or the Wikidata property where none covers it. clozes use {subject} and {mask}.
+    objects: preferred names; ids: their QIDs or "", as long as objects.
+    """
+
+    subject: str
+    relation: str
+    clozes: tuple[str, ...]
+    objects: tuple[str, ...]
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A proposed object. Empty `text` is the proposal to answer nothing; `sources` name the voices behind it.
 

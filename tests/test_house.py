@@ -33,7 +33,7 @@ ROOMS = """
     generate
     link
     recipe
-    tune thresholds submission
+    tune thresholds submission run_directory
     pipeline
     train probe report scale
     cli __main__

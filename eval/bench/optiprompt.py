@@ -31,10 +31,11 @@ from lmkbc.probe.kamel import dataset as kamel
 from lmkbc.probe.optiprompt import dataset as optiprompt
 from lmkbc.probe.optiprompt.run import Experiment, Runner
 from lmkbc.train.corpus import Corpus, gather
-from lmkbc.train.facts import KAMEL, Fact
+from lmkbc.train.facts import KAMEL
 from lmkbc.train.loop import Plan
 from lmkbc.train.tasks import Task
 from lmkbc.train.teach import PLAN, teach
+from lmkbc.types import Fact
 from lmkbc.workspace import Workspace
 
 ENCODER = "all-MiniLM-L6-v2"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -27,11 +26,6 @@ def answer_schema(kind: Kind) -> dict[str, Any]:
         "required": ["objects"],
         "additionalProperties": False,
     }
-
-
-def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The request's field that asks for a schema."""
-    return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": dict(schema)}}
 
 
 def keeps_schema(text: str, kind: Kind) -> bool:

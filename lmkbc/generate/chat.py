@@ -287,7 +287,8 @@ class ChatGenerator:
     def _draws(self, query: Query, prompt: Prompt) -> list[Call]:
         """One call per draw."""
         schema = answer_schema(self._relations[query.relation].kind) if self._schema else None
-        return calls(self._server, self._asking.plan(query), prompt, schema)
+        plan = self._asking.plan(query)
+        return calls(self._server, plan.sampling, plan.style.stops, prompt, schema)
 
 
 class _Tally:

@@ -12,12 +12,13 @@ import torch
 from lmkbc.errors import InputError
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.models.masked.entities import FILE, Entities
 from lmkbc.models.masked.forward import Forward, Precision
+from lmkbc.models.masked.heads import fold_model
 from lmkbc.models.masked.tensors import masked
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.run import Run
-from lmkbc.train.entities import FILE, Entities
 from lmkbc.types import Candidate, CandidateSet, Generator, Notes, Query
 
 SOURCE = "entity-masked"
@@ -73,8 +74,6 @@ class EntityMasked:
         device: str | None = None,
     ) -> EntityMasked:
         """From a trained directory."""
-        from lmkbc.train.head import fold_model
-
         backbone = load(directory, offline=True, device=device)
         if not (directory / FILE).is_file():
             raise InputError(f"{directory} holds no {FILE}: name a directory that 'lmkbc train mlm' made")

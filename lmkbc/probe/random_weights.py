@@ -52,9 +52,8 @@ def with_random_weights(run: Run, recipe: Recipe, seed: int = 0) -> Iterator[tup
 
 def _drawn(table: Mapping[str, Any], out: Path, offline: bool, seed: int) -> Path:
     """Save a model of the same shape, with its tokenizer and what lies beside it: objects, soft prompts."""
-    from lmkbc.models.masked import soft_prompts
+    from lmkbc.models.masked import entities, soft_prompts
     from lmkbc.models.masked.backbone import quiet
-    from lmkbc.train import entities
     from lmkbc.train.controls import randomised
 
     model: Any

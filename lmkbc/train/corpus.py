@@ -10,15 +10,9 @@ from pathlib import Path
 from lmkbc.errors import InputError
 from lmkbc.files.jsonl import read_bytes
 from lmkbc.names import folded_key
-from lmkbc.train.facts import (
-    KAMEL,
-    SILVER,
-    Fact,
-    of_examples,
-    of_kamel,
-    of_silver,
-)
+from lmkbc.train.facts import KAMEL, SILVER, of_examples, of_kamel, of_silver
 from lmkbc.train.held_out import HeldOut, alias_groups
+from lmkbc.types import Fact
 from lmkbc.workspace import Workspace
 
 

@@ -9,7 +9,6 @@ import tarfile
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -19,24 +18,9 @@ from lmkbc.errors import InputError
 from lmkbc.files import packed
 from lmkbc.files.jsonl import read_jsonl
 from lmkbc.relation import Relation
-from lmkbc.types import Example
+from lmkbc.types import Example, Fact
 
 KAMEL, SILVER = Path("kamel/KAMEL.tar.xz"), Path("silver2023")
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """A subject, what is said of it, and all objects of that: none is the fact that there is none.
-
-    relation: the name of its module, or the Wikidata property where none covers it. clozes use {subject} and {mask}.
-    objects: preferred names; ids: their QIDs or "", as long as objects.
-    """
-
-    subject: str
-    relation: str
-    clozes: tuple[str, ...]
-    objects: tuple[str, ...]
-    ids: tuple[str, ...] = ()
 
 
 class _Answer(msgspec.Struct):

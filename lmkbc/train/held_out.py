@@ -12,8 +12,8 @@ import msgspec
 
 from lmkbc.errors import LmkbcError
 from lmkbc.names import folded_key
-from lmkbc.train.facts import Fact, members
-from lmkbc.types import Example
+from lmkbc.train.facts import members
+from lmkbc.types import Example, Fact
 from lmkbc.workspace import Workspace
 
 _POSSESSIVE = re.compile(r"['\u2019]s?(?!\w)")

@@ -7,7 +7,6 @@ a run that was killed and resumed ends with the same bytes as one that was not.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from zlib import crc32
@@ -16,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.models.precision import half_precision
 from lmkbc.progress import Report, silent
 from lmkbc.train.checkpoint import Checkpoint, load, save
 
@@ -124,15 +124,6 @@ def _copy(values: Mapping[str, Tensor], parameters: Parameters) -> None:
 
 def _checksum(value: Tensor) -> int:
     return crc32(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
-
-
-def half_precision(device: torch.device) -> AbstractContextManager[object]:
-    """Compute in bf16 where the hardware multiplies it natively, else in fp32. Weights stay in fp32."""
-    if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False):
-        return torch.autocast("cuda", dtype=torch.bfloat16)
-    if device.type == "cpu" and torch.ops.mkldnn._is_mkldnn_bf16_supported():
-        return torch.autocast("cpu", dtype=torch.bfloat16)
-    return nullcontext()
 
 
 class _Run:

@@ -14,8 +14,8 @@ from lmkbc.errors import InputError
 from lmkbc.models.masked.layout import subject_of
 from lmkbc.models.masked.tensors import mask_id, padded
 from lmkbc.progress import Report, silent
-from lmkbc.train.facts import Fact
 from lmkbc.train.loop import Plan, Trained, train
+from lmkbc.types import Fact
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

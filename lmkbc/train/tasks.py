@@ -18,6 +18,7 @@ from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.atomic import check_replaceable, same
 from lmkbc.models.masked import vocabulary
 from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.models.masked.entities import Entities
 from lmkbc.models.masked.soft_prompts import FILE as PROMPTS
 from lmkbc.models.masked.soft_prompts import SoftPrompt, to_bytes
 from lmkbc.models.masked.tensors import masked
@@ -25,13 +26,12 @@ from lmkbc.progress import Report, silent
 from lmkbc.train import MODEL, soft_prompt
 from lmkbc.train.controls import randomised
 from lmkbc.train.corpus import Corpus, near, split
-from lmkbc.train.entities import Entities
-from lmkbc.train.facts import Fact
 from lmkbc.train.finetune import finetune
 from lmkbc.train.head import open_encoder, write
 from lmkbc.train.loop import Plan, Trained
 from lmkbc.train.losses import LOSSES
 from lmkbc.train.mlm import Masking, train_mlm
+from lmkbc.types import Fact
 
 log = logging.getLogger(__name__)
 CHECKPOINT = "checkpoint.safetensors"

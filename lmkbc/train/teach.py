@@ -15,23 +15,16 @@ from zlib import crc32
 import torch
 
 from lmkbc.errors import InputError
+from lmkbc.models.masked.activations import Activations
+from lmkbc.models.masked.entities import Entities
+from lmkbc.models.masked.heads import Top, assemble, fold_file
 from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent
-from lmkbc.train.activations import Activations
 from lmkbc.train.corpus import Corpus, split
-from lmkbc.train.entities import Entities
-from lmkbc.train.facts import Fact
-from lmkbc.train.head import (
-    Prompts,
-    Top,
-    assemble,
-    fold_file,
-    prepare,
-    train_top,
-    write,
-)
+from lmkbc.train.head import Prompts, prepare, train_top, write
 from lmkbc.train.loop import Plan, Trained
 from lmkbc.train.tasks import Task
+from lmkbc.types import Fact
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM

@@ -16,9 +16,9 @@ from tiny_masked import save
 
 from lmkbc.generate.spec import GENERATORS
 from lmkbc.models.masked.backbone import load
+from lmkbc.models.masked.entities import FILE, Entities
 from lmkbc.run import Run, Servers
 from lmkbc.train.controls import randomised
-from lmkbc.train.entities import FILE, Entities
 from lmkbc.train.facts import of_examples
 from lmkbc.types import CandidateSet, Query, State
 from lmkbc.workspace import Workspace

@@ -11,7 +11,7 @@ from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.relation import EntityType, Relation
-from lmkbc.train.facts import Fact
+from lmkbc.types import Fact
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 NAMES = "ada bob cid dot eve fay gus hal".split()

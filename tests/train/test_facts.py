@@ -11,15 +11,9 @@ import pytest
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.train.corpus import gather, near, split
-from lmkbc.train.facts import (
-    KAMEL,
-    SILVER,
-    Fact,
-    of_kamel,
-    of_silver,
-    phrases,
-)
+from lmkbc.train.facts import KAMEL, SILVER, of_kamel, of_silver, phrases
 from lmkbc.train.held_out import HeldOut
+from lmkbc.types import Fact
 from lmkbc.workspace import Workspace
 
 

@@ -8,10 +8,12 @@ import torch
 
 from lmkbc.errors import InputError
 from lmkbc.generate.entity_masked import EntityMasked
+from lmkbc.models.masked.activations import activations, layer_at
 from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.models.masked.entities import Entities
+from lmkbc.models.masked.heads import Top, assemble
 from lmkbc.models.masked.tensors import masked
 from lmkbc.relation import Relation
-from lmkbc.train.activations import activations, layer_at
 from lmkbc.train.controls import (
     Majority,
     NaiveBayes,
@@ -19,17 +21,9 @@ from lmkbc.train.controls import (
     easy,
     randomised,
 )
-from lmkbc.train.entities import Entities
-from lmkbc.train.facts import Fact
-from lmkbc.train.head import (
-    Top,
-    assemble,
-    prepare,
-    train_top,
-    write,
-)
+from lmkbc.train.head import prepare, train_top, write
 from lmkbc.train.loop import Plan
-from lmkbc.types import Query
+from lmkbc.types import Fact, Query
 
 
 def learnt(backbone: Backbone, facts: list[Fact], *, expand: bool, top: int = 1) -> tuple[Top, Entities]:

@@ -11,9 +11,9 @@ from torch import nn
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.train.checkpoint import Checkpoint, load, save
-from lmkbc.train.facts import Fact
 from lmkbc.train.loop import Plan, train
 from lmkbc.train.mlm import Masking, train_mlm
+from lmkbc.types import Fact
 
 
 class CutError(Exception):

@@ -12,20 +12,20 @@ from lmkbc.cli import build
 from lmkbc.errors import InputError
 from lmkbc.generate.entity_masked import EntityMasked
 from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.models.masked.entities import Entities
+from lmkbc.models.masked.heads import fold_model
 from lmkbc.models.masked.soft_prompts import FILE, read
 from lmkbc.models.masked.tensors import masked
 from lmkbc.models.masked.words import Words
 from lmkbc.relation import Relation
 from lmkbc.train import tasks
 from lmkbc.train.corpus import Corpus
-from lmkbc.train.entities import Entities
-from lmkbc.train.facts import Fact
-from lmkbc.train.head import fold_model, write
+from lmkbc.train.head import write
 from lmkbc.train.held_out import HeldOut
 from lmkbc.train.loop import Plan
 from lmkbc.train.mlm import Masking
 from lmkbc.train.teach import fold_of, teach
-from lmkbc.types import Query
+from lmkbc.types import Fact, Query
 
 
 @pytest.fixture

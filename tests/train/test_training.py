@@ -12,6 +12,7 @@ from transformers import PreTrainedTokenizerFast
 
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.models.masked.entities import Entities
 from lmkbc.models.masked.soft_prompts import (
     SoftPrompt,
     mask_logits,
@@ -19,8 +20,6 @@ from lmkbc.models.masked.soft_prompts import (
     to_bytes,
 )
 from lmkbc.models.masked.tensors import BATCH, masked
-from lmkbc.train.entities import Entities
-from lmkbc.train.facts import Fact
 from lmkbc.train.finetune import finetune
 from lmkbc.train.loop import Plan, train
 from lmkbc.train.losses import mean_loss, rank_loss, soft_loss
@@ -31,6 +30,7 @@ from lmkbc.train.mlm import (
     verbalised,
 )
 from lmkbc.train.soft_prompt import precision, train_soft_prompt
+from lmkbc.types import Fact
 
 
 def state(backbone: Backbone) -> dict[str, torch.Tensor]:

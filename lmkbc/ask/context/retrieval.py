@@ -20,7 +20,7 @@ from lmkbc.ask.context.settings import ContextSettings
 from lmkbc.ask.examples import TextEncoder
 from lmkbc.ask.prompts import fill
 from lmkbc.errors import InputError
-from lmkbc.generate.embedded.store import Store
+from lmkbc.files.arrays import Store
 from lmkbc.relation import Relation
 from lmkbc.types import Passage, Query
 

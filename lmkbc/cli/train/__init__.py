@@ -91,8 +91,8 @@ def mlm(
 ) -> None:
     """Masked-LM training on verbalised facts. For an encoder without a head, or all weights of a masked LM."""
     from lmkbc.errors import InputError
+    from lmkbc.models.masked.entities import NOTHING
     from lmkbc.train import tasks
-    from lmkbc.train.entities import NOTHING
     from lmkbc.train.loop import Plan
     from lmkbc.train.mlm import Masking
     from lmkbc.train.teach import RATES, teach

@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files import places
+from lmkbc.files.arrays import Store, key
 from lmkbc.generate.embedded.signals import Floats
 from lmkbc.generate.embedded.stack import (
     FOLDS,
@@ -20,7 +21,6 @@ from lmkbc.generate.embedded.stack import (
     Stack,
     folds,
 )
-from lmkbc.generate.embedded.store import Store, key
 from lmkbc.generate.embedded.trees import Trees
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.encoder import Encoder, find_encoder

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from lmkbc.ask.plan import Plan
-from lmkbc.ask.schema import response_format
-from lmkbc.models.base import Prompt
+from lmkbc.models.base import Prompt, Sampling
 from lmkbc.models.server.client import Server
 from lmkbc.models.store import Call
 
@@ -21,12 +19,14 @@ MOST_DRAWS = 128
 """Draws that one request asks for: the most that the API's own definition allows."""
 
 
-def calls(server: Server, plan: Plan, prompt: Prompt, schema: Mapping[str, Any] | None) -> list[Call]:
-    """One call per draw. Seeds count up from the plan's."""
-    sampling, text = plan.sampling, prompt.form == "completion"
+def calls(
+    server: Server, sampling: Sampling, stops: Sequence[str], prompt: Prompt, schema: Mapping[str, Any] | None
+) -> list[Call]:
+    """One call per draw. Seeds count up from the sampling's. stops: what ends a text, where the sampling does not say."""
+    text = prompt.form == "completion"
     given = {name: getattr(sampling, name) for name in ("temperature", "top_p", "max_tokens", "stop")}
     if given["stop"] is None and text:
-        given["stop"] = plan.style.stops
+        given["stop"] = stops
     fields = {name: value for name, value in given.items() if value is not None} | dict(sampling.extra)
     if sampling.logprobs:
         fields["logprobs"] = 1 if text else True
@@ -70,6 +70,11 @@ class Offers:
         """Remember fields without which a refused request went through."""
         self.refused.update(fields)
         self.several = self.several and "n" not in fields
+
+
+def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The request's field that asks for a schema."""
+    return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": dict(schema)}}
 
 
 def without(body: Mapping[str, Any], fields: Collection[str]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from lmkbc.errors import InputError
 from lmkbc.files.jsonl import read_bytes
 from lmkbc.models.masked.words import Words
 from lmkbc.names import folded_key
-from lmkbc.train.facts import Fact
+from lmkbc.types import Fact
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as fn
 
+from lmkbc.models.precision import half_precision
 from lmkbc.progress import Report, silent
-from lmkbc.train.loop import half_precision
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
