@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from generate.loopback import Body, Loopback
+from loopback import Body, Loopback
 
 from lmkbc.cli import main
 

@@ -22,7 +22,7 @@ MOST_DRAWS = 128
 def calls(
     server: Server, sampling: Sampling, stops: Sequence[str], prompt: Prompt, schema: Mapping[str, Any] | None
 ) -> list[Call]:
-    """One call per draw. Seeds count up from the sampling's. stops: what ends a text, where the sampling does not say."""
+    """One call per draw. Seeds count up from the sampling's. stops: what ends a text unless the sampling says."""
     text = prompt.form == "completion"
     given = {name: getattr(sampling, name) for name in ("temperature", "top_p", "max_tokens", "stop")}
     if given["stop"] is None and text:
