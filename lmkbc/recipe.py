@@ -70,10 +70,11 @@ class RecipeFile:
 def read_recipe(workspace: Workspace, name: str) -> Recipe:
     """A bundled recipe by its name, any other by the path of its file. InputError names file, table and setting."""
     path = workspace.recipe_path(name)
+    file = read_file(path)
     try:
-        return make_recipe(path.stem, read_file(path), workspace.relations)
+        return make_recipe(path.stem, file, workspace.relations)
     except InputError as error:
-        raise InputError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
+        raise InputError(f"{path}: {error}") from None
 
 
 def read_file(path: Path) -> RecipeFile:
