@@ -200,7 +200,7 @@ def test_a_real_kill_leaves_the_old_run_or_the_new_one(tmp_path: Path) -> None:
     writer = textwrap.dedent("""
         import sys
         from pathlib import Path
-        from lmkbc.atomic import Kind, with_record, write_directory
+        from lmkbc.files.atomic import Kind, with_record, write_directory
         kind = Kind("a run", "manifest.json")
         print("ready", flush=True)
         for number in range(10**6):
