@@ -125,7 +125,9 @@ def test_what_is_proposed_is_sound_and_travels(component: str, opened: Open) -> 
     assert pickle.loads(pickle.dumps(sets)) == sets
     for one in sets:
         assert all(0 <= candidate.score <= 1 and candidate.sources for candidate in one.candidates)
-        assert one.failed or one.candidates or State.ANSWERED in one.draws or State.ABSTAINED in one.draws
+        assert (
+            one.failed or one.candidates or one.dropped or State.ANSWERED in one.draws or State.ABSTAINED in one.draws
+        )
 
 
 @every
