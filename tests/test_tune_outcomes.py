@@ -153,7 +153,7 @@ def test_a_swept_parameter_is_exact_whatever_the_others_are(
         return float(np.where(open_rows, f1, silent).sum())
 
     best, promised = curve.best()
-    assert promised == pytest.approx(max(total(value) for value in THRESHOLDS))
+    assert promised >= max(total(value) for value in THRESHOLDS) - 1e-9  # its plateau may lie between two of them
     assert total(best * (1 - 1e-12)) == pytest.approx(promised)  # a ratio times a quotient may miss by a bit
 
 

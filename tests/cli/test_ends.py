@@ -55,7 +55,8 @@ def test_interrupted_tuning_says_so_once_and_leaves_a_study_to_resume(
     for name in ("relations", "thresholds"):
         shutil.copytree(ROOT / name, tmp_path / "space" / name)
     shutil.copy(ROOT / "eval" / "mini.py", tmp_path / "space" / "eval")
-    tune = ("tune", "-e", "mini", "--system", "prior", "--workspace", "space", "--storage", "sqlite:///studies.db")
+    tune = ("tune", "-e", "mini", "--system", "prior", "--workspace", "space", "--folds", "2", "--rules", "sticky")
+    kept = ("--storage", "sqlite:///studies.db")
     held_out, calls = Joint.held_out, itertools.count(1)
 
     def interrupt(*given: Any) -> Any:
@@ -64,12 +65,12 @@ def test_interrupted_tuning_says_so_once_and_leaves_a_study_to_resume(
         return held_out(*given)
 
     monkeypatch.setattr(Joint, "held_out", interrupt)
-    status, printed, told = run(*tune)
+    status, printed, told = run(*tune, *kept)
     assert (status, printed, told) == (1, "", "error: interrupted; nothing half-written is left behind\n")
     assert not list((tmp_path / "space").glob("thresholds/mini/prior.toml"))
-    assert run(*tune)[0] == 0
+    assert run(*tune, *kept)[0] == 0
     resumed = (tmp_path / "space" / "thresholds" / "mini" / "prior.toml").read_bytes()
-    assert run(*tune[:-2])[0] == 0
+    assert run(*tune)[0] == 0
     assert (tmp_path / "space" / "thresholds" / "mini" / "prior.toml").read_bytes() == resumed
 
 
