@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from growth import in_proportion
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -329,11 +329,9 @@ HUGE = [
 
 @pytest.mark.parametrize("asked", [BAND, AREA], ids=["names", "number"])
 @pytest.mark.parametrize("fragment", HUGE)
-def test_a_megabyte_is_no_trouble(fragment: str, asked: Relation) -> None:
-    text = (fragment * (10**6 // len(fragment) + 1))[: 10**6]
-    start = time.process_time()
-    parse(text, asked, SUBJECT)
-    assert time.process_time() - start < 2.0
+def test_a_quarter_of_a_megabyte_is_no_trouble(fragment: str, asked: Relation) -> None:
+    text = (fragment * (10**6 // len(fragment) + 1))[: 10**6 // 4]
+    assert in_proportion(lambda part: parse(part, asked, SUBJECT), text)
 
 
 def test_a_long_list_is_kept_whole() -> None:

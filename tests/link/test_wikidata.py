@@ -121,12 +121,10 @@ def test_what_never_answers_is_given_up_in_bounded_time_and_the_rest_is_kept(cac
     assert sum(stand_in.searched.values()) == 10
 
 
+@pytest.mark.timeout(60)
 def test_a_long_retry_after_is_not_waited_for_beyond_patience(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with StandIn(WORLD, fault=lambda *_: "maxlag") as stand_in:
-        started = time.monotonic()
-        with pytest.raises(LmkbcError, match="the database lags"):
-            Wikidata(client(stand_in, attempts=1000, patience=0.5), cache).search(["Name 1"])
-        assert time.monotonic() - started < 30
+    with StandIn(WORLD, fault=lambda *_: "maxlag") as stand_in, pytest.raises(LmkbcError, match="the database lags"):
+        Wikidata(client(stand_in, attempts=1000, patience=0.5), cache).search(["Name 1"])
 
 
 def test_lag_holds_back_every_request(cache: Path) -> None:
@@ -167,6 +165,7 @@ def test_answers_and_no_hits_are_cached_for_good_and_refreshed_on_demand(cache: 
         assert stand_in.searched["nobody"] == 3, "another language must not share answers"
 
 
+@pytest.mark.timeout(60)
 def test_offline_answers_from_the_cache_or_names_what_is_missing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with StandIn(WORLD, ITEMS) as stand_in:
         online = Wikidata(client(stand_in), cache).search(["Name 1", "Nobody"])
@@ -178,12 +177,10 @@ def test_offline_answers_from_the_cache_or_names_what_is_missing(cache: Path, mo
     monkeypatch.setattr(asyncio, "run", no_sockets)
     offline = Wikidata(None, cache)
     assert offline.search(["Name 1", "Nobody"]) == online
-    started = time.monotonic()
     with pytest.raises(
         LmkbcError, match=r"offline, and the cache lacks search answers for 2 names or ids, first 'name 2'"
     ):
         offline.search(["Name 1", "Name 2", "Name 3"])
-    assert time.monotonic() - started < 30
 
 
 def test_merged_missing_and_impossible_entities(cache: Path) -> None:

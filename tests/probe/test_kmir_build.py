@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -252,10 +251,8 @@ def test_files(tmp_path: Path) -> None:
         read_schema(path)
 
 
-def test_speed_and_truth_on_facts_of_kamel(data_dir: Path) -> None:
+def test_truth_on_facts_of_kamel(data_dir: Path) -> None:
     schema = read_schema(Path("lmkbc/probe/kamel/schema.toml").resolve())
     rows = read_triples(data_dir / "kamel" / "KAMEL.tar.xz", schema)[::6]
-    start = time.perf_counter()
     questions = list(Builder(rows, schema).questions())
-    assert len(questions) / (time.perf_counter() - start) > 100_000 / 60
     assert {question.type for question in questions} == {"completion", "checking", "distinction", "reasoning"}
