@@ -56,7 +56,7 @@ class Cache:
             if version < VERSION:
                 if "checksum" not in {row[1] for row in self._db.execute("PRAGMA table_info(answers)")}:
                     self._db.execute("ALTER TABLE answers ADD COLUMN checksum INTEGER")
-                self._db.execute("UPDATE answers SET checksum = checksum(source, kind, key, answer)")
+                    self._db.execute("UPDATE answers SET checksum = checksum(source, kind, key, answer)")
                 self._db.execute(f"PRAGMA user_version = {VERSION}")
             self._db.execute("SELECT source, kind, key, answer, date, checksum FROM answers LIMIT 0")
 
@@ -75,6 +75,17 @@ class Cache:
                 found[key] = decode(row[0], decoder)
             except ShapeError:
                 self.damaged.add((kind, key))
+        return found
+
+    def kept(self, kind: str, keys: Iterable[str], decoder: msgspec.json.Decoder[T]) -> dict[str, T]:
+        """The stored answers of `keys`, all of them: they were just written. LmkbcError when one is not to be found."""
+        wanted = list(keys)
+        found = self.get(kind, wanted, decoder)
+        if lost := next((key for key in wanted if key not in found), None):
+            raise LmkbcError(
+                f"{self.path}, the linker's cache, does not give back what was written ({kind} {lost!r}): it is "
+                "damaged; move the file away, and what it held is asked anew"
+            )
         return found
 
     def put(self, kind: str, answers: Mapping[str, object]) -> None:

@@ -58,7 +58,7 @@ class Wikidata:
         missing = self._missing("search", list(spelt), _HITS)
         calls = [api.search(spelt[key], self._language, self._limit) for key in missing]
         self._ask("search", missing, calls, lambda at, hits: {missing[at]: hits})
-        found = self._cache.get("search", spelt, _HITS)
+        found = self._cache.kept("search", spelt, _HITS)
         ids = dict.fromkeys(hit.id for hits in found.values() for hit in hits)
         known = self.entities(list(ids)) if self._describe else {}
         return {text: _described(found.get(text.casefold(), []), known) for text in texts}
@@ -86,8 +86,7 @@ class Wikidata:
         groups = [missing[i : i + api.IDS_PER_CALL] for i in range(0, len(missing), api.IDS_PER_CALL)]
         while groups:
             groups = self._ask_groups(groups)
-        records = self._cache.get("entity", ids, _RECORD)
-        return {qid: records[qid] for qid in ids}
+        return self._cache.kept("entity", ids, _RECORD)
 
     def _ask_groups(self, groups: list[list[str]]) -> list[list[str]]:
         """Ask for groups of ids, and return the smaller groups that are left to ask.
