@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lmkbc.answer.reply import (
@@ -18,11 +18,12 @@ from lmkbc.answer.reply import (
 from lmkbc.ask.context.passages import Provider, gathered, told
 from lmkbc.ask.plan import Asking
 from lmkbc.ask.schema import answer_schema, keeps_schema
+from lmkbc.generate.access import ServerSettings
 from lmkbc.generate.completer import CompleterSpec
 from lmkbc.generate.conversation import LanguageModelSpec
 from lmkbc.generate.verify import verifying
 from lmkbc.models.base import WITHHELD, Prompt, Reply
-from lmkbc.models.budget import Budget, checked_prices
+from lmkbc.models.budget import Budget
 from lmkbc.models.server import batch
 from lmkbc.models.server.client import Server
 from lmkbc.models.server.limits import Limits
@@ -40,52 +41,6 @@ PRUNE = "'lmkbc store prune --model NAME' drops what was kept of a model, to hav
 """What a person can do about answers that are of no use."""
 
 Executor = Literal["calls", "batch"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ServerSettings:
-    """What a recipe's table says of a server: see `Server`, `Limits` and `Budget`."""
-
-    model: str | None = None
-    base_url: str | None = None
-    revision: str = ""
-    any_model: bool = False
-    limits: Limits = field(default_factory=Limits)
-    prices: tuple[float, float] | None = None
-
-    def __post_init__(self) -> None:
-        """InputError for prices that nothing can be held against."""
-        if self.prices is not None:
-            checked_prices(self.prices, f"prices is {list(self.prices)}")
-
-    def access(self, run: Run) -> Access:
-        """How this run may ask the server; what the command line gives (--model, --base-url, ...) comes first."""
-        given = run.servers
-        server = Server.of(
-            given.base_url or self.base_url,
-            run.model or self.model,
-            revision=self.revision,
-            any_model=self.any_model or given.any_model,
-            offline=run.offline,
-        )
-        limits = replace(self.limits, concurrency=given.concurrency) if given.concurrency else self.limits
-        budget = Budget(given.max_cost, given.max_tokens, given.prices or self.prices, run.budgets)
-        return Access(server, run.store(), limits, budget, run.offline)
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """A server, and how this run may ask it. The budget is the run's: what all that ask spend counts together."""
-
-    server: Server
-    store: Store
-    limits: Limits
-    budget: Budget
-    offline: bool
-
-    def session(self) -> Session:
-        """A session of requests."""
-        return Session(self.server, self.store, self.limits, self.budget, offline=self.offline)
 
 
 @dataclass(frozen=True, kw_only=True)
