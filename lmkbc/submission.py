@@ -11,7 +11,7 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,10 @@ import msgspec
 from lmkbc.edition import Edition, misfit
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import jsonl
+from lmkbc.generate.recorded_rows import EXISTENCE
 from lmkbc.relation import Relation
 from lmkbc.types import (
+    Absence,
     Candidate,
     CandidateSet,
     Dropped,
@@ -72,7 +74,7 @@ def answers(edition: Edition, prediction: Prediction) -> list[str]:
 
 def losses(edition: Edition, found: CandidateSet) -> list[Dropped]:
     """What models named for a query and nobody can submit, each once: dropped on the way, or without a link."""
-    unlinked = [Dropped(one.text, "link") for one in found.candidates if one.text and not edition.value(one)]
+    unlinked = [Dropped(one.text, "link") for one in found.candidates if not edition.value(one)]
     return list({(loss.text.casefold(), loss.rule): loss for loss in (*found.dropped, *unlinked)}.values())
 
 
@@ -100,10 +102,9 @@ def candidate_lines(sets: Iterable[CandidateSet]) -> bytes:
         row: dict[str, Any] = {"SubjectEntity": found.query.subject, "Relation": found.query.relation}
         if found.query.subject_id is not None:
             row["SubjectEntityID"] = found.query.subject_id
-        row["candidates"] = [_candidate_row(candidate) for candidate in found.candidates]
+        row["candidates"] = list(proposal_rows(found))
         row["pooled"] = True
-        silent = not any(candidate.text for candidate in found.candidates)
-        if silent and State.DROPPED in found.draws and State.ABSTAINED not in found.draws:
+        if not found.candidates and State.DROPPED in found.draws and State.ABSTAINED not in found.draws:
             row["dropped"] = True
         rows.append(row)
     return gzip.compress(json_lines(rows), mtime=0)
@@ -121,15 +122,25 @@ def missing_lines(sets: Iterable[CandidateSet]) -> bytes:
     return json_lines(rows)
 
 
-def _candidate_row(candidate: Candidate) -> dict[str, Any]:
-    row: dict[str, Any] = {"object": candidate.text, "score": round(candidate.score, 6)}
-    if candidate.id is not None:
-        row["id"] = candidate.id
-    if candidate.sources:
-        row["source"] = "; ".join(candidate.sources)
-    if candidate.truth is not None:
-        row["truth"] = round(candidate.truth, 6)
-    return row
+def proposal_rows(found: CandidateSet) -> Iterator[dict[str, Any]]:
+    """The candidates, the proposal to answer nothing where its score puts it, and last the doubt of any object."""
+    proposals: list[Candidate | Absence] = [*found.candidates]
+    for absence in found.nothing:
+        rank = -absence.score, -len(absence.sources)
+        worse = (place for place, one in enumerate(proposals) if (-one.score, -len(one.sources)) >= rank)
+        proposals.insert(next(worse, len(proposals)), absence)
+    for one in proposals:
+        row: dict[str, Any] = {"object": one.text if isinstance(one, Candidate) else "", "score": round(one.score, 6)}
+        if isinstance(one, Candidate) and one.id is not None:
+            row["id"] = one.id
+        if one.sources:
+            row["source"] = "; ".join(sorted(map(str, one.sources)))
+        if isinstance(one, Candidate) and one.truth is not None:
+            row["truth"] = round(one.truth, 6)
+        yield row
+    for doubt in found.doubts:
+        voices = "; ".join(sorted(f"{voice}{EXISTENCE}" for voice in doubt.sources))
+        yield {"object": "", "score": round(doubt.score, 6), "source": voices}
 
 
 def archive(predictions: bytes) -> bytes:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
+from urllib.parse import unquote
 
 log = logging.getLogger(__name__)
 
@@ -76,9 +78,35 @@ class Fact:
     ids: tuple[str, ...] = ()
 
 
+class Voice(NamedTuple):
+    """Who proposes a candidate: a model, and which of its draws, clozes or sources; "" where it has but one.
+
+    Its text, "MODEL#DRAW", stands in files alone, where several are joined by "; ": what would be taken for either
+    sign is escaped there as in a URL.
+    """
+
+    model: str
+    draw: str = ""
+
+    def __str__(self) -> str:
+        """The voice as a file names it; `read` is the way back."""
+        model = self.model.translate(_ESCAPED)
+        return f"{model}#{self.draw.translate(_ESCAPED_DRAW)}" if self.draw else model
+
+    @classmethod
+    def read(cls, text: str) -> Voice:
+        """The voice that a file names."""
+        model, _, draw = text.partition("#")
+        return cls(unquote(model, errors="surrogateescape"), unquote(draw, errors="surrogateescape"))
+
+
+_ESCAPED_DRAW = str.maketrans({"%": "%25", ";": "%3B"})
+_ESCAPED = _ESCAPED_DRAW | str.maketrans({"#": "%23"})
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A proposed object. Empty `text` is the proposal to answer nothing; `sources` name the voices behind it.
+    """A proposed object; `sources` are the voices behind it.
 
     by_model: once pooled, what each model that proposes it makes of it, as (model, score), in [0, 1].
     truth: how likely it holds, as a verifier says, in [0, 1]; None where none was asked or none could tell.
@@ -86,10 +114,19 @@ class Candidate:
 
     text: str
     score: float = 1.0
-    sources: tuple[str, ...] = ()
+    sources: tuple[Voice, ...] = ()
     id: str | None = None
     by_model: tuple[tuple[str, float], ...] = ()
     truth: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """How sure voices are that there is no object: score and by_model as a candidate's, in [0, 1]."""
+
+    score: float = 1.0
+    sources: tuple[Voice, ...] = ()
+    by_model: tuple[tuple[str, float], ...] = ()
 
 
 class State(StrEnum):
@@ -120,17 +157,51 @@ class Dropped(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CandidateSet:
-    """All candidates of one query, best first once pooled, the state of each draw that made them, what was dropped."""
+    """All candidates of one query, best first once pooled, the state of each draw that made them, what was dropped.
+
+    nothing: proposals to answer nothing, scored like objects. doubts: what voices say, apart from any answer, of
+    whether there is an object at all. Of either there is one at most once pooled.
+    """
 
     query: Query
     candidates: tuple[Candidate, ...] = ()
     draws: tuple[State, ...] = (State.ANSWERED,)
     dropped: tuple[Dropped, ...] = ()
+    nothing: tuple[Absence, ...] = ()
+    doubts: tuple[Absence, ...] = ()
+
+    @classmethod
+    def proposing(cls, query: Query, proposals: Iterable[Candidate]) -> CandidateSet:
+        """The set of what a closed list scores, where the one without text is to answer nothing."""
+        whole = tuple(proposals)
+        return cls(
+            query,
+            tuple(one for one in whole if one.text),
+            nothing=tuple(Absence(one.score, one.sources) for one in whole if not one.text),
+        )
 
     @property
     def failed(self) -> bool:
         """True when no draw gave an answer, so that the query must be asked again, not answered with nothing."""
         return not any(state.is_answer for state in self.draws)
+
+    @property
+    def existence(self) -> float | None:
+        """The probability that there is an object at all, as voices have it apart from their answers; None if none."""
+        return 1 - math.fsum(one.score for one in self.doubts) / len(self.doubts) if self.doubts else None
+
+    def heard_as(self, name: Callable[[Voice], Voice]) -> CandidateSet:
+        """The set with its voices called otherwise."""
+
+        def called(voices: Iterable[Voice]) -> tuple[Voice, ...]:
+            return tuple(map(name, voices))
+
+        return replace(
+            self,
+            candidates=tuple(replace(one, sources=called(one.sources)) for one in self.candidates),
+            nothing=tuple(replace(one, sources=called(one.sources)) for one in self.nothing),
+            doubts=tuple(replace(one, sources=called(one.sources)) for one in self.doubts),
+        )
 
     def without(self, wrong: Callable[[Candidate], bool], rule: str) -> CandidateSet:
         """The set without some candidates, which are noted as dropped by a rule; draws that named no others are so."""
@@ -139,9 +210,22 @@ class CandidateSet:
             return self
         kept = tuple(one for one in self.candidates if not wrong(one))
         draws = self.draws
-        if not any(one.text for one in kept):
+        if not kept:
             draws = tuple(State.DROPPED if state is State.ANSWERED else state for state in draws)
         return replace(self, candidates=kept, draws=draws, dropped=(*self.dropped, *dropped))
+
+
+def together(query: Query, sets: Iterable[CandidateSet]) -> CandidateSet:
+    """What several sets of one query hold, one after the other, not pooled."""
+    whole = tuple(sets)
+    return CandidateSet(
+        query,
+        tuple(candidate for one in whole for candidate in one.candidates),
+        tuple(state for one in whole for state in one.draws),
+        tuple(loss for one in whole for loss in one.dropped),
+        tuple(absence for one in whole for absence in one.nothing),
+        tuple(doubt for one in whole for doubt in one.doubts),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,14 @@ from lmkbc.select.pool import Pool
 from lmkbc.select.ranking import Ranking
 from lmkbc.submission import candidate_lines, losses
 from lmkbc.types import (
+    Absence,
     Candidate,
-    CandidateSet,
     Dropped,
     Query,
     State,
 )
 from lmkbc.workspace import Workspace
+from tests.candidates import candidate_set, voices
 from tests.test_clean import AREA, CLOSED, COUNT, OPEN, SUBJECT
 
 SPACE = Workspace()
@@ -52,8 +53,8 @@ def test_what_is_dropped_is_named_with_its_rule(relation: Any, text: str, rule: 
 
 def test_pooling_keeps_what_was_dropped_and_counts_its_voice() -> None:
     query = Query("a", MINI.relations[0])
-    gone = CandidateSet(query, (), (State.DROPPED,), (Dropped("b", "stop"),))
-    named = CandidateSet(query, (Candidate("c", 1.0, ("m#0",)),), (State.ANSWERED,))
+    gone = candidate_set(query, (), (State.DROPPED,), (Dropped("b", "stop"),))
+    named = candidate_set(query, (Candidate("c", 1.0, voices("m#0")),), (State.ANSWERED,))
     (pooled,) = Pool(edition=MINI).merge([[gone], [named]])
     assert (pooled.dropped, pooled.draws) == ((Dropped("b", "stop"),), (State.DROPPED, State.ANSWERED))
     assert pooled.candidates[0].score == 0.5
@@ -63,9 +64,9 @@ def test_pooling_keeps_what_was_dropped_and_counts_its_voice() -> None:
 
 def test_losses_are_what_was_dropped_or_not_linked() -> None:
     edition = SPACE.edition("2023")
-    found = CandidateSet(
+    found = candidate_set(
         Query("a", edition.relations[0]),
-        (Candidate("B"), Candidate("C", id="Q1"), Candidate("")),
+        (Candidate("B"), Candidate("C", id="Q1"), Absence()),
         dropped=(Dropped("D", "stop"), Dropped("d", "stop")),
     )
     assert [loss.rule for loss in losses(edition, found)] == ["stop", "link"]

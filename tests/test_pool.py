@@ -14,20 +14,22 @@ from hypothesis import strategies as st
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.select.pool import (
-    EXISTENCE,
     Pool,
     Pooling,
-    existence,
     without_subject,
 )
 from lmkbc.settings import checked
+from lmkbc.submission import proposal_rows
 from lmkbc.types import (
+    Absence,
     Candidate,
     CandidateSet,
     Query,
     State,
+    Voice,
 )
 from lmkbc.workspace import Workspace
+from tests.candidates import candidate_set, voices
 
 EDITIONS = Workspace().editions
 STRINGS, IDS = EDITIONS["2026"], EDITIONS["2023"]
@@ -45,22 +47,22 @@ def draws(model: str, *answers: list[str] | State, query: Query = QUERY) -> Cand
     """Sampled answers: a list of names, [] for an abstention, a state for a failure."""
     candidates, states = [], []
     for index, answer in enumerate(answers):
-        voice = (f"{model}#{index}",)
+        voice = (Voice(model, str(index)),)
         if isinstance(answer, State):
             states.append(answer)
             continue
         states.append(State.ANSWERED if answer else State.ABSTAINED)
-        candidates += [Candidate(name, 1.0, voice) for name in answer] or [Candidate("", 1.0, voice)]
-    return CandidateSet(query, tuple(candidates), tuple(states))
+        candidates += [Candidate(name, 1.0, voice) for name in answer] or [Absence(1.0, voice)]
+    return candidate_set(query, tuple(candidates), tuple(states))
 
 
 def scored(model: str, query: Query = QUERY, **scores: float) -> CandidateSet:
-    return CandidateSet(query, tuple(Candidate(name, score, (model,)) for name, score in scores.items()))
+    return candidate_set(query, tuple(Candidate(name, score, voices(model)) for name, score in scores.items()))
 
 
 def pooled(*sets: CandidateSet, edition: Edition = STRINGS, **settings: object) -> dict[str, float]:
     (merged,) = pool(edition, settings).merge([[one] for one in sets])
-    return {candidate.text: round(candidate.score, 6) for candidate in merged.candidates}
+    return {row["object"]: row["score"] for row in proposal_rows(merged)}
 
 
 def test_votes_are_shares_of_the_draws_that_spoke() -> None:
@@ -124,15 +126,15 @@ def test_equal_objects_merge_under_the_editions_normalisation() -> None:
 
 def test_linked_objects_merge_by_id() -> None:
     candidates = (
-        Candidate("USA", 1.0, ("m#0",), "Q30"),
-        Candidate("United States", 1.0, ("m#1",), "Q30"),
-        Candidate("Georgia", 1.0, ("m#0",), "Q230"),
-        Candidate("Georgia", 1.0, ("m#1",), "Q1428"),
+        Candidate("USA", 1.0, voices("m#0"), "Q30"),
+        Candidate("United States", 1.0, voices("m#1"), "Q30"),
+        Candidate("Georgia", 1.0, voices("m#0"), "Q230"),
+        Candidate("Georgia", 1.0, voices("m#1"), "Q1428"),
     )
-    one = CandidateSet(QUERY, candidates, (State.ANSWERED, State.ANSWERED))
+    one = candidate_set(QUERY, candidates, (State.ANSWERED, State.ANSWERED))
     (merged,) = Pool(edition=IDS).merge([[one]])
     assert [(c.id, c.score) for c in merged.candidates] == [("Q30", 1.0), ("Q1428", 0.5), ("Q230", 0.5)]
-    assert merged.candidates[0].sources == ("m#0", "m#1")
+    assert merged.candidates[0].sources == voices("m#0", "m#1")
 
 
 def test_numbers_merge_by_value() -> None:
@@ -140,12 +142,12 @@ def test_numbers_merge_by_value() -> None:
 
 
 def test_existence_stays_apart() -> None:
-    gate = Candidate("", 0.9, (f"m{EXISTENCE}",))
+    doubt = Absence(0.9, voices("m"))
     one = draws("m", ["Ann"], [])
-    (merged,) = Pool(edition=STRINGS).merge([[replace(one, candidates=(*one.candidates, gate))]])
-    assert [(c.text, c.score) for c in merged.candidates] == [("", 0.5), ("Ann", 0.5), ("", 0.9)]
-    assert existence(merged) == pytest.approx(0.1)
-    assert existence(one) is None
+    (merged,) = Pool(edition=STRINGS).merge([[replace(one, doubts=(doubt,))]])
+    assert [(row["object"], row["score"]) for row in proposal_rows(merged)] == [("", 0.5), ("Ann", 0.5), ("", 0.9)]
+    assert merged.existence == pytest.approx(0.1)
+    assert one.existence is None
 
 
 def test_wrong_settings_are_named() -> None:
@@ -199,33 +201,59 @@ def test_what_each_model_says_is_kept_apart() -> None:
     found = pool(IDS, {}).merge(
         [
             [
-                CandidateSet(
-                    QUERY, (Candidate("A", 1.0, ("m#0",), "Q1"), Candidate("A", 1.0, ("m#1",), "Q1")), answered * 3
+                candidate_set(
+                    QUERY,
+                    (Candidate("A", 1.0, voices("m#0"), "Q1"), Candidate("A", 1.0, voices("m#1"), "Q1")),
+                    answered * 3,
                 )
             ],
-            [CandidateSet(QUERY, (Candidate("A", 0.3, ("n",), "Q1"), Candidate("", 0.2, ("n?existence",))))],
+            [candidate_set(QUERY, (Candidate("A", 0.3, voices("n"), "Q1"),), doubts=(Absence(0.2, voices("n")),))],
         ]
     )[0]
     assert found.candidates[0].by_model == (("m", 2 / 3), ("n", 0.3))
-    assert found.candidates[-1].by_model == (("n", 0.2),)
+    assert found.doubts[0].by_model == (("n", 0.2),)
 
 
 def test_two_groups_of_one_model_are_told_apart() -> None:
-    sets = [CandidateSet(QUERY, (Candidate("A", score, ("m",), "Q1"),)) for score in (0.5, 0.7)]
+    sets = [candidate_set(QUERY, (Candidate("A", score, voices("m"), "Q1"),)) for score in (0.5, 0.7)]
     (found,) = pool(IDS, {}).merge([[one] for one in sets])
     assert found.candidates[0].by_model == (("m", 0.5), ("m+2", 0.7))
 
 
 def test_what_was_verified_stays_verified() -> None:
-    one = [Candidate("Ann", 1.0, (f"m#{draw}",), truth=0.9) for draw in range(3)]
-    other = [Candidate("ann", 1.0, ("n#0",), truth=0.5), Candidate("Bo", 1.0, ("n#0",)), Candidate("", 0.5, ("n#1",))]
-    (merged,) = Pool(edition=STRINGS).merge([[CandidateSet(QUERY, tuple(found))] for found in (one, other)])
-    assert {c.text: c.truth for c in merged.candidates} == {"Ann": 0.7, "Bo": None, "": None}
+    one = [Candidate("Ann", 1.0, voices(f"m#{draw}"), truth=0.9) for draw in range(3)]
+    other = [
+        Candidate("ann", 1.0, voices("n#0"), truth=0.5),
+        Candidate("Bo", 1.0, voices("n#0")),
+        Absence(0.5, voices("n#1")),
+    ]
+    (merged,) = Pool(edition=STRINGS).merge([[candidate_set(QUERY, tuple(found))] for found in (one, other)])
+    assert {c.text: c.truth for c in merged.candidates} == {"Ann": 0.7, "Bo": None}
 
 
 def test_a_subject_is_not_its_own_object() -> None:
-    found = CandidateSet(Query("s", "r", "Q1"), (Candidate("s", id="Q1"), Candidate("t", id="Q2"), Candidate("")))
+    found = candidate_set(Query("s", "r", "Q1"), (Candidate("s", id="Q1"), Candidate("t", id="Q2"), Absence()))
     relation = Workspace().relation("CountryBordersCountry")
-    assert [c.text for c in without_subject(found, relation).candidates] == ["t", ""]
+    assert [c.text for c in without_subject(found, relation).candidates] == ["t"]
     allowed = replace(relation, shape=replace(relation.shape, may_be_subject=True))
     assert without_subject(found, allowed) == found
+
+
+@given(st.text(), st.text())
+def test_a_voice_is_itself_again_after_a_file(model: str, draw: str) -> None:
+    voice = Voice(model, draw)
+    assert Voice.read(str(voice)) == voice
+    assert ";" not in str(voice)
+
+
+def test_a_sign_in_a_models_name_changes_nothing() -> None:
+    """Votes and what each model makes of a candidate are the same, whatever the model is called."""
+    for method in METHODS:
+        plain, odd = (
+            pool(STRINGS, {"method": method}).merge([[draws(name, ["Ann", "Bo"], ["Ann"], [])]])[0]
+            for name in ("model", "mo#del; ?existence")
+        )
+        assert [(one.text, one.score, len(one.sources)) for one in odd.candidates] == [
+            (one.text, one.score, len(one.sources)) for one in plain.candidates
+        ]
+        assert odd.candidates[0].by_model == (("mo#del; ?existence", plain.candidates[0].by_model[0][1]),)

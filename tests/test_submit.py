@@ -22,12 +22,13 @@ from lmkbc.submission import (
     prediction_lines,
 )
 from lmkbc.types import (
+    Absence,
     Candidate,
-    CandidateSet,
     Prediction,
     Query,
 )
 from lmkbc.workspace import Workspace
+from tests.candidates import candidate_set, voices
 
 SPACE = Workspace()
 IDS, STRINGS = SPACE.edition("2023"), SPACE.edition("2026")
@@ -66,7 +67,7 @@ def test_same_inputs_same_bytes_and_one_root_file() -> None:
             "SubjectEntity": "Rhine", "Relation": "RiverBasinsCountry", "SubjectEntityID": "Q584",
             "ObjectEntitiesID": ["Q183"],
         }  # fmt: skip
-    found = CandidateSet(QUERY, (Candidate("Germany", 0.5, ("m#0",), "Q183"), Candidate("", 0.1)))
+    found = candidate_set(QUERY, (Candidate("Germany", 0.5, voices("m#0"), "Q183"), Absence(0.1)))
     assert candidate_lines([found]) == candidate_lines([found])
 
 

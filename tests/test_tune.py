@@ -22,6 +22,7 @@ from lmkbc.tune.folds import by_subject
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.tune import Tuned, official, tune
 from lmkbc.types import (
+    Absence,
     Candidate,
     CandidateSet,
     Example,
@@ -30,6 +31,7 @@ from lmkbc.types import (
     State,
 )
 from lmkbc.workspace import Workspace
+from tests.candidates import candidate_set
 
 RELATION = "PersonHasPlaceOfDeath"
 OTHER = "CountryBordersCountry"
@@ -45,7 +47,7 @@ def example(subject: str, *gold: str, relation: str = RELATION) -> Example:
 
 def scored(made: Example, nothing: float | None = None, **scores: float) -> CandidateSet:
     found = [Candidate(name, score, id=name) for name, score in scores.items()]
-    return CandidateSet(made.query, (*found, *([] if nothing is None else [Candidate("", nothing)])))
+    return candidate_set(made.query, (*found, *([] if nothing is None else [Absence(nothing)])))
 
 
 def toy(rows: int, relation: str = RELATION, seed: int = 0) -> tuple[list[CandidateSet], list[Example]]:
@@ -109,7 +111,7 @@ def test_only_empty_gold() -> None:
 
 def test_no_candidates_at_all() -> None:
     examples = [example(f"s{i}", *(["Q1"] if i % 2 else [])) for i in range(10)]
-    tuned = run([CandidateSet(made.query) for made in examples], examples, trials=2)
+    tuned = run([candidate_set(made.query) for made in examples], examples, trials=2)
     assert tuned.cv_macro_f1 == 0.5
 
 
@@ -117,7 +119,7 @@ def test_failed_queries_count_as_wrong() -> None:
     sets, examples = toy(20)
     whole = run(sets, examples)
     empty = next(i for i, made in enumerate(examples) if not made.objects)
-    sets[empty] = CandidateSet(sets[empty].query, (), (State.MISSING,))
+    sets[empty] = candidate_set(sets[empty].query, (), (State.MISSING,))
     tuned = run(sets, examples)
     assert tuned.failed == 1
     assert tuned.predictions[empty].failed

@@ -31,12 +31,14 @@ from lmkbc.tune.sweep import (
     swept_steps,
 )
 from lmkbc.types import (
+    Absence,
     Candidate,
     CandidateSet,
     Example,
     GoldObject,
     Query,
 )
+from tests.candidates import candidate_set, voices
 
 NAMES = ("Ada", "ADA", "Bo", "Cy", "Di")
 SPLITS = dict.fromkeys(("train", "val", "test"), Download("https://example.org", "0" * 64))
@@ -73,8 +75,8 @@ def problems(draw: st.DrawFn) -> tuple[list[CandidateSet], list[Example]]:
         found = draw(st.lists(st.tuples(st.sampled_from(NAMES), SCORE, st.integers(1, 3)), max_size=5))
         gold = draw(st.lists(st.lists(st.sampled_from(NAMES), min_size=1, max_size=2), max_size=3))
         nothing = draw(st.none() | SCORE)
-        made = [Candidate(name, s, tuple(f"m{j}#1" for j in range(n)), id=name) for name, s, n in found]
-        sets.append(CandidateSet(query, tuple(made + ([] if nothing is None else [Candidate("", nothing)]))))
+        made = [Candidate(name, s, voices(*(f"m{j}#1" for j in range(n))), id=name) for name, s, n in found]
+        sets.append(candidate_set(query, tuple(made + ([] if nothing is None else [Absence(nothing)]))))
         unique = {names[0]: GoldObject(tuple(names), names[0]) for names in gold}
         examples.append(Example(query, tuple(unique.values())))
     return sets, examples
@@ -171,7 +173,7 @@ def test_the_gate_sweep_is_exact(problem: tuple[list[CandidateSet], list[Example
 
 def test_a_plateau_resolves_to_the_middle_of_the_widest() -> None:
     found = [Candidate("Ada", 0.8, id="Ada"), Candidate("Bo", 0.02, id="Bo")]
-    sets = [CandidateSet(Query("s", "knows"), tuple(found))]
+    sets = [candidate_set(Query("s", "knows"), tuple(found))]
     examples = [Example(Query("s", "knows"), (GoldObject(("Ada",), "Ada"),))]
     outcomes = Outcomes(sets, examples, edition(SCORERS["ids"]))
     threshold, _ = Curve.of(cutoff_steps(outcomes), np.ones(1, dtype=np.bool_)).best()
@@ -183,7 +185,7 @@ def test_a_list_of_ten_thousand_candidates() -> None:
     found = tuple(Candidate(f"Q{i}", 1 / (i + 1), id=f"Q{i}") for i in range(10_000))
     gold = tuple(GoldObject((f"Q{i}",), f"Q{i}") for i in range(0, 40, 2))
     outcomes = Outcomes(
-        [CandidateSet(Query("s", "knows"), found)], [Example(Query("s", "knows"), gold)], edition(SCORERS["ids"])
+        [candidate_set(Query("s", "knows"), found)], [Example(Query("s", "knows"), gold)], edition(SCORERS["ids"])
     )
     _, total = Curve.of(cutoff_steps(outcomes), np.ones(1, dtype=np.bool_)).best()
     assert total == pytest.approx(2 * 20 / (39 + 20))

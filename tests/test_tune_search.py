@@ -28,6 +28,7 @@ from lmkbc.tune.search import (
 )
 from lmkbc.tune.tune import Tuned, tune
 from lmkbc.types import (
+    Absence,
     Candidate,
     CandidateSet,
     Example,
@@ -35,6 +36,7 @@ from lmkbc.types import (
     Query,
 )
 from lmkbc.workspace import Workspace
+from tests.candidates import candidate_set, voices
 
 SPACE = Workspace()
 EDITION = SPACE.edition("2023")
@@ -49,10 +51,10 @@ def problem(rows: int, relation: str = RELATION, seed: int = 0) -> tuple[list[Ca
     for row in range(rows):
         best = rng.choice((1.0, 0.1, 0.01))
         scores = [best, *(best * rng.uniform(0.05, 1.0) for _ in range(5))]
-        found = [Candidate(f"Q{i}", score, ("m#0",), f"Q{i}") for i, score in enumerate(scores)]
+        found = [Candidate(f"Q{i}", score, voices("m#0"), f"Q{i}") for i, score in enumerate(scores)]
         gold = [one.text for one in found if one.score >= max(0.5 * best, 0.02)]
         query = Query(f"s{row}", relation)
-        sets.append(CandidateSet(query, (*found, Candidate("", rng.random()))))
+        sets.append(candidate_set(query, (*found, Absence(rng.random()))))
         examples.append(Example(query, tuple(GoldObject((name,), name) for name in gold)))
     return sets, examples
 
@@ -67,7 +69,7 @@ def tuned(sets: list[CandidateSet], examples: list[Example], **options: Any) -> 
 
 def found(scores: tuple[float, ...], nothing: float | None = None) -> CandidateSet:
     said = [Candidate(f"Q{i}", score, id=f"Q{i}") for i, score in enumerate(scores)]
-    return CandidateSet(Query("s", RELATION), (*said, *([] if nothing is None else [Candidate("", nothing)])))
+    return candidate_set(Query("s", RELATION), (*said, *([] if nothing is None else [Absence(nothing)])))
 
 
 @pytest.mark.parametrize(

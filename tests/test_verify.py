@@ -20,6 +20,7 @@ from lmkbc.models.causal.scorer import CausalScorer
 from lmkbc.models.store import Store
 from lmkbc.settings import checked
 from lmkbc.types import (
+    Absence,
     Candidate,
     CandidateSet,
     Example,
@@ -28,6 +29,7 @@ from lmkbc.types import (
     Query,
 )
 from lmkbc.workspace import Workspace
+from tests.candidates import candidate_set, voices
 
 SPACE = Workspace()
 NAME = "CountryBordersCountry"
@@ -74,9 +76,9 @@ def check(scorer: Any, **table: Any) -> FactCheck:
     return FactCheck(scorer, checked(Check, table, "verify"), RELATIONS, examples, TRAIN)
 
 
-def one(subject: str, *objects: str, voices: int = 1) -> CandidateSet:
-    found = [Candidate(name, 0.8, (f"m#{voice}",)) for voice in range(voices) for name in objects]
-    return CandidateSet(Query(subject, NAME), (*found, Candidate("", 0.3, ("m#9",))))
+def one(subject: str, *objects: str, count: int = 1) -> CandidateSet:
+    found = [Candidate(name, 0.8, voices(f"m#{voice}")) for voice in range(count) for name in objects]
+    return candidate_set(Query(subject, NAME), (*found, Absence(0.3, voices("m#9"))))
 
 
 def truths(found: CandidateSet) -> dict[str, float | None]:
@@ -86,22 +88,23 @@ def truths(found: CandidateSet) -> dict[str, float | None]:
 def test_truth_stands_beside_the_score_and_nothing_is_left_alone() -> None:
     scorer = Knowing()
     (france, other) = check(scorer).verify([one("France", "Spain", "Peru"), one("Chile", "Peru")])
-    assert truths(france) == {"Spain": 0.75, "Peru": 0.1, "": None}
-    assert truths(other) == {"Peru": 0.75, "": None}
-    assert [candidate.score for candidate in france.candidates] == [0.8, 0.8, 0.3]
+    assert truths(france) == {"Spain": 0.75, "Peru": 0.1}
+    assert truths(other) == {"Peru": 0.75}
+    assert [candidate.score for candidate in france.candidates] == [0.8, 0.8]
+    assert france.nothing == one("France").nothing
     assert france.query.subject == "France"
     assert len(scorer.asked) == 3
 
 
 def test_by_text_the_share_of_clear_draws_counts() -> None:
     (found,) = check(Knowing(), by="text").verify([one("France", "Spain", "Peru")])
-    assert truths(found) == {"Spain": 0.75, "Peru": 0.0, "": None}
+    assert truths(found) == {"Spain": 0.75, "Peru": 0.0}
 
 
 def test_what_is_unclear_stays_unverified_and_is_said(caplog: pytest.LogCaptureFixture) -> None:
     silent = check(Knowing(silent=True))
     (found,) = silent.verify([one("France", "Spain", "Peru")])
-    assert truths(found) == {"Spain": None, "Peru": None, "": None}
+    assert truths(found) == {"Spain": None, "Peru": None}
     assert silent.notes.remarks == ["2 of 2 facts got no clear verdict: they stay unverified"]
     assert silent.notes.remarks[0] in caplog.text
     (found,) = check(Knowing(says=("I", "")), by="text").verify([one("France", "Spain")])
@@ -148,7 +151,7 @@ def test_other_relations_and_corroborated_candidates_are_not_asked() -> None:
     scorer = Knowing()
     (found,) = check(scorer, only=["instrument"]).verify([one("France", "Peru")])
     assert truths(found)["Peru"] is None
-    several = one("France", "Peru", voices=3)
+    several = one("France", "Peru", count=3)
     (found,) = check(scorer, most_sources=2).verify([several])
     assert truths(found)["Peru"] is None
     assert scorer.asked == []
@@ -176,7 +179,7 @@ def test_backwards_from_a_number() -> None:
     name = "PersonHasNumberOfChildren"
     relations, examples = {name: SPACE.relation(name)}, ExampleSelector(Shots(k=0), [])
     backwards = FactCheck(Knowing(says=("Marie Curie",)), Check(lenses=("reverse",)), relations, examples, [])
-    given = [CandidateSet(Query(subject, name), (Candidate("2", 0.5),)) for subject in ("Marie Curie", "Ada Lovelace")]
+    given = [candidate_set(Query(subject, name), (Candidate("2", 0.5),)) for subject in ("Marie Curie", "Ada Lovelace")]
     assert [truths(found)["2"] for found in backwards.verify(given)] == [1.0, 0.0]
 
 
@@ -193,7 +196,7 @@ def test_names_are_put_in_and_never_interpreted() -> None:
 
 def test_nothing_to_verify_asks_nobody() -> None:
     scorer = Knowing()
-    empty = CandidateSet(Query("France", NAME), (Candidate("", 1.0, ("m#0",)),))
+    empty = candidate_set(Query("France", NAME), (Absence(1.0, voices("m#0")),))
     assert list(check(scorer, lenses=["statement", "reverse"]).verify([empty])) == [empty]
     assert list(check(scorer).verify([])) == []
     assert scorer.asked == []

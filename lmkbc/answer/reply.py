@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import replace
 
 from lmkbc.answer.clean import sifted
 from lmkbc.answer.parse import parse
@@ -13,11 +13,13 @@ from lmkbc.ask.prompts import PromptStyle
 from lmkbc.models.base import WITHHELD, Reply
 from lmkbc.relation import Relation
 from lmkbc.types import (
+    Absence,
     Candidate,
     CandidateSet,
-    Dropped,
     Query,
     State,
+    Voice,
+    together,
 )
 
 _QID = re.compile(r"\bQ[1-9]\d{0,11}\b")
@@ -26,29 +28,24 @@ _QID = re.compile(r"\bQ[1-9]\d{0,11}\b")
 def candidates(
     query: Query, relation: Relation, style: PromptStyle, replies: Sequence[Reply | None], name: str
 ) -> CandidateSet:
-    """The set of one query. Draw k is the voice "name#k"; a draw without reply is missing, never empty."""
-    said = [_said(reply, relation, query.subject, style, f"{name}#{draw}") for draw, reply in enumerate(replies)]
-    return CandidateSet(
-        query,
-        tuple(candidate for one in said for candidate in one.candidates),
-        tuple(one.state for one in said),
-        tuple(loss for one in said for loss in one.dropped),
-    )
+    """The set of one query. Each draw is a voice; a draw without reply is missing, never empty."""
+    draws = enumerate(replies)
+    return together(query, (_draw(query, reply, relation, style, Voice(name, str(draw))) for draw, reply in draws))
 
 
 def broken(query: Query, relation: Relation, style: PromptStyle, reply: Reply | None) -> bool:
     """Whether something was said that is no answer, though nobody withheld it."""
     if reply is None or reply.finish in WITHHELD or not reply.is_answer:
         return False
-    return _said(reply, relation, query.subject, style, "").state is State.UNPARSED
+    return _draw(query, reply, relation, style, Voice("")).draws == (State.UNPARSED,)
 
 
 def mends(query: Query, relation: Relation, style: PromptStyle, reply: Reply | None) -> bool:
     """Whether a repair names objects: one that names none is a failed parse, as what it repairs, and nothing empty."""
-    return reply is not None and _said(reply, relation, query.subject, style, "").state in (
-        State.ANSWERED,
-        State.DROPPED,
-    )
+    if reply is None:
+        return False
+    (state,) = _draw(query, reply, relation, style, Voice("")).draws
+    return state in (State.ANSWERED, State.DROPPED)
 
 
 def united(sets: Sequence[CandidateSet]) -> CandidateSet:
@@ -59,14 +56,15 @@ def united(sets: Sequence[CandidateSet]) -> CandidateSet:
     if len(sets) == 1:
         return sets[0]
     draws = tuple(_whole_state(states) for states in zip(*(one.draws for one in sets), strict=True))
-    best: dict[tuple[str, ...], Candidate] = {}
-    for candidate in (candidate for one in sets for candidate in one.candidates):
-        key = candidate.text.casefold(), *candidate.sources
-        draw = draws[int(candidate.sources[0].rpartition("#")[2])]
-        if draw is not State.MISSING and bool(candidate.text) == (draw is State.ANSWERED):
+    best: dict[tuple[str, Voice], Candidate] = {}
+    whole = together(sets[0].query, sets)
+    for candidate in whole.candidates:
+        (voice,) = candidate.sources
+        if draws[int(voice.draw)] is State.ANSWERED:
+            key = candidate.text.casefold(), voice
             best[key] = max(best.get(key, candidate), candidate, key=lambda one: one.score)
-    dropped = tuple(loss for one in sets for loss in one.dropped)
-    return CandidateSet(sets[0].query, tuple(best.values()), draws, dropped)
+    silent = [one for one in whole.nothing if draws[int(one.sources[0].draw)] not in (State.MISSING, State.ANSWERED)]
+    return replace(whole, candidates=tuple(best.values()), draws=draws, nothing=tuple(dict.fromkeys(silent)))
 
 
 def _whole_state(parts: Sequence[State]) -> State:
@@ -74,35 +72,28 @@ def _whole_state(parts: Sequence[State]) -> State:
     return next((state for state in order if state in parts), State.UNPARSED)
 
 
-class _Said(NamedTuple):
+def _draw(query: Query, reply: Reply | None, relation: Relation, style: PromptStyle, voice: Voice) -> CandidateSet:
     """What one draw comes to."""
-
-    state: State
-    candidates: Sequence[Candidate] = ()
-    dropped: Sequence[Dropped] = ()
-
-
-def _said(reply: Reply | None, relation: Relation, subject: str, style: PromptStyle, voice: str) -> _Said:
     if reply is None or reply.failed:
-        return _Said(State.MISSING)
+        return CandidateSet(query, draws=(State.MISSING,))
     if reply.finish in WITHHELD:
-        return _Said(State.UNPARSED)
+        return CandidateSet(query, draws=(State.UNPARSED,))
     if style.objects == "ids" and relation.kind != "number" and (ids := dict.fromkeys(_QID.findall(reply.text))):
-        return _Said(State.ANSWERED, [Candidate(one, _sureness(one, reply), (voice,), one) for one in ids])
-    parsed = parse(reply.text, relation, subject)
+        return CandidateSet(query, tuple(Candidate(one, _sureness(one, reply), (voice,), one) for one in ids))
+    parsed = parse(reply.text, relation, query.subject)
     if parsed.state is State.ABSTAINED and reply.finish != "length":
-        return _Said(parsed.state, [Candidate("", 1.0, (voice,))])
+        return CandidateSet(query, draws=(parsed.state,), nothing=(Absence(1.0, (voice,)),))
     objects = parsed.objects
     if reply.finish == "length":
-        objects = _whole(reply.text, objects, relation, subject)
+        objects = _whole(reply.text, objects, relation, query.subject)
         if not objects:
-            return _Said(State.TRUNCATED)
-    sieved = [(one, *sifted((one,), relation, subject)) for one in objects]
+            return CandidateSet(query, draws=(State.TRUNCATED,))
+    sieved = [(one, *sifted((one,), relation, query.subject)) for one in objects]
     kept = [(text, one) for one, texts, _ in sieved for text in texts]
-    scores = {text.casefold(): Candidate(text, _sureness(said, reply), (voice,)) for text, said in reversed(kept)}
+    scores = {text.casefold(): Candidate(text, _sureness(item, reply), (voice,)) for text, item in reversed(kept)}
     state = State.DROPPED if objects and not kept else parsed.state
-    dropped = [*parsed.dropped, *(loss for _, _, losses in sieved for loss in losses)]
-    return _Said(state, [*scores.values()][::-1], dropped)
+    dropped = (*parsed.dropped, *(loss for _, _, losses in sieved for loss in losses))
+    return CandidateSet(query, tuple(scores.values())[::-1], (state,), dropped)
 
 
 def _whole(text: str, objects: Sequence[str], relation: Relation, subject: str) -> tuple[str, ...]:

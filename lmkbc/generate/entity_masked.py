@@ -19,9 +19,9 @@ from lmkbc.models.masked.tensors import masked
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.run import Run
-from lmkbc.types import Candidate, CandidateSet, Generator, Notes, Query
+from lmkbc.types import Candidate, CandidateSet, Generator, Notes, Query, Voice
 
-SOURCE = "entity-masked"
+VOICE = Voice("entity-masked")
 ALL = -1
 """The model that has seen every fold."""
 
@@ -113,7 +113,7 @@ class EntityMasked:
         shares = logits.view(len(queries), len(relation.clozes), -1).mean(1).softmax(-1)
         best, which = shares.topk(min(self._top_k, len(known)), dim=-1)
         for query, scores, numbers in zip(queries, best.tolist(), which.tolist(), strict=True):
-            yield CandidateSet(query, tuple(map(self._candidate, scores, (known[number] for number in numbers))))
+            yield CandidateSet.proposing(query, map(self._candidate, scores, (known[number] for number in numbers)))
 
     def _candidate(self, score: float, number: int) -> Candidate:
-        return Candidate(self._entities.names[number], score, (SOURCE,), self._entities.ids[number] or None)
+        return Candidate(self._entities.names[number], score, (VOICE,), self._entities.ids[number] or None)

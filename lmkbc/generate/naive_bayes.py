@@ -90,4 +90,4 @@ class NaiveBayes:
             fitted = self._fitted[query.relation]
             others = np.array([subject != query.subject for subject in fitted.subjects], dtype=bool)
             scores = fitted.posterior(query.subject, others)
-            yield CandidateSet(query, tuple(ranked(fitted.closed.candidates, scores, "naive-bayes")))
+            yield ranked(query, fitted.closed.candidates, scores, "naive-bayes")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.run import Run
-from lmkbc.types import Candidate, CandidateSet, Generator, Notes, Query
+from lmkbc.types import Absence, CandidateSet, Generator, Notes, Query, Voice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,4 +25,4 @@ class AllEmpty:
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one set per query that only proposes to answer nothing."""
         for query in dict.fromkeys(queries):
-            yield CandidateSet(query, (Candidate("", 1.0, ("nothing",)),))
+            yield CandidateSet(query, nothing=(Absence(1.0, (Voice("nothing"),)),))

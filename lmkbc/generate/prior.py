@@ -22,6 +22,7 @@ from lmkbc.types import (
     Generator,
     Notes,
     Query,
+    Voice,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -122,11 +123,13 @@ class ClassPrior:
             others = np.array([row != query for row in self._rows[query.relation]], dtype=bool)
             shares = closed.hits[others].mean(axis=0) if others.any() else np.zeros(len(closed.candidates))
             shares[~closed.sources[others].any(axis=0)] = 0.0
-            yield CandidateSet(query, tuple(ranked(closed.candidates, shares, "prior")))
+            yield ranked(query, closed.candidates, shares, "prior")
 
 
-def ranked(candidates: Sequence[Candidate], scores: Floats, source: str) -> Iterator[Candidate]:
-    """The possible candidates, best first, in their own order on a tie."""
-    for column in np.argsort(-scores, kind="stable"):
-        if scores[column] > 0:
-            yield replace(candidates[column], score=float(scores[column]), sources=(source,))
+def ranked(query: Query, candidates: Sequence[Candidate], scores: Floats, model: str) -> CandidateSet:
+    """The possible candidates of a closed set, best first, in their own order on a tie; one without text is nothing."""
+    voice = (Voice(model),)
+    best = (column for column in np.argsort(-scores, kind="stable") if scores[column] > 0)
+    return CandidateSet.proposing(
+        query, (replace(candidates[column], score=float(scores[column]), sources=voice) for column in best)
+    )

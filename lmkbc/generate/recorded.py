@@ -3,10 +3,9 @@
 A completions row holds raw texts, one per draw; a candidates row holds scored objects. Rows are matched by subject and
 relation, and by SubjectEntityID where row and query have one; rows that repeat a query are further draws of it.
 
-Voices: draw k of a model is the voice "model#k"; a candidates row speaks with one voice. A draw that abstains
-contributes Candidate("", 1.0, (voice,)), a draw without an answer, or whose objects were all dropped, contributes
-nothing but its state. A model's own probability p that an object exists becomes Candidate("", 1 - p,
-("model?existence",)): a gate, and never a draw.
+Each draw of a model is a voice; a candidates row speaks with one voice. A draw that abstains proposes to answer
+nothing, a draw without an answer, or whose objects were all dropped, contributes nothing but its state. A model's own
+probability p that an object exists is a doubt of 1 - p, and never a draw.
 """
 
 from __future__ import annotations
@@ -16,19 +15,18 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from lmkbc.answer.clean import sifted
 from lmkbc.answer.parse import parse
 from lmkbc.edition import Edition, misfit
 from lmkbc.errors import InputError
-from lmkbc.generate.recorded_rows import RecordedRow, read_rows
+from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, read_rows
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.relation import Relation
 from lmkbc.run import Run
 from lmkbc.scoring.matchers import number
-from lmkbc.select.pool import EXISTENCE
 from lmkbc.types import (
+    Absence,
     Candidate,
     CandidateSet,
     Dropped,
@@ -36,6 +34,8 @@ from lmkbc.types import (
     Notes,
     Query,
     State,
+    Voice,
+    together,
 )
 
 log = logging.getLogger(__name__)
@@ -83,9 +83,7 @@ class Recorded:
         """One set per distinct query, in order: what all files say, not yet pooled."""
         distinct = list(dict.fromkeys(queries))
         for query, *sets in zip(distinct, *self.voices(distinct).values(), strict=True):
-            candidates = tuple(candidate for one in sets for candidate in one.candidates)
-            draws = tuple(state for one in sets for state in one.draws)
-            yield CandidateSet(query, candidates, draws, tuple(loss for one in sets for loss in one.dropped))
+            yield together(query, sets)
 
     def voices(self, queries: Sequence[Query]) -> dict[str, list[CandidateSet]]:
         """The sets of each file apart, by the name that the file speaks under, for pooling that weighs files."""
@@ -107,22 +105,17 @@ class Recorded:
 
     def _answer(self, path: Path, query: Query) -> CandidateSet:
         name, relation = self._names[path], self._relations[query.relation]
-        candidates: list[Candidate] = []
-        draws: list[State] = []
-        dropped: list[Dropped] = []
+        replies: list[CandidateSet] = []
         for row in self._files[path].of(query):
-            replies = []
             if row.completions is None:
-                replies.append((_pooled if row.pooled else _scored)(self._with_ids(row), name, relation))
-            for draw, completion in enumerate(row.completions or (), start=len(draws)):
-                replies.append(_said(completion, f"{name}#{draw}", relation, query.subject))
-            for reply in replies:
-                candidates += reply.candidates
-                draws += reply.draws
-                dropped += reply.dropped
+                replies.append((_pooled if row.pooled else _scored)(query, self._with_ids(row), name, relation))
+            for draw, completion in enumerate(row.completions or (), start=sum(len(one.draws) for one in replies)):
+                replies.append(_parsed(query, completion, Voice(name, str(draw)), relation))
             if row.existence is not None:
-                candidates.append(Candidate("", 1 - row.existence, (name + EXISTENCE,)))
-        return CandidateSet(query, tuple(candidates), tuple(draws) or (State.MISSING,), tuple(dropped))
+                doubt = Absence(1 - row.existence, (Voice(name),))
+                replies.append(CandidateSet(query, draws=(), doubts=(doubt,)))
+        answer = together(query, replies)
+        return answer if answer.draws else replace(answer, draws=(State.MISSING,))
 
     def _with_ids(self, row: RecordedRow) -> RecordedRow:
         """The row without ids that no submission could name, such as a model's own marks: their names are linked."""
@@ -149,60 +142,79 @@ class _Rows:
         return rows if ids is None else [row for row in rows if row.SubjectEntityID in ids]
 
 
-class _Reply(NamedTuple):
-    """What a row or one of its draws comes to."""
-
-    draws: list[State]
-    candidates: list[Candidate]
-    dropped: Sequence[Dropped] = ()
-
-
-def _said(completion: str | None, voice: str, relation: Relation, subject: str) -> _Reply:
-    """What one draw says; an answer whose objects are all cleaned away stays an answer."""
+def _parsed(query: Query, completion: str | None, voice: Voice, relation: Relation) -> CandidateSet:
+    """What one draw answers; an answer whose objects are all cleaned away stays an answer."""
     if completion is None:  # the call behind it failed
-        return _Reply([State.MISSING], [])
-    parsed = parse(completion, relation, subject)
+        return CandidateSet(query, draws=(State.MISSING,))
+    parsed = parse(completion, relation, query.subject)
     if parsed.state is State.ABSTAINED:
-        return _Reply([parsed.state], [Candidate("", 1.0, (voice,))])
-    kept, dropped = sifted(parsed.objects, relation, subject)
+        return CandidateSet(query, draws=(parsed.state,), nothing=(Absence(1.0, (voice,)),))
+    kept, dropped = sifted(parsed.objects, relation, query.subject)
     state = State.DROPPED if dropped and not kept else parsed.state
-    return _Reply([state], [Candidate(text, 1.0, (voice,)) for text in kept], (*parsed.dropped, *dropped))
+    return CandidateSet(
+        query, tuple(Candidate(text, 1.0, (voice,)) for text in kept), (state,), (*parsed.dropped, *dropped)
+    )
 
 
-def _scored(row: RecordedRow, voice: str, relation: Relation) -> _Reply:
+def _scored(query: Query, row: RecordedRow, model: str, relation: Relation) -> CandidateSet:
     """The scored objects of a row, each once per source with its best score; and a state for each source.
 
     An object that has an id is no spelling left to clean, except that a number is its own id.
     """
-    best: dict[tuple[str, str], Candidate] = {}
+    best: dict[tuple[str, Voice], Candidate] = {}
+    nothing: dict[Voice, Absence] = {}
     dropped: list[Dropped] = []
     for given in row.candidates or ():
-        source = f"{voice}#{given.source}" if given.source else voice
+        voice = Voice(model, given.source or "")
+        if not given.object:
+            nothing[voice] = max(nothing.get(voice, Absence(-1.0)), Absence(given.score, (voice,)), key=_score)
+            continue
         known = given.id if given.id and (relation.kind != "number" or number(given.id) is not None) else None
         texts: tuple[str, ...] = (given.object,)
-        if given.object and not known:
+        if not known:
             texts, losses = sifted(texts, relation, row.SubjectEntity)
             dropped += losses
         for text in texts:
-            key = known or text.casefold(), source
+            key = known or text.casefold(), voice
             if key not in best or best[key].score < given.score:
-                best[key] = Candidate(text, given.score, (source,), known, truth=given.truth)
-    voices = max(len({source for _, source in best}), 1)
-    if any(candidate.text for candidate in best.values()):
-        return _Reply([State.ANSWERED] * voices, list(best.values()), dropped)
-    if dropped:
-        return _Reply([State.DROPPED] * voices, list(best.values()), dropped)
-    return _Reply([State.ABSTAINED], list(best.values()) or [Candidate("", 1.0, (voice,))])
+                best[key] = Candidate(text, given.score, (voice,), known, truth=given.truth)
+    state = State.ANSWERED if best else State.DROPPED if dropped else State.ABSTAINED
+    voices = 1 if state is State.ABSTAINED else max(len({voice for _, voice in best} | set(nothing)), 1)
+    silence = tuple(nothing.values()) or ((Absence(1.0, (Voice(model),)),) if state is State.ABSTAINED else ())
+    return CandidateSet(query, tuple(best.values()), (state,) * voices, tuple(dropped), silence)
 
 
-def _pooled(row: RecordedRow, voice: str, _: Relation) -> _Reply:
+def _pooled(query: Query, row: RecordedRow, model: str, _: Relation) -> CandidateSet:
     """The candidates of an earlier run as they are: cleaned, with the scores of all voices as one, and their names."""
-    found = [
-        Candidate(one.object, one.score, tuple((one.source or voice).split("; ")), one.id, truth=one.truth)
-        for one in row.candidates or ()
-    ]
-    state = State.ANSWERED if any(one.text for one in found) else row.silence
-    return _Reply([state], found)
+    rows = row.candidates or ()
+    objects = tuple(
+        Candidate(one.object, one.score, _voices(one, model), one.id, truth=one.truth) for one in rows if one.object
+    )
+    absences = [one for one in rows if not one.object]
+    doubts = [one for one in absences if _doubts(one)]
+    return CandidateSet(
+        query,
+        objects,
+        (State.ANSWERED if objects else row.silence,),
+        nothing=tuple(Absence(one.score, _voices(one, model)) for one in absences if one not in doubts),
+        doubts=tuple(Absence(one.score, _voices(one, model)) for one in doubts),
+    )
+
+
+def _doubts(row: CandidateRow) -> bool:
+    """Whether a row without an object only says how likely there is none."""
+    return bool(row.source) and all(voice.endswith(EXISTENCE) for voice in str(row.source).split("; "))
+
+
+def _voices(row: CandidateRow, model: str) -> tuple[Voice, ...]:
+    """The voices that a pooled row names."""
+    if not row.source:
+        return (Voice(model),)
+    return tuple(Voice.read(text.removesuffix(EXISTENCE)) for text in row.source.split("; "))
+
+
+def _score(absence: Absence) -> float:
+    return absence.score
 
 
 def _voice_names(models: Mapping[Path, str | None]) -> dict[Path, str]:

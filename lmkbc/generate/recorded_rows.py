@@ -19,6 +19,9 @@ from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.jsonl import numbered_lines, read_bytes, read_jsonl
 from lmkbc.types import State
 
+EXISTENCE = "?existence"
+"""What ends the name of a voice, in a file, that only says whether there is an object at all."""
+
 _NO_NUMBER = re.compile(rb'"(\w+)"\s*:\s*-?(?:NaN|Infinity|inf|nan)\b')
 
 

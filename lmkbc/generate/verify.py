@@ -23,14 +23,7 @@ from lmkbc.ask.prompts import fill, one_line
 from lmkbc.models.base import LanguageModel
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation, Shape
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Example,
-    Generator,
-    Notes,
-    Query,
-)
+from lmkbc.types import Candidate, CandidateSet, Example, Generator, Notes, Query, Voice
 
 Lens = Literal["statement", "clozes", "question", "reverse"]
 Truths = dict[tuple[Query, str], list[float]]
@@ -123,7 +116,7 @@ class FactCheck:
         relation = self._relations[one.query.relation]
         if self._check.only and not {relation.name, *relation.names}.intersection(self._check.only):
             return
-        voices: defaultdict[str, set[str]] = defaultdict(set)
+        voices: defaultdict[str, set[Voice]] = defaultdict(set)
         for candidate in one.candidates:
             if relation.kind == "number" or candidate.text != candidate.id:
                 voices[candidate.text].update(candidate.sources)

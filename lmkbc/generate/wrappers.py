@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 
-from lmkbc.types import CandidateSet, Generator, Query
+from lmkbc.types import CandidateSet, Generator, Query, Voice
 
 
 class Only:
@@ -31,8 +30,4 @@ class Named:
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """The generator's sets, their sources renamed."""
         for found in self._generator.generate(queries):
-            renamed = [
-                replace(one, sources=tuple(f"{self._name}#{voice}" for voice in one.sources))
-                for one in found.candidates
-            ]
-            yield replace(found, candidates=tuple(renamed))
+            yield found.heard_as(lambda voice: Voice(self._name, str(voice)))

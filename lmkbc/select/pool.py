@@ -11,7 +11,8 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from itertools import chain
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from lmkbc.answer.clean import SUBJECT
 from lmkbc.edition import Edition
@@ -19,13 +20,12 @@ from lmkbc.errors import InputError, did_you_mean
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.scoring.matchers import number
-from lmkbc.types import Candidate, CandidateSet
+from lmkbc.types import Absence, Candidate, CandidateSet, Voice
 
 Method = Literal["mean", "vote", "union", "max", "count-max", "background"]
 Per = Literal["draw", "model"]
+Proposal = TypeVar("Proposal", Candidate, Absence)
 ByModel = tuple[tuple[str, float], ...]
-EXISTENCE = "?existence"
-"""What ends the name of a voice that only says whether there is an object at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +56,8 @@ class Pool:
     """Merges the voices of an edition's queries.
 
     Objects merge by QID once linked, numbers by value, else by the edition's normalisation; the commonest spelling
-    stays. A proposal to answer nothing is scored like an object. What existence voices say stays apart, as a second
-    candidate without text, last in the list (see `existence`).
+    stays. A proposal to answer nothing is scored like an object. What voices say of whether there is an object at all
+    stays apart: the mean of the voices' doubts.
     """
 
     edition: Edition
@@ -74,31 +74,32 @@ class Pool:
         return list(_against_background(merged, self._key)) if self.how.method == "background" else merged
 
     def _one(self, sets: Sequence[CandidateSet], weights: Sequence[float], models: Sequence[str]) -> CandidateSet:
-        ballots: defaultdict[Hashable, list[_Ballot]] = defaultdict(list)
+        ballots: defaultdict[Hashable, list[_Ballot[Candidate]]] = defaultdict(list)
         for group, one in enumerate(sets):
             for candidate in one.candidates:
                 ballots[self._key(candidate)].append(_Ballot(group, candidate))
-        gates = ballots.pop(EXISTENCE, [])
+        silent = [_Ballot(group, absence) for group, one in enumerate(sets) for absence in one.nothing]
         voices = [sum(state.is_answer for state in one.draws) for one in sets]
-        most = max([sum(voices), *map(_count, ballots.values())])
+        most = max([sum(voices), _count(silent), *map(_count, ballots.values())])
         shares = self._shares(voices, weights)
         pooled = [
             _merged(cast, self._score(cast, voices, shares, most), _by_model(cast, voices, models))
             for cast in ballots.values()
         ]
         pooled.sort(key=lambda one: (-one.score, -len(one.sources), one.text, one.id or ""))
-        if gates:
-            total = math.fsum(weights[gate.group] for gate in gates)
-            given = math.fsum(weights[gate.group] * gate.candidate.score for gate in gates)
-            pooled.append(_merged(gates, given / total if total else 0.0, _by_model(gates, [1] * len(sets), models)))
+        nothing: tuple[Absence, ...] = ()
+        if silent:
+            score = self._score(silent, voices, shares, most)
+            nothing = (Absence(score, _heard(silent), _by_model(silent, voices, models)),)
+        doubts = [_Ballot(group, doubt) for group, one in enumerate(sets) for doubt in one.doubts]
         draws = tuple(state for one in sets for state in one.draws)
         dropped = tuple(dict.fromkeys(loss for one in sets for loss in one.dropped))
-        return CandidateSet(sets[0].query, tuple(pooled), draws, dropped)
+        return CandidateSet(
+            sets[0].query, tuple(pooled), draws, dropped, nothing, tuple(_mean_doubt(doubts, weights, models))
+        )
 
     def _key(self, candidate: Candidate) -> Hashable:
         """Under what a candidate is the same as another."""
-        if not candidate.text and not candidate.id:
-            return EXISTENCE if is_gate(candidate) else ("nothing",)
         if (value := number(candidate.id or candidate.text)) is not None:
             return "number", value
         if self.edition.target == "id":
@@ -114,7 +115,9 @@ class Pool:
         total = math.fsum(share * count for share, count in zip(each, voices, strict=True))
         return [share / total if total else 0.0 for share in each]
 
-    def _score(self, ballots: Sequence[_Ballot], voices: Sequence[int], shares: Sequence[float], most: int) -> float:
+    def _score(
+        self, ballots: Sequence[_Ballot[Any]], voices: Sequence[int], shares: Sequence[float], most: int
+    ) -> float:
         best = _best(ballots)
         if self.how.method == "max":
             score = max(best.values())
@@ -134,31 +137,25 @@ def without_subject(found: CandidateSet, relation: Relation) -> CandidateSet:
     own = found.query.subject_id
     if own is None or relation.shape.may_be_subject:
         return found
-    return found.without(lambda candidate: candidate.text != "" and candidate.id == own, SUBJECT)
+    return found.without(lambda candidate: candidate.id == own, SUBJECT)
 
 
-class _Ballot(NamedTuple):
-    """A candidate and the group that proposes it."""
+class _Ballot(NamedTuple, Generic[Proposal]):
+    """What is proposed, and the group that proposes it."""
 
     group: int
-    candidate: Candidate
-
-
-def existence(candidates: CandidateSet) -> float | None:
-    """The probability that there is an object at all, as the existence voices have it; None where there are none."""
-    gates = [one.score for one in candidates.candidates if not one.text and is_gate(one)]
-    return 1 - math.fsum(gates) / len(gates) if gates else None
-
-
-def is_gate(candidate: Candidate) -> bool:
-    """Whether a candidate without text only says how likely there is no object at all."""
-    return bool(candidate.sources) and all(voice.endswith(EXISTENCE) for voice in candidate.sources)
+    proposal: Proposal
 
 
 def _model(group: Sequence[CandidateSet]) -> str:
-    """The model behind a generator's sets: a voice "gpt-4#3" is of model "gpt-4"."""
-    voices = (voice for one in group for candidate in one.candidates for voice in candidate.sources)
-    return next(voices, "").removesuffix(EXISTENCE).split("#")[0]
+    """The model behind a generator's sets, the first that is heard."""
+    voices = (
+        voice
+        for one in group
+        for proposal in chain[Candidate | Absence](one.candidates, one.nothing, one.doubts)
+        for voice in proposal.sources
+    )
+    return next(voices, Voice("")).model
 
 
 def _distinct(models: Sequence[str]) -> list[str]:
@@ -171,20 +168,20 @@ def _distinct(models: Sequence[str]) -> list[str]:
     return names
 
 
-def _count(ballots: Sequence[_Ballot]) -> int:
-    return len({(group, voice) for group, candidate in ballots for voice in candidate.sources or ("",)})
+def _count(ballots: Sequence[_Ballot[Any]]) -> int:
+    return len({(group, voice) for group, proposal in ballots for voice in proposal.sources or ("",)})
 
 
-def _best(ballots: Sequence[_Ballot]) -> dict[tuple[int, tuple[str, ...]], float]:
+def _best(ballots: Sequence[_Ballot[Any]]) -> dict[tuple[int, tuple[Voice, ...]], float]:
     """What each voice makes of a candidate, which it may propose under several spellings: its highest score."""
-    best: dict[tuple[int, tuple[str, ...]], float] = {}
-    for group, candidate in ballots:
-        voice = group, candidate.sources
-        best[voice] = max(candidate.score, best.get(voice, 0.0))
+    best: dict[tuple[int, tuple[Voice, ...]], float] = {}
+    for group, proposal in ballots:
+        voice = group, proposal.sources
+        best[voice] = max(proposal.score, best.get(voice, 0.0))
     return best
 
 
-def _means(ballots: Sequence[_Ballot], voices: Sequence[int]) -> list[tuple[int, float]]:
+def _means(ballots: Sequence[_Ballot[Any]], voices: Sequence[int]) -> list[tuple[int, float]]:
     """The mean score over a group's voices, silence counting 0, of each group that proposes a candidate."""
     said: dict[int, float] = {}
     for (group, _), score in _best(ballots).items():
@@ -192,22 +189,36 @@ def _means(ballots: Sequence[_Ballot], voices: Sequence[int]) -> list[tuple[int,
     return [(group, total / max(voices[group], 1)) for group, total in sorted(said.items())]
 
 
-def _by_model(ballots: Sequence[_Ballot], voices: Sequence[int], models: Sequence[str]) -> ByModel:
+def _by_model(ballots: Sequence[_Ballot[Any]], voices: Sequence[int], models: Sequence[str]) -> ByModel:
     return tuple(sorted((models[group], min(max(mean, 0.0), 1.0)) for group, mean in _means(ballots, voices)))
 
 
-def _merged(ballots: Sequence[_Ballot], score: float, by_model: ByModel) -> Candidate:
+def _heard(ballots: Sequence[_Ballot[Any]]) -> tuple[Voice, ...]:
+    return tuple(sorted({voice for _, proposal in ballots for voice in proposal.sources}))
+
+
+def _mean_doubt(
+    doubts: Sequence[_Ballot[Absence]], weights: Sequence[float], models: Sequence[str]
+) -> Iterator[Absence]:
+    """The mean of all doubts, if there are any, each model's counting its weight."""
+    if doubts:
+        total = math.fsum(weights[group] for group, _ in doubts)
+        given = math.fsum(weights[group] * doubt.score for group, doubt in doubts)
+        by_model = _by_model(doubts, [1] * len(models), models)
+        yield Absence(min(max(given / total, 0.0), 1.0) if total else 0.0, _heard(doubts), by_model)
+
+
+def _merged(ballots: Sequence[_Ballot[Candidate]], score: float, by_model: ByModel) -> Candidate:
     """One candidate for many: all voices, the commonest spelling (ties: the first in the alphabet), the id.
 
     Its truth is the mean over the spellings and generators that were verified.
     """
     spellings = Counter(candidate.text for _, candidate in ballots)
     text = min(spellings, key=lambda spelling: (-spellings[spelling], spelling))
-    voices = {voice for _, candidate in ballots for voice in candidate.sources}
     ids = sorted({candidate.id for _, candidate in ballots if candidate.id})
     truths = {(group, c.text): c.truth for group, c in ballots if c.truth is not None}
     truth = math.fsum(truths.values()) / len(truths) if truths else None
-    return Candidate(text, score, tuple(sorted(voices)), ids[0] if ids else None, by_model, truth)
+    return Candidate(text, score, _heard(ballots), ids[0] if ids else None, by_model, truth)
 
 
 def _against_background(sets: Sequence[CandidateSet], key: Callable[[Candidate], Hashable]) -> Iterator[CandidateSet]:
@@ -218,10 +229,10 @@ def _against_background(sets: Sequence[CandidateSet], key: Callable[[Candidate],
         for candidate in one.candidates:
             total[one.query.relation, key(candidate)] += candidate.score / queries[one.query.relation]
     for one in sets:
-        objects = [candidate for candidate in one.candidates if candidate.text and candidate.score > 0]
+        objects = [candidate for candidate in one.candidates if candidate.score > 0]
         lifted = [candidate.score / total[one.query.relation, key(candidate)] for candidate in objects]
         scale = max((candidate.score for candidate in objects), default=0.0) / max(lifted, default=1.0)
         scores = {id(candidate): min(lift * scale, 1.0) for candidate, lift in zip(objects, lifted, strict=True)}
         rescored = [replace(c, score=scores.get(id(c), c.score)) for c in one.candidates]
-        rescored.sort(key=lambda candidate: (is_gate(candidate), -candidate.score))
+        rescored.sort(key=lambda candidate: -candidate.score)
         yield replace(one, candidates=tuple(rescored))

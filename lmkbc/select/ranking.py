@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from lmkbc.errors import InputError
-from lmkbc.select.pool import existence, is_gate
 from lmkbc.types import Candidate, CandidateSet, State
 
 Floats = npt.NDArray[np.float64]
@@ -43,9 +42,9 @@ class Ranking:
         scores = np.full((len(ranked), max(map(len, ranked), default=0)), -1.0)
         for row, candidates in zip(scores, ranked, strict=True):
             row[: len(candidates)] = [min(max(candidate.score, 0.0), 1.0) for candidate in candidates]
-        nothing = [max((c.score for c in s.candidates if not c.text and not is_gate(c)), default=0.0) for s in sets]
+        nothing = [max((one.score for one in found.nothing), default=0.0) for found in sets]
         abstained = [_abstained(s.draws) for s in sets]
-        doubt = [0.5 if (p := existence(candidates)) is None else 1 - p for candidates in sets]
+        doubt = [0.5 if (p := found.existence) is None else 1 - p for found in sets]
         return cls(ranked, scores, _unit(nothing), _unit(abstained), _unit(doubt), _silence(sets))
 
     @cached_property
@@ -70,10 +69,10 @@ class Ranking:
 
     @cached_property
     def models(self) -> Ints:
-        """How many distinct models stand behind each candidate, (n, m): a voice "gpt-4#3" is of model "gpt-4"."""
+        """How many distinct models stand behind each candidate, (n, m)."""
         counts = np.zeros(self.scores.shape, dtype=np.int64)
         for row, candidates in zip(counts, self.ranked, strict=True):
-            row[: len(candidates)] = [len({voice.split("#")[0] for voice in c.sources}) for c in candidates]
+            row[: len(candidates)] = [len({voice.model for voice in c.sources}) for c in candidates]
         return counts
 
     @cached_property
@@ -101,8 +100,7 @@ def _objects(candidates: CandidateSet) -> tuple[Candidate, ...]:
         if candidate.score != candidate.score:  # NaN has no rank
             pair = f"({candidates.query.subject!r}, {candidates.query.relation!r})"
             raise InputError(f"the score of candidate {candidate.text!r} of {pair} is not a number; give one in [0, 1]")
-    objects = (candidate for candidate in candidates.candidates if candidate.text)
-    return tuple(sorted(objects, key=lambda candidate: -candidate.score))
+    return tuple(sorted(candidates.candidates, key=lambda candidate: -candidate.score))
 
 
 def _unit(column: Sequence[float]) -> Floats:
@@ -114,13 +112,11 @@ def _silence(sets: Sequence[CandidateSet]) -> dict[str, Floats]:
     """By model: its score of nothing, 0 where it only proposes objects; and its doubt that there is one."""
     columns: dict[str, Floats] = {}
     for row, found in enumerate(sets):
-        said: dict[str, float] = {}
-        for candidate in found.candidates:
-            what = "doubt" if not candidate.text and is_gate(candidate) else "nothing"
-            for model, score in candidate.by_model:
-                name = f"{model}:{what}"
-                said[name] = max(said.get(name, 0.0), 0.0 if candidate.text else score)
-        for name, score in said.items():
+        scores = {f"{model}:nothing": 0.0 for one in found.candidates for model, _ in one.by_model}
+        for kind, absences in (("nothing", found.nothing), ("doubt", found.doubts)):
+            for model, score in (pair for one in absences for pair in one.by_model):
+                scores[f"{model}:{kind}"] = max(scores.get(f"{model}:{kind}", 0.0), score)
+        for name, score in scores.items():
             columns.setdefault(name, np.full(len(sets), 0.5))[row] = score
     return columns
 

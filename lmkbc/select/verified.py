@@ -45,7 +45,7 @@ def judged(candidates: CandidateSet, combine: Combine, least: float = 0.5) -> Ca
 
 def _heeded(candidates: Iterable[Candidate], combine: Combine, least: float) -> Iterator[Candidate]:
     for one in candidates:
-        if one.truth is None or not one.text:
+        if one.truth is None:
             yield one
         elif combine != "veto":
             scores = {"product": one.score * one.truth, "mean": (one.score + one.truth) / 2, "replace": one.truth}

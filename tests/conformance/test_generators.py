@@ -22,6 +22,7 @@ from lmkbc.train.controls import randomised
 from lmkbc.train.facts import of_examples
 from lmkbc.types import CandidateSet, Query, State
 from lmkbc.workspace import Workspace
+from tests.candidates import proposals
 
 SPACE = Workspace()
 EDITION = SPACE.edition("mini")
@@ -124,9 +125,10 @@ def test_what_is_proposed_is_sound_and_travels(component: str, opened: Open) -> 
     sets = proposed(component, opened, QUERIES)
     assert pickle.loads(pickle.dumps(sets)) == sets
     for one in sets:
-        assert all(0 <= candidate.score <= 1 and candidate.sources for candidate in one.candidates)
+        assert all(0 <= proposal.score <= 1 and proposal.sources for proposal in proposals(one))
+        assert all(candidate.text for candidate in one.candidates)
         assert (
-            one.failed or one.candidates or one.dropped or State.ANSWERED in one.draws or State.ABSTAINED in one.draws
+            one.failed or proposals(one) or one.dropped or State.ANSWERED in one.draws or State.ABSTAINED in one.draws
         )
 
 

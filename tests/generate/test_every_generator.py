@@ -18,6 +18,7 @@ from lmkbc.pipeline import propose
 from lmkbc.run import Run, Servers
 from lmkbc.types import CandidateSet, Query
 from lmkbc.workspace import Workspace
+from tests.candidates import proposals
 
 SPACE = Workspace()
 EDITION = SPACE.edition("mini")
@@ -76,14 +77,14 @@ def test_every_generator_takes_each_only_and_name(
         assert [*found] == ["w 1", "b"]
         assert found["w 1"][DEATH] == CandidateSet(DEATH, (), ())
         for name, query in (("w 1", BORDERS), ("b", BORDERS), ("b", DEATH)):
-            voices = {voice for one in found[name][query].candidates for voice in one.sources}
-            assert all(voice.split("#")[0].removesuffix("?existence") == name for voice in voices), voices
+            voices = {voice for one in proposals(found[name][query]) for voice in one.sources}
+            assert all(voice.model == name for voice in voices), voices
             assert component == "causal" or voices
         ((plain, _),) = generators(run, recipe_of(own))
         assert plain == component
         if component not in ("causal", "masked"):  # these may have nothing to say
             weighed = propose(run, recipe_of(own | {"name": "w"}), [DEATH]).sets[0]
-            assert {model for one in weighed.candidates for model, _ in one.by_model} == {"w"}
+            assert {model for one in proposals(weighed) for model, _ in one.by_model} == {"w"}
 
 
 def sets(found: Sequence[CandidateSet]) -> dict[Query, CandidateSet]:

@@ -85,9 +85,9 @@ def test_prior_proposes_shares_and_the_share_of_empties() -> None:
     (found,) = ClassPrior(edition(AliasScorer()), {"near": relation()}, train).generate([Query("e", "near")])
     assert [(candidate.text, candidate.score) for candidate in found.candidates] == [
         ("x", 0.75),
-        ("", 0.25),
         ("y", 0.25),
     ]
+    assert [absence.score for absence in found.nothing] == [0.25]
 
 
 def test_a_train_query_is_no_evidence_for_itself() -> None:

@@ -16,6 +16,7 @@ from lmkbc.generate.recorded import Recorded
 from lmkbc.select.pool import Pool
 from lmkbc.submission import candidate_lines
 from lmkbc.types import (
+    Absence,
     Candidate,
     CandidateSet,
     Dropped,
@@ -23,6 +24,7 @@ from lmkbc.types import (
     State,
 )
 from lmkbc.workspace import Workspace
+from tests.candidates import candidate_set, voices
 
 SPACE = Workspace()
 EDITION = SPACE.edition("2023")
@@ -52,11 +54,11 @@ def test_each_draw_is_a_voice(tmp_path: Path) -> None:
         State.ANSWERED, State.ABSTAINED, State.ANSWERED, State.UNPARSED, State.TRUNCATED, State.MISSING,
     )  # fmt: skip
     assert found.candidates == (
-        Candidate("Joe Strummer", 1.0, ("gpt#0",)),
-        Candidate("Mick Jones", 1.0, ("gpt#0",)),
-        Candidate("", 1.0, ("gpt#1",)),
-        Candidate("Joe Strummer", 1.0, ("gpt#2",)),
+        Candidate("Joe Strummer", 1.0, voices("gpt#0")),
+        Candidate("Mick Jones", 1.0, voices("gpt#0")),
+        Candidate("Joe Strummer", 1.0, voices("gpt#2")),
     )
+    assert found.nothing == (Absence(1.0, voices("gpt#1")),)
     assert not found.failed
 
 
@@ -70,10 +72,10 @@ def test_existence_probabilities_are_a_voice_of_their_own(tmp_path: Path) -> Non
     given = {"YES": 0.6, "NO": 0.2, "UNKNOWN": 0.2}
     rows = row(model="gpt", completions=["Ann Lee"], existence_probabilities=given), row("B", completions=["None"])
     found = replay(write(tmp_path / "a.jsonl", *rows))[0]
-    assert found.candidates[-1] == Candidate("", pytest.approx(0.25), ("a?existence",))  # type: ignore[arg-type]
+    assert found.doubts == (Absence(pytest.approx(0.25), voices("a")),)  # type: ignore[arg-type]
     assert found.draws == (State.ANSWERED,)
     per_draw = row(completions=["x", "y"], existence_probabilities=[0.5, 1.0])
-    assert replay(write(tmp_path / "b.jsonl", per_draw))[0].candidates[-1].score == pytest.approx(0.25)
+    assert replay(write(tmp_path / "b.jsonl", per_draw))[0].doubts[0].score == pytest.approx(0.25)
 
 
 def test_a_lacking_query_is_failed_and_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -81,7 +83,7 @@ def test_a_lacking_query_is_failed_and_reported(tmp_path: Path, caplog: pytest.L
     recorded = Recorded([path], EDITION, SPACE.relations)
     with caplog.at_level(logging.INFO, logger="lmkbc"):
         there, lacking = recorded.generate([QUERY, Query("Blur", BAND)])
-    assert lacking == CandidateSet(Query("Blur", BAND), (), (State.MISSING,))
+    assert lacking == candidate_set(Query("Blur", BAND), (), (State.MISSING,))
     assert lacking.failed
     assert not there.failed
     assert recorded.missing == {path: 1}
@@ -104,7 +106,7 @@ def test_repeated_rows_are_further_draws(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", row(completions=["Ann Lee"]), row(completions=["Bo Day"]))
     namesakes = replay(path, Query("The Clash", BAND, "Q1"), Query("The Clash", BAND, "Q2"))
     for found in namesakes:
-        assert [candidate.sources for candidate in found.candidates] == [("a#0",), ("a#1",)]
+        assert [candidate.sources for candidate in found.candidates] == [voices("a#0"), voices("a#1")]
 
 
 def test_candidates_keep_scores_and_ids(tmp_path: Path) -> None:
@@ -117,35 +119,35 @@ def test_candidates_keep_scores_and_ids(tmp_path: Path) -> None:
     ]
     (found,) = replay(write(tmp_path / "bert.candidates.jsonl", row(candidates=given)))
     assert found.candidates == (
-        Candidate("Joe Strummer", 0.7, ("bert",), "Q1"),
-        Candidate("", 0.2, ("bert",)),
-        Candidate("mick jones", 0.1, ("bert",)),
+        Candidate("Joe Strummer", 0.7, voices("bert"), "Q1"),
+        Candidate("mick jones", 0.1, voices("bert")),
     )
+    assert found.nothing == (Absence(0.2, voices("bert")),)
     assert found.draws == (State.ANSWERED,)
 
 
 def test_a_number_is_its_own_id(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", row("Ann", COUNT, candidates=[{"object": "4", "score": 0.5, "id": "Q202"}]))
-    assert replay(path, Query("Ann", COUNT))[0].candidates == (Candidate("4", 0.5, ("a",)),)
+    assert replay(path, Query("Ann", COUNT))[0].candidates == (Candidate("4", 0.5, voices("a")),)
 
 
 def test_sources_are_voices(tmp_path: Path) -> None:
     given = [{"object": "Ann Lee", "score": 0.5, "source": "p1"}, {"object": "Ann Lee", "score": 0.3, "source": "p2"}]
     (found,) = replay(write(tmp_path / "a.jsonl", row(candidates=given)))
-    assert [candidate.sources for candidate in found.candidates] == [("a#p1",), ("a#p2",)]
+    assert [candidate.sources for candidate in found.candidates] == [voices("a#p1"), voices("a#p2")]
     assert len(found.draws) == 2
 
 
 def test_no_candidates_is_an_empty_answer(tmp_path: Path) -> None:
     (found,) = replay(write(tmp_path / "a.jsonl", row(candidates=[])))
-    assert (found.candidates, found.draws) == ((Candidate("", 1.0, ("a",)),), (State.ABSTAINED,))
+    assert (found.candidates, found.nothing, found.draws) == ((), (Absence(1.0, voices("a")),), (State.ABSTAINED,))
 
 
 def test_an_id_that_no_submission_could_name_is_none(tmp_path: Path) -> None:
     given = [{"object": "Joe Strummer", "score": 0.7, "id": "[UNK]"}]
     for pooled in (False, True):
         (found,) = replay(write(tmp_path / "a.jsonl", row(candidates=given, pooled=pooled)))
-        assert found.candidates == (Candidate("Joe Strummer", 0.7, ("a",)),)
+        assert found.candidates == (Candidate("Joe Strummer", 0.7, voices("a")),)
 
 
 def test_ten_thousand_candidates(tmp_path: Path) -> None:
@@ -154,24 +156,26 @@ def test_ten_thousand_candidates(tmp_path: Path) -> None:
 
 
 def test_candidates_of_a_run_come_back_as_they_were_pooled(tmp_path: Path) -> None:
-    pooled = CandidateSet(
+    pooled = candidate_set(
         QUERY,
         (
-            Candidate("Joe Strummer", 0.9, ("gpt#0", "gpt#1", "llama#0"), truth=0.75),
-            Candidate("Mick Jones", 0.4, ("llama#0",), "Q2", truth=0.0),
-            Candidate("", 0.1, ("gpt#2",)),
-            Candidate("", 0.2, ("gpt?existence",)),
+            Candidate("Joe Strummer", 0.9, voices("gpt#0", "gpt#1", "llama#0"), truth=0.75),
+            Candidate("Mick Jones", 0.4, voices("llama#0"), "Q2", truth=0.0),
+            Absence(0.1, voices("gpt#2")),
         ),
+        doubts=(Absence(0.2, voices("gpt")),),
     )
-    failed, empty = CandidateSet(Query("Blur", BAND), (), (State.MISSING,)), CandidateSet(Query("Bis", BAND))
+    failed, empty = candidate_set(Query("Blur", BAND), (), (State.MISSING,)), candidate_set(Query("Bis", BAND))
     path = tmp_path / "candidates.jsonl.gz"
     path.write_bytes(candidate_lines([pooled, failed, empty]))
     found = replay(path, QUERY, failed.query, empty.query)
-    assert found == [pooled, failed, CandidateSet(empty.query, (), (State.ABSTAINED,))]
+    assert found == [pooled, failed, candidate_set(empty.query, (), (State.ABSTAINED,))]
     (again, *_rest) = Pool(edition=EDITION).merge([found])
     assert [(c.text, c.score, c.sources, c.truth) for c in again.candidates] == [
         (c.text, c.score, c.sources, c.truth) for c in pooled.candidates
     ]
+    for now, before in ((again.nothing, pooled.nothing), (again.doubts, pooled.doubts)):
+        assert [(one.score, one.sources) for one in now] == [(one.score, one.sources) for one in before]
 
 
 def test_files_speak_apart_and_together(tmp_path: Path) -> None:
@@ -180,13 +184,14 @@ def test_files_speak_apart_and_together(tmp_path: Path) -> None:
     packed = tmp_path / "three.jsonl.gz"
     packed.write_bytes(gzip.compress(json.dumps(row(model="llama", completions=["None"])).encode()))
     recorded = Recorded([first, second, packed], EDITION, SPACE.relations)
-    voices = recorded.voices([QUERY])
-    assert {name: sets[0].draws for name, sets in voices.items()} == {
+    apart = recorded.voices([QUERY])
+    assert {name: sets[0].draws for name, sets in apart.items()} == {
         "one": (State.ANSWERED,), "two": (State.ANSWERED,), "llama": (State.ABSTAINED,),
     }  # fmt: skip
-    (together,) = recorded.generate([QUERY])
-    assert [candidate.sources[0] for candidate in together.candidates] == ["one#0", "two", "llama#0"]
-    assert len(together.draws) == 3
+    (whole,) = recorded.generate([QUERY])
+    assert [candidate.sources for candidate in whole.candidates] == [voices("one#0"), voices("two")]
+    assert [absence.sources for absence in whole.nothing] == [voices("llama#0")]
+    assert len(whole.draws) == 3
 
 
 def test_one_file_twice_is_refused(tmp_path: Path) -> None:

@@ -18,12 +18,13 @@ from lmkbc.recipe import Recipe
 from lmkbc.run import Run, Servers
 from lmkbc.select.pool import Pool
 from lmkbc.types import (
+    Absence,
     Candidate,
-    CandidateSet,
     Query,
     State,
 )
 from lmkbc.workspace import Workspace
+from tests.candidates import candidate_set, voices
 
 SPACE = Workspace()
 EDITION = SPACE.edition("mini")
@@ -59,7 +60,7 @@ def test_one_table_makes_a_voice_per_entry(run: Opens) -> None:
     assert [body["max_tokens"] for body in server.requests] == [9, 9, 3]
     assert [prompt_of(body).startswith("Name them") for body in server.requests] == [False, True, False]
     (pooled,) = Pool(edition=EDITION).merge(sets)
-    assert {voice.split("#")[0] for voice in pooled.candidates[0].sources} == set(built)
+    assert {voice.model for voice in pooled.candidates[0].sources} == set(built)
 
 
 def test_what_each_voice_costs_is_told_apart(run: Opens, tmp_path: Path) -> None:
@@ -75,7 +76,7 @@ def test_a_generator_for_some_relations_is_no_voice_for_others(run: Opens) -> No
         built = generators(run(server.url), system(each=[{"name": "all"}, some]))
         groups = [sorted(one.generate([BORDERS, DEATH]), key=lambda found: found.query.relation) for _, one in built]
     assert len(server.requests) == 3
-    assert groups[1][1] == CandidateSet(DEATH, (), ())
+    assert groups[1][1] == candidate_set(DEATH, (), ())
     borders, death = Pool(edition=EDITION).merge(groups)
     assert (borders.candidates[0].score, death.candidates[0].score) == (1.0, 1.0)
     assert not death.failed
@@ -98,7 +99,7 @@ def test_a_query_is_asked_for_each_slot_and_answered_once(run: Opens) -> None:
     assert len(server.requests) == 3
     assert found.draws == (A, A)
     assert [(c.text, c.sources) for c in found.candidates] == [
-        (name, (f"m#{draw}",)) for names in (("Spain", "Peru"), ("Chad",)) for draw in (0, 1) for name in names
+        (name, voices(f"m#{draw}")) for names in (("Spain", "Peru"), ("Chad",)) for draw in (0, 1) for name in names
     ]
 
 
@@ -117,9 +118,9 @@ def test_slots_go_into_one_batch_job(run: Opens) -> None:
     [((A, N), A), ((A, M), M), ((N, M), M), ((N, N), N), ((N, U), N), ((U, T), T), ((U, U), U), ((A, T), A)],
 )
 def test_what_becomes_of_a_draw_in_parts(parts: tuple[State, ...], state: State) -> None:
-    said = {A: (Candidate("a", 0.5, ("m#0",)),), N: (Candidate("", 1.0, ("m#0",)),)}
-    whole = united([CandidateSet(BORDERS, said.get(part, ()), (part,)) for part in parts])
-    assert whole == CandidateSet(BORDERS, said.get(state, ()), (state,))
+    said = {A: (Candidate("a", 0.5, voices("m#0")),), N: (Absence(1.0, voices("m#0")),)}
+    whole = united([candidate_set(BORDERS, said.get(part, ()), (part,)) for part in parts])
+    assert whole == candidate_set(BORDERS, said.get(state, ()), (state,))
 
 
 AGAIN = "An encyclopedia says:\n{context}\nCompare, and answer again: {question}"
@@ -164,7 +165,7 @@ def test_a_lost_second_turn_is_a_lost_answer(run: Opens, tmp_path: Path) -> None
     with Loopback(lambda _: '["Spain"]', faults=[None, "500"]) as server:
         ((_, asked),) = generators(run(server.url, files=(tmp_path / "texts.jsonl",)), recipe)
         (found,) = asked.generate([BORDERS])
-    assert found == CandidateSet(BORDERS, (), (M,))
+    assert found == candidate_set(BORDERS, (), (M,))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,12 @@ from lmkbc.link.linker import Linker
 from lmkbc.link.search_table import SearchTable
 from lmkbc.link.train_objects import TrainObjects
 from lmkbc.relation import Relation
-from lmkbc.types import Candidate, CandidateSet, Query
+from lmkbc.types import (
+    Absence,
+    Candidate,
+    Query,
+)
+from tests.candidates import candidate_set
 
 
 class Described:
@@ -32,7 +37,7 @@ class Described:
 
 
 def one(linker: Linker, text: str, relation: str, subject: str = "s") -> Link:
-    ((_, (link,)),) = linker.links([CandidateSet(Query(subject, relation), (Candidate(text),))])
+    ((_, (link,)),) = linker.links([candidate_set(Query(subject, relation), (Candidate(text),))])
     return link
 
 
@@ -63,7 +68,7 @@ def test_odd_texts_stay_unlinked(relations, examples, text: str) -> None:
 
 def test_proposals_to_answer_nothing_and_given_ids_are_left_alone(relations) -> None:
     linker = Linker(relations, search=SearchTable({"Inn": "Q1"}))
-    group = CandidateSet(Query("s", "rivers"), (Candidate("", 0.3), Candidate("  "), Candidate("Inn", id="Q5")))
+    group = candidate_set(Query("s", "rivers"), (Absence(0.3), Candidate("  "), Candidate("Inn", id="Q5")))
     assert list(linker.link([group])) == [group]
 
 
@@ -106,7 +111,7 @@ def test_fitting_hits_win_over_earlier_ones(relations) -> None:
 
 def test_nothing_is_asked_twice_and_each_round_is_one_call(relations) -> None:
     search = Described({})
-    sets = [CandidateSet(Query(str(i), "rivers"), (Candidate("Isar"), Candidate("ISAR"))) for i in range(5)]
+    sets = [candidate_set(Query(str(i), "rivers"), (Candidate("Isar"), Candidate("ISAR"))) for i in range(5)]
     list(Linker(relations, search=search).links(sets))
     assert search.asked == ["Isar", "ISAR", "Isar River", "ISAR River"]
 
@@ -145,7 +150,7 @@ def test_a_language_model_chooses_among_described_hits(relations) -> None:
     rounds: list[int] = []
     how = {"rivers": ["model"], "Instruments": ["first"]}
     linker = Linker(relations, search=Described(hits), strategies=how, ask=ask)
-    sets = [CandidateSet(Query(str(at), "rivers"), (Candidate("Inn"), Candidate("Ill"))) for at in range(3)]
+    sets = [candidate_set(Query(str(at), "rivers"), (Candidate("Inn"), Candidate("Ill"))) for at in range(3)]
     links = [
         link for _, row in linker.links([*sets, replace(sets[0], query=Query("s", "instruments"))]) for link in row
     ]
@@ -159,7 +164,7 @@ def test_a_language_model_chooses_among_described_hits(relations) -> None:
 @given(st.lists(st.lists(st.text(max_size=8), max_size=4), max_size=6))
 def test_sets_come_back_whole_and_in_order(relations: dict[str, Relation], texts: list[list[str]]) -> None:
     sets = [
-        CandidateSet(Query(str(at), "rivers"), tuple(Candidate(text, score=at) for text in row))
+        candidate_set(Query(str(at), "rivers"), tuple(Candidate(text, score=at) for text in row))
         for at, row in enumerate(texts)
     ]
     linked = list(Linker(relations, search=SearchTable({"a": "Q1"})).link(iter(sets)))

@@ -11,11 +11,13 @@ from lmkbc.select.attested import Attested
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.registry import build
 from lmkbc.types import (
+    Absence,
     Candidate,
     CandidateSet,
     Query,
     State,
 )
+from tests.candidates import candidate_set
 
 RULE = Attested(inner=Cutoff(threshold=0.3), voice="list")
 
@@ -31,7 +33,7 @@ def row(**named: Mapping[str, float]) -> CandidateSet:
         )
         for text, said in named.items()
     ]
-    return CandidateSet(Query("s", "r"), tuple(found))
+    return candidate_set(Query("s", "r"), tuple(found))
 
 
 def kept(found: CandidateSet, rule: Attested = RULE) -> str:
@@ -56,9 +58,9 @@ def test_what_verification_vouches_for_joins_a_row_that_is_not_sure() -> None:
 
 def test_without_the_voice_or_an_answer_the_inner_rule_decides() -> None:
     assert kept(row(a={"slots": 9.0}, b={"slots": 1.0})) == "a"
-    failed = CandidateSet(Query("s", "r"), draws=(State.MISSING,))
+    failed = candidate_set(Query("s", "r"), draws=(State.MISSING,))
     assert RULE.select(failed).failed
-    nothing = CandidateSet(Query("s", "r"), (Candidate("", 1.0, by_model=(("list", 1.0),)),), (State.ABSTAINED,))
+    nothing = candidate_set(Query("s", "r"), (Absence(1.0, by_model=(("list", 1.0),)),), (State.ABSTAINED,))
     assert not RULE.select(nothing).objects
 
 

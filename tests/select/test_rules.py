@@ -32,11 +32,13 @@ from lmkbc.select.registry import RULES, build
 from lmkbc.select.rule import Rule
 from lmkbc.select.verified import Verified
 from lmkbc.types import (
+    Absence,
     Candidate,
     CandidateSet,
     Query,
     State,
 )
+from tests.candidates import candidate_set, voices
 
 QUERY = Query("France", "borders")
 RULE_EXAMPLES = [
@@ -67,7 +69,7 @@ def candidates(
 ) -> CandidateSet:
     """Candidates a, b, c, ... with the given scores."""
     found = [Candidate("abcdefghij"[i], score) for i, score in enumerate(scores)]
-    return CandidateSet(QUERY, (*found, *([] if nothing is None else [Candidate("", nothing)])), draws)
+    return candidate_set(QUERY, (*found, *([] if nothing is None else [Absence(nothing)])), draws)
 
 
 def kept(rule: Rule, found: CandidateSet) -> str:
@@ -101,11 +103,11 @@ def test_order_comes_from_scores_and_ties_keep_the_given_order() -> None:
 
 
 def test_quorum_counts_models_not_draws() -> None:
-    found = CandidateSet(
+    found = candidate_set(
         QUERY,
         (
-            Candidate("one", 0.9, ("gpt-4#1", "gpt-4#2", "gpt-4#3")),
-            Candidate("two", 0.5, ("gpt-4#1", "llama")),
+            Candidate("one", 0.9, voices("gpt-4#1", "gpt-4#2", "gpt-4#3")),
+            Candidate("two", 0.5, voices("gpt-4#1", "llama")),
         ),
     )
     assert [c.text for c in Quorum(models=2).select(found).objects] == ["two"]
@@ -120,9 +122,9 @@ def test_quorum_counts_models_not_draws() -> None:
         ("lead", candidates(0.3, nothing=0.4), True),
         ("lead", candidates(0.5, nothing=0.4), False),
         ("lead", candidates(), False),
-        ("existence", CandidateSet(QUERY, (Candidate("a"), Candidate("", 0.6, ("m?existence",)))), True),
-        ("existence", CandidateSet(QUERY, (Candidate("a"), Candidate("", 0.4, ("m?existence",)))), False),
-        ("nothing", CandidateSet(QUERY, (Candidate("a"), Candidate("", 0.6, ("m?existence",)))), False),
+        ("existence", candidate_set(QUERY, (Candidate("a"),), doubts=(Absence(0.6),)), True),
+        ("existence", candidate_set(QUERY, (Candidate("a"),), doubts=(Absence(0.4),)), False),
+        ("nothing", candidate_set(QUERY, (Candidate("a"),), doubts=(Absence(0.6),)), False),
         ("draws", candidates(0.3, draws=(State.ABSTAINED, State.ANSWERED)), True),
         ("draws", candidates(0.3, draws=(State.ABSTAINED, State.ANSWERED, State.ANSWERED, State.MISSING)), False),
     ],
@@ -142,7 +144,7 @@ def test_calibration_reorders_by_habit() -> None:
 def test_each_model_is_weighed_by_itself() -> None:
     strong, weak = Candidate("a", 0.4, by_model=(("m", 0.8),)), Candidate("b", 0.5, by_model=(("n", 1.0),))
     rule = Calibrated(inner=TopK(k=1), weights={"m:said": 1.0, "m:score": 1.0, "n:said": -1.0})
-    alone, silent = CandidateSet(QUERY, (strong, weak)), CandidateSet(QUERY, (weak,))
+    alone, silent = candidate_set(QUERY, (strong, weak)), candidate_set(QUERY, (weak,))
     assert kept(rule, alone) == "a"
     together = rule.probabilities(Ranking.of([alone, silent]))
     assert together[1, 0] == rule.probabilities(Ranking.of([silent]))[0, 0] == together[0, 0]
@@ -151,8 +153,8 @@ def test_each_model_is_weighed_by_itself() -> None:
 def test_a_doubt_of_one_model_counts_where_the_mean_does_not() -> None:
     rule = Calibrated(inner=ExpectedF1(), nothing={"m:doubt": 1.0})
     for doubt, expected in ((0.9, ""), (0.1, "a")):
-        gate = Candidate("", 0.5, ("m?existence", "n?existence"), by_model=(("m", doubt), ("n", 1 - doubt)))
-        assert kept(rule, CandidateSet(QUERY, (Candidate("a", 0.6), gate))) == expected
+        gate = Absence(0.5, by_model=(("m", doubt), ("n", 1 - doubt)))
+        assert kept(rule, candidate_set(QUERY, (Candidate("a", 0.6),), doubts=(gate,))) == expected
 
 
 def test_calibrated_nothing_competes_with_the_best() -> None:
@@ -163,11 +165,11 @@ def test_calibrated_nothing_competes_with_the_best() -> None:
 
 @pytest.mark.parametrize("rule", RULE_EXAMPLES, ids=lambda rule: rule.name)
 def test_every_rule_survives_every_input(rule: Rule) -> None:
-    failed = CandidateSet(QUERY, (), (State.TRUNCATED, State.MISSING))
+    failed = candidate_set(QUERY, (), (State.TRUNCATED, State.MISSING))
     assert rule.select(failed).failed
-    assert rule.select(CandidateSet(QUERY, ())).objects == ()
+    assert rule.select(candidate_set(QUERY, ())).objects == ()
     assert not rule.select(candidates(nothing=0.5)).objects
-    long = CandidateSet(QUERY, tuple(Candidate(str(i + 1), 1 / (i + 1)) for i in range(10_000)))
+    long = candidate_set(QUERY, tuple(Candidate(str(i + 1), 1 / (i + 1)) for i in range(10_000)))
     assert len(rule.select(long).objects) <= 10_000
     out_of_range = candidates(7.0, 1.0, -3.0)
     clipped = candidates(1.0, 1.0, 0.0)
@@ -180,8 +182,8 @@ def test_tables_round_trip(rule: Rule) -> None:
 
 
 def test_a_quorum_admits_what_verification_vouches_for() -> None:
-    alone = [Candidate(name, 0.2, ("m#1",), truth=truth) for name, truth in (("a", 0.7), ("b", 0.5), ("c", None))]
-    found = CandidateSet(QUERY, (*alone, Candidate("d", 0.1, ("m#1", "n#1"), truth=0.0)))
+    alone = [Candidate(name, 0.2, voices("m#1"), truth=truth) for name, truth in (("a", 0.7), ("b", 0.5), ("c", None))]
+    found = candidate_set(QUERY, (*alone, Candidate("d", 0.1, voices("m#1", "n#1"), truth=0.0)))
     assert kept(Quorum(models=2), found) == "d"
     assert kept(Quorum(models=2, admit=2 / 3), found) == "ad"
     assert kept(Quorum(models=2, admit=0.0), found) == "abd"  # whom nobody judged is not vouched for

@@ -11,20 +11,21 @@ from lmkbc.select.gate import NoneGate
 from lmkbc.select.registry import build
 from lmkbc.select.verified import Verified, judged
 from lmkbc.types import (
+    Absence,
     Candidate,
-    CandidateSet,
     Query,
     State,
 )
+from tests.candidates import candidate_set
 
-FOUND = CandidateSet(
+FOUND = candidate_set(
     Query("s", "r"),
     (
         Candidate("a", 0.9, truth=0.1),
         Candidate("b", 0.6, truth=0.9),
         Candidate("c", 0.5),
         Candidate("d", 0.4, truth=0.5),
-        Candidate("", 0.2, truth=0.9),
+        Absence(0.2),
     ),
 )
 
@@ -32,19 +33,20 @@ FOUND = CandidateSet(
 @pytest.mark.parametrize(
     ("table", "left"),
     [
-        ({}, {"b": 0.6, "c": 0.5, "d": 0.4, "": 0.2}),
-        ({"least": 0.05}, {"a": 0.9, "b": 0.6, "c": 0.5, "d": 0.4, "": 0.2}),
-        ({"combine": "product"}, {"b": 0.54, "c": 0.5, "d": 0.2, "": 0.2, "a": 0.09}),
-        ({"combine": "mean"}, {"b": 0.75, "a": 0.5, "c": 0.5, "d": 0.45, "": 0.2}),
-        ({"combine": "replace"}, {"b": 0.9, "c": 0.5, "d": 0.5, "": 0.2, "a": 0.1}),
+        ({}, {"b": 0.6, "c": 0.5, "d": 0.4}),
+        ({"least": 0.05}, {"a": 0.9, "b": 0.6, "c": 0.5, "d": 0.4}),
+        ({"combine": "product"}, {"b": 0.54, "c": 0.5, "d": 0.2, "a": 0.09}),
+        ({"combine": "mean"}, {"b": 0.75, "a": 0.5, "c": 0.5, "d": 0.45}),
+        ({"combine": "replace"}, {"b": 0.9, "c": 0.5, "d": 0.5, "a": 0.1}),
     ],
 )
 def test_what_the_verdicts_leave_best_first(table: dict[str, str | float], left: dict[str, float]) -> None:
     rule = build({"rule": "verified", "inner": {"rule": "top-k", "k": 9}, **table})
     assert isinstance(rule, Verified)
     heeded = judged(FOUND, rule.combine, rule.least).candidates
+    assert judged(FOUND, rule.combine, rule.least).nothing == FOUND.nothing
     assert [(one.text, pytest.approx(one.score)) for one in heeded] == list(left.items())
-    assert [one.text for one in rule.select(FOUND).objects] == [name for name in left if name]
+    assert [one.text for one in rule.select(FOUND).objects] == list(left)
 
 
 def test_any_rule_may_stand_inside() -> None:
@@ -58,7 +60,7 @@ def test_any_rule_may_stand_inside() -> None:
 
 def test_without_the_rule_verdicts_count_nothing_and_failures_stay_failed() -> None:
     assert [one.text for one in Cutoff(threshold=0.45).select(FOUND).objects] == ["a", "b", "c"]
-    failed = CandidateSet(FOUND.query, (), (State.MISSING,))
+    failed = candidate_set(FOUND.query, (), (State.MISSING,))
     assert Verified(inner=ExpectedF1()).select(failed).failed
 
 

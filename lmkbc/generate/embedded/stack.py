@@ -127,4 +127,4 @@ def _sets(closed: ClosedSet, queries: Sequence[Query], pairs: Pairs, probabiliti
     frequent = np.argsort(-closed.hits.sum(axis=0), kind="stable")  # the more frequent first on a tie
     candidates = [closed.candidates[column] for column in frequent]
     for query, row in zip(queries, scores, strict=True):
-        yield CandidateSet(query, tuple(ranked(candidates, row[frequent], "embedded")))
+        yield ranked(query, candidates, row[frequent], "embedded")

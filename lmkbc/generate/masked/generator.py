@@ -33,14 +33,7 @@ from lmkbc.models.masked.vocabulary import expand, piece_counts
 from lmkbc.models.masked.words import Words
 from lmkbc.relation import Relation
 from lmkbc.run import Run
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Example,
-    Generator,
-    Notes,
-    Query,
-)
+from lmkbc.types import Candidate, CandidateSet, Example, Generator, Notes, Query, Voice
 
 CHUNK = 256
 """Queries answered at a time: enough for full batches, few enough to show progress."""
@@ -95,7 +88,7 @@ class Masked(GeneratorSpec):
 
 
 class MaskedGenerator:
-    """Asks a masked LM every query's clozes. Scores are probabilities; sources are "model#cloze".
+    """Asks a masked LM every query's clozes. Scores are probabilities; a voice is the model with a cloze.
 
     relations: by the edition's spelling. train: what the closed vocabularies come from; an object that only the
     query's own row names is not proposed. A declared veto scales all scores and proposes to answer nothing.
@@ -121,7 +114,7 @@ class MaskedGenerator:
         if probe.soft_prompts:
             backbone, layouts = with_prompts(backbone, read_prompts(Path(backbone.name)))
             self._soft = by_cloze(layouts, relations.values())
-        self._name = Path(backbone.name).name.replace("#", "_")
+        self._name = Path(backbone.name).name
         self._words, self._clozes = Words(backbone.tokenizer), Clozes(backbone, self._soft)
         if probe.null and self._words.single(probe.null) is None:
             raise InputError(
@@ -224,13 +217,13 @@ class MaskedGenerator:
         found = []
         for name in {**scores, **said} if known.vetoed < 1 else ():
             score = min(max(scores.get(name, 0.0), said.get(name, 0.0)), 1.0)
-            voices = [f"{self._name}#{place}" for place, proposed in enumerate(proposals) if name in proposed]
-            voices += [f"{self._name}#name"] if name in said else []
+            voices = [Voice(self._name, str(place)) for place, proposed in enumerate(proposals) if name in proposed]
+            voices += [Voice(self._name, "name")] if name in said else []
             found.append(Candidate(name, score * (1 - known.vetoed), tuple(voices)))
         found.sort(key=lambda one: -one.score)
         if known.vetoed:
-            found.append(Candidate("", known.vetoed, (f"{self._name}#veto",)))
-        return CandidateSet(query, tuple(found))
+            found.append(Candidate("", known.vetoed, (Voice(self._name, "veto"),)))
+        return CandidateSet.proposing(query, found)
 
     def _expanded(self, backbone: Backbone) -> Backbone:
         probe = self._probe
