@@ -19,11 +19,13 @@ from lmkbc.answer.reply import (
 from lmkbc.ask.context.passages import Provider, gathered, told
 from lmkbc.ask.plan import Asking
 from lmkbc.errors import InputError
+from lmkbc.generate.closed import ClosedGenerator, ClosedList
 from lmkbc.generate.completer import CompleterSpec
 from lmkbc.generate.conversation import LanguageModelSpec
 from lmkbc.generate.verify import verifying
 from lmkbc.models.base import Prompt, Reply
 from lmkbc.models.causal.checkpoint import Quantise, identity, load
+from lmkbc.models.causal.closed_scorer import ClosedScorer
 from lmkbc.models.causal.decode import Completion, Decoding
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.scorer import CausalScorer
@@ -97,20 +99,29 @@ class Local:
 class Causal(LocalSettings, LanguageModelSpec):
     """What the table of a generator over a local causal model may say."""
 
+    closed: ClosedList | None = None
+
     def open(self, run: Run, notes: Notes) -> Generator:
         """The generator, and around it the verifier that the table asks for."""
         asking, local, check = self.asking(run), self.local(run), self.verify
-        generator = CausalGenerator(
-            local.model,
-            asking,
-            run.relations,
-            local.name,
-            context=self.provider(run, local.scorer().paragraphs),
-            store=local.store(),
-            identity=local.identity,
-            voice=self.name,
-            notes=notes,
-        )
+        generator: Generator
+        if self.closed:
+            scorer_of = ClosedScorer(local.model, local.store(), local.name, local.identity)
+            generator = ClosedGenerator(
+                scorer_of, asking, run.edition, run.relations, run.train, self.closed, self.name or local.name
+            )
+        else:
+            generator = CausalGenerator(
+                local.model,
+                asking,
+                run.relations,
+                local.name,
+                context=self.provider(run, local.scorer().paragraphs),
+                store=local.store(),
+                identity=local.identity,
+                voice=self.name,
+                notes=notes,
+            )
         if check is None:
             return generator
         how = Decoding(draws=check.draws, temperature=check.heat, seed=check.seed)

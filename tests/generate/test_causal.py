@@ -123,22 +123,23 @@ def test_a_prompt_without_room_is_not_asked_and_a_tight_one_gets_what_fits() -> 
 
 
 def test_log_probabilities_of_continuations(asked: CausalModel) -> None:
-    options = [" True", " False", "", " Trudy"]
-    prompts = [*PROMPTS[:4], "Is it?", "Is it not?"]
-    for prompt, scores in zip(prompts, asked.log_probabilities(prompts, options), strict=True):
-        for option, score in zip(options, scores, strict=True):
+    prompts = [*PROMPTS[:4], "Is it?", "Is it not?", "Is it a Tru"]
+    options = [[" True", " False", "", " Trudy", "e", " True"][place % 3 :] for place in range(len(prompts))]
+    for prompt, choices, scores in zip(prompts, options, asked.log_probabilities(prompts, options), strict=True):
+        for option, score in zip(choices, scores, strict=True):
             tokens = TOKENIZER(prompt + option, return_tensors="pt")["input_ids"]
             with torch.inference_mode():
                 logs = asked.model(tokens).logits[0].float().log_softmax(-1)
-            first = len(TOKENIZER(prompt)["input_ids"])
+            first = common(TOKENIZER(prompt)["input_ids"], tokens[0].tolist())
             expected = sum(float(logs[place - 1, tokens[0, place]]) for place in range(first, tokens.shape[1]))
             assert score == pytest.approx(expected, abs=1e-3)
-    assert asked.log_probabilities([], options) == []
+    assert asked.log_probabilities([], []) == []
+    assert asked.log_probabilities(["a", "b"], [[], [" c"]])[0] == []
 
 
 def test_a_statement_too_long_to_score_has_no_probability() -> None:
     model = CausalModel(MODELS["gpt2"], TOKENIZER)
-    assert model.log_probabilities(["x" * 600, "x"], [" a", " b"])[0] == [-math.inf, -math.inf]
+    assert model.log_probabilities(["x" * 600, "x"], [[" a", " b"]] * 2)[0] == [-math.inf, -math.inf]
 
 
 @given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=12).map(tuple), max_size=12), st.integers(1, 3))

@@ -44,7 +44,7 @@ class Packed:
         self._device = next(model.parameters()).device
         self._owner = self._tensor([])
         if prefix:
-            _call(model, self._tensor([prefix]), self._cache, logits_to_keep=1)
+            forward(model, self._tensor([prefix]), self._cache, logits_to_keep=1)
             self._owner = self._tensor([0] * len(prefix))
 
     def read(self, suffixes: Sequence[Tokens], last: Sequence[int]) -> torch.Tensor:
@@ -100,7 +100,7 @@ class Packed:
         dtype = next(self._model.parameters()).dtype
         mask = torch.zeros(seen.shape, dtype=dtype, device=self._device)
         mask.masked_fill_(~seen, torch.finfo(dtype).min)
-        return _call(
+        return forward(
             self._model,
             self._tensor([tokens]),
             self._cache,
@@ -129,13 +129,13 @@ class Batched:
         self._device = next(model.parameters()).device
         self._prefix: Cache = DynamicCache(config=model.config)  # type: ignore[arg-type]
         if prefix:
-            _call(model, torch.tensor([prefix], device=self._device), self._prefix, logits_to_keep=1)
+            forward(model, torch.tensor([prefix], device=self._device), self._prefix, logits_to_keep=1)
 
     def read(self, suffixes: Sequence[Tokens], last: Sequence[int]) -> torch.Tensor:
         """Start afresh with the rest of some prompts."""
         self._cache = copy.deepcopy(self._prefix)
         self._select([0] * len(suffixes))
-        logits = _call(self._model, torch.tensor(suffixes, device=self._device), self._cache)
+        logits = forward(self._model, torch.tensor(suffixes, device=self._device), self._cache)
         return torch.cat([row[len(row) - count :] for row, count in zip(logits, last, strict=True)])
 
     def fork(self, copies: int) -> None:
@@ -147,7 +147,7 @@ class Batched:
         """Go on with some of the rows only."""
         if len(kept) < self._rows:
             self._select(kept)
-        return _call(self._model, torch.tensor(tokens, device=self._device)[:, None], self._cache)[:, -1]
+        return forward(self._model, torch.tensor(tokens, device=self._device)[:, None], self._cache)[:, -1]
 
     def _select(self, rows: Sequence[int]) -> None:
         self._rows = len(rows)
@@ -155,7 +155,7 @@ class Batched:
             self._cache.reorder_cache(cast(torch.LongTensor, torch.tensor(rows, device=self._device)))
 
 
-def _call(model: torch.nn.Module, tokens: torch.Tensor, cache: Cache, **more: Any) -> torch.Tensor:
+def forward(model: torch.nn.Module, tokens: torch.Tensor, cache: Cache, **more: Any) -> torch.Tensor:
     """Logits in float32. Only the positions in `logits_to_keep` where the model can leave out the rest."""
     known = inspect.signature(model.forward).parameters
     keep = more.pop("logits_to_keep", 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -13,7 +14,9 @@ from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.cache_utils import LinearAttentionCacheLayerMixin
 
 from lmkbc.errors import InputError
+from lmkbc.models.base import Prompt
 from lmkbc.models.causal.branches import Batched, Branches, Packed
+from lmkbc.models.causal.closed import Option, log_probabilities
 from lmkbc.models.causal.decode import Completion, Decoding, decode
 from lmkbc.models.causal.prefixes import (
     Group,
@@ -27,6 +30,10 @@ COLUMNS = 2048
 
 ANSWER = 32
 """Tokens that an answer is taken to have when prompts are gathered into one batch."""
+
+
+END = 16
+"""Characters at the end of a prompt that decide, with an option, into which tokens the option is split."""
 
 
 class CausalModel:
@@ -52,19 +59,73 @@ class CausalModel:
             done = self._draws(branches, [encoded[place] for place in places], shared, how, left)
             yield from zip(places, done, strict=True)
 
-    def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
-        """For each prompt, the natural logarithm of the probability that it goes on with each option.
+    def log_probabilities(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[list[float]]:
+        """For each prompt, the natural logarithm of the probability that it goes on with each of its options.
 
-        -inf throughout for a prompt that leaves no room in the model's window.
+        -inf for what the model's window has no room for, and after an empty prompt.
+        """
+        told = self._options(prompts, options)
+        logs: list[list[float]] = [[-math.inf] * len(choices) for choices in options]
+        fits: list[list[int]] = []
+        for row, choices in zip(logs, told, strict=True):
+            for place, (whole, first) in enumerate(choices):
+                if 1 <= first == len(whole):
+                    row[place] = 0.0
+            fits.append([at for at, (whole, first) in enumerate(choices) if 1 <= first < len(whole) <= self._window])
+        asked = [number for number, places in enumerate(fits) if places]
+        kept = [[told[number][place] for place in fits[number]] for number in asked]
+        longest = max((len(option.whole) for choices in kept for option in choices), default=0)
+        read = self._trees if self._packs_up_to(longest) else self._branches
+        for at, scores in read(kept):
+            for place, score in zip(fits[asked[at]], scores, strict=True):
+                logs[asked[at]][place] = score
+        return logs
+
+    def _options(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[list[Option]]:
+        """The tokens of each prompt with each option.
+
+        An option that keeps its tokens after the shortest prompt keeps them after all that end alike.
         """
         starts = self.encode(prompts)
-        wholes = self.encode([prompt + option for prompt in prompts for option in options])
-        pairs = list(zip([start for start in starts for _ in options], wholes, strict=True))
-        firsts = [common(start, whole) for start, whole in pairs]
+        by_end: dict[str, int] = {}
+        for place, prompt in enumerate(prompts):
+            if prompt[-END:] not in by_end or len(prompt) < len(prompts[by_end[prompt[-END:]]]):
+                by_end[prompt[-END:]] = place
+        ends: dict[tuple[int, str], Tokens | None] = {}
+        for end, place in by_end.items():
+            texts = list(
+                dict.fromkeys(
+                    text
+                    for prompt, choices in zip(prompts, options, strict=True)
+                    if prompt[-END:] == end
+                    for text in choices
+                )
+            )
+            start = starts[place]
+            for text, whole in zip(texts, self.encode([prompts[place] + text for text in texts]), strict=True):
+                ends[place, text] = whole[len(start) :] if whole[: len(start)] == start else None
+        found: list[list[Option]] = []
+        for prompt, start, choices in zip(prompts, starts, options, strict=True):
+            tails = [ends[by_end[prompt[-END:]], text] for text in choices]
+            wholes = [
+                start + tail if tail is not None else self.encode([prompt + text])[0]
+                for tail, text in zip(tails, choices, strict=True)
+            ]
+            found.append([Option(whole, common(start, whole)) for whole in wholes])
+        return found
+
+    def _trees(self, prompts: Sequence[Sequence[Option]]) -> Iterator[tuple[int, list[float]]]:
+        """The log-probabilities of each prompt's options, by its place, what options begin with read once."""
+        starts = [choices[0].whole[: min(option.first for option in choices)] for choices in prompts]
+        for group in groups(starts) if self._shares else [Group(0, tuple(range(len(prompts))))]:
+            found = log_probabilities(self.model, group.shared, [prompts[member] for member in group.members])
+            yield from zip(group.members, found, strict=True)
+
+    def _branches(self, prompts: Sequence[Sequence[Option]]) -> Iterator[tuple[int, list[float]]]:
+        """The same for a model that cannot be told what sees what: a branch for each option."""
         spare: dict[Tokens, int] = {}  # what is read -> how many of its last positions predict some option's tokens
-        for whole, first in zip(wholes, firsts, strict=True):
-            if 1 <= first < len(whole) <= self._window:
-                spare[whole[:-1]] = max(len(whole) - first, spare.get(whole[:-1], 0))
+        for whole, first in (option for choices in prompts for option in choices):
+            spare[whole[:-1]] = max(len(whole) - first, spare.get(whole[:-1], 0))
         read = list(spare)
         logs: dict[Tokens, torch.Tensor] = {}
         for shared, branches, batch in self._batches(read, Decoding(max_tokens=1), max(spare.values(), default=1)):
@@ -72,8 +133,8 @@ class CausalModel:
             with torch.inference_mode():
                 logits = branches.read([read[member][shared:] for member in batch], last).log_softmax(-1)
             logs |= zip([read[member] for member in batch], torch.split(logits, last), strict=True)
-        scores = [_continued(logs.get(whole[:-1]), whole, first) for whole, first in zip(wholes, firsts, strict=True)]
-        return [scores[start : start + len(options)] for start in range(0, len(scores), len(options))]
+        for number, choices in enumerate(prompts):
+            yield number, [_continued(logs[whole[:-1]], whole, first) for whole, first in choices]
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
         """Texts to tokens, with the model's start token once."""
@@ -95,10 +156,25 @@ class CausalModel:
                 "user's, or 'completion'"
             ) from None
 
+    def text(self, prompt: Prompt) -> str:
+        """What the model reads of a prompt: a text as it is, turns as its chat template makes them."""
+        if prompt.form == "completion":
+            return prompt.text
+        if not self.tokenizer.chat_template:
+            raise InputError(
+                f"the model has no chat template, which a prompt of form {prompt.form!r} needs: "
+                "use form = 'completion', or a model tuned for chat"
+            )
+        return self.chat(prompt.messages())
+
     @property
     def _window(self) -> int:
         """Tokens that prompt and answer may have together."""
         return int(getattr(self._config, "max_position_embeddings", None) or 1 << 30)
+
+    def _packs_up_to(self, longest: int) -> bool:
+        """Whether prompts and answers of so many tokens can stand in one row, each seeing all that comes before it."""
+        return self._packs and longest <= (getattr(self._config, "sliding_window", None) or longest)
 
     def _batches(
         self, prompts: Sequence[Tokens], how: Decoding, spare: int = 1
@@ -110,7 +186,7 @@ class CausalModel:
         for group in groups(prompts, spare) if self._shares else [Group(0, tuple(range(len(prompts))))]:
             members = sorted(group.members, key=lambda member: len(prompts[member]))
             longest = len(prompts[members[-1]]) + how.max_tokens
-            packs = self._packs and longest <= (getattr(self._config, "sliding_window", None) or longest)
+            packs = self._packs_up_to(longest)
             with torch.inference_mode():
                 prefix = prompts[members[0]][: group.shared]
                 branches: Branches = (Packed if packs else Batched)(self.model, prefix)
@@ -152,10 +228,8 @@ def _portions(members: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int
     yield portion
 
 
-def _continued(logs: torch.Tensor | None, whole: Tokens, first: int) -> float:
+def _continued(logs: torch.Tensor, whole: Tokens, first: int) -> float:
     """The log-probability of the tokens from `first` on, given the logs at the last positions before each."""
-    if logs is None:
-        return 0.0 if 1 <= first == len(whole) else float("-inf")
     wanted = torch.tensor(whole[first:], device=logs.device)
     return float(logs[len(logs) - len(wanted) :].gather(-1, wanted[:, None]).sum())
 

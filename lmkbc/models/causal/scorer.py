@@ -60,7 +60,7 @@ class CausalScorer:
         words = list(options) if self._chat else [f" {option}" for option in options]
 
         def ask(asked: Sequence[str]) -> list[list[float | None] | None]:
-            found = self._model.log_probabilities(asked, words)  # JSON has no infinity
+            found = self._model.log_probabilities(asked, [words] * len(asked))  # JSON has no infinity
             told = [[p if math.isfinite(p) else None for p in row] for row in found]
             return [row if any(p is not None for p in row) else None for row in told]
 

@@ -1,0 +1,168 @@
+"""Closed lists: a model that is not asked to write, but how likely it is to go on with each of the known objects.
+
+A small model ranks a closed list far better than it writes one. What it would say of any subject at all is taken off
+what it says of this one (domain-conditional PMI; Holtzman et al. 2021), and so may be that long names are unlikely.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from lmkbc.ask.plan import Asking
+from lmkbc.ask.prompts import one_line
+from lmkbc.edition import Edition
+from lmkbc.generate.prior import ClosedSet, Floats, ranked
+from lmkbc.models.causal.closed_scorer import ClosedScorer
+from lmkbc.names import folded_key
+from lmkbc.relation import Relation
+from lmkbc.types import CandidateSet, Example, Query
+
+PORTION = 32
+"""Queries that are answered and kept at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedList:
+    """What is scored, and what is taken off it.
+
+    objects: how many of the relation's train objects, the most frequent first. off: "background", the mean over
+    `subjects` of train, "neutral", a subject that only its type is told of, or nothing. by_length: log-probabilities
+    per token, so that long names have a chance.
+    """
+
+    objects: int = 60
+    off: Literal["nothing", "background", "neutral"] = "background"
+    subjects: int = 8
+    by_length: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """ValueError for a value that makes no sense."""
+        if self.objects < 1 or self.subjects < 1:
+            raise ValueError(f"objects is {self.objects} and subjects is {self.subjects}: give at least 1 of each")
+
+
+class _Scored(NamedTuple):
+    """A query with what is scored: columns of its relation's closed set, and their log-probabilities, NaN for none."""
+
+    query: Query
+    columns: list[int]
+    logs: Floats
+
+
+class ClosedGenerator:
+    """Proposes the known objects of a relation, and none, with a share each; the shares of a query sum to 1.
+
+    A query that train answers is not its own evidence: what its row alone names is not proposed, and what it names is
+    counted without it. A relation without train rows has no closed list, and a query of it no draw.
+    """
+
+    def __init__(
+        self,
+        scorer: ClosedScorer,
+        asking: Asking,
+        edition: Edition,
+        relations: Mapping[str, Relation],
+        train: Sequence[Example],
+        how: ClosedList,
+        voice: str,
+    ) -> None:
+        self._scorer, self._asking, self._relations, self._how, self._voice = scorer, asking, relations, how, voice
+        self._rows: defaultdict[str, list[Example]] = defaultdict(list)
+        for example in train:
+            self._rows[example.query.relation].append(example)
+        self._edition = edition
+
+    def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+        """One set per distinct query, best first, relation by relation."""
+        by_relation: defaultdict[str, list[Query]] = defaultdict(list)
+        for query in dict.fromkeys(queries):
+            by_relation[query.relation].append(query)
+        for relation, asked in by_relation.items():
+            closed = ClosedSet.of(self._edition, self._relations[relation], self._rows[relation])
+            if len(closed.candidates) < 2:
+                yield from (CandidateSet(query, draws=()) for query in asked)
+                continue
+            usual = self._usual(relation, closed)
+            for portion in (asked[start : start + PORTION] for start in range(0, len(asked), PORTION)):
+                for one in self._scored(closed, [(query, self._listed(closed, query)) for query in portion]):
+                    shares = np.zeros(len(closed.candidates))
+                    shares[one.columns] = _shares(one.logs - usual.off(one))
+                    yield ranked(one.query, closed.candidates, np.round(shares, 6), self._voice)
+
+    def _listed(self, closed: ClosedSet, query: Query) -> list[int]:
+        """The columns that are scored for a query: none, and the most frequent objects of the other rows."""
+        others = np.array([row.query != query for row in self._rows[query.relation]], dtype=bool)
+        counts = closed.hits[others].sum(axis=0)
+        known = np.flatnonzero(closed.sources[others].any(axis=0))
+        ordered = sorted((column for column in known.tolist() if column), key=lambda column: (-counts[column], column))
+        return [0, *ordered[: self._how.objects]]
+
+    def _scored(self, closed: ClosedSet, asked: Sequence[tuple[Query, list[int]]]) -> Iterator[_Scored]:
+        prompts = [self._asking.prompt(query) for query, _ in asked]
+        options = [[self._text(closed, column, query) for column in columns] for query, columns in asked]
+        for (query, columns), logs in zip(
+            asked, self._scorer.scores(prompts, options, self._how.by_length), strict=True
+        ):
+            yield _Scored(query, columns, logs)
+
+    def _text(self, closed: ClosedSet, column: int, query: Query) -> str:
+        return one_line(closed.labels[column]) if column else self._asking.plan(query).style.null
+
+    def _usual(self, relation: str, closed: ClosedSet) -> _Usual:
+        """What the model says of each object whatever the subject."""
+        columns = self._listed(closed, Query("", relation))
+        size = len(closed.candidates)
+        match self._how.off:
+            case "nothing":
+                return _Usual({}, size)
+            case "neutral":
+                subjects = [Query(f"the {self._relations[relation].subject_type.noun}", relation)]
+            case "background":
+                rows = self._rows[relation]
+                drawn = random.Random(repr((self._how.seed, relation)))
+                subjects = [row.query for row in drawn.sample(rows, min(self._how.subjects, len(rows)))]
+        found = {}
+        for one in self._scored(closed, [(query, columns) for query in subjects]):
+            found[folded_key(one.query.subject)] = np.full(size, np.nan)
+            found[folded_key(one.query.subject)][one.columns] = one.logs
+        return _Usual(found, size)
+
+
+class _Usual:
+    """The log-probabilities of a relation's objects with other subjects, (columns,) by subject, NaN where unknown."""
+
+    def __init__(self, by_subject: Mapping[str, Floats], size: int) -> None:
+        self._by_subject, self._size = by_subject, size
+
+    def off(self, scored: _Scored) -> Floats:
+        """What is taken off a query's log-probabilities: the mean over the other subjects, 0 where none is known."""
+        others = [logs for subject, logs in self._by_subject.items() if subject != folded_key(scored.query.subject)]
+        if not others:
+            return np.zeros(len(scored.columns))
+        table = np.array(others)[:, scored.columns]
+        known = np.isfinite(table)
+        means = np.divide(
+            np.where(known, table, 0.0).sum(axis=0),
+            known.sum(axis=0),
+            where=known.any(axis=0),
+            out=np.full(len(scored.columns), np.nan),
+        )
+        filled: Floats = np.where(np.isnan(means), np.nanmean(means) if np.isfinite(means).any() else 0.0, means)
+        return filled
+
+
+def _shares(logs: Floats) -> Floats:
+    """A softmax over what has a log-probability; 0 for the rest."""
+    known = np.isfinite(logs)
+    if not known.any():
+        return np.zeros(len(logs))
+    shares: Floats = np.where(known, np.exp(np.where(known, logs, 0.0) - logs[known].max()), 0.0)
+    total: Floats = shares / shares.sum()
+    return total
