@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,10 +10,9 @@ from lmkbc.models.base import WITHHELD, Prompt
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.client import Server
 from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.pump import pumped
 from lmkbc.models.server.session import Session
 from lmkbc.models.store import Store
-
-Done = asyncio.Queue[tuple[int, str | None] | BaseException]
 
 
 class Served:
@@ -46,19 +44,14 @@ class Served:
         """
         session = Session(self._server, self._store, self._limits, self._budget, offline=self._offline)
         unanswered = 0
-        with asyncio.Runner() as runner:
-            try:
-                done: Done = asyncio.Queue()
-                workers = runner.run(self._start(session, iter(enumerate(prompts)), done))
-                for _ in prompts:
-                    one = runner.run(done.get())
-                    if isinstance(one, BaseException):
-                        raise one
-                    unanswered += one[1] is None
-                    yield one
-                del workers
-            finally:
-                runner.run(session.close())
+
+        async def ask(place: int) -> tuple[int, str | None]:
+            nonlocal unanswered
+            text = await self._answer(session, prompts[place])
+            unanswered += text is None
+            return place, text
+
+        yield from pumped(session, range(len(prompts)), ask)
         self.remarks = list(self._told(session))
         if unanswered:
             why = session.stopped or next((reason for reason, _ in session.failures.most_common(1)), "no answer")
@@ -66,19 +59,6 @@ class Served:
                 f"{unanswered} of {len(prompts)} prompts have no answer ({why}): "
                 f"run the same command again to go on from {self._store.path}"
             )
-
-    async def _start(
-        self, session: Session, todo: Iterator[tuple[int, Prompt]], done: Done
-    ) -> list[asyncio.Task[None]]:
-        async def work() -> None:
-            try:
-                for place, prompt in todo:
-                    await asyncio.sleep(0)  # answers from the store alone would hold up all others
-                    done.put_nowait((place, await self._answer(session, prompt)))
-            except Exception as error:  # raised where the results are read
-                done.put_nowait(error)
-
-        return [asyncio.create_task(work()) for _ in range(self._limits.concurrency)]
 
     async def _answer(self, session: Session, prompt: Prompt) -> str | None:
         asked = prompt.text if prompt.form == "completion" else prompt.messages()
