@@ -18,7 +18,7 @@ from lmkbc.generate.verify import verifying
 from lmkbc.models.base import Prompt, Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.server import batch
-from lmkbc.models.server.client import Server
+from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.pump import pumped
 from lmkbc.models.server.request import calls

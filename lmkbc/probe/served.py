@@ -8,7 +8,7 @@ from typing import Any
 from lmkbc.errors import LmkbcError
 from lmkbc.models.base import WITHHELD, Prompt
 from lmkbc.models.budget import Budget
-from lmkbc.models.server.client import Server
+from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.pump import pumped
 from lmkbc.models.server.session import Session

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from lmkbc.models.base import Reply
-from lmkbc.models.server.client import Server
+from lmkbc.models.server.address import Server
 from lmkbc.models.server.pump import pumped
 from lmkbc.models.server.session import Session
 from lmkbc.types import Notes

@@ -16,13 +16,8 @@ import msgspec
 
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
-from lmkbc.models.server.client import (
-    CallError,
-    ChatClient,
-    RejectedError,
-    Server,
-    TooLongError,
-)
+from lmkbc.models.server.address import Server
+from lmkbc.models.server.client import CallError, ChatClient, RejectedError, TooLongError
 from lmkbc.models.server.limits import Limits, Throttle, estimate
 from lmkbc.models.server.request import (
     MOST_DRAWS,
