@@ -43,7 +43,7 @@ class Causal(LocalSettings, LanguageModelSpec):
             asking,
             run.relations,
             local.name,
-            context=self.provider(run, local.scorer().paragraphs),
+            context=self.provider(run, local.scorer),
             store=local.store(),
             identity=local.identity,
             voice=self.name,

@@ -72,7 +72,7 @@ class Chat(ServerSettings, LanguageModelSpec):
             schema=self.schema,
             executor=self.executor,
             offline=run.offline,
-            context=self.provider(run, scorer.paragraphs),
+            context=self.provider(run, lambda: scorer),
             notes=notes,
         )
         return verifying(generator, scorer, check, run.relations, run.train, notes) if check else generator

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.models.base import Completer
+from lmkbc.models.base import LanguageModel
 from lmkbc.run import Run
 from lmkbc.settings import checked
 from lmkbc.types import Notes
@@ -25,7 +25,7 @@ class CompleterSpec(ABC):
     component: str
 
     @abstractmethod
-    def open(self, run: Run, notes: Notes) -> Completer:
+    def open(self, run: Run, notes: Notes) -> LanguageModel:
         """The model."""
 
 

@@ -11,13 +11,13 @@ from lmkbc.answer.reply import (
     mends,
     united,
 )
-from lmkbc.ask.context.passages import Complete, Provider, gathered, told
+from lmkbc.ask.context.passages import Provider, gathered, told
 from lmkbc.ask.context.providers import located, provider
 from lmkbc.ask.context.settings import ContextSettings
 from lmkbc.ask.plan import Asking, Asks, Plan
 from lmkbc.generate.spec import GeneratorSpec, Relations, check_names
 from lmkbc.generate.verify import Check
-from lmkbc.models.base import WITHHELD, Prompt, Reply
+from lmkbc.models.base import WITHHELD, LanguageModel, Prompt, Reply
 from lmkbc.models.encoder import find_encoder
 from lmkbc.relation import Relation
 from lmkbc.run import Run
@@ -64,9 +64,9 @@ class LanguageModelSpec(Asks, GeneratorSpec):
         examples = run.train if train is None else train
         return Asking(run.edition, run.relations, examples, self, run.workspace.relations, encoder)
 
-    def provider(self, run: Run, complete: Complete) -> Provider | None:
-        """What finds passages, where the table wants any. complete: how recall asks the model."""
-        return provider(located(self.context, run.files), run.relations, complete, run.cache)
+    def provider(self, run: Run, model: Callable[[], LanguageModel]) -> Provider | None:
+        """What finds passages, where the table wants any. model: opens what recall asks."""
+        return provider(located(self.context, run.files), run.relations, model, run.cache)
 
 
 @dataclass(frozen=True, slots=True)

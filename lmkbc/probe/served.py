@@ -38,7 +38,7 @@ class Served:
         self._withheld = self._blank = 0
 
     def answers(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, str | None]]:
-        """As answers come; what a model refuses to answer is answered with "".
+        """Yield (place, text) as answers come; what a model refuses to answer is answered with "".
 
         LmkbcError at the end where answers are missing: they are failures, no wrong answers.
         """
