@@ -49,12 +49,7 @@ def usage(session: Session) -> dict[str, Any]:
 
 def remarks(session: Session, tally: Tally, store: Store) -> Iterator[str]:
     """What a person should know about a run, in sentences."""
-    budget, cost = session.budget, session.budget.cost
-    price = "" if cost is None else f", cost {cost:.4f}"
-    yield (
-        f"{budget.requests} requests, {session.replayed} answers from the store, {budget.prompt_tokens} prompt and "
-        f"{budget.completion_tokens} answer tokens{price}"
-    )
+    yield session.account
     if tally.withheld:
         yield (
             f"{tally.withheld} draws were refused by the model or a content filter: they count as no answer, and are "
@@ -84,8 +79,7 @@ def remarks(session: Session, tally: Tally, store: Store) -> Iterator[str]:
     if tally.unanswered:
         first = tally.unanswered[0]
         lack = "its context is missing" if first.subject.strip() else "no subject"
-        why = session.stopped or next((reason for reason, _ in session.failures.most_common(1)), lack)
         yield (
-            f"{len(tally.unanswered)} queries lack answers ({why}), first ({first.subject!r}, {first.relation!r}); "
-            f"run again to go on from {store.path}"
+            f"{len(tally.unanswered)} queries lack answers ({session.why(lack)}), first "
+            f"({first.subject!r}, {first.relation!r}); run again to go on from {store.path}"
         )

@@ -54,9 +54,8 @@ class Served:
         yield from pumped(session, range(len(prompts)), ask)
         self.remarks = list(self._told(session))
         if unanswered:
-            why = session.stopped or next((reason for reason, _ in session.failures.most_common(1)), "no answer")
             raise LmkbcError(
-                f"{unanswered} of {len(prompts)} prompts have no answer ({why}): "
+                f"{unanswered} of {len(prompts)} prompts have no answer ({session.why()}): "
                 f"run the same command again to go on from {self._store.path}"
             )
 
@@ -73,12 +72,7 @@ class Served:
         return reply.text
 
     def _told(self, session: Session) -> Iterator[str]:
-        budget = self._budget
-        price = "" if budget.cost is None else f", cost {budget.cost:.4f}"
-        yield (
-            f"{self._server.name}: {budget.requests} requests, {session.replayed} answers from the store, "
-            f"{budget.prompt_tokens} prompt and {budget.completion_tokens} answer tokens{price}"
-        )
+        yield f"{self._server.name}: {session.account}"
         if self._withheld:
             yield f"{self._server.name}: {self._withheld} prompts were refused: they count as wrong"
         if self._blank:

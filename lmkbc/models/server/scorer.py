@@ -93,8 +93,9 @@ class ChatScorer:
         finally:
             self.notes.usage |= session.budget.spent
         if lost := sum(None in replies for replies in answers):
-            why = session.stopped or next((reason for reason, _ in session.failures.most_common(1)), "no answer")
-            self.notes.remark(f"{lost} of {len(prompts)} questions have no answer ({why}); run again to go on")
+            self.notes.remark(
+                f"{lost} of {len(prompts)} questions have no answer ({session.why()}); run again to go on"
+            )
         return answers
 
 

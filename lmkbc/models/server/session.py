@@ -62,6 +62,20 @@ class Session:
         self._failed_in_a_row = 0
         self._alone: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
+    @property
+    def account(self) -> str:
+        """What this run asked, found and spent, as a person reads it."""
+        budget = self.budget
+        price = "" if budget.cost is None else f", cost {budget.cost:.4f}"
+        return (
+            f"{budget.requests} requests, {self.replayed} answers from the store, {budget.prompt_tokens} prompt and "
+            f"{budget.completion_tokens} answer tokens{price}"
+        )
+
+    def why(self, otherwise: str = "no answer") -> str:
+        """Why answers are missing: what stopped the session, else the most frequent failure."""
+        return self.stopped or next((reason for reason, _ in self.failures.most_common(1)), otherwise)
+
     async def close(self) -> None:
         """Close all connections."""
         await self.client.close()
