@@ -27,7 +27,7 @@ from lmkbc.ask.plan import Asking, Asks
 from lmkbc.ask.prompts import PromptStyle
 from lmkbc.generate.chat import ChatGenerator
 from lmkbc.models.base import Sampling
-from lmkbc.models.server.client import Server
+from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.store import Store
 from lmkbc.types import CandidateSet, Query, State

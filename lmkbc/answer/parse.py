@@ -17,13 +17,13 @@ from lmkbc.answer.abstain import (
     is_abstention,
     is_prose,
     is_refusal,
-    relation_words,
 )
 from lmkbc.answer.clean import trim, vocabulary
-from lmkbc.answer.literal import Group, Word, read_literals
+from lmkbc.answer.elements import elements, has_empty_list, mended
+from lmkbc.answer.literal import Word, read_literals
 from lmkbc.answer.numbers import read_numbers, refused_numbers
 from lmkbc.models.base import answer_of
-from lmkbc.names import LONGEST, folded_key, shown, without_trailer
+from lmkbc.names import LONGEST, shown, without_trailer
 from lmkbc.relation import Relation
 from lmkbc.types import Dropped, State
 
@@ -73,28 +73,10 @@ _OWN_SUFFIX = re.compile(r"(?:jr|sr|ii|iii|iv|inc|ltd|llc|plc|co|corp|s\.?a|d\.?
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
 
 
-_LOST_OPENING = re.compile(r"""[^\[\]{}()"'\n]{1,200}(["']),\s*["']""")
-
-
-_LOST_CLOSING = re.compile(r"""[^\[\]{}()"'\n]{1,200}(["'])\]""")
-
-
 _SENTENCE = re.compile(r"(?<=[^\W\d_]{3}[.!?])\s|\n")
 
 
 _SENTENCE_END = re.compile(r"""[.!?…]["'”’)*\]]*\s*$""")
-
-
-_ANSWER_KEYS = frozenset(
-    "answer answers object objects objectentities entity entities result results value values item items list output "
-    "prediction predictions finalanswer name names label number count response completion".split()
-)
-
-
-_OTHER_KEYS = frozenset(
-    "subject subjectentity relation predicate property reasoning reason explanation thought thoughts confidence score "
-    "probability note notes comment type id year date qid description source unit".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,67 +132,18 @@ def _answer(text: str) -> tuple[str | None, bool]:
 
 def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None:
     """Objects of the lists, tuples and JSON objects in a text, None where it has none."""
-    mended = _mended(text)
-    groups = read_literals(mended, commas="," in relation.shape.separators)
-    words = [word for group in groups for word in _elements(group, relation, subject)]
+    whole = mended(text)
+    groups = read_literals(whole, commas="," in relation.shape.separators)
+    words = [word for group in groups for word in elements(group, relation, subject)]
     objects, denied = _judge(words, relation, subject)
     if objects:
         return Parsed(State.ANSWERED, objects)
-    if denied or any(_has_empty_list(group) for group in groups):
+    if denied or any(has_empty_list(group) for group in groups):
         return Parsed(State.ABSTAINED)
-    if mended != text or not groups:
+    if whole != text or not groups:
         return None
     cut = not groups[-1].closed and not any(word.whole for word in words)
     return Parsed(State.TRUNCATED if cut else _why_nothing(text, relation))
-
-
-def _mended(text: str) -> str:
-    """A text with the opening bracket and quote that prompts like "...: ['" leave to their own end."""
-    if text[:1] in ('"', "'", "“"):
-        return f"[{text}"
-    if (lost := _LOST_OPENING.match(text)) or (lost := _LOST_CLOSING.fullmatch(text)):
-        return f"[{lost[1]}{text}"
-    return text
-
-
-def _has_empty_list(group: Group) -> bool:
-    inner = (item for item in group.items if isinstance(item, Group))
-    return (group.closed and not group.items) or any(map(_has_empty_list, inner))
-
-
-def _elements(group: Group, relation: Relation, subject: str) -> Iterator[Word]:
-    """The words of a literal that stand for objects: no keys, and neither the subject nor the relation of a triple."""
-    items = group.items
-    if any(item.key is not None for item in items):
-        items = _answer_fields(items, relation)
-    elif items and isinstance(items[0], Word):
-        items = _behind_subject(group, relation, subject)
-    for item in items:
-        if isinstance(item, Group):
-            yield from _elements(item, relation, subject)
-        else:
-            yield item
-
-
-def _answer_fields(items: list[Word | Group], relation: Relation) -> list[Word | Group]:
-    """The values of a JSON object that hold the answer: of a telling key, else of all keys that tell otherwise."""
-    keyed = [(folded_key(item.key or "").replace(" ", ""), item) for item in items]
-    names = _ANSWER_KEYS | {folded_key(name).replace(" ", "") for name in (relation.name, *relation.names)}
-    return [item for key, item in keyed if key in names] or [item for key, item in keyed if key not in _OTHER_KEYS]
-
-
-def _behind_subject(group: Group, relation: Relation, subject: str) -> list[Word | Group]:
-    """What stands behind subject and relation in a triple; all items where the literal is no triple."""
-    items = group.items
-    words = [item.text for item in items if isinstance(item, Word)]
-    if group.bracket == "(" and len(words) < len(items):
-        return [item for item in items if isinstance(item, Group)]
-    about_subject = folded_key(words[0]) == folded_key(subject)
-    phrase = folded_key(words[1]).split() if len(words) > 1 else []
-    related = bool(phrase) and 2 * len(relation_words(relation).intersection(phrase)) >= len(phrase)
-    if len(items) > 2 and (related or (about_subject and group.bracket == "(")):
-        return items[2:]
-    return items[1:] if about_subject and (group.bracket == "(" or len(words) < len(items)) else items
 
 
 def _judge(words: Iterable[Word], relation: Relation, subject: str) -> tuple[tuple[str, ...], bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from lmkbc.models.budget import Budget, checked_prices
-from lmkbc.models.server.client import Server
+from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.session import Session
 from lmkbc.models.store import Store

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
-from lmkbc.answer.reply import (
-    broken,
-    candidates,
-    mends,
-    united,
-)
-from lmkbc.ask.context.passages import Provider, gathered, told
+from lmkbc.ask.context.passages import Provider
 from lmkbc.ask.plan import Asking
-from lmkbc.errors import InputError
 from lmkbc.generate.closed import ClosedGenerator, ClosedList
 from lmkbc.generate.completer import CompleterSpec
-from lmkbc.generate.conversation import LanguageModelSpec
+from lmkbc.generate.conversation import Conversation, LanguageModelSpec, Turn
+from lmkbc.generate.local import Local, LocalSettings
 from lmkbc.generate.verify import verifying
 from lmkbc.models.base import Prompt, Reply
-from lmkbc.models.causal.checkpoint import Quantise, identity, load
 from lmkbc.models.causal.closed_scorer import ClosedScorer
 from lmkbc.models.causal.decode import Completion, Decoding
 from lmkbc.models.causal.model import CausalModel
@@ -32,7 +24,7 @@ from lmkbc.models.causal.scorer import CausalScorer
 from lmkbc.models.store import Call, Store
 from lmkbc.relation import Relation
 from lmkbc.run import Run
-from lmkbc.types import CandidateSet, Generator, Notes, Passage, Query, State
+from lmkbc.types import CandidateSet, Generator, Notes, Query
 
 Key = TypeVar("Key")
 Place = tuple[Query, int]
@@ -41,92 +33,42 @@ Asked = tuple[Prompt, Decoding]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalSettings:
-    """What a recipe's table says of a local causal model: see `lmkbc.models.causal.checkpoint.load`."""
-
-    model: str | None = None
-    revision: str | None = None
-    dtype: str = "auto"
-    device: str | None = None
-    trust_remote_code: bool = False
-    quantise: Quantise = "none"
-
-    def source(self, run: Run) -> str:
-        """The model's place; --model comes before the table's."""
-        if source := run.model or self.model:
-            return source
-        raise InputError("the component 'causal' names no model: give one with --model, of the hub or a directory")
-
-    def local(self, run: Run) -> Local:
-        """The model. All steps of a run that ask one model share it."""
-        source = self.source(run)
-
-        def read() -> tuple[CausalModel, str]:
-            loaded = load(
-                source,
-                revision=self.revision,
-                dtype=self.dtype,
-                device=self.device,
-                offline=run.offline,
-                trust_remote_code=self.trust_remote_code,
-                quantise=self.quantise,
-            )
-            return CausalModel(*loaded), identity(source, loaded[0])
-
-        own = source, self.revision, self.dtype, self.device, self.trust_remote_code, self.quantise
-        model, digest = run.loaded(own, read)
-        return Local(model, Path(source).name if Path(source).is_dir() else source, digest, run.store)
-
-
-@dataclass(frozen=True, slots=True)
-class Local:
-    """A local model, its name, what tells it from others, and what opens the store that keeps its answers."""
-
-    model: CausalModel
-    name: str
-    identity: str
-    store: Callable[[], Store]
-
-    def scorer(self, how: Decoding | None = None, *, chat: bool | None = None) -> CausalScorer:
-        """What asks it short questions: as a chat where that is said, or else where it has a template."""
-        chats = bool(self.model.tokenizer.chat_template) if chat is None else chat
-        return CausalScorer(
-            self.model, how or Decoding(), chat=chats, store=self.store(), name=self.name, identity=self.identity
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class Causal(LocalSettings, LanguageModelSpec):
-    """What the table of a generator over a local causal model may say."""
+    """What the table of a generator over a local causal model may say.
+
+    closed: score a list of known objects; where it is left out, the model writes its answers.
+    """
 
     closed: ClosedList | None = None
 
     def open(self, run: Run, notes: Notes) -> Generator:
         """The generator, and around it the verifier that the table asks for."""
-        asking, local, check = self.asking(run), self.local(run), self.verify
-        generator: Generator
-        if self.closed:
-            scorer_of = ClosedScorer(local.model, local.store(), local.name, local.identity)
-            generator = ClosedGenerator(
-                scorer_of, asking, run.edition, run.relations, run.train, self.closed, self.name or local.name
-            )
-        else:
-            generator = CausalGenerator(
-                local.model,
-                asking,
-                run.relations,
-                local.name,
-                context=self.provider(run, local.scorer().paragraphs),
-                store=local.store(),
-                identity=local.identity,
-                voice=self.name,
-                notes=notes,
-            )
+        local, check = self.local(run), self.verify
+        generator = self._closed(run, local) if self.closed else self._answering(run, local, notes)
         if check is None:
             return generator
         how = Decoding(draws=check.draws, temperature=check.heat, seed=check.seed)
         scorer = local.scorer(how, chat=self.prompt.form != "completion")
         return verifying(generator, scorer, check, run.relations, run.train, notes)
+
+    def _answering(self, run: Run, local: Local, notes: Notes) -> Generator:
+        return CausalGenerator(
+            local.model,
+            self.asking(run),
+            run.relations,
+            local.name,
+            context=self.provider(run, local.scorer),
+            store=local.store(),
+            identity=local.identity,
+            voice=self.name,
+            notes=notes,
+        )
+
+    def _closed(self, run: Run, local: Local) -> Generator:
+        scorer = ClosedScorer(local.model, local.store(), local.name, local.identity)
+        how = self.closed or ClosedList()
+        voice = self.name or local.name
+        return ClosedGenerator(scorer, self.asking(run), run.edition, run.relations, run.train, how, voice)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,10 +101,9 @@ class CausalGenerator:
         notes: Notes | None = None,
     ) -> None:
         self.notes = notes or Notes()
-        self._passages: dict[Query, tuple[Passage, ...]] = {}
-        self._model, self._asking, self._relations, self._name = model, asking, relations, name
         self._voice = voice or name
-        self._context, self._store, self._identity = context, store, identity
+        self._talk = Conversation(asking, relations, self._voice, context, self.notes)
+        self._model, self._name, self._store, self._identity = model, name, store, identity
         self._ends: Counter[str] = Counter()
 
     def _remarks(self) -> tuple[str, ...]:
@@ -174,68 +115,45 @@ class CausalGenerator:
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """One set per distinct query, in the order in which the model comes to them."""
         distinct = list(dict.fromkeys(queries))
-        named = [query for query in distinct if query.subject.strip()]  # nothing can be asked about the others
-        if self._context:
-            self._passages = gathered(self._context, named)
-            self.notes.passages |= self._passages
-            named = [query for query in named if query in self._passages]
-        askable = set(named)
-        yield from (CandidateSet(query, draws=(State.MISSING,)) for query in distinct if query not in askable)
+        self._talk.begin(distinct)
+        prompts = {query: self._talk.prompts(query) for query in distinct}
+        yield from (self._talk.candidates(query, ()) for query, its in prompts.items() if not its)
         asked = {
             (query, part): (prompt, self._decoding(query))
-            for query in named
-            for part, prompt in enumerate(self._asking.prompts(query, self._told(query)))
+            for query, its in prompts.items()
+            for part, prompt in enumerate(its)
         }
-        parts = Counter(query for query, _ in asked)
-        answers: defaultdict[Query, dict[int, Sequence[Reply | None]]] = defaultdict(dict)
-        for (query, part), replies in self._in_turns(asked):
-            answers[query][part] = replies
-            if len(answers[query]) == parts[query]:
-                yield self._set(query, [said for _, said in sorted(answers.pop(query).items())])
+        answered = self._answers(asked)
+        for turn in self._talk.turns:
+            answered = self._followed(asked, answered, turn)
+        parts: defaultdict[Query, dict[int, Sequence[Reply | None]]] = defaultdict(dict)
+        for (query, part), replies in answered:
+            parts[query][part] = replies
+            if len(parts[query]) == len(prompts[query]):
+                yield self._set(query, [said for _, said in sorted(parts.pop(query).items())])
         for remark in self._remarks():
             self.notes.remark(remark)
 
-    def _in_turns(self, asked: Mapping[Place, Asked]) -> Iterator[tuple[Place, Sequence[Reply | None]]]:
-        """The draws of each prompt: told more in a second turn, and asked for as lists where they are none."""
-        told_more = self._followed(asked, self._answers(asked), self._second_turn)
-        yield from self._followed(asked, told_more, self._repair, self._mends)
-
     def _followed(
-        self,
-        asked: Mapping[Place, Asked],
-        answered: Iterable[tuple[Place, Sequence[Reply | None]]],
-        turn: Callable[[Query, Prompt, Reply], Prompt | None],
-        counts: Callable[[Query, Reply | None], bool] = lambda *_: True,
+        self, asked: Mapping[Place, Asked], answered: Iterable[tuple[Place, Sequence[Reply | None]]], turn: Turn
     ) -> Iterator[tuple[Place, Sequence[Reply | None]]]:
         """The draws of each prompt; where another prompt follows a draw, what that brings, if it counts."""
         final: dict[Place, list[Reply | None]] = {}
         following: dict[tuple[Place, int], Asked] = {}
         for place, replies in answered:
             prompt, how = asked[place]
-            next_ones = {draw: turn(place[0], prompt, reply) for draw, reply in enumerate(replies) if reply}
-            if not any(next_ones.values()):
+            after = self._talk.following(turn, place[0], prompt, replies)
+            if not after:
                 yield place, replies
                 continue
             final[place] = list(replies)
-            for draw, following_prompt in next_ones.items():
+            for draw, next_prompt in after.items():
                 alone = replace(how, draws=1, seed=how.seed + draw if how.temperature else how.seed)
-                following |= {(place, draw): (following_prompt, alone)} if following_prompt else {}
+                following[place, draw] = next_prompt, alone
         for (place, draw), (reply,) in self._answers(following):
-            if counts(place[0], reply):
+            if turn.counts(place[0], reply):
                 final[place][draw] = reply
         yield from final.items()
-
-    def _second_turn(self, query: Query, prompt: Prompt, reply: Reply) -> Prompt | None:
-        turn = self._asking.second_turn(query, self._told(query))
-        return prompt.followed(reply.text, turn) if turn and reply.text.strip() else None
-
-    def _repair(self, query: Query, _: Prompt, reply: Reply) -> Prompt | None:
-        prompt = self._asking.repair(query, reply.text)
-        style = self._asking.plan(query).style
-        return prompt if prompt and broken(query, self._relations[query.relation], style, reply) else None
-
-    def _mends(self, query: Query, reply: Reply | None) -> bool:
-        return mends(query, self._relations[query.relation], self._asking.plan(query).style, reply)
 
     def _answers(self, asked: Mapping[Key, tuple[Prompt, Decoding]]) -> Iterator[tuple[Key, Sequence[Reply | None]]]:
         """The draws of each prompt, in any order."""
@@ -247,28 +165,15 @@ class CausalGenerator:
             else:
                 waiting[replace(how, first=len(stored), draws=how.draws - len(stored))].append(key)
         for how, keys in waiting.items():
-            for place, draws in self._model.complete([self._text(asked[key][0]) for key in keys], how):
+            for place, draws in self._model.complete([self._model.text(asked[key][0]) for key in keys], how):
                 prompt, whole = asked[keys[place]]
                 replies = [self._reply(draw) for draw in draws]
                 self._keep(prompt, how, replies)
                 yield keys[place], [*self._stored(prompt, replace(whole, draws=how.first)), *replies]
 
-    def _told(self, query: Query) -> str:
-        return told(self._passages.get(query, ()))
-
     def _decoding(self, query: Query) -> Decoding:
-        plan = self._asking.plan(query)
+        plan = self._talk.plan(query)
         return Decoding.of(plan.sampling, plan.style.stops if plan.style.form == "completion" else ())
-
-    def _text(self, prompt: Prompt) -> str:
-        if prompt.form == "completion":
-            return prompt.text
-        if not self._model.tokenizer.chat_template:
-            raise InputError(
-                f"the model {self._name!r} has no chat template, which a prompt of form {prompt.form!r} needs: "
-                "use form = 'completion', or a model tuned for chat"
-            )
-        return self._model.chat(prompt.messages())
 
     def _reply(self, draw: Completion) -> Reply | None:
         if draw.text is None:
@@ -277,8 +182,7 @@ class CausalGenerator:
 
     def _set(self, query: Query, parts: Sequence[Sequence[Reply | None]]) -> CandidateSet:
         self._ends.update(reply.finish if reply else "window" for replies in parts for reply in replies)
-        relation, style = self._relations[query.relation], self._asking.plan(query).style
-        return united([candidates(query, relation, style, replies, self._voice) for replies in parts])
+        return self._talk.candidates(query, parts)
 
     def _calls(self, prompt: Prompt, how: Decoding) -> list[Call]:
         sampling = asdict(how)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
-from lmkbc.errors import InputError, did_you_mean
-from lmkbc.models.base import Completer
+from lmkbc.generate.spec import declared
+from lmkbc.models.base import LanguageModel
 from lmkbc.run import Run
 from lmkbc.settings import checked
 from lmkbc.types import Notes
@@ -25,15 +24,11 @@ class CompleterSpec(ABC):
     component: str
 
     @abstractmethod
-    def open(self, run: Run, notes: Notes) -> Completer:
+    def open(self, run: Run, notes: Notes) -> LanguageModel:
         """The model."""
 
 
 def completer(table: Mapping[str, Any], what: str) -> CompleterSpec:
     """The model that a table names by component and settings. InputError for what makes no sense."""
-    component = table.get("component")
-    if not isinstance(component, str) or component not in COMPLETERS:
-        raise InputError(f"{what}: unknown component {component!r}: {did_you_mean(str(component), COMPLETERS)}")
-    module, _, kind = COMPLETERS[component].partition(":")
-    spec: type[CompleterSpec] = getattr(import_module(module), kind)
+    spec: type[CompleterSpec] = declared(table, COMPLETERS, f"{what}: unknown component")
     return checked(spec, table, what)

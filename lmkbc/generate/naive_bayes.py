@@ -1,7 +1,8 @@
 """Naive Bayes over the words of subjects' names: how far surface cues of train rows alone go.
 
 P(o|r) times the product of P(w|o, r) over the words w of the subject, add-one smoothing (Zhong, Friedman and Chen,
-Factual Probing Is [MASK], NAACL 2021, section 5). "No object" is one more class.
+Factual Probing Is [MASK], NAACL 2021, section 5). "No object" is one more class. The estimate itself, `log_posterior`,
+serves all that count words.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from lmkbc.edition import Edition
 from lmkbc.generate.prior import (
     ClosedSet,
     Floats,
     Mask,
+    class_prior,
     ranked,
 )
 from lmkbc.generate.spec import GeneratorSpec
@@ -25,6 +28,32 @@ from lmkbc.run import Run
 from lmkbc.types import CandidateSet, Example, Generator, Notes, Query
 
 _WORD = re.compile(r"\w+")
+
+
+def log_posterior(
+    prior: Floats,
+    seen: Floats,
+    totals: Floats,
+    asked: sparse.csr_array,
+    *,
+    pseudo: Floats | float = 1.0,
+    size: float,
+    trust: float = 1.0,
+) -> Floats:
+    """Log P(o) + trust * the sum of log P(w|o) over words, for m queries and c candidates (m, c).
+
+    prior: P(o), (c,), above 0. seen: how often each of k words stands with each candidate, (k, c); totals: how often
+    any does, (c,). asked: how often each query has each word, (m, k). P(w|o) is (seen + pseudo) / (totals + size): add
+    one, or as many as the words' background, (k, 1), has among `size` words (m-estimate; Cestnik, ECAI 1990).
+    """
+    evidence = asked @ np.log(seen + pseudo) - asked.sum(axis=1)[:, None] * np.log(totals + size)
+    scores: Floats = trust * evidence + np.log(prior)
+    return scores
+
+
+def alone(count: int) -> sparse.csr_array:
+    """What one query asks that has so many words, (1, count)."""
+    return sparse.csr_array(np.ones((1, count)))
 
 
 def words(name: str) -> list[str]:
@@ -49,15 +78,19 @@ class _Fitted:
     def posterior(self, subject: str, others: Mask) -> Floats:
         """A distribution over the candidates, (c + 1,), from the rows in `others`; 0 for what no row answers."""
         hits = self._hits[others]
-        rows = hits.sum(axis=0)
-        possible = (rows > 0) & self.closed.sources[others].any(axis=0)
+        prior = class_prior(hits)
+        possible = (prior > 0) & self.closed.sources[others].any(axis=0)
         if not possible.any():
-            return np.zeros(len(rows))
+            return np.zeros(len(prior))
         counts = self._words[others]
-        tokens = hits.T @ counts.sum(axis=1)  # words seen with each candidate
         asked = [self._places[word] for word in words(subject) if word in self._places]
-        logs = np.log(np.maximum(rows, 1e-300) / len(hits))
-        logs += np.log(counts[:, asked].T @ hits + 1.0).sum(axis=0) - len(asked) * np.log(tokens + len(self._places))
+        (logs,) = log_posterior(
+            np.maximum(prior, 1e-300),
+            counts[:, asked].T @ hits,
+            hits.T @ counts.sum(axis=1),
+            alone(len(asked)),
+            size=len(self._places),
+        )
         shares = np.where(possible, np.exp(logs - logs[possible].max()), 0.0)
         scores: Floats = shares / shares.sum()
         return scores

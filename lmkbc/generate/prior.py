@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from lmkbc.edition import Edition
 from lmkbc.generate.spec import GeneratorSpec
@@ -72,6 +73,12 @@ class ClosedSet:
         return cls(tuple(found[key] for key in keys), tuple(labels[key] for key in keys), hits, sources)
 
 
+def class_prior(hits: Mask | Floats | sparse.csr_array) -> Floats:
+    """(n, c) -> (c,): the share of n rows that each candidate is right for, 0 without rows."""
+    shares: Floats = np.asarray(hits.mean(axis=0) if hits.shape[0] else np.zeros(hits.shape[1]))
+    return shares
+
+
 def _proposals(
     edition: Edition, relation: Relation, row: Example, answered: Mapping[str, list[int]]
 ) -> Iterator[tuple[Candidate, str]]:
@@ -121,7 +128,7 @@ class ClassPrior:
         for query in dict.fromkeys(queries):
             closed = self._closed[query.relation]
             others = np.array([row != query for row in self._rows[query.relation]], dtype=bool)
-            shares = closed.hits[others].mean(axis=0) if others.any() else np.zeros(len(closed.candidates))
+            shares = class_prior(closed.hits[others])
             shares[~closed.sources[others].any(axis=0)] = 0.0
             yield ranked(query, closed.candidates, shares, "prior")
 

@@ -80,13 +80,22 @@ def specs(tables: Sequence[Mapping[str, Any]]) -> tuple[GeneratorSpec, ...]:
 
 
 def _spec(table: Mapping[str, Any], one_of_each: bool) -> GeneratorSpec:
-    component = table.get("component")
-    if not isinstance(component, str) or component not in GENERATORS:
-        raise InputError(f"unknown generator {component!r}: {did_you_mean(str(component), GENERATORS)}")
-    module, _, kind = GENERATORS[component].partition(":")
-    spec: type[GeneratorSpec] = getattr(import_module(module), kind)
-    what = f"generator {component!r}" + (f", voice {table['name']!r}" if one_of_each else "")
+    spec: type[GeneratorSpec] = declared(table, GENERATORS, "unknown generator")
+    what = f"generator {table['component']!r}" + (f", voice {table['name']!r}" if one_of_each else "")
     return checked(spec, table, what)
+
+
+def declared(table: Mapping[str, Any], known: Mapping[str, str], unknown: str) -> type[Any]:
+    """The dataclass of the component that a table names, imported now. InputError, which begins with `unknown`.
+
+    known: component -> module:dataclass.
+    """
+    component = table.get("component")
+    if not isinstance(component, str) or component not in known:
+        raise InputError(f"{unknown} {component!r}: {did_you_mean(str(component), known)}")
+    module, _, kind = known[component].partition(":")
+    spec: type[Any] = getattr(import_module(module), kind)
+    return spec
 
 
 def _voices(table: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -8,13 +8,10 @@ length and time, and nothing of it passes that is not of the shape that was aske
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from importlib.metadata import version
 from typing import TypeVar
 
@@ -25,6 +22,7 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.link.api import Call, Refusal
 from lmkbc.link.bounded import ACCEPTED, BodyError, read_body
 from lmkbc.link.schema import ShapeError, decode
+from lmkbc.models.server.retry_after import retry_after
 
 T = TypeVar("T")
 API_URL = "https://www.wikidata.org/w/api.php"
@@ -196,17 +194,3 @@ def user_agent(contact: str | None) -> str:
     if not contact.isascii():
         raise InputError(f"contact {contact!r} cannot be sent in a header: write it in ASCII")
     return f"lmkbc/{version('lmkbc')} ({contact}) httpx/{httpx.__version__}"
-
-
-def retry_after(value: str | None) -> float | None:
-    """Seconds named by a Retry-After header, which holds a number or a date; None where it is absent or neither."""
-    if not value:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            seconds = (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds()
-        except (ValueError, TypeError, OverflowError):
-            return None
-    return max(0.0, seconds) if math.isfinite(seconds) else None

@@ -134,19 +134,18 @@ def answer_of(text: str) -> str | None:
     return None if not thought and "<think>" in text else shown(rest if thought else text)
 
 
-class Completer(Protocol):
-    """A model that goes on with prompts, whatever its back end."""
+class LanguageModel(Protocol):
+    """The one protocol for what answers text, whatever the back end: asked in batches, each prompt one user's turn.
+
+    Answers come in the order of the prompts. A failure is never an empty answer: it is left out, None or -inf.
+    """
 
     def paragraphs(self, prompts: Sequence[str]) -> Sequence[str | None]:
-        """The greedy answer to each prompt; None where none can be had."""
+        """The greedy answer to each prompt, about a paragraph; None where none can be had."""
         ...
 
-
-class LanguageModel(Completer, Protocol):
-    """A model that is asked for texts and for probabilities, whatever its back end."""
-
     def texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
-        """The draws of each prompt, each up to the end of its line."""
+        """The draws of each prompt, as the model was set up to draw, each up to the end of its line."""
         ...
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:

@@ -4,30 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from lmkbc.models.base import Prompt
-from lmkbc.models.causal.decode import Completion, Decoding
+from lmkbc.models.causal.decode import Decoding
+from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.store import Call, Store
 
 CHUNK = 1024
 """Prompts that are looked up, encoded and grouped by their shared beginnings at a time."""
-
-
-class Answers(Protocol):
-    """Whoever answers prompts: a local model or a server."""
-
-    def answers(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, str | None]]:
-        """Yield (place, text) in any order; no text for a prompt that cannot be asked. LmkbcError where asking ends."""
-        ...
-
-
-class Completes(Protocol):
-    """A local model: the completions of each text, by its place, in any order."""
-
-    def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
-        """Yield (place, draws)."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +21,14 @@ class Local:
     A prompt longer than the model's window has no answer. store: None to keep nothing.
     """
 
-    model: Completes
+    model: CausalModel
     name: str
     how: Decoding
     store: Store | None = None
     revision: str = ""
 
     def answers(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, str | None]]:
-        """Stored answers first, then the model's, chunk by chunk."""
+        """Yield (place, text), chunk by chunk, stored answers first; no text for a prompt that cannot be asked."""
         for start in range(0, len(prompts), CHUNK):
             missing, calls = list[int](), dict[int, Call]()
             for place in range(start, min(start + CHUNK, len(prompts))):

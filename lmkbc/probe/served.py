@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lmkbc.errors import LmkbcError
 from lmkbc.models.base import WITHHELD, Prompt
 from lmkbc.models.budget import Budget
-from lmkbc.models.server.client import Server
+from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.pump import pumped
 from lmkbc.models.server.session import Session
 from lmkbc.models.store import Store
-
-Done = asyncio.Queue[tuple[int, str | None] | BaseException]
 
 
 class Served:
@@ -40,45 +38,26 @@ class Served:
         self._withheld = self._blank = 0
 
     def answers(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, str | None]]:
-        """As answers come; what a model refuses to answer is answered with "".
+        """Yield (place, text) as answers come; what a model refuses to answer is answered with "".
 
         LmkbcError at the end where answers are missing: they are failures, no wrong answers.
         """
         session = Session(self._server, self._store, self._limits, self._budget, offline=self._offline)
         unanswered = 0
-        with asyncio.Runner() as runner:
-            try:
-                done: Done = asyncio.Queue()
-                workers = runner.run(self._start(session, iter(enumerate(prompts)), done))
-                for _ in prompts:
-                    one = runner.run(done.get())
-                    if isinstance(one, BaseException):
-                        raise one
-                    unanswered += one[1] is None
-                    yield one
-                del workers
-            finally:
-                runner.run(session.close())
+
+        async def ask(place: int) -> tuple[int, str | None]:
+            nonlocal unanswered
+            text = await self._answer(session, prompts[place])
+            unanswered += text is None
+            return place, text
+
+        yield from pumped(session, range(len(prompts)), ask)
         self.remarks = list(self._told(session))
         if unanswered:
-            why = session.stopped or next((reason for reason, _ in session.failures.most_common(1)), "no answer")
             raise LmkbcError(
-                f"{unanswered} of {len(prompts)} prompts have no answer ({why}): "
+                f"{unanswered} of {len(prompts)} prompts have no answer ({session.why()}): "
                 f"run the same command again to go on from {self._store.path}"
             )
-
-    async def _start(
-        self, session: Session, todo: Iterator[tuple[int, Prompt]], done: Done
-    ) -> list[asyncio.Task[None]]:
-        async def work() -> None:
-            try:
-                for place, prompt in todo:
-                    await asyncio.sleep(0)  # answers from the store alone would hold up all others
-                    done.put_nowait((place, await self._answer(session, prompt)))
-            except Exception as error:  # raised where the results are read
-                done.put_nowait(error)
-
-        return [asyncio.create_task(work()) for _ in range(self._limits.concurrency)]
 
     async def _answer(self, session: Session, prompt: Prompt) -> str | None:
         asked = prompt.text if prompt.form == "completion" else prompt.messages()
@@ -93,12 +72,7 @@ class Served:
         return reply.text
 
     def _told(self, session: Session) -> Iterator[str]:
-        budget = self._budget
-        price = "" if budget.cost is None else f", cost {budget.cost:.4f}"
-        yield (
-            f"{self._server.name}: {budget.requests} requests, {session.replayed} answers from the store, "
-            f"{budget.prompt_tokens} prompt and {budget.completion_tokens} answer tokens{price}"
-        )
+        yield f"{self._server.name}: {session.account}"
         if self._withheld:
             yield f"{self._server.name}: {self._withheld} prompts were refused: they count as wrong"
         if self._blank:

@@ -6,13 +6,16 @@ What a control answers is easy; the rest is hard, and only there does a score sp
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import log
 from typing import TYPE_CHECKING, Literal, cast
 
+import numpy as np
 import torch
+from scipy import sparse
 
+from lmkbc.generate.naive_bayes import alone, log_posterior
+from lmkbc.generate.prior import Floats, class_prior
 from lmkbc.models.masked.tensors import word_vectors
 from lmkbc.names import folded_key
 
@@ -39,13 +42,11 @@ def randomised(model: PreTrainedModel, what: Literal["all", "embeddings"] = "all
 
 
 class Majority:
-    """Every relation's most frequent train object."""
+    """Every relation's most frequent train object, the first by name on a tie."""
 
     def __init__(self, facts: Iterable[tuple[str, str, str]]) -> None:
-        counts = defaultdict[str, Counter[str]](Counter)
-        for _, relation, answer in facts:
-            counts[relation][answer] += 1
-        self._top = {name: min(found, key=lambda one: (-found[one], one)) for name, found in counts.items()}
+        counted = _by_relation(facts)
+        self._top = {name: one.objects[int(np.argmax(one.prior))] for name, one in counted.items()}
 
     def answer(self, _: str, relation: str) -> str:
         """The object, "" for a relation without train facts."""
@@ -55,30 +56,66 @@ class Majority:
 class NaiveBayes:
     """argmax over objects of P(object | relation) times P(word | object, relation) over the subject's words.
 
-    Add-one smoothing; facts are (subject, relation, object).
+    Add-one smoothing, with room for one word that was not seen; facts are (subject, relation, object).
     """
 
     def __init__(self, facts: Iterable[tuple[str, str, str]]) -> None:
-        self._words: dict[str, dict[str, Counter[str]]] = {}
-        self._counts = defaultdict[str, Counter[str]](Counter)
-        self._known = defaultdict[str, set[str]](set)
-        for subject, relation, answer in facts:
-            words = folded_key(subject).split()
-            self._counts[relation][answer] += 1
-            self._words.setdefault(relation, {}).setdefault(answer, Counter()).update(words)
-            self._known[relation].update(words)
+        self._counts = _by_relation(facts)
 
     def answer(self, subject: str, relation: str) -> str:
-        """The object, "" for a relation without train facts."""
-        words, size = folded_key(subject).split(), len(self._known[relation]) + 1
+        """The object, the last by name on a tie; "" for a relation without train facts."""
+        if (counts := self._counts.get(relation)) is None:
+            return ""
+        asked = _words(subject)
+        (logs,) = log_posterior(
+            counts.prior,
+            counts.of(asked),
+            counts.totals,
+            alone(len(asked)),
+            size=len(counts.places) + 1,
+        )
+        return counts.objects[len(logs) - 1 - int(np.argmax(logs[::-1]))]
 
-        def score(answer: str) -> tuple[float, str]:
-            seen = self._words[relation][answer]
-            total = seen.total() + size
-            prior = log(self._counts[relation][answer])
-            return prior + sum(log((seen[word] + 1) / total) for word in words), answer
 
-        return max(self._counts[relation], key=score, default="")
+class _Counts:
+    """One relation's c objects by name, the share of facts of each, and how often each word stands with each."""
+
+    def __init__(self, facts: Sequence[tuple[str, str]]) -> None:
+        self.objects = sorted({answer for _, answer in facts})
+        self.places = {word: place for place, word in enumerate(sorted({w for name, _ in facts for w in _words(name)}))}
+        columns = {answer: column for column, answer in enumerate(self.objects)}
+        hits = _ones([[columns[answer]] for _, answer in facts], len(columns))
+        seen = _ones([[self.places[word] for word in _words(name)] for name, _ in facts], len(self.places))
+        self.prior = class_prior(hits)
+        self._seen = sparse.csr_array(seen.T @ hits)
+        self.totals = np.asarray(self._seen.sum(axis=0))
+
+    def of(self, words: Sequence[str]) -> Floats:
+        """How often each word stands with each object, (words, c); never, for one that is not known."""
+        found = np.zeros((len(words), len(self.objects)))
+        known = [(row, self.places[word]) for row, word in enumerate(words) if word in self.places]
+        if known:
+            rows, places = zip(*known, strict=True)
+            found[list(rows)] = self._seen[list(places)].toarray()
+        return found
+
+
+def _by_relation(facts: Iterable[tuple[str, str, str]]) -> dict[str, _Counts]:
+    found = defaultdict[str, list[tuple[str, str]]](list)
+    for subject, relation, answer in facts:
+        found[relation].append((subject, answer))
+    return {relation: _Counts(pairs) for relation, pairs in found.items()}
+
+
+def _words(name: str) -> list[str]:
+    return folded_key(name).split()
+
+
+def _ones(rows: Sequence[Sequence[int]], width: int) -> sparse.csr_array:
+    """(rows, width): how often each row names each column."""
+    ends = np.cumsum([0, *map(len, rows)])
+    places = np.array([place for row in rows for place in row], dtype=np.int64)
+    return sparse.csr_array((np.ones(len(places)), places, ends), (len(rows), width))
 
 
 def easy(facts: Sequence[tuple[str, str, str]], controls: Sequence[Callable[[str, str], str]]) -> list[bool]:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lmkbc.models.masked.tensors import at_masks, mask_id, padded
 from lmkbc.progress import Report, silent
-from lmkbc.train.loop import Plan, Trained, train
+from lmkbc.train.loop import Plan, Trained, train_model
 from lmkbc.train.losses import mean_loss, soft_loss
 
 if TYPE_CHECKING:
@@ -36,21 +36,16 @@ def finetune(
     report: Report = silent,
 ) -> Trained:
     """Train all weights in place. golds: for each prompt, which of the columns are right."""
-    model = backbone.model
 
     def loss(numbers: Sequence[int]) -> Tensor:
         logits = mask_logits(backbone, [prompts[number] for number in numbers], columns)
         return soft_loss(logits, [golds[number] for number in numbers])
 
     def held_out_loss() -> float:
-        model.train(mode=False)
-        value = mean_loss(lambda part: mask_logits(backbone, part, columns), *held_out, soft_loss)
-        model.train()
-        return value
+        return mean_loss(lambda part: mask_logits(backbone, part, columns), *held_out, soft_loss)
 
-    model.train()
-    trained = train(
-        dict(model.named_parameters()),
+    return train_model(
+        backbone.model,
         loss,
         len(prompts),
         plan,
@@ -60,5 +55,3 @@ def finetune(
         checkpoint=checkpoint,
         report=report,
     )
-    model.train(mode=False)
-    return trained

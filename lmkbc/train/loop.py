@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from zlib import crc32
 
@@ -109,6 +110,42 @@ def train(
             save(checkpoint, run.snapshot(state), identity)
     _copy(state.best, parameters)
     return Trained(tuple(state.losses), tuple(state.held_out), state.step)
+
+
+def train_model(
+    model: nn.Module,
+    loss: Loss,
+    count: int,
+    plan: Plan,
+    *,
+    name: str,
+    about: object = None,
+    held_out: Callable[[], float] | None = None,
+    checkpoint: Path | None = None,
+    report: Report = silent,
+) -> Trained:
+    """`train` for all weights of a model, which learns with dropout, and is judged and left without it."""
+
+    def judged(value: Callable[[], float]) -> float:
+        model.train(mode=False)
+        lost = value()
+        model.train()
+        return lost
+
+    model.train()
+    trained = train(
+        dict(model.named_parameters()),
+        loss,
+        count,
+        plan,
+        name=name,
+        about=about,
+        held_out=partial(judged, held_out) if held_out else None,
+        checkpoint=checkpoint,
+        report=report,
+    )
+    model.train(mode=False)
+    return trained
 
 
 def _stale(state: Checkpoint, plan: Plan) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from lmkbc.ask.context.passages import Complete, gathered, told
+from lmkbc.ask.context.passages import gathered, told
 from lmkbc.ask.plan import Asking
 from lmkbc.ask.prompts import compose
 from lmkbc.errors import InputError
@@ -31,6 +31,7 @@ from lmkbc.files.atomic import (
     write_directory,
 )
 from lmkbc.generate.causal import Causal
+from lmkbc.models.base import LanguageModel
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.prefixes import Tokens, common
 from lmkbc.pipeline import split_sha256
@@ -105,7 +106,7 @@ def train(run: Run, recipe: Recipe, out: Path, lora: Lora | None = None, *, repo
     peft = _peft()
     local = spec.local(run)
     model, base = local.model, local.identity
-    rows = texts(run, spec, model, lambda prompts: local.scorer().paragraphs(prompts))  # opens a store if need be
+    rows = texts(run, spec, model, local.scorer)
     kept = [row for row in rows if len(row[0]) <= lora.longest]
     torch.manual_seed(lora.seed)
     config = peft.LoraConfig(
@@ -149,11 +150,11 @@ def train(run: Run, recipe: Recipe, out: Path, lora: Lora | None = None, *, repo
     return done
 
 
-def texts(run: Run, spec: Causal, model: CausalModel, recall: Complete) -> list[tuple[Tokens, int]]:
+def texts(run: Run, spec: Causal, model: CausalModel, recall: Callable[[], LanguageModel]) -> list[tuple[Tokens, int]]:
     """Each train row as tokens of prompt and answer, and how many of them are the prompt's.
 
-    Rows about a subject that any edition holds out are none, nor worked examples. recall: how the model is asked for
-    context.
+    Rows about a subject that any edition holds out are none, nor worked examples. recall: opens the model that
+    is asked for context.
     """
     held_out = HeldOut.of(run.workspace, alias_groups(run.train))
     examples = [example for example in run.train if not held_out.names(example.query.subject)]

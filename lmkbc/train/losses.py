@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
-if TYPE_CHECKING:
-    pass
 from lmkbc.models.masked.tensors import BATCH
 
 Row = TypeVar("Row")
@@ -26,14 +24,20 @@ RIVALS, STEEPNESS = 50, 5.0
 """Of the ranking loss: how many of the best columns a right one is compared with, and sigma (Biswas et al. 2023)."""
 
 
-def mean_loss(logits: Callable[[Sequence[Row]], Tensor], rows: Sequence[Row], golds: Golds, loss: Loss) -> float:
+def mean(loss: Callable[[Sequence[Row]], Tensor], rows: Sequence[Row], batch: int = BATCH) -> float:
     """The loss on rows of any number, in parts that fit into memory, without gradients."""
-    total = 0.0
     with torch.inference_mode():
-        for start in range(0, len(rows), BATCH):
-            part, gold = rows[start : start + BATCH], golds[start : start + BATCH]
-            total += float(loss(logits(part), gold)) * len(part)
-    return total / len(rows)
+        parts = (rows[start : start + batch] for start in range(0, len(rows), batch))
+        return sum(float(loss(part)) * len(part) for part in parts) / len(rows)
+
+
+def mean_loss(logits: Callable[[Sequence[Row]], Tensor], rows: Sequence[Row], golds: Golds, loss: Loss) -> float:
+    """The same of logits against golds."""
+
+    def of(part: Sequence[tuple[Row, Sequence[int]]]) -> Tensor:
+        return loss(logits([row for row, _ in part]), [gold for _, gold in part])
+
+    return mean(of, [*zip(rows, golds, strict=True)])
 
 
 def soft_loss(logits: Tensor, golds: Golds) -> Tensor:

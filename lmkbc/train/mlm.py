@@ -14,7 +14,8 @@ from lmkbc.errors import InputError
 from lmkbc.models.masked.layout import subject_of
 from lmkbc.models.masked.tensors import mask_id, padded
 from lmkbc.progress import Report, silent
-from lmkbc.train.loop import Plan, Trained, train
+from lmkbc.train.loop import Plan, Trained, train_model
+from lmkbc.train.losses import mean
 from lmkbc.types import Fact
 
 if TYPE_CHECKING:
@@ -133,25 +134,14 @@ def train_mlm(
         labels, _ = padded([row.labels for row in of], IGNORED, backbone.device)
         return cast(torch.Tensor, model(input_ids=ids, attention_mask=keep, labels=labels).loss)
 
-    def held_out_loss() -> float:
-        model.train(mode=False)
-        with torch.inference_mode():
-            parts = [others[start : start + plan.batch] for start in range(0, len(others), plan.batch)]
-            total = sum(float(loss(part)) * len(part) for part in parts)
-        model.train()
-        return total / len(others)
-
-    model.train()
-    trained = train(
-        dict(model.named_parameters()),
+    return train_model(
+        model,
         lambda numbers: loss([rows[number] for number in numbers]),
         len(rows),
         plan,
         name="masked LM",
         about=rows,
-        held_out=held_out_loss if others else None,
+        held_out=(lambda: mean(loss, others, plan.batch)) if others else None,
         checkpoint=checkpoint,
         report=report,
     )
-    model.train(mode=False)
-    return trained

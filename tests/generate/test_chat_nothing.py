@@ -15,7 +15,7 @@ from test_chat_odd import BORDERS, HASTY, RELATIONS, Body, Edited, Make, chat, o
 from lmkbc.answer.parse import parse
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
-from lmkbc.models.server.client import Server
+from lmkbc.models.server.address import Server
 from lmkbc.models.server.scorer import ChatScorer
 from lmkbc.models.server.session import Session
 from lmkbc.models.store import Store

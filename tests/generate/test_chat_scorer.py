@@ -18,8 +18,9 @@ from typer.testing import CliRunner
 
 from lmkbc.cli import build
 from lmkbc.models.budget import Budget
+from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import decode
-from lmkbc.models.server.client import Server, ServerError
+from lmkbc.models.server.client import ServerError
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.scorer import ChatScorer
 from lmkbc.models.server.session import Session

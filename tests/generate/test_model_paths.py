@@ -26,7 +26,7 @@ from lmkbc.models.files import (
     model_name,
     portable,
 )
-from lmkbc.models.server.client import Server
+from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.session import Session
 from lmkbc.models.store import Store

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
-from lmkbc.generate.naive_bayes import NaiveBayes, words
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmkbc.generate.naive_bayes import NaiveBayes, alone, log_posterior, words
 from lmkbc.types import CandidateSet, Query
 from lmkbc.workspace import Workspace
 
@@ -57,3 +62,16 @@ def test_a_train_query_is_not_its_own_evidence() -> None:
 def test_a_relation_without_other_rows_proposes_nothing() -> None:
     (found,) = NaiveBayes(EDITION, RELATIONS, TRAIN[:1]).generate([TRAIN[0].query])
     assert found.candidates == ()
+
+
+@given(st.data(), st.integers(1, 4), st.integers(1, 6))
+def test_the_order_of_candidates_changes_no_bit(data: st.DataObject, words_asked: int, candidates: int) -> None:
+    """So that ties are ties, and a run's bytes do not depend on where a candidate stands."""
+    counts = st.lists(st.integers(0, 9), min_size=candidates, max_size=candidates)
+    seen = np.array([data.draw(counts) for _ in range(words_asked)], dtype=float)
+    prior, totals = (np.array(data.draw(counts), dtype=float) + 1 for _ in range(2))
+    order = data.draw(st.permutations(range(candidates)))
+    how: Any = {"size": 7, "trust": 0.6}
+    (there,) = log_posterior(prior, seen, totals, alone(words_asked), **how)
+    (here,) = log_posterior(prior[order], seen[:, order], totals[order], alone(words_asked), **how)
+    assert here.tolist() == there[order].tolist()

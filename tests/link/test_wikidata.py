@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from stand_in import FAULTS, REFUSALS, SLOW, STATUSES, WAYS, StandIn, item
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.link.linker import Linker
 from lmkbc.link.live import Wikidata
-from lmkbc.link.wikidata import Client, retry_after, user_agent
+from lmkbc.link.wikidata import Client, user_agent
 from lmkbc.types import Candidate, CandidateSet, Query
 
 CONTACT = "Jane Doe, jane@example.org"
@@ -223,14 +221,6 @@ def test_the_contact_may_come_from_the_environment(monkeypatch: pytest.MonkeyPat
             Client(CONTACT, url)
 
 
-def test_retry_after_as_seconds_or_date() -> None:
-    assert retry_after("7") == 7
-    assert retry_after("-1") == 0
-    assert retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0
-    assert retry_after("Wed, 21 Oct 2065 07:28:00 GMT") > 10**8  # type: ignore[operator]
-    assert retry_after("soon") is retry_after(None) is None
-
-
 def rows(cache: Path) -> dict[tuple[str, str], bytes]:
     with closing(sqlite3.connect(cache)) as db:
         return {(kind, key): answer for kind, key, answer in db.execute("SELECT kind, key, answer FROM answers")}
@@ -304,14 +294,6 @@ def test_an_endless_wish_to_wait_ends_the_run_and_not_the_next(cache: Path) -> N
         assert stand_in.requests <= 6
         stand_in.fault = lambda *_: None
         assert len(asked.search(NAMES[:9])) == 9
-
-
-@given(
-    st.text(max_size=40) | st.from_regex(r"[A-Z][a-z]{2}, [0-9]{1,9} (Jan|Feb) [0-9]{1,9} [0-9:]{5,12} [+-][0-9]{1,12}")
-)
-def test_any_retry_after_is_a_finite_number_or_none(value: str) -> None:
-    found = retry_after(value)
-    assert found is None or 0 <= found < float("inf")
 
 
 @pytest.mark.parametrize("text", ["Q1|Q2", "../x", "5", "q5", "Q0", "P31", ""])

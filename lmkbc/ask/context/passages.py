@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
 from lmkbc.types import Passage, Query
-
-Complete = Callable[[Sequence[str]], Sequence[str | None]]
-"""Prompts to greedy completions, None where none can be had: how recall asks a model, whatever its back end."""
 
 
 class Provider(Protocol):

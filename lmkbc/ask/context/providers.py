@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from lmkbc.ask.context.corpus import Titles, read_corpus
-from lmkbc.ask.context.passages import Complete, Provider
+from lmkbc.ask.context.passages import Provider
 from lmkbc.ask.context.recall import Recall
 from lmkbc.ask.context.retrieval import Retrieval
 from lmkbc.ask.context.settings import ContextSettings
 from lmkbc.errors import InputError
+from lmkbc.models.base import LanguageModel
 from lmkbc.relation import Relation
 
 
@@ -25,14 +26,20 @@ def located(settings: ContextSettings, files: Sequence[Path]) -> ContextSettings
 
 
 def provider(
-    settings: ContextSettings, relations: Mapping[str, Relation], complete: Complete, cache: Path | None = None
+    settings: ContextSettings,
+    relations: Mapping[str, Relation],
+    model: Callable[[], LanguageModel],
+    cache: Path | None = None,
 ) -> Provider | None:
-    """The provider that the settings name; None for "none". cache: where an index of passages may be kept."""
+    """The provider that the settings name; None for "none". model: opens what recall asks.
+
+    cache: where an index of passages may be kept.
+    """
     match settings.provider:
         case "none":
             return None
         case "recall":
-            return Recall(relations, complete)
+            return Recall(relations, model())
         case "titles":
             return Titles(read_corpus(Path(settings.path)), settings)
         case "passages":

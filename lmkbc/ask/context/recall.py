@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lmkbc.ask.context.passages import Complete
 from lmkbc.ask.prompts import fill, one_line
+from lmkbc.models.base import LanguageModel
 from lmkbc.relation import Relation
 from lmkbc.types import Passage, Query
 
@@ -18,12 +18,12 @@ PROMPT = "An encyclopedia entry about {subject} ({type}), with all that bears on
 class Recall:
     """Asks a model about each subject."""
 
-    def __init__(self, relations: Mapping[str, Relation], complete: Complete) -> None:
-        self._relations, self._complete = relations, complete
+    def __init__(self, relations: Mapping[str, Relation], model: LanguageModel) -> None:
+        self._relations, self._model = relations, model
 
     def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...] | None]:
         """One passage per query, without a title; none where the model says nothing, None where it was not heard."""
-        said = self._complete([self._prompt(query) for query in queries])
+        said = self._model.paragraphs([self._prompt(query) for query in queries])
         return [None if text is None else (Passage("", text.strip()),) if text.strip() else () for text in said]
 
     def _prompt(self, query: Query) -> str:

@@ -24,7 +24,8 @@ from lmkbc.files.atomic import check_file, write_bytes
 if TYPE_CHECKING:
     from lmkbc.probe.kamel.controls import Answered
     from lmkbc.probe.kamel.prompts import Asks
-    from lmkbc.probe.local import Answers
+    from lmkbc.probe.local import Local
+    from lmkbc.probe.served import Served
 
 EXAMPLE = "Example: lmkbc probe kamel KAMEL.tar.xz --model gpt2 --shots 5 --fixed --properties P36,P47 --limit 20"
 FORMS = ("chat", "completion")
@@ -88,7 +89,7 @@ def kamel(
     asks: Asks = "completion" if base_url is None or form == "completion" else "chat"
     asked = list(questions_of(data, wording, chosen, properties=names, split=split, limit=limit, form=asks))
     kept = Store(store or default_store())
-    who: Answers
+    who: Local | Served
     if base_url is None:
         who = local(model, kept, GREEDY, offline=offline)
     else:

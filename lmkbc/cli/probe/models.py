@@ -28,7 +28,7 @@ def local(model: str, store: Store, how: Decoding, *, offline: bool) -> Local:
 def served(model: str, store: Store, sampling: Mapping[str, Any], given: Servers, *, offline: bool) -> Served:
     """A server's model."""
     from lmkbc.models.budget import Budget
-    from lmkbc.models.server.client import Server
+    from lmkbc.models.server.address import Server
     from lmkbc.models.server.limits import Limits
     from lmkbc.probe.served import Served
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +13,7 @@ from lmkbc.cli.options import (
     Data,
     Offline,
     Root,
+    spread,
 )
 from lmkbc.cli.screen import (
     note,
@@ -26,7 +27,8 @@ from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
     from lmkbc.train.corpus import Corpus
-    from lmkbc.train.loop import Trained
+    from lmkbc.train.loop import Plan, Trained
+    from lmkbc.train.tasks import Task
 
 EXAMPLE = "Example: lmkbc train mlm --backbone all-MiniLM-L6-v2 --out models/minilm-facts"
 HELP = "Teach models facts. None of them is about a subject of a val or test split."
@@ -49,18 +51,61 @@ PATIENCE = 2
 def register(app: typer.Typer) -> None:
     """Add the command."""
     group = typer.Typer(name="train", no_args_is_help=True, help=HELP, rich_markup_mode=None)
-    group.command("mlm", epilog=EXAMPLE)(mlm)
+    group.command("mlm", epilog=EXAMPLE)(spread(mlm))
     group.command(
         "soft-prompt", epilog="Example: lmkbc train soft-prompt --backbone bert-base-cased --out models/prompts"
-    )(soft_prompt)
+    )(spread(soft_prompt))
     group.command("finetune", epilog="Example: lmkbc train finetune --backbone bert-base-cased --out models/tuned")(
-        finetune
+        spread(finetune)
     )
     train_lora.register(group)
     app.add_typer(group)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What all kinds of training are told."""
+
+    most: Most = 1000
+    relation: OneRelation = ""
+    edition: Editions = None
+    random: Random = ""
+    seed: Seed = 0
+    device: Device = None
+    json: AsJson = False
+    data: Data = None
+    offline: Offline = False
+    workspace: Root = None
+
+    def corpus(self, text: Path | None = None) -> Corpus:
+        """The facts that may be taught, or the sentences of a file; where each comes from is noted."""
+        from lmkbc.train.corpus import gather
+
+        space = Workspace(self.workspace, self.data)
+        names = [space.edition(name).name for name in self.edition or ()]
+        corpus = gather(space, data_dirs(self.data), names, text)
+        for line in corpus.proof:
+            note(line)
+        return corpus
+
+    def task(self, backbone: str, out: Path, plan: Plan) -> Task:
+        """One training."""
+        from lmkbc.train.tasks import Task
+
+        return Task(
+            backbone=backbone,
+            out=out,
+            plan=plan,
+            random=self.random,
+            most=self.most,
+            relation=self.relation,
+            offline=self.offline,
+            device=self.device,
+        )
+
+
 def mlm(
+    *,
     backbone: Backbone,
     out: Out,
     head: Annotated[bool, typer.Option("--head/--all-weights", help="A new head and the top layers only.")] = True,
@@ -78,16 +123,7 @@ def mlm(
     rate: Annotated[float | None, typer.Option(help="Peak learning rate; default 1e-3, of all weights 5e-6.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes; default 5, with all weights 10.")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Facts a step; default 256, with all weights 64.")] = None,
-    most: Most = 1000,
-    relation: OneRelation = "",
-    edition: Editions = None,
-    random: Random = "",
-    seed: Seed = 0,
-    device: Device = None,
-    json: AsJson = False,
-    data: Data = None,
-    offline: Offline = False,
-    workspace: Root = None,
+    shared: Shared,
 ) -> None:
     """Masked-LM training on verbalised facts. For an encoder without a head, or all weights of a masked LM."""
     from lmkbc.errors import InputError
@@ -103,68 +139,43 @@ def mlm(
         raise InputError("--top is of training a head: leave out --all-weights, or --top")
     usual = Plan(rate=1e-3, epochs=5, batch=256) if head else Plan(rate=5e-6, epochs=10, batch=64)  # Li T. et al. 2022
     masking = Masking.of(mask, apart=apart, nothing=NOTHING if expand else "")
-    corpus = _corpus(workspace, data, edition, text)
+    corpus = shared.corpus(text)
     given: dict[str, Any] = {"rate": rate, "epochs": epochs, "batch": batch}
     chosen = {name: value for name, value in given.items() if value is not None}
     rates = {name: share * chosen.get("rate", usual.rate) for name, share in RATES.items()} if head else {}
-    plan = replace(usual, seed=seed, patience=PATIENCE, every=100, **chosen, rates=rates)
-    task = tasks.Task(
-        backbone=backbone,
-        out=out,
-        plan=plan,
-        random=random,
-        most=most,
-        relation=relation,
-        offline=offline,
-        device=device,
-    )
+    plan = replace(usual, seed=shared.seed, patience=PATIENCE, every=100, **chosen, rates=rates)
+    task = shared.task(backbone, out, plan)
     with progress() as report:
         if head:
             trained = teach(task, corpus, expand=expand is not False, top=top or 1, report=report)
         else:
             trained = tasks.mlm(task, corpus, masking, expand=bool(expand), report=report)
-    _show(trained, out, json)
+    _show(trained, out, shared.json)
 
 
 def finetune(
+    *,
     backbone: Backbone,
     out: Out,
     rate: Rate = 2e-6,
     epochs: Epochs = 10,
     batch: Batch = 2,
-    most: Most = 1000,
-    relation: OneRelation = "",
-    edition: Editions = None,
-    random: Random = "",
-    seed: Seed = 0,
-    device: Device = None,
-    json: AsJson = False,
-    data: Data = None,
-    offline: Offline = False,
-    workspace: Root = None,
+    shared: Shared,
 ) -> None:
     """Full fine-tuning on clozes whose answer is one token."""
     from lmkbc.train import tasks
     from lmkbc.train.loop import Plan
 
-    corpus = _corpus(workspace, data, edition)
-    plan = Plan(rate=rate, epochs=epochs, batch=batch, seed=seed, decay=0.01, patience=PATIENCE, every=100)
-    task = tasks.Task(
-        backbone=backbone,
-        out=out,
-        plan=plan,
-        random=random,
-        most=most,
-        relation=relation,
-        offline=offline,
-        device=device,
-    )
+    corpus = shared.corpus()
+    plan = Plan(rate=rate, epochs=epochs, batch=batch, seed=shared.seed, decay=0.01, patience=PATIENCE, every=100)
+    task = shared.task(backbone, out, plan)
     with progress() as report:
         trained = tasks.finetuned(task, corpus, report)
-    _show(trained, out, json)
+    _show(trained, out, shared.json)
 
 
 def soft_prompt(
+    *,
     backbone: Backbone,
     out: Out,
     length: Annotated[int, typer.Option(min=0, help="Random vectors; 0: start from the manual cloze.")] = 0,
@@ -172,53 +183,24 @@ def soft_prompt(
     rate: Rate = 3e-3,
     epochs: Epochs = 10,
     batch: Batch = 16,
-    most: Most = 1000,
-    relation: OneRelation = "",
-    edition: Editions = None,
-    random: Random = "",
-    seed: Seed = 0,
-    device: Device = None,
-    json: AsJson = False,
-    data: Data = None,
-    offline: Offline = False,
-    workspace: Root = None,
+    shared: Shared,
 ) -> None:
     """OptiPrompt: per relation, only the prompt's vectors learn."""
     from lmkbc.train import tasks
     from lmkbc.train.loop import Plan
 
-    corpus = _corpus(workspace, data, edition)
-    plan = Plan(rate=rate, epochs=epochs, batch=batch, seed=seed)
-    task = tasks.Task(
-        backbone=backbone,
-        out=out,
-        plan=plan,
-        random=random,
-        most=most,
-        relation=relation,
-        offline=offline,
-        device=device,
-    )
+    corpus = shared.corpus()
+    plan = Plan(rate=rate, epochs=epochs, batch=batch, seed=shared.seed)
+    task = shared.task(backbone, out, plan)
     with progress() as report:
         scores = tasks.soft_prompts(task, corpus, length, loss=loss, report=report)
-    if json:
+    if shared.json:
         show_json({name: {"before": before, "after": after} for name, (before, after) in scores.items()})
     else:
         rows = [[name, before, after] for name, (before, after) in scores.items()]
         mean = [sum(row[place] for row in scores.values()) / len(scores) for place in (0, 1)]
         show_table(["relation", "P@1 before", "P@1 after"], [*rows, ["*** Average ***", *mean]])
     note(f"wrote {out}")
-
-
-def _corpus(workspace: Path | None, data: Path | None, editions: list[str] | None, text: Path | None = None) -> Corpus:
-    from lmkbc.train.corpus import gather
-
-    space = Workspace(workspace, data)
-    names = [space.edition(name).name for name in editions or ()]
-    corpus = gather(space, data_dirs(data), names, text)
-    for line in corpus.proof:
-        note(line)
-    return corpus
 
 
 def _show(trained: Trained, out: Path, as_json: bool) -> None:

@@ -14,7 +14,6 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files import places
 from lmkbc.files.arrays import Store, key
-from lmkbc.generate.embedded.signals import Floats
 from lmkbc.generate.embedded.stack import (
     FOLDS,
     ROUNDS,
@@ -22,6 +21,7 @@ from lmkbc.generate.embedded.stack import (
     folds,
 )
 from lmkbc.generate.embedded.trees import Trees
+from lmkbc.generate.prior import Floats
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.encoder import Encoder, find_encoder
 from lmkbc.progress import Report, silent

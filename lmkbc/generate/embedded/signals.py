@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-Floats = npt.NDArray[np.float64]
+from lmkbc.generate.naive_bayes import log_posterior
+from lmkbc.generate.prior import Floats, class_prior
 
 PSEUDO = 30.0
 TRUST = 0.6
@@ -48,7 +49,7 @@ class Fit:
 
 def prior(fit: Fit, asked: Texts) -> Floats:
     """Share of the train rows."""
-    return np.repeat(fit.hits.mean(axis=0, keepdims=True), asked.words.shape[0], axis=0)
+    return np.repeat(class_prior(fit.hits)[None, :], asked.words.shape[0], axis=0)
 
 
 def naive_bayes(fit: Fit, asked: Texts) -> Floats:
@@ -56,9 +57,15 @@ def naive_bayes(fit: Fit, asked: Texts) -> Floats:
     used = np.unique(asked.words.indices)
     words = fit.train.words[:, used]
     background = (np.asarray(words.mean(axis=0)) + 1e-4)[:, None]
-    rows = fit.hits.sum(axis=0)
-    ratio = np.log((words.T @ fit.hits + PSEUDO * background) / (rows + PSEUDO)) - np.log(background)
-    logits = TRUST * (asked.words[:, used] @ ratio) + np.log(rows / len(fit.hits) + 1e-9)
+    logits = log_posterior(
+        class_prior(fit.hits) + 1e-9,
+        words.T @ fit.hits,
+        fit.hits.sum(axis=0),
+        asked.words[:, used],
+        pseudo=PSEUDO * background,
+        size=PSEUDO,
+        trust=TRUST,
+    )
     return _softmax(logits)
 
 

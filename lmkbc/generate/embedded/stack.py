@@ -14,10 +14,10 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from lmkbc.edition import Edition
 from lmkbc.generate.embedded.links import Links
-from lmkbc.generate.embedded.signals import Floats, Texts
+from lmkbc.generate.embedded.signals import Texts
 from lmkbc.generate.embedded.table import Pairs, Table
 from lmkbc.generate.embedded.trees import Trees
-from lmkbc.generate.prior import ClosedSet, ranked
+from lmkbc.generate.prior import ClosedSet, Floats, ranked
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
 from lmkbc.types import CandidateSet, Example, Query

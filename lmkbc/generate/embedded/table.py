@@ -11,11 +11,10 @@ import numpy.typing as npt
 from lmkbc.generate.embedded.links import Links
 from lmkbc.generate.embedded.signals import (
     Fit,
-    Floats,
     Texts,
     scores,
 )
-from lmkbc.generate.prior import ClosedSet
+from lmkbc.generate.prior import ClosedSet, Floats
 from lmkbc.types import Query
 
 Ints = npt.NDArray[np.int64]

@@ -19,12 +19,7 @@ from openai.types import Batch
 
 from lmkbc.errors import LmkbcError
 from lmkbc.models.server.bounded import MOST_BYTES, bounded
-from lmkbc.models.server.client import (
-    CallError,
-    OtherModelError,
-    Request,
-    Result,
-)
+from lmkbc.models.server.client import CallError, OtherModelError, Request, Result
 from lmkbc.models.server.limits import Limits, Throttle, estimate
 from lmkbc.models.server.request import Offers
 from lmkbc.models.server.retry import retrying

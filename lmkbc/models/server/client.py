@@ -6,13 +6,9 @@ The SDK sends and authenticates; it neither retries nor decodes, since servers d
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import itertools
 import math
-import os
-import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 
@@ -20,20 +16,17 @@ import httpx2
 import msgspec
 import openai
 
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc.errors import LmkbcError
 from lmkbc.models.base import Reply
-from lmkbc.models.files import model_identity, model_name, same_model
+from lmkbc.models.files import model_name
+from lmkbc.models.server.address import KEY, Server
 from lmkbc.models.server.body import decode
 from lmkbc.models.server.bounded import BoundedClient, TooLargeError
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusals import TooLong, too_long
-from lmkbc.models.store import Call
+from lmkbc.models.server.retry_after import retry_after
 
-OPENAI = "https://api.openai.com/v1"
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 JSON: openai.RequestOptions = {"headers": {"Content-Type": "application/json"}}
-KEY = "OPENAI_API_KEY"
-BASE_URL = "OPENAI_BASE_URL"
 LANE = 8
 """Idle connections that a pool keeps: for each request it looks at all of them, so large pools are slow."""
 
@@ -77,73 +70,6 @@ class ServerError(LmkbcError):
 
 class OtherModelError(ServerError):
     """The server calls its model by another name than it was asked for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Server:
-    """Where a model is asked. any_model: take answers of a server that calls the model by another name."""
-
-    base_url: str
-    model: str
-    revision: str = ""
-    any_model: bool = False
-    key: str = field(default="", repr=False)
-
-    @classmethod
-    def of(
-        cls,
-        base_url: str | None,
-        model: str | None,
-        *,
-        revision: str = "",
-        any_model: bool = False,
-        offline: bool = False,
-    ) -> Server:
-        """A server by URL and model, the URL else from $OPENAI_BASE_URL, the key only from $OPENAI_API_KEY.
-
-        InputError for what cannot be asked. offline: nothing will be asked, so no key is needed.
-        """
-        url = (base_url or os.environ.get(BASE_URL) or OPENAI).rstrip("/")
-        parts = urlsplit(url) if _is_address(url) else urlsplit("")
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InputError(f"the base URL {url!r} is no http or https address: give one like {OPENAI}")
-        if parts.username or parts.password or parts.query or parts.fragment:
-            raise InputError(f"the base URL of {parts.hostname} carries more than an address: give the key in {KEY}")
-        if not model:
-            raise InputError("no model is named: give one with --model")
-        key = os.environ.get(KEY, "")
-        if not key and not offline and parts.hostname not in LOOPBACK:
-            raise InputError(f"{parts.hostname} needs a key: set the environment variable {KEY}")
-        return cls(url, model, revision, any_model, key)
-
-    @property
-    def name(self) -> str:
-        """What files call the model."""
-        return model_name(self.model)
-
-    def call(self, prompt: Any, sampling: Mapping[str, Any], **how: Any) -> Call:
-        """A call to this model. how: schema, seed, draw."""
-        revision = self.revision or model_identity(self.model)
-        return Call(model=self.name, revision=revision, base_url=self.base_url, prompt=prompt, sampling=sampling, **how)
-
-    def known_as(self, call: Call) -> Iterator[Call]:
-        """A call of ours, and as it was stored when the model was named by its path."""
-        yield call
-        if self.name != self.model:
-            yield replace(call, model=self.model, revision=self.revision)
-
-    def takes(self, served: str) -> bool:
-        """Whether what a model of that name says is an answer of ours."""
-        return self.any_model or same_model(self.model, served)
-
-    def without_key(self, text: str) -> str:
-        """A text of the server without our key, should it echo it."""
-        return text.replace(self.key, "[key]") if len(self.key) > 3 else text
-
-    def echoes(self, tokens: Iterable[tuple[str, float]] | None) -> bool:
-        """Whether tokens spell our key, one by one or together."""
-        whole = "".join(token for token, _ in tokens or ())
-        return self.without_key(whole) != whole
 
 
 class ChatClient:
@@ -254,7 +180,9 @@ class ChatClient:
         if status == 402 or error.code == "insufficient_quota":
             return ServerError(f"the account at {self.server.base_url} has no quota left ({said}): the run can resume")
         if status in (408, 409, 425, 429) or status >= 500:
-            return CallError(f"{status}: {said}", transient=True, wait=retry_after(error.response.headers))
+            return CallError(
+                f"{status}: {said}", transient=True, wait=retry_after(error.response.headers.get("retry-after"))
+            )
         if lengths := too_long(error.body if isinstance(error.body, dict) else {}, _message(error)):
             return TooLongError(f"{status}: {said}", lengths)
         return RejectedError(f"{status}: {said}")
@@ -270,32 +198,6 @@ class ChatClient:
             f"{self.server.base_url} redirects to {place[:SHOWN]} ({status}), where no prompt was sent: "
             "if you trust it, give the address that answers itself with --base-url"
         )
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a Retry-After header asks to wait, given in seconds or as a date; None where it does not."""
-    given = headers.get("retry-after")
-    if given is None:
-        return None
-    try:
-        seconds = float(given)
-    except ValueError:
-        date = email.utils.parsedate_tz(given)
-        if date is None:
-            return None
-        try:
-            seconds = email.utils.mktime_tz(date) - time.time()
-        except (ValueError, OverflowError):  # a year that no calendar has
-            return None
-    return max(seconds, 0.0) if not math.isnan(seconds) else None
-
-
-def _is_address(url: str) -> bool:
-    """Whether the standard library can take a URL apart: not where brackets or the port make no sense."""
-    try:
-        return urlsplit(url).port != 0
-    except ValueError:
-        return False
 
 
 def _message(error: openai.APIStatusError) -> str:

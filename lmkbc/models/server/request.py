@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from lmkbc.models.base import Prompt, Sampling
-from lmkbc.models.server.client import Server
+from lmkbc.models.server.address import Server
 from lmkbc.models.store import Call
 
 OPTIONAL = ("n", "response_format", "logprobs", "top_logprobs", "seed")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from lmkbc.models.base import Reply
-from lmkbc.models.server.client import Server
+from lmkbc.models.server.address import Server
+from lmkbc.models.server.pump import pumped
 from lmkbc.models.server.session import Session
 from lmkbc.types import Notes
 
@@ -76,30 +76,26 @@ class ChatScorer:
         return {"stop": [end]} if self._completion else {}
 
     def _run(self, prompts: Sequence[str], sampling: Mapping[str, Any], draws: int = 1) -> list[list[Reply | None]]:
-        return asyncio.run(self._asked(prompts, sampling, draws)) if prompts else []
-
-    async def _asked(self, prompts: Sequence[str], sampling: Mapping[str, Any], draws: int) -> list[list[Reply | None]]:
+        if not prompts:
+            return []
         session = self._open_session()
         answers: list[list[Reply | None]] = [[None] * draws for _ in prompts]
-        todo = iter(enumerate(prompts))
 
-        async def work() -> None:
-            for place, text in todo:
-                asked = text if self._completion else [{"role": "user", "content": text}]
-                first = self._server.call(asked, self._extra | dict(sampling))
-                answers[place] = await session.draws([replace(first, draw=draw) for draw in range(draws)])
+        async def ask(place: int) -> tuple[int, list[Reply | None]]:
+            text = prompts[place]
+            asked = text if self._completion else [{"role": "user", "content": text}]
+            first = self._server.call(asked, self._extra | dict(sampling))
+            return place, await session.draws([replace(first, draw=draw) for draw in range(draws)])
 
-        tasks = [asyncio.create_task(work()) for _ in range(session.limits.concurrency)]
         try:
-            await asyncio.gather(*tasks)
+            for place, replies in pumped(session, range(len(prompts)), ask):
+                answers[place] = replies
         finally:
-            for task in tasks:
-                task.cancel()
-            await session.close()
             self.notes.usage |= session.budget.spent
         if lost := sum(None in replies for replies in answers):
-            why = session.stopped or next((reason for reason, _ in session.failures.most_common(1)), "no answer")
-            self.notes.remark(f"{lost} of {len(prompts)} questions have no answer ({why}); run again to go on")
+            self.notes.remark(
+                f"{lost} of {len(prompts)} questions have no answer ({session.why()}); run again to go on"
+            )
         return answers
 
 

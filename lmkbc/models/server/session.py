@@ -16,13 +16,8 @@ import msgspec
 
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
-from lmkbc.models.server.client import (
-    CallError,
-    ChatClient,
-    RejectedError,
-    Server,
-    TooLongError,
-)
+from lmkbc.models.server.address import Server
+from lmkbc.models.server.client import CallError, ChatClient, RejectedError, TooLongError
 from lmkbc.models.server.limits import Limits, Throttle, estimate
 from lmkbc.models.server.request import (
     MOST_DRAWS,
@@ -66,6 +61,20 @@ class Session:
         self._throttle = Throttle(limits)
         self._failed_in_a_row = 0
         self._alone: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    @property
+    def account(self) -> str:
+        """What this run asked, found and spent, as a person reads it."""
+        budget = self.budget
+        price = "" if budget.cost is None else f", cost {budget.cost:.4f}"
+        return (
+            f"{budget.requests} requests, {self.replayed} answers from the store, {budget.prompt_tokens} prompt and "
+            f"{budget.completion_tokens} answer tokens{price}"
+        )
+
+    def why(self, otherwise: str = "no answer") -> str:
+        """Why answers are missing: what stopped the session, else the most frequent failure."""
+        return self.stopped or next((reason for reason, _ in self.failures.most_common(1)), otherwise)
 
     async def close(self) -> None:
         """Close all connections."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmkbc.models.base import Prompt
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.probe.kamel.dataset import Fact, Kamel
 from lmkbc.probe.kamel.prompts import Asks, Shots, prompts
 from lmkbc.probe.kamel.score import END
-from lmkbc.probe.local import Answers
+from lmkbc.probe.local import Local
 from lmkbc.progress import Report, silent
+
+if TYPE_CHECKING:
+    from lmkbc.probe.served import Served
 
 GREEDY = Decoding(max_tokens=100, stops=(END,))
 """The paper's decoding: the likeliest token, until `%` or for 100 tokens."""
@@ -40,7 +43,9 @@ def questions_of(
         yield from prompts(facts, benchmark.of(name, "train"), wording, shots, form)
 
 
-def ask(model: Answers, asked: Iterable[tuple[Fact, Prompt]], report: Report = silent) -> list[tuple[Fact, str | None]]:
+def ask(
+    model: Local | Served, asked: Iterable[tuple[Fact, Prompt]], report: Report = silent
+) -> list[tuple[Fact, str | None]]:
     """Each fact with its completion, stripped at both ends, in the order given; None where it could not be asked."""
     pairs = list(asked)
     texts: list[str | None] = [None] * len(pairs)

@@ -12,7 +12,7 @@ from lmkbc.errors import InputError
 from lmkbc.models.base import Message, Prompt
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.probe.kmir.files import MASK
-from lmkbc.probe.local import Answers
+from lmkbc.probe.local import Local
 from lmkbc.progress import Report, silent
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def prompts(questions: Sequence[Question], train: Sequence[Question], shots: int
         yield Prompt((Message("user", solved),) if solved else (), (Message("user", lead(question)),), "completion")
 
 
-def guesses(model: Answers, asked: Sequence[Prompt], report: Report = silent) -> list[str]:
+def guesses(model: Local, asked: Sequence[Prompt], report: Report = silent) -> list[str]:
     """What the model goes on with, without the full stop; nothing where a prompt exceeds its window, which is told."""
     found, unasked = [""] * len(asked), 0
     for done, (place, text) in enumerate(model.answers(asked), start=1):

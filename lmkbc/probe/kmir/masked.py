@@ -25,7 +25,8 @@ from lmkbc.models.masked.words import Words
 from lmkbc.probe.kmir.files import MASK
 from lmkbc.progress import Report, silent
 from lmkbc.train import MODEL
-from lmkbc.train.loop import Plan, train
+from lmkbc.train.loop import Plan, train_model
+from lmkbc.train.losses import mean
 
 if TYPE_CHECKING:
     from lmkbc.probe.kmir.files import Question
@@ -35,6 +36,8 @@ HELD_OUT = 1000
 """Questions of dev at most that early stopping looks at."""
 
 Rows = Sequence[Sequence[int]]
+Pair = tuple[Sequence[int], Sequence[int]]
+"""Token ids of a question, and those of its answer."""
 
 
 def inputs(backbone: Backbone, questions: Sequence[Question]) -> list[list[int]]:
@@ -102,35 +105,26 @@ def finetuned(
         return load(out, offline=True)
     if out.exists() and not blank(out):
         raise InputError(f"{out} holds something other than this training: name another directory, or remove it")
-    parts = [(inputs(backbone, part), labels(backbone, part, plan.seed)) for part in (questions, dev[:HELD_OUT])]
-    (asked, wanted), held_out = parts
+    learned, held_out = (
+        [*zip(inputs(backbone, part), labels(backbone, part, plan.seed), strict=True)]
+        for part in (questions, dev[:HELD_OUT])
+    )
     model: Any = backbone.model
 
-    def loss(numbers: Sequence[int]) -> Tensor:
-        return _loss(backbone, [asked[number] for number in numbers], [wanted[number] for number in numbers])
-
-    def held_out_loss() -> float:
-        model.train(mode=False)
-        starts = range(0, len(held_out[0]), plan.batch)
-        batches = [[rows[start : start + plan.batch] for rows in held_out] for start in starts]
-        with torch.inference_mode():
-            total = sum(float(_loss(backbone, *batch)) * len(batch[0]) for batch in batches)
-        model.train()
-        return total / len(held_out[0])
+    def loss(part: Sequence[Pair]) -> Tensor:
+        return _loss(backbone, [row for row, _ in part], [wanted for _, wanted in part])
 
     checkpoint = out.with_name(f".{out.name}.checkpoint.safetensors")
-    model.train()
-    trained = train(
-        dict(model.named_parameters()),
-        loss,
-        len(asked),
+    trained = train_model(
+        model,
+        lambda numbers: loss([learned[number] for number in numbers]),
+        len(learned),
         plan,
         name="fine-tuning",
-        held_out=held_out_loss if dev else None,
+        held_out=(lambda: mean(loss, held_out, plan.batch)) if dev else None,
         checkpoint=checkpoint,
         report=report,
     )
-    model.train(mode=False)
     record = {"training": mark, "losses": trained.losses, "held_out_losses": trained.held_out, "steps": trained.steps}
     write(out, model, backbone.tokenizer, None, record)
     checkpoint.unlink(missing_ok=True)
