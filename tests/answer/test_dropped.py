@@ -24,7 +24,7 @@ from lmkbc.types import (
     State,
 )
 from lmkbc.workspace import Workspace
-from tests.test_clean import AREA, CLOSED, COUNT, OPEN, SUBJECT
+from tests.answer.test_clean import AREA, CLOSED, COUNT, OPEN, SUBJECT
 
 SPACE = Workspace()
 MINI = SPACE.edition("mini")
