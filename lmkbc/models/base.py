@@ -146,7 +146,7 @@ class LanguageModel(Completer, Protocol):
     """A model that is asked for texts and for probabilities, whatever its back end."""
 
     def texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
-        """The draws of each prompt, each up to the end of its line."""
+        """The draws of each prompt, each a line; what is blank or cannot be had is no answer, and left out."""
         ...
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
