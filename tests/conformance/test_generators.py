@@ -149,6 +149,7 @@ def test_the_same_is_proposed_again(component: str, opened: Open) -> None:
 def test_a_batch_is_no_other_than_its_queries_alone(component: str, opened: Open) -> None:
     together = by_query(proposed(component, opened, QUERIES[:3]))
     alone = by_query([one for query in QUERIES[:3] for one in proposed(component, opened, [query])])
+    assert together.keys() == alone.keys() == set(QUERIES[:3])
     for query, one in together.items():
         assert one.draws == alone[query].draws
         assert [c.text for c in one.candidates] == [c.text for c in alone[query].candidates]
