@@ -19,7 +19,7 @@ test: $(VENV)/dev
 
 # What needs no deep-learning library and no server, in less than a minute.
 test-fast: $(VENV)/dev
-	$(BIN)/python -m pytest --numprocesses 2 tests/select tests/link tests/test_*.py --deselect tests/test_wheel.py -k "not reach_their_score and not beats and not killed and not literal_reading"
+	$(BIN)/python -m pytest --numprocesses 2 $(addprefix tests/,answer ask files link scoring select tune test_*.py) tests/models/test_s*.py --deselect tests/test_wheel.py -k "not reach_their_score and not beats and not killed and not literal_reading and not pass_what"
 
 attack: $(VENV)/dev
 	$(BIN)/python -m pytest tests/attack --attack $(TRIES) --tb short

@@ -86,10 +86,11 @@ def propose(run: Run, recipe: Recipe, queries: Sequence[Query], report: Report =
 def _in_order(found: Iterable[CandidateSet], queries: Sequence[Query], name: str, report: Report) -> list[CandidateSet]:
     """Generators may answer in any order; a query that occurs twice is answered once."""
     by_query: dict[Query, CandidateSet] = {}
-    report(f"{name} (queries)", 0, len(queries))
+    total = len(set(queries))
+    report(f"{name} (queries)", 0, total)
     for done, candidates in enumerate(found, start=1):
         by_query[candidates.query] = candidates
-        report(f"{name} (queries)", done, len(queries))
+        report(f"{name} (queries)", done, total)
     return [by_query[query] for query in queries]
 
 

@@ -121,3 +121,9 @@ def test_rooms_are_listed_once() -> None:
     lines = [line.split() for line in ROOMS.strip().splitlines()]
     names = sorted(name for line in lines for name in line)
     assert all(one != other for one, other in pairwise(names))
+
+
+def test_tests_lie_where_what_they_test_lies() -> None:
+    folders = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
+    own = {Path("attack"), Path("conformance")}  # whole commands, and what all of a kind share
+    assert [one for one in folders - own if not (ROOT / "lmkbc" / one / "__init__.py").is_file()] == []

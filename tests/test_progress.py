@@ -123,5 +123,6 @@ def test_durations(seconds: float, told: str) -> None:
     assert lasting(seconds) == told
 
 
-def test_silence() -> None:
+def test_silence(capsys: pytest.CaptureFixture[str]) -> None:
     silent("tune", 1, 2)
+    assert capsys.readouterr() == ("", "")

@@ -1,17 +1,28 @@
-"""The README's own examples: the relation, the edition and the recipe load as they are printed there."""
+"""The README's own examples: the relation, the edition and the recipe, saved as told, are as good as any other."""
 
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
+
+import pytest
+from checkout import ROOT, copied, passed
 
 from lmkbc.cli import COMMANDS
 from lmkbc.recipe import read_recipe
 from lmkbc.workspace import Workspace
 
-ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+META = (
+    "tests/conformance/test_relations.py",
+    "tests/conformance/test_editions.py",
+    "tests/test_workspace.py",
+    "tests/test_mini.py",
+    "tests/cli/test_cli.py::test_relations_are_those_of_the_workspace",
+)
+"""The tests that read what the folders of plug-ins hold ..."""
+OFFICIAL = "not splits_that_are_here"
+"""... but for those that read official splits alone, as long as the splits are."""
 
 
 def block(heading: str) -> str:
@@ -19,24 +30,30 @@ def block(heading: str) -> str:
     return re.findall(r"```\w+\n(.*?)```", section, flags=re.DOTALL)[0]
 
 
-def test_the_printed_relation_edition_and_recipe_load(tmp_path: Path) -> None:
-    for folder in ("relations", "eval"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("bench", "__pycache__"))
-    examples = {
-        "relations/composer_operas.py": block("Adding a relation"),
-        "eval/lmkbc2031.py": block("Adding an edition"),
-    }
-    for name, content in examples.items():
-        assert len(content.splitlines()) < 40
-        (tmp_path / name).write_text(content, encoding="utf-8")
-    (tmp_path / "my.toml").write_text(block("Adding a system"), encoding="utf-8")
-    space = Workspace(tmp_path)
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout in which the printed relation and edition are saved as told."""
+    copy = copied(tmp_path_factory.mktemp("checkout"))
+    (copy / "relations" / "composer_operas.py").write_text(block("Adding a relation"), encoding="utf-8")
+    (copy / "eval" / "lmkbc2031.py").write_text(block("Adding an edition"), encoding="utf-8")
+    return copy
+
+
+def test_the_printed_relation_edition_and_recipe_load(checkout: Path) -> None:
+    (checkout / "my.toml").write_text(block("Adding a system"), encoding="utf-8")
+    space = Workspace(checkout)
     assert space.edition("2031").relations == ("composerHasOpera", "hasArea")
     assert space.relation("composerHasOpera").name == "composer-operas"
-    assert [part.component for part in read_recipe(space, str(tmp_path / "my.toml")).generate] == [
+    assert [part.component for part in read_recipe(space, str(checkout / "my.toml")).generate] == [
         "recorded",
         "embedded",
     ]
+
+
+def test_the_printed_relation_and_edition_pass_what_every_other_passes_and_change_nothing_else(checkout: Path) -> None:
+    said = passed(checkout, *META, "-k", OFFICIAL)
+    for name in ("composer_operas", "2031"):
+        assert re.search(rf"\[{name}\] PASSED", said), f"no test was about {name}"
 
 
 def test_every_command_and_every_benchmark_is_in_the_readme() -> None:

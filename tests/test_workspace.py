@@ -33,8 +33,10 @@ def relation(folder: Path, **changes: str) -> Path:
 
 def test_every_relation_of_every_edition_has_a_module() -> None:
     space = Workspace()
-    assert len({id(relation) for relation in space.relations.values()}) == 25
-    assert set(space.editions) == {"2022", "2023", "2024", "2025", "2026", "mini"}
+    for edition in space.editions.values():
+        assert set(edition.relations) <= set(space.relations)
+    assert len({id(relation) for relation in space.relations.values()}) == len([*ROOT.glob("relations/*.py")])
+    assert len(space.editions) == len([*ROOT.glob("eval/*.py")])
     assert space.relation("CompoundHasParts") is space.relation("ChemicalCompoundElement")
 
 
@@ -145,9 +147,3 @@ def test_a_wrong_recipe_is_told_by_file_and_field(tmp_path: Path, recipe: str, t
         read_recipe(Workspace(), str(path))
     assert str(path) in str(error.value)
     assert told in str(error.value)
-
-
-def test_files_that_a_team_edits_stay_under_forty_lines() -> None:
-    paths = [*ROOT.glob("relations/*.py"), *ROOT.glob("eval/*.py"), *ROOT.glob("lmkbc/systems/*.toml")]
-    assert len(paths) > 30
-    assert [path.name for path in paths if len(path.read_text().splitlines()) >= 40] == []

@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "scoring"))
 TARGETS = {"2022": 3.5, "2023": 6.0, "2024": 6.0, "2025": None, "2026": 10.0}
 
 

@@ -14,9 +14,10 @@ class Only:
         self._generator, self._relations = generator, frozenset(relations)
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
-        """The generator's sets, and a set without a draw for each query that it is not asked."""
-        asked = [query for query in queries if query.relation in self._relations]
-        yield from (CandidateSet(query, draws=()) for query in queries if query.relation not in self._relations)
+        """The generator's sets, and a set without a draw for each distinct query that it is not asked."""
+        distinct = list(dict.fromkeys(queries))
+        asked = [query for query in distinct if query.relation in self._relations]
+        yield from (CandidateSet(query, draws=()) for query in distinct if query.relation not in self._relations)
         if asked:
             yield from self._generator.generate(asked)
 

@@ -145,7 +145,7 @@ class LanguageModel(Protocol):
         ...
 
     def texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
-        """The draws of each prompt, as the model was set up to draw, each up to the end of its line."""
+        """The draws of each prompt, as the model was set up to draw, each a line; blank or failed ones are left out."""
         ...
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:

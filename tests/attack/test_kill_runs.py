@@ -17,10 +17,10 @@ import pytest
 from forge import Ended, Forge
 from optuna.trial import TrialState
 from places import EMBEDDED, Places, borrowed, tree
-from test_tune_storage import server as postgres  # noqa: F401  # a fixture
 
 from lmkbc import thresholds
 from lmkbc.tune.search import close_storage, open_storage
+from tests.tune.test_tune_storage import server as postgres  # noqa: F401  # a fixture
 
 Disturb = Callable[[Callable[[Path], Sequence[object]], float, int], Any]
 IN_FLIGHT = 4

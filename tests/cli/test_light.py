@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -17,11 +20,56 @@ def loaded(code: str) -> set[str]:
     return set(made.stderr.split())
 
 
-def test_help_loads_nothing_of_the_field() -> None:
+def called(folder: Path, *words: object) -> set[str]:
+    """The modules of HEAVY that a command has loaded when it is done; it has to end well."""
+    note = folder / "loaded.json"
     code = (
-        "import contextlib\nfrom lmkbc.cli import build\nwith contextlib.suppress(SystemExit):\n    build()(['--help'])"
+        f"import atexit, json, pathlib, sys\natexit.register(lambda: pathlib.Path({str(note)!r}).write_text("
+        f"json.dumps([name for name in {HEAVY!r} if name in sys.modules])))\n"
+        f"sys.argv = {['lmkbc', *map(str, words)]!r}\nfrom lmkbc.cli import main\nmain()"
     )
-    assert loaded(code) == set()
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("LMKBC_")}
+    made = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=clean, capture_output=True, text=True, check=False
+    )
+    assert made.returncode == 0, made.stderr
+    return set(json.loads(note.read_text()))
+
+
+def test_help_loads_nothing_of_the_field(tmp_path: Path) -> None:
+    assert called(tmp_path, "--help") == set()
+
+
+PREDICT = ("predict", "--edition", "mini", "--split", "val", "--limit", "2", "--search-table", "table.json")
+
+
+def test_selecting_loads_no_study_and_no_model(tmp_path: Path) -> None:
+    (tmp_path / "table.json").write_text("{}")
+    found = called(tmp_path, *PREDICT, "--system", "prior", "--out", "run")
+    assert not found & {"optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "httpx2", "sklearn"}
+
+
+def test_scoring_loads_no_client_either(tmp_path: Path) -> None:
+    row = '{"SubjectEntity": "a", "Relation": "hasArea", "ObjectEntities": ["1"]}\n'
+    (tmp_path / "p.jsonl").write_text(row)
+    assert called(tmp_path, "evaluate", "p.jsonl", "--gold", "p.jsonl", "--edition", "2026") <= {"numpy"}
+
+
+def test_a_local_model_that_answers_recalls_verifies_and_links_loads_no_server_s_library(tmp_path: Path) -> None:
+    import tiny_causal
+
+    tiny_causal.model("gpt2").save_pretrained(tmp_path / "model")
+    tiny_causal.tokenizer().save_pretrained(tmp_path / "model")
+    (tmp_path / "table.json").write_text("{}")
+    (tmp_path / "mine.toml").write_text(
+        'description = "x"\n[[generate]]\ncomponent = "causal"\nprompt = { form = "completion" }\n'
+        'shots = { k = 1 }\nsampling = { max_tokens = 3 }\ncontext = { provider = "recall" }\nverify = { shots = 1 }\n'
+        '[link]\ndefault = ["model"]\nask = { component = "causal" }\n[select]\nrule = "top-k"\nk = 1\n'
+    )
+    model = ("--system", "mine.toml", "--model", "model", "--offline", "--store", "s.sqlite", "--failed-as-empty")
+    found = called(tmp_path, *PREDICT, *model, "--out", "run")
+    assert "torch" in found
+    assert not found & {"openai", "optuna", "sqlalchemy", "polars", "sklearn"}
 
 
 @pytest.mark.parametrize(

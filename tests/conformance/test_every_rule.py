@@ -11,16 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lmkbc.select.ranking import Ranking
 from lmkbc.select.registry import RULES, build
-from lmkbc.select.rule import Choice, Real, Rule, Whole
-from lmkbc.types import (
-    Absence,
-    Candidate,
-    CandidateSet,
-    Prediction,
-    Query,
-    State,
-)
+from lmkbc.select.rule import Choice, MaskRule, Real, Rule, Whole
+from lmkbc.types import Absence, Candidate, CandidateSet, Prediction, Query, State
 from tests.candidates import candidate_set, voices
 
 QUERY = Query("Ada", "PersonHasNumberOfChildren")
@@ -39,16 +33,7 @@ def tables(name: str) -> st.SearchStrategy[dict[str, Any]]:
         elif isinstance(span, Choice):
             drawn[field.name] = st.sampled_from(span.options)
         elif field.default is MISSING and field.default_factory is MISSING:
-            needs = str(field.type)
-            drawn[field.name] = st.just(
-                INNER
-                if needs.endswith("Rule")
-                else {}
-                if needs.startswith("Mapping")
-                else "m"
-                if needs == "str"
-                else 0.5
-            )
+            drawn[field.name] = st.just(_filled(str(field.type)))
     return st.fixed_dictionaries({"rule": st.just(name), **drawn})
 
 
@@ -74,6 +59,7 @@ def candidate_sets(draw: st.DrawFn) -> CandidateSet:
 
 slow = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=30)
 every = pytest.mark.parametrize("name", sorted(RULES))
+masks = pytest.mark.parametrize("name", sorted(name for name, kind in RULES.items() if issubclass(kind, MaskRule)))
 
 
 @every
@@ -98,6 +84,7 @@ def test_a_rule_keeps_what_was_proposed_in_no_matter_which_order(name: str, data
 def test_nothing_proposed_is_nothing_kept_and_failed_stays_failed(name: str, data: st.DataObject) -> None:
     rule = build(data.draw(tables(name)))
     assert rule.select(candidate_set(QUERY)) == Prediction(QUERY)
+    assert rule.select(candidate_set(QUERY, (Absence(0.5),))) == Prediction(QUERY)
     missing = candidate_set(QUERY, draws=(State.MISSING, State.UNPARSED))
     assert rule.select(missing) == Prediction(QUERY, failed=True)
 
@@ -109,3 +96,47 @@ def test_a_rule_is_its_table_and_travels(name: str, data: st.DataObject) -> None
     rule: Rule = build(data.draw(tables(name)))
     assert build(rule.to_table()) == rule
     assert pickle.loads(pickle.dumps(rule)) == rule
+
+
+@masks
+@slow
+@given(data=st.data())
+def test_a_batch_of_queries_is_each_of_them_alone_and_what_is_kept_was_proposed(name: str, data: st.DataObject) -> None:
+    rule, sets = build(data.draw(tables(name))), data.draw(st.lists(candidate_sets(), min_size=1, max_size=4))
+    assert isinstance(rule, MaskRule)
+    ranking = Ranking.of(sets)
+    together = rule.keep(ranking)
+    for row, ranked, found in zip(together, ranking.ranked, sets, strict=True):
+        kept = tuple(one for one, stays in zip(ranked, row, strict=False) if stays)
+        assert not row[len(ranked) :].any()
+        assert kept == rule.select(found).objects
+        assert set(kept) <= set(found.candidates)
+
+
+@masks
+@slow
+@given(data=st.data())
+def test_a_score_out_of_range_counts_as_the_bound(name: str, data: st.DataObject) -> None:
+    rule, found = build(data.draw(tables(name))), data.draw(candidate_sets())
+    far, near = (
+        replace(found, candidates=tuple(replace(one, score=score(one.score)) for one in found.candidates))
+        for score in (lambda p: p * 16 - 8, lambda p: min(max(p * 16 - 8, 0.0), 1.0))
+    )
+    assert [one.text for one in rule.select(far).objects] == [one.text for one in rule.select(near).objects]
+
+
+LONG = tuple(Candidate(str(number + 1), 1 / (number + 1)) for number in range(10_000))
+
+
+@every
+@settings(deadline=None, max_examples=2)
+@given(data=st.data())
+def test_of_ten_thousand_candidates_the_best_come_first_and_none_twice(name: str, data: st.DataObject) -> None:
+    """What a rule keeps of so many is what it keeps of them in another order, best first."""
+    rule = build(data.draw(tables(name)))
+    kept = rule.select(CandidateSet(QUERY, LONG)).objects
+    assert kept == rule.select(CandidateSet(QUERY, LONG[::-1])).objects
+    assert len({one.text for one in kept}) == len(kept)
+    if isinstance(rule, MaskRule):
+        assert set(kept) <= set(LONG)
+        assert [one.score for one in kept] == sorted((one.score for one in kept), reverse=True)

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable, Iterator, Mapping
+import string
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import Loopback
+import torch
+from loopback import Body, Loopback, prompt_of
 from opened import generators, recipe_of
-from tiny_causal import model, tokenizer
+from tiny_causal import BYTES, model, tokenizer
 from tiny_masked import save
 
 from lmkbc.generate.spec import GENERATORS
 from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.entities import FILE, Entities
+from lmkbc.pipeline import propose
 from lmkbc.run import Run, Servers
 from lmkbc.train.controls import randomised
 from lmkbc.train.facts import of_examples
@@ -28,14 +31,24 @@ SPACE = Workspace()
 EDITION = SPACE.edition("mini")
 TRAIN = SPACE.examples(EDITION, "train")
 QUERIES = [row.query for row in SPACE.examples(EDITION, "val")][::23]
-ABSENT = Query("Nowhere at all", QUERIES[0].relation)
+REPEATED = [*QUERIES[::-1], *QUERIES[:2], QUERIES[0]]
+LETTERS = string.ascii_letters
+LOST = {
+    "causal": Query("x" * 2000, QUERIES[0].relation),  # no room in the window
+    "chat": Query("Nowhere at all", QUERIES[0].relation),
+    "recorded": Query("Nowhere at all", QUERIES[0].relation),
+}
+"""Queries whose calls fail, of the generators that something is asked of."""
 
 Open = Callable[[], tuple[Run, Mapping[str, Any]]]
 """A fresh run and the table of the only generator."""
 
 
-def _run(**given: Any) -> Run:
-    return Run(workspace=SPACE, edition=EDITION, offline=given.pop("offline", True), **given)
+class Served(Loopback):
+    """Has no answer to what it is asked about nowhere."""
+
+    def reply(self, body: Body) -> tuple[int, Body]:
+        return (500, {"error": {"message": "no"}}) if LOST["chat"].subject in prompt_of(body) else super().reply(body)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +57,10 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shared")
     words = sorted({word for row in TRAIN for gold in row.objects for word in gold.names[0].split()})
     save(folder / "masked", words)
-    model("llama").save_pretrained(folder / "causal")
+    speller = model("llama")
+    with torch.no_grad():  # greedy answers are of letters alone, since these alone have weights above 0
+        speller.lm_head.weight[[index for index, byte in enumerate([*BYTES, "<end>"]) if byte not in LETTERS]] = 0
+    speller.save_pretrained(folder / "causal")
     tokenizer().save_pretrained(folder / "causal")
     backbone = load(folder / "masked", offline=True)
     facts = list(of_examples(TRAIN, {name: SPACE.relation(name) for name in EDITION.relations}))
@@ -68,27 +84,37 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def opened(request: pytest.FixtureRequest, shared: Path, tmp_path: Path, one_thread: None) -> Iterator[Open]:
     """What opens the generator of a component as in a run of its own; nothing is shared between two openings."""
-    component = request.param
     made = iter(range(100))
+    (tmp_path / "table.json").write_text("{}")
 
-    def servers(url: str | None = None) -> Servers:
-        return Servers(base_url=url, store=tmp_path / f"{next(made)}.sqlite")
+    def run(url: str | None = None, **given: Any) -> Run:
+        servers = Servers(base_url=url, store=tmp_path / f"{next(made)}.sqlite")
+        return Run(
+            workspace=SPACE,
+            edition=EDITION,
+            offline=url is None,
+            servers=servers,
+            search_table=tmp_path / "table.json",
+            **given,
+        )
 
-    short = {"prompt": {"form": "completion", "style": "triple"}, "shots": {"k": 1}, "sampling": {"max_tokens": 8}}
-    if component == "chat":
-        with Loopback() as server:
-            yield lambda: (_run(offline=False, servers=servers(server.url)), {"model": "m", **short})
+    sampling = {"max_tokens": 40, "stop": list("aeiouyAEIOUYnrst")}
+    short = {"prompt": {"form": "completion", "style": "triple"}, "shots": {"k": 1}, "sampling": sampling}
+    if request.param == "chat":
+        limits = {"first_wait": 0.001, "attempts": 2}
+        with Served() as server:
+            yield lambda: (run(server.url), {"model": "m", "limits": limits, **short})
         return
     yield {
-        "causal": lambda: (_run(model=str(shared / "causal"), servers=servers()), short),
-        "embedded": lambda: (_run(cache=shared / "cache"), {"encoder": False}),
-        "entity-masked": lambda: (_run(model=str(shared / "entities")), {}),
-        "masked": lambda: (_run(model=str(shared / "masked")), {"probe": {"vocabulary": "train"}}),
-        "recorded": lambda: (_run(files=(shared / "recorded.jsonl",)), {}),
-    }.get(component, lambda: (_run(), {}))
+        "causal": lambda: (run(model=str(shared / "causal")), short),
+        "embedded": lambda: (run(cache=shared / "cache"), {"encoder": False}),
+        "entity-masked": lambda: (run(model=str(shared / "entities")), {}),
+        "masked": lambda: (run(model=str(shared / "masked")), {"probe": {"vocabulary": "train"}}),
+        "recorded": lambda: (run(files=(shared / "recorded.jsonl",)), {}),
+    }.get(request.param, lambda: (run(), {}))
 
 
-def proposed(component: str, opened: Open, queries: list[Query]) -> list[CandidateSet]:
+def proposed(component: str, opened: Open, queries: Sequence[Query]) -> list[CandidateSet]:
     run, table = opened()
     ((_, generator),) = generators(run, recipe_of({"component": component, **table}))
     return list(generator.generate(queries))
@@ -99,21 +125,32 @@ def by_query(sets: list[CandidateSet]) -> dict[Query, CandidateSet]:
 
 
 every = pytest.mark.parametrize(("component", "opened"), [(name, name) for name in GENERATORS], indirect=["opened"])
+fallible = pytest.mark.parametrize(("component", "opened"), [(name, name) for name in LOST], indirect=["opened"])
 
 
 @every
 def test_each_distinct_query_comes_back_once_in_any_order(component: str, opened: Open) -> None:
     straight = proposed(component, opened, QUERIES)
     assert sorted(map(repr, (one.query for one in straight))) == sorted(map(repr, dict.fromkeys(QUERIES)))
-    mixed = proposed(component, opened, [*QUERIES[::-1], *QUERIES[:2], QUERIES[0]])
+    mixed = proposed(component, opened, REPEATED)
     assert len(mixed) == len(straight)
     assert by_query(mixed) == by_query(straight)
+
+
+@every
+def test_the_same_is_proposed_again(component: str, opened: Open) -> None:
+    run, table = opened()
+    ((_, generator),) = generators(run, recipe_of({"component": component, **table}))
+    first = by_query(list(generator.generate(QUERIES)))
+    assert by_query(list(generator.generate(QUERIES))) == first
+    assert by_query(proposed(component, opened, QUERIES)) == first
 
 
 @every
 def test_a_batch_is_no_other_than_its_queries_alone(component: str, opened: Open) -> None:
     together = by_query(proposed(component, opened, QUERIES[:3]))
     alone = by_query([one for query in QUERIES[:3] for one in proposed(component, opened, [query])])
+    assert together.keys() == alone.keys() == set(QUERIES[:3])
     for query, one in together.items():
         assert one.draws == alone[query].draws
         assert [c.text for c in one.candidates] == [c.text for c in alone[query].candidates]
@@ -140,20 +177,50 @@ def test_no_query_is_no_set_and_the_table_travels(component: str, opened: Open) 
     assert pickle.loads(pickle.dumps(recipe.generate)) == recipe.generate
 
 
-@pytest.mark.parametrize("component", ["recorded", "chat"])
-def test_what_cannot_be_answered_is_failed_and_not_empty(component: str, shared: Path, tmp_path: Path) -> None:
-    run = _run(files=(shared / "recorded.jsonl",), servers=Servers(store=tmp_path / "store.sqlite"))
-    table = {"recorded": {}, "chat": {"model": "m", "base_url": "http://127.0.0.1:9/v1"}}[component]
-    ((_, generator),) = generators(run, recipe_of({"component": component, **table}))
-    (one,) = generator.generate([ABSENT])
-    assert one.failed
-    assert not one.candidates
+@fallible
+def test_a_failed_call_is_not_empty_and_takes_no_other_with_it(component: str, opened: Open) -> None:
+    sets = by_query(proposed(component, opened, [*QUERIES, LOST[component]]))
+    lost = sets.pop(LOST[component])
+    assert lost.failed
+    assert not lost.candidates
+    assert sets == by_query(proposed(component, opened, QUERIES))
+    assert not all(one.failed for one in sets.values())
 
 
-@pytest.mark.parametrize("component", list(GENERATORS))
-def test_every_table_takes_a_name_relations_and_variants(component: str) -> None:
-    one, other = recipe_of(
-        {"component": component, "only": [QUERIES[0].relation], "each": [{}, {"name": "b"}]}
-    ).generate
-    assert [one.name, other.name] == ["voice 1", "b"]
-    assert one.only == other.only == (QUERIES[0].relation,)
+@every
+def test_progress_is_reported_from_nothing_to_the_end(component: str, opened: Open) -> None:
+    run, table = opened()
+    told: dict[str, list[tuple[int, int | None]]] = {}
+    found = propose(
+        run,
+        recipe_of({"component": component, **table}),
+        REPEATED,
+        lambda step, done, total: told.setdefault(step, []).append((done, total)),
+    )
+    assert [one.query for one in found.sets] == REPEATED
+    assert told[f"{component} (queries)"] == [(done, len(QUERIES)) for done in range(len(QUERIES) + 1)]
+    for step, counts in told.items():
+        assert counts[0][0] == 0, step
+        assert counts == sorted(counts), step
+        assert counts[-1][0] == counts[-1][1], step
+
+
+@every
+def test_a_table_takes_a_name_relations_and_variants(component: str, opened: Open) -> None:
+    run, table = opened()
+    own = QUERIES[0].relation
+    recipe = recipe_of({"component": component, **table, "name": "w", "each": [{"only": [own]}, {"name": "b"}]})
+    assert [(spec.name, spec.only) for spec in recipe.generate] == [("w 1", (own,)), ("b", ())]
+    found = {name: list(generator.generate(REPEATED)) for name, generator in generators(run, recipe)}
+    assert {name: len(sets) for name, sets in found.items()} == {"w 1": len(QUERIES), "b": len(QUERIES)}
+    some, everything = by_query(found["w 1"]), by_query(found["b"])
+    for query in QUERIES:
+        if query.relation != own:
+            assert some[query] == CandidateSet(query, draws=())
+        else:
+            assert some[query].draws == everything[query].draws
+            assert [c.text for c in some[query].candidates] == [c.text for c in everything[query].candidates]
+    weighed = [one.by_model for pooled in propose(run, recipe, QUERIES).sets for one in proposals(pooled)]
+    speaking = {name for name, sets in found.items() if any(proposals(one) for one in sets)}
+    assert {model for each in weighed for model, _ in each} == speaking
+    assert speaking

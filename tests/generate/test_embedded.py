@@ -131,7 +131,9 @@ def test_it_learns_endings_and_the_empty_answer(cache: Path, encoder: Letters | 
 @pytest.mark.parametrize("encoder", [None, Letters()], ids=["strings", "vectors"])
 def test_scores_are_probabilities_best_first_and_nothing_is_proposed(cache: Path, encoder: Letters | None) -> None:
     queries = [Query("Xanton", name) for name in EDITION.relations]
-    for found in generator(cache, encoder=encoder).generate(queries):
+    sets = by_query(generator(cache, encoder=encoder).generate(queries))
+    assert sets.keys() == set(queries)
+    for found in sets.values():
         scores = [candidate.score for candidate in found.candidates]
         assert scores == sorted(scores, reverse=True)
         assert all(0 < score < 1 for score in scores)

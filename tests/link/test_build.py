@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from stand_in import item
 
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, LmkbcError
 from lmkbc.link.build import build_index
 from lmkbc.link.builder import Builder
 from lmkbc.link.index import AliasIndex
@@ -300,5 +300,5 @@ def test_labelled_rows_whose_ids_are_none_make_no_entities(tmp_path: Path, relat
 def test_zstandard_is_asked_for_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zstandard", None)
     (tmp_path / "d.json.zst").write_bytes(b"")
-    with pytest.raises(Exception, match="needs the zstandard package"):
+    with pytest.raises(LmkbcError, match="needs the zstandard package"):
         build_index(tmp_path / "i", dump=tmp_path / "d.json.zst")

@@ -4,7 +4,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from rapidfuzz.distance import OSA
 
@@ -24,11 +24,23 @@ def build(path: Path, *entities: Entity) -> AliasIndex:
     return AliasIndex(path)
 
 
-@given(WORDS, WORDS)
+@given(
+    WORDS, st.integers(0, 12), st.sampled_from("abc "), st.sampled_from(("more", "less", "other", "swapped", "same"))
+)
 @settings(max_examples=500)
-def test_keys_one_edit_apart_meet_in_the_thirds(name: str, other: str) -> None:
-    if OSA.distance(name, other) <= 1:
-        assert not fuzzy.looked_up(name).isdisjoint(fuzzy.filed_under(other))
+def test_keys_one_edit_apart_meet_in_the_thirds(name: str, at: int, letter: str, edit: str) -> None:
+    here, after = name[at : at + 1], name[at + 1 :]
+    ends = {
+        "more": letter + here + after,
+        "less": after,
+        "other": letter * len(here) + after,
+        "swapped": after[:1] + here + after[1:],
+        "same": here + after,
+    }
+    other = name[:at] + ends[edit]
+    assume(other == other.strip() != "")  # as keys are
+    assert OSA.distance(name, other) <= 1
+    assert not fuzzy.looked_up(name).isdisjoint(fuzzy.filed_under(other))
 
 
 @given(st.data())

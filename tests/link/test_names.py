@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rapidfuzz.distance import Levenshtein
 
 from lmkbc.link.names import (
     deletions,
@@ -42,12 +43,11 @@ def test_key_folds_case_accents_and_punctuation_but_never_to_nothing() -> None:
     assert key("  ") == ""
 
 
-@given(st.text(max_size=12), st.text(max_size=12))
-def test_one_edit_apart_means_a_shared_deletion(name: str, other: str) -> None:
-    from rapidfuzz.distance import Levenshtein
-
-    if Levenshtein.distance(name, other) <= 1:
-        assert deletions(name) & deletions(other)
+@given(st.text(max_size=12), st.integers(0, 12), st.text(max_size=1), st.booleans())
+def test_one_edit_apart_means_a_shared_deletion(name: str, at: int, letter: str, replaced: bool) -> None:
+    other = name[:at] + letter + name[at + replaced :]  # a letter more, less, another one, or the same name
+    assert Levenshtein.distance(name, other) <= 1
+    assert deletions(name) & deletions(other)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ class CausalScorer:
         self._store, self._name, self._identity = store, name, identity
 
     def texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
-        """The draws of each prompt, up to the end of the line."""
+        """The draws of each prompt, up to the end of the line; draws that say nothing are left out."""
         how = replace(self._how, max_tokens=max_tokens, stops=("\n",))
 
         def ask(asked: Sequence[str]) -> list[list[str] | None]:
@@ -43,7 +43,8 @@ class CausalScorer:
             draws = [[draw.text or "" for draw in found[place]] for place in range(len(asked))]
             return [one if any(one) else None for one in draws]
 
-        return [one or [""] * how.draws for one in self._kept(prompts, asdict(how), ask)]
+        kept = self._kept(prompts, asdict(how), ask)
+        return [[text for draw in draws or () if (text := draw.strip())] for draws in kept]
 
     def paragraphs(self, prompts: Sequence[str], max_tokens: int = 128) -> list[str | None]:
         """The greedy answer to each prompt, about a paragraph; None for a prompt that the window has no room for."""

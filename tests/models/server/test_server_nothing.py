@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from loopback import Loopback, prompt_of
-from test_chat_odd import BORDERS, HASTY, RELATIONS, Body, Edited, Make, chat, one, spain  # noqa: F401  (a fixture)
+from test_server_odd import BORDERS, HASTY, RELATIONS, Body, Edited, Make, chat, one, spain  # noqa: F401  (a fixture)
 
 from lmkbc.answer.parse import parse
 from lmkbc.models.base import Reply

@@ -24,8 +24,8 @@ from lmkbc.types import (
     State,
 )
 from lmkbc.workspace import Workspace
+from tests.answer.test_clean import AREA, CLOSED, COUNT, OPEN, SUBJECT
 from tests.candidates import candidate_set, voices
-from tests.test_clean import AREA, CLOSED, COUNT, OPEN, SUBJECT
 
 SPACE = Workspace()
 MINI = SPACE.edition("mini")

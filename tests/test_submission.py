@@ -62,13 +62,16 @@ def test_same_inputs_same_bytes_and_one_root_file() -> None:
     lines = prediction_lines(IDS, [Prediction(QUERY, (Candidate("Germany", id="Q183"),))])
     assert archive(lines) == archive(lines)
     with zipfile.ZipFile(io.BytesIO(archive(lines))) as opened:
-        assert opened.namelist() == ["predictions.jsonl"]
+        (entry,) = opened.infolist()
+        assert entry.filename == "predictions.jsonl"
+        assert entry.date_time == (1980, 1, 1, 0, 0, 0)  # no clock: the same bytes on another day
         assert json.loads(opened.read("predictions.jsonl")) == {
             "SubjectEntity": "Rhine", "Relation": "RiverBasinsCountry", "SubjectEntityID": "Q584",
             "ObjectEntitiesID": ["Q183"],
         }  # fmt: skip
     found = candidate_set(QUERY, (Candidate("Germany", 0.5, voices("m#0"), "Q183"), Absence(0.1)))
     assert candidate_lines([found]) == candidate_lines([found])
+    assert candidate_lines([found])[4:8] == bytes(4)  # gzip's time
 
 
 def test_a_submission_that_lacks_or_doubles_a_row_is_caught() -> None:

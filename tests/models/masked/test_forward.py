@@ -66,7 +66,9 @@ def test_the_backbone_stays_as_it_was(backbone: Backbone) -> None:
 def test_columns_are_those_asked_for(backbone: Backbone) -> None:
     columns = torch.tensor([7, 30, 9])
     whole = dict(_rows(Forward(backbone).logits(inputs(backbone))))
-    for index, row in _rows(Forward(backbone).logits(inputs(backbone), columns)):
+    some = dict(_rows(Forward(backbone).logits(inputs(backbone), columns)))
+    assert some.keys() == whole.keys()
+    for index, row in some.items():
         torch.testing.assert_close(row, whole[index][:, columns])
 
 
@@ -77,7 +79,9 @@ def test_lower_precision_stays_near(
 ) -> None:
     backbone = load(save_model(family), offline=True)
     exact = dict(_rows(Forward(backbone).logits(inputs(backbone))))
-    for index, row in _rows(Forward(backbone, precision).logits(inputs(backbone))):
+    lower = dict(_rows(Forward(backbone, precision).logits(inputs(backbone))))
+    assert lower.keys() == exact.keys()
+    for index, row in lower.items():
         assert row.dtype == torch.float32
         assert (row - exact[index]).abs().max() < tolerance * exact[index].std() + tolerance
 
@@ -88,7 +92,9 @@ def test_distances_are_those_of_states_and_output_rows(backbone: Backbone) -> No
     decoder: Any = backbone.model.get_output_embeddings()
     rows, bias = decoder.weight[columns].detach(), decoder.bias[columns].detach()
     products = dict(_rows(Forward(backbone).logits(inputs(backbone), columns)))
-    for index, distances in _rows(Forward(backbone, match="distance").logits(inputs(backbone), columns)):
+    found = dict(_rows(Forward(backbone, match="distance").logits(inputs(backbone), columns)))
+    assert found.keys() == products.keys()
+    for index, distances in found.items():
         assert (distances < 0).all()
         wanted = rows.square().sum(-1) - 2 * (products[index] - bias)
         squares = distances.square()

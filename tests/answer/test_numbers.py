@@ -17,7 +17,7 @@ from lmkbc.answer.numbers import MOST_DIGITS, read_numbers, refused_numbers
 from lmkbc.answer.parse import Parsed, parse
 from lmkbc.relation import Relation
 from lmkbc.types import State
-from tests.generate.test_parse import AREA, BAND, ELEMENT, SEATS, SUBJECT, WHOLE
+from tests.answer.test_parse import AREA, BAND, ELEMENT, SEATS, SUBJECT, WHOLE
 
 NAME = replace(WHOLE, kind="string")
 KINDS = {"names": BAND, "closed": ELEMENT, "strings": NAME, "areas": AREA, "counts": SEATS}

@@ -1,0 +1,151 @@
+"""What every back end keeps to that answers short texts: a new one needs a case here, and passes all of this."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_causal
+from loopback import Body, Loopback, prompt_of
+
+from lmkbc.generate.completer import COMPLETERS, completer
+from lmkbc.models.base import LanguageModel
+from lmkbc.run import Run, Servers
+from lmkbc.types import Notes
+from lmkbc.workspace import Workspace
+
+SPACE = Workspace()
+EDITION = SPACE.edition("mini")
+PROMPTS = ["Paris is in", "The capital of Peru is", "Q: Who wrote Emma?\nA:", "é", "Paris is the capital of"]
+OPTIONS = ("True", "False", "Perhaps")
+TOO_LONG = "x" * 2000
+"""A call that fails, whatever the back end: it exceeds the window."""
+
+Open = Callable[..., tuple[LanguageModel, Notes]]
+"""Opens the model in a run of its own. kept: with the store of other such runs. offline: nobody is asked."""
+
+
+def said(body: Body) -> Body:
+    """Text and probabilities by the prompt alone."""
+    prompt = prompt_of(body)
+    share = 0.1 + 0.8 * (len(prompt) % 7) / 7
+    return {"content": f" {prompt[::-1]}\nmore", "first": {"True": math.log(share), " Fal": math.log(0.09)}}
+
+
+class Served(Loopback):
+    """Refuses what is too long, as servers do."""
+
+    def reply(self, body: Body) -> tuple[int, Body]:
+        if len(prompt_of(body)) >= len(TOO_LONG):
+            return 400, {"error": {"message": "maximum context length is 512", "code": "context_length_exceeded"}}
+        return super().reply(body)
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("weights") / "tiny"
+    tiny_causal.model("llama").save_pretrained(folder)
+    tiny_causal.tokenizer().save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(params=list(COMPLETERS))
+def opened(request: pytest.FixtureRequest, weights: Path, tmp_path: Path, one_thread: None) -> Iterator[Open]:
+    """What opens each back end as a recipe's table does."""
+    fresh = iter(range(100))
+
+    def opener(table: dict[str, Any], url: str | None = None, **given: Any) -> Open:
+        def opening(*, kept: bool = False, offline: bool = False) -> tuple[LanguageModel, Notes]:
+            store = tmp_path / ("kept.sqlite" if kept else f"{next(fresh)}.sqlite")
+            servers = Servers(base_url=url, store=store)
+            run = Run(workspace=SPACE, edition=EDITION, servers=servers, offline=offline or url is None, **given)
+            notes = Notes()
+            model: Any = completer({"component": request.param, **table}, "model").open(run, notes)
+            return model, notes
+
+        return opening
+
+    if request.param == "chat":
+        with Served(said) as server:
+            yield opener({"model": "stand-in", "limits": {"first_wait": 0.001, "attempts": 2}}, server.url)
+    else:
+        yield {"causal": opener({}, model=str(weights))}[request.param]
+
+
+ASKS: dict[str, Callable[[LanguageModel, list[str]], Any]] = {
+    "texts": lambda model, prompts: model.texts(prompts, 6),
+    "paragraphs": lambda model, prompts: list(model.paragraphs(prompts)),
+    "log_probabilities": lambda model, prompts: model.log_probabilities(prompts, OPTIONS),
+}
+every_ask = pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
+Ask = Callable[[LanguageModel, list[str]], Any]
+
+
+def same(found: Any, wanted: Any) -> bool:
+    """Texts to the letter, probabilities as far as sums in another order agree."""
+    if isinstance(wanted, list):
+        return len(found) == len(wanted) and all(map(same, found, wanted))
+    return bool(found == (pytest.approx(wanted, rel=1e-4) if isinstance(wanted, float) else wanted))
+
+
+@every_ask
+def test_a_batch_is_its_prompts_alone_in_any_order(opened: Open, ask: Ask) -> None:
+    together = ask(opened()[0], PROMPTS)
+    alone = opened()[0]
+    assert same(together, [one for prompt in PROMPTS for one in ask(alone, [prompt])])
+    assert same(ask(opened()[0], PROMPTS[::-1]), together[::-1])
+    assert len({repr(one) for one in together}) > 1  # what is said depends on the prompt
+
+
+@every_ask
+def test_the_same_is_said_again_and_what_was_kept_is_not_asked_again(opened: Open, ask: Ask) -> None:
+    first, again = ask(opened(kept=True)[0], PROMPTS), ask(opened()[0], PROMPTS)
+    assert first == again == ask(opened(kept=True, offline=True)[0], PROMPTS)
+
+
+@every_ask
+def test_a_prompt_that_is_asked_twice_is_answered_twice_alike(opened: Open, ask: Ask) -> None:
+    one, other, third = ask(opened()[0], [PROMPTS[0], PROMPTS[1], PROMPTS[0]])
+    assert same(one, third)
+    assert not same(one, other)
+
+
+@every_ask
+def test_nothing_asked_is_nothing_answered(opened: Open, ask: Ask) -> None:
+    assert ask(opened()[0], []) == []
+
+
+def test_a_text_is_one_line_and_never_blank(opened: Open) -> None:
+    model, _ = opened()
+    found = model.texts(PROMPTS, 40)
+    assert len(found) == len(PROMPTS)
+    for draws in found:
+        for text in draws:
+            assert "\n" not in text
+            assert text == text.strip() != ""
+
+
+def test_probabilities_are_of_each_option_and_sum_to_one_at_most(opened: Open) -> None:
+    model, _ = opened()
+    for row in model.log_probabilities(PROMPTS, OPTIONS):
+        assert len(row) == len(OPTIONS)
+        assert all(p <= 0 for p in row)  # no nan, which no option would be held for
+        assert math.fsum(map(math.exp, row)) <= 1 + 1e-6
+        assert max(row) > -math.inf
+    straight, turned = (model.log_probabilities(PROMPTS, options) for options in (OPTIONS, OPTIONS[::-1]))
+    assert same([row[::-1] for row in turned], straight)
+
+
+def test_a_failed_call_is_no_answer_and_takes_no_other_with_it(opened: Open) -> None:
+    """Not an empty text, not a certainty; and asked again by the next run, since nothing of it is kept."""
+    alone = opened()[0]
+    for _ in range(2):
+        model, _ = opened(kept=True)
+        prompts = [PROMPTS[0], TOO_LONG, PROMPTS[1]]
+        for ask, lost in (("texts", []), ("paragraphs", None), ("log_probabilities", [-math.inf] * len(OPTIONS))):
+            one, failed, other = ASKS[ask](model, prompts)
+            assert failed == lost
+            assert same([one, other], ASKS[ask](alone, PROMPTS[:2]))
