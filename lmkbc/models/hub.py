@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 
 from lmkbc.errors import InputError
+from lmkbc.models.packaged import generative
 
 SOON = 3.0
 """Seconds in which the hub answers anything at all, or is taken to be out of reach."""
@@ -27,14 +28,16 @@ def local_only(name: str, *, revision: str | None = None, offline: bool = False)
         return False
     if cached(name, revision):
         return True
+    known = generative(name)
+    hint = f"install it with {known.install!r}, or " if known else ""
     if offline:
         raise InputError(
             f"the model {name} cannot be loaded: it is not on this machine; run once without --offline to fetch it, or "
-            "name a directory with --model"
+            f"{hint}name a directory with --model"
         )
     raise InputError(
         f"the model {name} cannot be loaded: it is not on this machine, and the model hub {_endpoint()} cannot be "
-        "reached; connect to a network, or name a directory with --model"
+        f"reached; connect to a network, or {hint}name a directory with --model"
     )
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from lmkbc.errors import InputError
 from lmkbc.models.hub import local_only
+from lmkbc.models.located import located
 
 Kind = Literal["masked", "causal"]
 ADAPTER = "adapter_config.json"
@@ -16,11 +17,12 @@ def model_kind(name: str, *, offline: bool = False) -> Kind:
     """Of a model by id or directory. InputError for one that does neither, or that is not there."""
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING, AutoConfig
 
-    directory = Path(name)
+    source = located(name)
+    directory = Path(source)
     if (directory / ADAPTER).is_file():
         return "causal"
     try:
-        config = AutoConfig.from_pretrained(name, local_files_only=local_only(name, offline=offline))
+        config = AutoConfig.from_pretrained(source, local_files_only=local_only(source, offline=offline))
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())[:200].rstrip(". ")
         raise InputError(f"the model {name!r} cannot be loaded: {reason}; check its name or directory") from None

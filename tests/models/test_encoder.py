@@ -6,6 +6,7 @@ import json
 import logging
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ import pytest
 from lmkbc.errors import LmkbcError
 from lmkbc.models import encoder
 from lmkbc.models.encoder import Encoder, find_encoder
+from lmkbc.models.files import file_digest
+from lmkbc.models.packaged import ENCODER, Packaged
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +43,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def digest(directory: Path) -> str:
-    with pytest.raises(LmkbcError) as caught:
-        Encoder(directory, sha256="0" * 64)
-    return str(caught.value).split("SHA-256 ")[1].split(",")[0]
+def known(directory: Path) -> Packaged:
+    return replace(ENCODER, sha256=file_digest(str(directory / "model.safetensors")))
 
 
 def test_wrong_weights_are_refused_by_name(small: Path) -> None:
@@ -52,7 +53,7 @@ def test_wrong_weights_are_refused_by_name(small: Path) -> None:
 
 
 def test_a_text_alone_has_the_vector_it_has_in_a_batch(small: Path) -> None:
-    found = Encoder(small, digest(small))
+    found = Encoder(small, known(small))
     texts = ["a", "b c d e f g h", "a b", "t s r q p o n m l k j i h g f e d c b a " * 8]
     together = found.encode(texts)
     assert together.shape == (4, 16)
@@ -62,7 +63,7 @@ def test_a_text_alone_has_the_vector_it_has_in_a_batch(small: Path) -> None:
 
 
 def test_the_batch_is_as_wide_as_its_longest_text(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = Encoder(small, digest(small))
+    found = Encoder(small, known(small))
     widths = []
     forward = found._model.forward
     monkeypatch.setattr(
@@ -73,8 +74,7 @@ def test_the_batch_is_as_wide_as_its_longest_text(small: Path, monkeypatch: pyte
 
 
 def test_no_encoder_is_said_and_is_no_error(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(encoder, "PACKAGE", "no_such_package")
-    monkeypatch.setattr(encoder, "MODEL", "nobody/no-such-model")
+    monkeypatch.setattr(encoder, "ENCODER", replace(ENCODER, package="no_such_package", hub="nobody/no-such-model"))
     with caplog.at_level(logging.INFO, logger="lmkbc"):
         assert find_encoder() is None
     assert "no sentence encoder" in caplog.text
@@ -88,8 +88,7 @@ def test_the_package_is_read_without_running_its_code(
     (package / "__init__.py").write_text("raise SystemExit('this code must not run')")
     (package / "model").symlink_to(small)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(encoder, "PACKAGE", "gt_fake")
-    monkeypatch.setattr(encoder, "MODEL", "nobody/no-such-model")
+    monkeypatch.setattr(encoder, "ENCODER", replace(ENCODER, package="gt_fake", hub="nobody/no-such-model"))
     with pytest.raises(LmkbcError, match="gt_fake"):
         find_encoder()
     assert "gt_fake" not in sys.modules

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,11 +17,11 @@ def local(model: str, store: Store, how: Decoding, *, offline: bool) -> Local:
     """A causal model by id or directory. InputError for another kind."""
     from lmkbc.models.causal.checkpoint import identity, load
     from lmkbc.models.causal.model import CausalModel
+    from lmkbc.models.files import model_name
     from lmkbc.probe.local import Local
 
     loaded, tokenizer = load(model, offline=offline)
-    name = Path(model).name if Path(model).is_dir() else model
-    return Local(CausalModel(loaded, tokenizer), name, how, store, identity(model, loaded))
+    return Local(CausalModel(loaded, tokenizer), model_name(model), how, store, identity(model, loaded))
 
 
 def served(model: str, store: Store, sampling: Mapping[str, Any], given: Servers, *, offline: bool) -> Served:

@@ -1,4 +1,4 @@
-"""Loading a causal language model from the hub or a directory: weights as safetensors only, no code that travels along.
+"""Loading a causal language model from the hub, a directory or a GGUF file, without pickles or code that travels along.
 
 A directory that holds a LoRA adapter loads its base model and merges the adapter into it.
 """
@@ -27,6 +27,7 @@ from lmkbc.errors import InputError
 from lmkbc.models import seal
 from lmkbc.models.files import file_digest
 from lmkbc.models.hub import local_only
+from lmkbc.models.located import gguf_digest, located
 
 ADAPTER = "adapter_config.json"
 Quantise = Literal["none", "4bit"]
@@ -48,7 +49,8 @@ def load(
     four bits (NF4, doubly quantised; Dettmers et al. 2023). InputError where the name leads to no causal model, to
     pickled weights only, or to a model that needs its own code while `trust_remote_code` is not allowed.
     """
-    directory = Path(name)
+    source = located(name, revision)
+    directory = Path(source)
     seal.check(directory)
     if (directory / ADAPTER).is_file():
         plain, tokens = load(
@@ -65,26 +67,29 @@ def load(
     _check_files(directory)
     how: dict[str, Any] = {
         "revision": revision,
-        "local_files_only": local_only(name, revision=revision, offline=offline),
+        "local_files_only": local_only(source, revision=revision, offline=offline),
         "trust_remote_code": trust_remote_code,
     }
     packed = _four_bits(place) if quantise == "4bit" else {}
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
-        config = AutoConfig.from_pretrained(name, **how)
+        config = AutoConfig.from_pretrained(source, **how)
         _check_kind(name, config)
         loaded: Any = AutoModelForCausalLM.from_pretrained(
-            name,
+            source,
             config=config,
             use_safetensors=True,
             dtype=_dtype(dtype, place),
             output_loading_info=True,
+            adapter_kwargs={"local_files_only": how["local_files_only"]},  # not handed on: it would ask the hub
             **how,
             **packed,
         )
         model, told = loaded
         (model if packed else model.to(place)).eval()
-        tokenizer = AutoTokenizer.from_pretrained(name, **how)
+        tokenizer = AutoTokenizer.from_pretrained(source, **how)
+        if gguf_digest(name):
+            model.name_or_path = name  # where it was unpacked is of no use to an adapter that is trained on it
     except InputError:
         raise
     except Exception as error:  # an unusable name, or damaged files, which fail in any way
@@ -118,8 +123,8 @@ def adapted(model: PreTrainedModel, adapter: Path) -> PreTrainedModel:
 def identity(name: str, model: PreTrainedModel) -> str:
     """What tells a model from others of its name, its precision included.
 
-    The hub's commit, or the SHA-256 of a directory's files; an adapter's is followed by its base's. A model that was
-    quantised says so besides.
+    The hub's commit, or the SHA-256 of a GGUF file or of a directory's files; an adapter's is followed by its base's.
+    A model that was quantised says so besides.
     """
     precise = str(model.dtype).removeprefix("torch.")
     return f"{_files_of(name, model)}+{precise}" + ("+quantised" if getattr(model, "is_quantized", False) else "")
@@ -128,7 +133,7 @@ def identity(name: str, model: PreTrainedModel) -> str:
 def _files_of(name: str, model: PreTrainedModel) -> str:
     directory = Path(name)
     if not directory.is_dir():
-        return str(getattr(model.config, "_commit_hash", None) or name)
+        return gguf_digest(name) or str(getattr(model.config, "_commit_hash", None) or name)
     base = f"+{_files_of(_base(directory), model)}" if (directory / ADAPTER).is_file() else ""
     return file_digest(name) + base
 

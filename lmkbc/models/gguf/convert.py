@@ -1,0 +1,191 @@
+"""A GGUF file as a model directory in the user's cache, unpacked once: exact weights in float32, as safetensors.
+
+The directory is called by the file's SHA-256, so it does not matter where that lies, and by VERSION. It holds the
+SHA-256 of its own files: one that is damaged is made anew. One process unpacks at a time, and others wait for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+from filelock import FileLock
+
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.files.atomic import whole_directory
+from lmkbc.files.places import cache_dir
+from lmkbc.models.files import file_digest
+from lmkbc.models.gguf import header, vocabulary
+from lmkbc.models.gguf.shape import Placed, Shape
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+logger = logging.getLogger("lmkbc")
+VERSION = 1
+"""Of what is made of a file: another one makes another directory."""
+SEAL = "unpacked.json"
+SHARD = 1 << 30
+"""Bytes of weights that are in memory at a time, and in one file."""
+
+
+def unpacked(path: Path) -> Path:
+    """The directory of a GGUF file's model, made where it is not there yet.
+
+    InputError for a file that is damaged or that is not read; LmkbcError where the cache cannot be written.
+    """
+    if not path.is_file():
+        raise InputError(f"{path} is no file: name a GGUF file, a model directory or a model of the hub")
+    target = cache_dir() / "models" / f"{_digest(path)}-{VERSION}"
+    if not _sound(target):
+        with _alone(target):
+            if not _sound(target):
+                _unpack(path, target)
+    return target
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be written: tables by file name, the tokenizer, and every tensor with its place."""
+
+    tables: Mapping[str, Mapping[str, Any]]
+    tokenizer: PreTrainedTokenizerFast
+    placed: Sequence[Placed]
+
+
+def plan(path: Path) -> Plan:
+    """What a file's model is unpacked to. InputError for a file that is damaged or that is not read."""
+    found = header.read(path)
+    shape = Shape.of(found)
+    tokenizer, placed = vocabulary.tokenizer(found, shape.window), shape.placed()
+    _check_kinds(path, placed)
+    tasks = {name: vocabulary.token_id(found, name) for name in ("bos", "eos", "padding", "eot")}
+    own = {"bos_token_id": tasks["bos"], "eos_token_id": tasks["eos"], "pad_token_id": tasks["padding"]}
+    stops = [one for one in dict.fromkeys((tasks["eos"], tasks["eot"])) if one is not None]
+    tables = {"config.json": shape.config() | own, "generation_config.json": own | {"eos_token_id": stops}}
+    return Plan(tables, tokenizer, placed)
+
+
+def _unpack(path: Path, target: Path) -> None:
+    made = plan(path)
+    logger.info(f"{path.name}: its weights are unpacked into the user's cache, which is done once")
+    with whole_directory(target) as stage:
+        for name, table in made.tables.items():
+            (stage / name).write_text(json.dumps(table, indent=2), encoding="utf-8")
+        with _disk_errors():
+            made.tokenizer.save_pretrained(stage)
+        _write_weights(path, made.placed, stage)
+        files = {one.name: _sha256(one) for one in sorted(stage.iterdir())}
+        (stage / SEAL).write_text(json.dumps(files, indent=2), encoding="utf-8")
+
+
+def _write_weights(path: Path, placed: Sequence[Placed], stage: Path) -> None:
+    from huggingface_hub import split_state_dict_into_shards_factory
+    from safetensors.numpy import save_file
+
+    by_name = {one.name: one for one in placed}
+    split = split_state_dict_into_shards_factory(
+        by_name,
+        get_storage_size=lambda one: 4 * int(np.prod(one.tensor.shape)),
+        filename_pattern="model{suffix}.safetensors",
+        max_shard_size=SHARD,
+    )
+    for name, inside in split.filename_to_tensors.items():
+        weights = {one: _values(path, by_name[one]) for one in inside}
+        with _disk_errors():
+            save_file(weights, stage / name, metadata={"format": "pt"})
+    if split.is_sharded:
+        index = {"metadata": split.metadata, "weight_map": split.tensor_to_filename}
+        (stage / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+
+
+@contextmanager
+def _disk_errors() -> Iterator[None]:
+    """What the disk refuses, by its usual name: tokenizers and safetensors have their own, and one has none."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:
+        raise OSError(str(error)) from None
+
+
+def _values(path: Path, placed: Placed) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """A tensor's numbers, in the order that transformers has."""
+    tensor = placed.tensor
+    raw = np.fromfile(path, np.uint8, tensor.size, offset=tensor.start)
+    if len(raw) < tensor.size:
+        raise InputError(f"{path} changed while it was read: its tensor {tensor.name} is cut short; try again")
+    found = _dequantised(raw.reshape(*tensor.shape[:-1], -1), tensor.kind)
+    if placed.heads:  # rows are r0 i0 r1 i1 ...; transformers has r0 r1 ... i0 i1 ... in each head
+        found = found.reshape(placed.heads, -1, 2, tensor.shape[1]).swapaxes(1, 2)
+    return np.ascontiguousarray(found).reshape(tensor.shape)
+
+
+def _dequantised(raw: np.ndarray[Any, Any], kind: str) -> np.ndarray[Any, np.dtype[np.float32]]:
+    from gguf.constants import GGMLQuantizationType
+    from gguf.quants import dequantize
+
+    found: np.ndarray[Any, np.dtype[np.float32]] = dequantize(raw, GGMLQuantizationType[kind])
+    return found
+
+
+def _check_kinds(path: Path, placed: Sequence[Placed]) -> None:
+    """InputError for a quantisation that cannot be undone, before anything is written."""
+    from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
+
+    for kind, name in {one.tensor.kind: one.tensor.name for one in placed}.items():
+        try:
+            _dequantised(np.zeros((1, GGML_QUANT_SIZES[GGMLQuantizationType[kind]][1]), np.uint8), kind)
+        except NotImplementedError:
+            raise InputError(
+                f"{path}: tensor {name} is quantised as {kind}, which cannot be unpacked: name the model in another "
+                "quantisation, such as Q4_1 or Q8_0"
+            ) from None
+
+
+@contextmanager
+def _alone(target: Path) -> Iterator[None]:
+    """Hold what only one process at a time may make."""
+    lock = FileLock(target.with_name(f".{target.name}.lock"))
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except OSError as error:
+        raise LmkbcError(
+            f"{target.parent} cannot be written: {error.strerror or error}; free it, or name another cache with "
+            "XDG_CACHE_HOME"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _sound(target: Path) -> bool:
+    """Whether a directory holds what was written, and nothing of it changed."""
+    try:
+        files = msgspec.json.decode((target / SEAL).read_bytes(), type=dict[str, str])
+        return bool(files) and all(_sha256(target / name) == digest for name, digest in files.items())
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return False
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _digest(path: Path) -> str:
+    try:
+        return file_digest(str(path))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}; name a GGUF file") from None

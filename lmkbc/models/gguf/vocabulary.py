@@ -1,0 +1,116 @@
+"""The tokenizer that a GGUF file describes: byte-level BPE (Sennrich et al. 2016; Radford et al. 2019).
+
+How a text is split before its merges is named in the file, and the patterns are those that llama.cpp keeps for that
+name. A name that is not known here is refused: another split gives other tokens, and a model that seems to know less.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lmkbc.errors import InputError
+from lmkbc.models.gguf.header import ELSEWHERE, Header
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+_CONTROL, _OWN = 3, 4
+"""Types of tokens that are never split: those that steer the model, and those that its makers added."""
+
+_LLAMA3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+    r"|\s+(?!\S)|\s+"
+)
+_QWEN2 = _LLAMA3.replace("{1,3}", "")
+_DIGITS, _PLAIN = "digits", ""
+SPLITS = {
+    "gpt-2": _PLAIN,
+    "phi-2": _PLAIN,
+    "smollm": _DIGITS,
+    "starcoder": _DIGITS,
+    "refact": _DIGITS,
+    "command-r": _DIGITS,
+    "llama-bpe": _LLAMA3,
+    "llama3": _LLAMA3,
+    "llama-v3": _LLAMA3,
+    "qwen2": _QWEN2,
+    "deepseek-r1-qwen": _QWEN2,
+}
+"""What a file's `tokenizer.ggml.pre` means: GPT-2's own split, or it with digits set apart, or a pattern."""
+
+
+def tokenizer(header: Header, window: int) -> PreTrainedTokenizerFast:
+    """The tokenizer with its chat template. InputError for another kind, or one that is damaged."""
+    from transformers import PreTrainedTokenizerFast
+
+    kind, split = header.value("tokenizer.ggml.model", str), header.value("tokenizer.ggml.pre", str, "default")
+    if kind != "gpt2" or split not in SPLITS:
+        raise InputError(
+            f"{header.path} has a tokenizer of the kind {kind!r}, {split!r}, and 'gpt2' is read with "
+            f"{', '.join(SPLITS)}: {ELSEWHERE}"
+        )
+    tokens = _strings(header, "tokenizer.ggml.tokens")
+    template = header.value("tokenizer.chat_template", str, "")
+    places = {f"{one}_token": token_id(header, key) for one, key in _ENDS.items()}
+    ends: dict[str, Any] = {name: tokens[place] for name, place in places.items() if place is not None}
+    try:
+        return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+            tokenizer_object=_raw(header, tokens, split, ends.get("bos_token")),
+            model_max_length=window,
+            clean_up_tokenization_spaces=False,
+            chat_template=template or None,
+            **ends,
+        )
+    except InputError:
+        raise
+    except Exception as error:  # a damaged vocabulary fails in any way
+        reason = " ".join(str(error).split())[:200].rstrip(". ")
+        raise InputError(f"{header.path} has a tokenizer that cannot be used: {reason}; fetch it again") from None
+
+
+_ENDS = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
+
+
+def _raw(header: Header, tokens: list[str], split: str, bos: str | None) -> Tokenizer:
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, processors
+
+    pairs = [one.split(" ") for one in _strings(header, "tokenizer.ggml.merges")]
+    if len(set(tokens)) < len(tokens) or any(len(one) != 2 for one in pairs):
+        raise InputError(f"{header.path}: its vocabulary names a token twice, or merges no pairs; fetch it again")
+    merges = [(left, right) for left, right in pairs]
+    words = {token: place for place, token in enumerate(tokens)}
+    raw = Tokenizer(models.BPE(vocab=words, merges=merges, ignore_merges=SPLITS[split] is _LLAMA3))
+    pattern = SPLITS[split]
+    steps: list[Any] = [pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=pattern in (_DIGITS, _PLAIN))]
+    if pattern is _DIGITS:
+        steps.insert(0, pre_tokenizers.Digits(individual_digits=True))
+    elif pattern is not _PLAIN:
+        steps.insert(0, pre_tokenizers.Split(Regex(pattern), behavior="isolated"))
+    raw.pre_tokenizer = pre_tokenizers.Sequence(steps)
+    raw.decoder = decoders.ByteLevel()
+    if bos is not None and header.value("tokenizer.ggml.add_bos_token", bool, False):
+        raw.post_processor = processors.TemplateProcessing(
+            single=f"{bos} $A", pair=f"{bos} $A {bos} $B", special_tokens=[(bos, words[bos])]
+        )
+    kinds = header.metadata.get("tokenizer.ggml.token_type", ())
+    whole = [(token, int(kind)) for token, kind in zip(tokens, kinds, strict=False) if kind in (_CONTROL, _OWN)]
+    raw.add_special_tokens([AddedToken(one, normalized=False, special=True) for one, kind in whole if kind == _CONTROL])
+    raw.add_tokens([AddedToken(one, normalized=False, special=False) for one, kind in whole if kind == _OWN])
+    return raw
+
+
+def _strings(header: Header, key: str) -> list[str]:
+    found: list[str] = header.value(key, list)
+    return found
+
+
+def token_id(header: Header, name: str) -> int | None:
+    """The place of a token with a task, such as "eos"; None where the model has none. InputError for no place."""
+    key = f"tokenizer.ggml.{name}_token_id"
+    if key not in header.metadata:
+        return None
+    place, size = int(header.value(key, int)), len(_strings(header, "tokenizer.ggml.tokens"))
+    if not 0 <= place < size:
+        raise InputError(f"{header.path}: its field {key} is {place}, of {size} tokens; fetch it again")
+    return place

