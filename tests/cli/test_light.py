@@ -29,7 +29,7 @@ def test_help_loads_nothing_of_the_field() -> None:
     [
         (
             "lmkbc.cli.evaluate",
-            {"optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "httpx2", "sklearn"},
+            {"optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "httpx2", "sklearn", "numpy"},
         ),
         ("lmkbc.select.registry", {"optuna", "sqlalchemy", "torch", "openai", "polars"}),
         ("lmkbc.pipeline", {"optuna", "sqlalchemy", "openai", "torch", "transformers"}),

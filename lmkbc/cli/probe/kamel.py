@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lmkbc.cli import options as given
+from lmkbc.cli import options
 from lmkbc.cli.probe.kamel_tables import by_answers, by_property, overall
 from lmkbc.cli.probe.models import local, served
-from lmkbc.cli.screen import (
-    note,
-    progress,
-    show_json,
-    show_table,
-)
+from lmkbc.cli.run_options import ServerOptions
+from lmkbc.cli.screen import note, show_json
+from lmkbc.cli.tables import show_table
+from lmkbc.cli.terminal import progress
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.atomic import check_file, write_bytes
 
@@ -50,15 +48,15 @@ def kamel(
     ] = True,
     out: Annotated[Path | None, typer.Option(help="Write the completions as JSONL.")] = None,
     form: Annotated[str, typer.Option(help="How a server is asked: chat (turns) or completion (one text).")] = "chat",
-    json: given.AsJson = False,
-    offline: given.Offline = False,
+    json: options.AsJson = False,
+    offline: options.Offline = False,
     base_url: Annotated[str | None, typer.Option("--base-url", help="Ask this OpenAI-compatible server.")] = None,
-    any_model: given.AnyModel = False,
-    concurrency: given.Concurrency = None,
-    max_cost: given.MaxCost = None,
-    max_tokens: given.MaxTokens = None,
-    prices: given.Prices = None,
-    store: given.StorePath = None,
+    any_model: options.AnyModel = False,
+    concurrency: options.Concurrency = None,
+    max_cost: options.MaxCost = None,
+    max_tokens: options.MaxTokens = None,
+    prices: options.Prices = None,
+    store: options.StorePath = None,
 ) -> None:
     """Ask a model KAMEL's questions. A run that was killed goes on where it stopped."""
     from lmkbc.models.store import Store, default_store
@@ -79,7 +77,7 @@ def kamel(
         raise InputError(f"--form is {form!r}: {did_you_mean(form, FORMS)}")
     chosen = Shots(count=shots, drawing="fixed" if fixed else "random", seed=seed)
     wording = questions(templates)
-    wanted = given.listed(properties)
+    wanted = options.listed(properties)
     data = benchmark.read(source, properties=wanted, splits=("train", split))
     names = data.properties if wanted is None else sorted(set(wanted), key=lambda name: (len(name), name))
     for name in names:
@@ -92,7 +90,7 @@ def kamel(
     if base_url is None:
         who = local(model, kept, GREEDY, offline=offline)
     else:
-        how = given.Servers(
+        server = ServerOptions(
             base_url=base_url,
             any_model=any_model,
             concurrency=concurrency,
@@ -100,7 +98,7 @@ def kamel(
             max_tokens=max_tokens,
             prices=prices,
         )
-        who = served(model, kept, sampling(asks), how.given(), offline=offline)
+        who = served(model, kept, sampling(asks), server.as_settings(), offline=offline)
     with progress() as report:
         answers = ask(who, asked, report)
     for remark in getattr(who, "remarks", ()):

@@ -12,7 +12,8 @@ import typer
 
 from lmkbc.cli.options import AsJson
 from lmkbc.cli.probe import kmir_run as probe_kmir_run
-from lmkbc.cli.screen import note, show_json, show_table
+from lmkbc.cli.screen import note, show_json
+from lmkbc.cli.tables import show_table
 from lmkbc.files.atomic import check_replaceable, with_record, write_directory
 
 app = typer.Typer(no_args_is_help=True, help="KMIR: memorisation, identification, reasoning.", rich_markup_mode=None)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lmkbc.cli.options import AsJson, Offline, StorePath
-from lmkbc.cli.screen import note, progress, show_json
+from lmkbc.cli.screen import note, show_json
+from lmkbc.cli.terminal import progress
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import check_directory, check_file, write_bytes
 

@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lmkbc.cli.options import AsJson, Offline, listed
-from lmkbc.cli.screen import (
-    note,
-    progress,
-    show_json,
-    show_table,
-)
+from lmkbc.cli.screen import note, show_json
+from lmkbc.cli.tables import show_table
+from lmkbc.cli.terminal import progress
 from lmkbc.errors import InputError
 from lmkbc.files.jsonl import read_bytes
 
