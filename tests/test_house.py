@@ -116,8 +116,9 @@ def test_every_import_is_of_a_declared_dependency() -> None:
 
 
 def test_the_formatter_wins() -> None:
-    switched = [name for name, path in MODULES.items() if "# fmt: skip" in path.read_text(encoding="utf-8")]
-    assert not switched, f"'# fmt: skip' in {switched}"
+    files = [path for folder in ("lmkbc", "relations", "eval") for path in (ROOT / folder).rglob("*.py")]
+    switched = [path.name for path in files if "# fmt:" in path.read_text(encoding="utf-8")]
+    assert not switched, f"'# fmt:' in {switched}"
 
 
 def test_rooms_are_listed_once() -> None:
