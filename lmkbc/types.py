@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
@@ -193,12 +193,4 @@ class Selector(Protocol):
 
     def select(self, candidates: CandidateSet) -> Prediction:
         """Return the kept objects."""
-        ...
-
-
-class Linker(Protocol):
-    """Maps candidate texts to QIDs, given the relation and the subject."""
-
-    def link(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
-        """Yield each set, in order, with `id` filled where a link was found."""
         ...
