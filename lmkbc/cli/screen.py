@@ -34,7 +34,9 @@ def note(sentence: str) -> None:
 def note_published(edition: Edition, split: str) -> None:
     """The best F1 that was published on a split, where one was. "val" and "dev" name the same one."""
     names = {"val", "dev"} if split in ("val", "dev") else {split}
-    best = max((one for one in edition.published if one.split in names), key=lambda one: one.f1, default=None)
+    best = max(
+        (result for result in edition.published if result.split in names), key=lambda result: result.f1, default=None
+    )
     if best is not None:
         note(f"best published on {split}: {best.system}, F1 {best.f1:.3f}")
 

@@ -106,8 +106,15 @@ def describe(table: Mapping[str, Any]) -> str:
 
 def _print(tuned: Tuned) -> None:
     rows: list[list[Any]] = [
-        [name, one.rows, one.cv_f1, one.cv_f1_without_optuna, one.insample_f1, describe(one.rule.to_table())]
-        for name, one in sorted(tuned.relations.items())
+        [
+            name,
+            relation.rows,
+            relation.cv_f1,
+            relation.cv_f1_without_optuna,
+            relation.insample_f1,
+            describe(relation.rule.to_table()),
+        ]
+        for name, relation in sorted(tuned.relations.items())
     ]
     overall = [tuned.cv_macro_f1, tuned.cv_macro_f1_without_optuna, tuned.insample_macro_f1]
     rows.append(["*** Average ***", None, *overall, ""])

@@ -51,15 +51,15 @@ class Served:
                 done: Done = asyncio.Queue()
                 workers = runner.run(self._start(session, iter(enumerate(prompts)), done))
                 for _ in prompts:
-                    one = runner.run(done.get())
-                    if isinstance(one, BaseException):
-                        raise one
-                    unanswered += one[1] is None
-                    yield one
+                    reply = runner.run(done.get())
+                    if isinstance(reply, BaseException):
+                        raise reply
+                    unanswered += reply[1] is None
+                    yield reply
                 del workers
             finally:
                 runner.run(session.close())
-        self.remarks = list(self._told(session))
+        self.remarks = list(self._remarks_of(session))
         if unanswered:
             why = session.stopped or next((reason for reason, _ in session.failures.most_common(1)), "no answer")
             raise LmkbcError(
@@ -81,8 +81,8 @@ class Served:
         return [asyncio.create_task(work()) for _ in range(self._limits.concurrency)]
 
     async def _answer(self, session: Session, prompt: Prompt) -> str | None:
-        asked = prompt.text if prompt.form == "completion" else prompt.messages()
-        call = self._server.call(asked, self._sampling)
+        request = prompt.text if prompt.form == "completion" else prompt.messages()
+        call = self._server.call(request, self._sampling)
         (reply,) = await session.draws([call])
         if reply is not None and reply.finish in WITHHELD:
             self._withheld += 1
@@ -92,7 +92,7 @@ class Served:
         self._blank += not reply.is_answer
         return reply.text
 
-    def _told(self, session: Session) -> Iterator[str]:
+    def _remarks_of(self, session: Session) -> Iterator[str]:
         budget = self._budget
         price = "" if budget.cost is None else f", cost {budget.cost:.4f}"
         yield (

@@ -21,7 +21,7 @@ from lmkbc.files.atomic import check_file, write_bytes
 
 if TYPE_CHECKING:
     from lmkbc.probe.kamel.controls import Answered
-    from lmkbc.probe.kamel.prompts import Asks
+    from lmkbc.probe.kamel.prompts import PromptForm
     from lmkbc.probe.local import Answers
 
 EXAMPLE = "Example: lmkbc probe kamel KAMEL.tar.xz --model gpt2 --shots 5 --fixed --properties P36,P47 --limit 20"
@@ -83,8 +83,8 @@ def kamel(
     for name in names:
         data.of(name, split)  # or a sentence on what is absent, before a model is loaded
     check_wording(names, wording)
-    asks: Asks = "completion" if base_url is None or form == "completion" else "chat"
-    asked = list(questions_of(data, wording, chosen, properties=names, split=split, limit=limit, form=asks))
+    prompt_form: PromptForm = "completion" if base_url is None or form == "completion" else "chat"
+    requests = list(questions_of(data, wording, chosen, properties=names, split=split, limit=limit, form=prompt_form))
     kept = Store(store or default_store())
     who: Answers
     if base_url is None:
@@ -98,17 +98,17 @@ def kamel(
             max_tokens=max_tokens,
             prices=prices,
         )
-        who = served(model, kept, sampling(asks), server.as_settings(), offline=offline)
+        who = served(model, kept, sampling(prompt_form), server.as_settings(), offline=offline)
     with progress() as report:
-        answers = ask(who, asked, report)
+        answers = ask(who, requests, report)
     for remark in getattr(who, "remarks", ()):
         note(remark)
     if unasked := sum(text is None for _, text in answers):
         note(f"{unasked} prompts are longer than the model's window: they count as wrong")
-    said = [(fact, text or "") for fact, text in answers]
+    replies = [(fact, text or "") for fact, text in answers]
     drawn = f"{shots} {'fixed' if fixed else 'random'} shots" if shots else "no shots"
-    note(f"{model}, {drawn}: {len(said)} queries of {len(names)} properties, {split}")
-    _show(said, learned(data, (fact for fact, _ in said)) if controls else {}, out, json)
+    note(f"{model}, {drawn}: {len(replies)} queries of {len(names)} properties, {split}")
+    _show(replies, learned(data, (fact for fact, _ in replies)) if controls else {}, out, json)
 
 
 def _show(answers: Answered, controls: Mapping[str, Answered], out: Path | None, as_json: bool) -> None:

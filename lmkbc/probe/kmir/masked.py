@@ -70,7 +70,7 @@ def _widened(ids: list[int], mask: int, longest: int) -> list[int]:
 def labels(backbone: Backbone, questions: Sequence[Question], seed: int) -> list[list[int]]:
     """Eight token ids per question: one of its accepted answers, cut or padded."""
     words, fill = Words(backbone.tokenizer), _padding(backbone)
-    chosen = [random.Random(f"{seed} {one.id}").choice(one.answer) for one in questions]
+    chosen = [random.Random(f"{seed} {question.id}").choice(question.answer) for question in questions]
     return [[*words.ids(answer)[:MASKS], *[fill] * MASKS][:MASKS] for answer in chosen]
 
 
@@ -103,11 +103,11 @@ def finetuned(
     if out.exists() and not blank(out):
         raise InputError(f"{out} holds something other than this training: name another directory, or remove it")
     parts = [(inputs(backbone, part), labels(backbone, part, plan.seed)) for part in (questions, dev[:HELD_OUT])]
-    (asked, wanted), held_out = parts
+    (ids, wanted), held_out = parts
     model: Any = backbone.model
 
     def loss(numbers: Sequence[int]) -> Tensor:
-        return _loss(backbone, [asked[number] for number in numbers], [wanted[number] for number in numbers])
+        return _loss(backbone, [ids[number] for number in numbers], [wanted[number] for number in numbers])
 
     def held_out_loss() -> float:
         model.train(mode=False)
@@ -123,7 +123,7 @@ def finetuned(
     trained = train(
         dict(model.named_parameters()),
         loss,
-        len(asked),
+        len(ids),
         plan,
         name="fine-tuning",
         held_out=held_out_loss if dev else None,
@@ -137,8 +137,8 @@ def finetuned(
     return backbone
 
 
-def _loss(backbone: Backbone, asked: Rows, wanted: Rows) -> Tensor:
-    ids, keep = padded(asked, _padding(backbone), backbone.device)
+def _loss(backbone: Backbone, rows: Rows, wanted: Rows) -> Tensor:
+    ids, keep = padded(rows, _padding(backbone), backbone.device)
     logits = at_masks(backbone.model, ids == backbone.mask_id, input_ids=ids, attention_mask=keep)
     return nn.functional.cross_entropy(logits.float(), torch.tensor(wanted, device=backbone.device).flatten())
 
