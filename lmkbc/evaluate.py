@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
@@ -153,8 +152,9 @@ class _Match:
         """Hashes of the pairs that one of the files holds twice."""
         again: set[int] = set()
         for side in ("true", "found"):
-            keys = np.sort(np.concatenate([np.frombuffer(self._keys[one], dtype=np.int64) for one in ("both", side)]))
-            again.update(keys[1:][keys[1:] == keys[:-1]].tolist())
+            keys = self._keys["both"] + self._keys[side]
+            if len(set(keys)) < len(keys):
+                again.update(key for key, count in Counter(keys).items() if count > 1)
         return frozenset(again)
 
     def read_nothing_more(self) -> None:

@@ -71,8 +71,10 @@ def propose(run: Run, recipe: Recipe, queries: Sequence[Query], report: Report =
             if links is not None:
                 found = _linked(links, found, report)
             if types is not None:
-                found = [types.keep(one) for one in found]
-            groups.append([without_subject(one, run.relations[one.query.relation]) for one in found])
+                found = [types.keep(candidates) for candidates in found]
+            groups.append(
+                [without_subject(candidates, run.relations[candidates.query.relation]) for candidates in found]
+            )
             usage |= {name: dict(notes.usage)} if notes.usage else {}
         passages |= notes.passages
     usage |= {"link": linking.usage} if linking.usage else {}
@@ -155,7 +157,7 @@ def run_files(
         files = {submission.PREDICTIONS: lines} | ({submission.ARCHIVE: zipped} if limit is None else {})
     else:
         files[submission.MISSING] = submission.missing_lines(proposals.sets)
-    if any(not one.failed for one in proposals.sets):
+    if any(not candidates.failed for candidates in proposals.sets):
         files[submission.CANDIDATES] = submission.candidate_lines(proposals.sets)
     if proposals.passages:
         files[submission.RETRIEVED] = lines_of(proposals.passages)
@@ -183,8 +185,11 @@ def _counts(edition: Edition, predictions: Sequence[Prediction], sets: Sequence[
     """
     sizes = [len(submission.answers(edition, prediction)) for prediction in predictions]
     failed = sum(prediction.failed for prediction in predictions)
-    losses = [submission.losses(edition, one) for one in sets]
-    spent = [bool(lost) and not any(map(edition.value, one.candidates)) for lost, one in zip(losses, sets, strict=True)]
+    losses = [submission.losses(edition, candidates) for candidates in sets]
+    spent = [
+        bool(lost) and not any(map(edition.value, candidates.candidates))
+        for lost, candidates in zip(losses, sets, strict=True)
+    ]
     rules = Counter(loss.rule for lost in losses for loss in lost)
     counts = {"queries": len(predictions), "objects": sum(sizes), "failed": failed, "empty": sizes.count(0) - failed}
     return counts | {"dropped": sum(spent), "dropped_objects": dict(sorted(rules.items()))}

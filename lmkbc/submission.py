@@ -74,7 +74,7 @@ def answers(edition: Edition, prediction: Prediction) -> list[str]:
 
 def losses(edition: Edition, found: CandidateSet) -> list[Dropped]:
     """What models named for a query and nobody can submit, each once: dropped on the way, or without a link."""
-    unlinked = [Dropped(one.text, "link") for one in found.candidates if not edition.value(one)]
+    unlinked = [Dropped(candidate.text, "link") for candidate in found.candidates if not edition.value(candidate)]
     return list({(loss.text.casefold(), loss.rule): loss for loss in (*found.dropped, *unlinked)}.values())
 
 
@@ -98,7 +98,7 @@ def json_lines(rows: Iterable[dict[str, Any]]) -> bytes:
 def candidate_lines(sets: Iterable[CandidateSet]) -> bytes:
     """The scored candidates of a run, gzipped, readable by `--from`; none of a failed query, which stays failed."""
     rows = []
-    for found in (one for one in sets if not one.failed):
+    for found in (candidates for candidates in sets if not candidates.failed):
         row: dict[str, Any] = {"SubjectEntity": found.query.subject, "Relation": found.query.relation}
         if found.query.subject_id is not None:
             row["SubjectEntityID"] = found.query.subject_id
@@ -113,7 +113,7 @@ def candidate_lines(sets: Iterable[CandidateSet]) -> bytes:
 def missing_lines(sets: Iterable[CandidateSet]) -> bytes:
     """The queries that have no answer, and what became of their draws; each waits for `completions` or `candidates`."""
     rows = []
-    for found in (one for one in sets if one.failed):
+    for found in (candidates for candidates in sets if candidates.failed):
         row: dict[str, Any] = {"SubjectEntity": found.query.subject, "Relation": found.query.relation}
         if found.query.subject_id is not None:
             row["SubjectEntityID"] = found.query.subject_id

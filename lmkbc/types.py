@@ -278,11 +278,3 @@ class Selector(Protocol):
     def select(self, candidates: CandidateSet) -> Prediction:
         """Return the kept objects."""
         ...
-
-
-class Linker(Protocol):
-    """Maps candidate texts to QIDs, given the relation and the subject."""
-
-    def link(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
-        """Yield each set, in order, with `id` filled where a link was found."""
-        ...

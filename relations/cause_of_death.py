@@ -2,18 +2,23 @@
 
 from lmkbc import EntityType, Precondition, Relation, Shape
 
-# fmt: off
 NAMES = {
-    "myocardial infarction": ("heart attack", "acute myocardial infarction"), "Parkinson's disease": ("Parkinson's",),
+    "myocardial infarction": ("heart attack", "acute myocardial infarction"),
+    "Parkinson's disease": ("Parkinson's",),
     "ballistic trauma": ("gunshot", "gunshot wound", "gunshot wounds", "gunshot injury", "shooting"),
-    "COVID-19": ("COVID", "coronavirus", "COVID-19 complications"), "chronic obstructive pulmonary disease": ("COPD",),
-    "Alzheimer's disease": ("Alzheimer's",), "leukemia": ("leukaemia",), "kidney failure": ("renal failure",),
-    "drug overdose": ("overdose",), "aircraft crash": ("plane crash", "airplane crash", "air crash"),
-    "traffic collision": ("car accident", "car crash", "traffic accident"), "colorectal cancer": ("colon cancer",),
-    "multiple organ dysfunction syndrome": ("multiple organ failure",), "surgical complications": (
-        "complications of surgery",), "stroke": ("cerebrovascular accident", "hemorrhagic stroke"),
+    "COVID-19": ("COVID", "coronavirus", "COVID-19 complications"),
+    "chronic obstructive pulmonary disease": ("COPD",),
+    "Alzheimer's disease": ("Alzheimer's",),
+    "leukemia": ("leukaemia",),
+    "kidney failure": ("renal failure",),
+    "drug overdose": ("overdose",),
+    "aircraft crash": ("plane crash", "airplane crash", "air crash"),
+    "traffic collision": ("car accident", "car crash", "traffic accident"),
+    "colorectal cancer": ("colon cancer",),
+    "multiple organ dysfunction syndrome": ("multiple organ failure",),
+    "surgical complications": ("complications of surgery",),
+    "stroke": ("cerebrovascular accident", "hemorrhagic stroke"),
 }
-# fmt: on
 VARIANTS = {spelling: name for name, spellings in NAMES.items() for spelling in spellings}
 CLOZES = ("{subject} died of {mask}.", "The cause of death of {subject} was {mask}.", "{subject} was killed by {mask}.")
 DEAD = Precondition(

@@ -2,14 +2,18 @@
 
 from lmkbc import EntityType, Relation, Shape
 
-# fmt: off
 NAMES = {
-    "General Motors": ("GM",), "Ford Motor Company": ("Ford", "Ford Motor"), "Fiat Chrysler Automobiles": ("FCA",),
-    "Volkswagen Group": ("Volkswagen AG", "VW", "VW Group"), "Toyota": ("Toyota Motor Corporation",),
-    "BMW": ("BMW AG", "BMW Group"), "Mercedes-Benz Group": ("Daimler AG",), "Sony Group": ("Sony Corporation",),
-    "Groupe PSA": ("PSA Group", "PSA Peugeot Citroën"), "Honda": ("Honda Motor Company", "Honda Motor Co., Ltd."),
+    "General Motors": ("GM",),
+    "Ford Motor Company": ("Ford", "Ford Motor"),
+    "Fiat Chrysler Automobiles": ("FCA",),
+    "Volkswagen Group": ("Volkswagen AG", "VW", "VW Group"),
+    "Toyota": ("Toyota Motor Corporation",),
+    "BMW": ("BMW AG", "BMW Group"),
+    "Mercedes-Benz Group": ("Daimler AG",),
+    "Sony Group": ("Sony Corporation",),
+    "Groupe PSA": ("PSA Group", "PSA Peugeot Citroën"),
+    "Honda": ("Honda Motor Company", "Honda Motor Co., Ltd."),
 }
-# fmt: on
 VARIANTS = {spelling: name for name, spellings in NAMES.items() for spelling in spellings}
 RELATION = Relation(
     name="company-parent",

@@ -2,18 +2,31 @@
 
 from lmkbc import EntityType, Relation, Shape
 
-# fmt: off
 NAMES = {
-    "United States of America": ("USA", "US", "U.S.", "United States"), "Republic of the Congo": ("Congo-Brazzaville",),
-    "Democratic Republic of the Congo": ("DRC", "DR Congo"), "People's Republic of China": ("China", "PRC"),
-    "United Kingdom": ("UK", "Great Britain"), "Vatican City": ("Holy See", "Vatican"), "Czech Republic": ("Czechia",),
-    "South Korea": ("Republic of Korea",), "State of Palestine": ("Palestine",), "Myanmar": ("Burma",),
-    "Bosnia and Herzegovina": ("Bosnia",), "Republic of Ireland": ("Ireland",), "Ivory Coast": ("Côte d'Ivoire",),
-    "Russia": ("Russian Federation",), "North Macedonia": ("Macedonia",), "United Arab Emirates": ("UAE",),
-    "Brunei": ("Brunei Darussalam",), "East Timor": ("Timor-Leste",), "Cape Verde": ("Cabo Verde",),
-    "Eswatini": ("Swaziland",), "The Gambia": ("Gambia",), "Vietnam": ("Viet Nam",), "Turkey": ("Türkiye",),
+    "United States of America": ("USA", "US", "U.S.", "United States"),
+    "Republic of the Congo": ("Congo-Brazzaville",),
+    "Democratic Republic of the Congo": ("DRC", "DR Congo"),
+    "People's Republic of China": ("China", "PRC"),
+    "United Kingdom": ("UK", "Great Britain"),
+    "Vatican City": ("Holy See", "Vatican"),
+    "Czech Republic": ("Czechia",),
+    "South Korea": ("Republic of Korea",),
+    "State of Palestine": ("Palestine",),
+    "Myanmar": ("Burma",),
+    "Bosnia and Herzegovina": ("Bosnia",),
+    "Republic of Ireland": ("Ireland",),
+    "Ivory Coast": ("Côte d'Ivoire",),
+    "Russia": ("Russian Federation",),
+    "North Macedonia": ("Macedonia",),
+    "United Arab Emirates": ("UAE",),
+    "Brunei": ("Brunei Darussalam",),
+    "East Timor": ("Timor-Leste",),
+    "Cape Verde": ("Cabo Verde",),
+    "Eswatini": ("Swaziland",),
+    "The Gambia": ("Gambia",),
+    "Vietnam": ("Viet Nam",),
+    "Turkey": ("Türkiye",),
 }
-# fmt: on
 VARIANTS = {spelling: name for name, spellings in NAMES.items() for spelling in spellings}
 RELATION = Relation(
     name="country-borders",

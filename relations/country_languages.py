@@ -2,18 +2,36 @@
 
 from lmkbc import EntityType, Relation, Shape
 
-# fmt: off
 NAMES = {
-    "Standard Mandarin": ("Mandarin", "Mandarin Chinese", "Standard Chinese"), "Slovene": ("Slovenian",),
-    "Persian": ("Farsi",), "Spanish": ("Castilian",), "Tswana": ("Setswana",), "Swazi": ("Siswati",), "Sámi": ("Sami",),
-    "Xhosa": ("isiXhosa",), "Zulu": ("isiZulu",), "Southern Ndebele": ("isiNdebele",), "Northern Sotho": ("Sepedi",),
-    "Sesotho": ("Sotho", "Southern Sotho"), "Tsonga": ("Xitsonga",), "Venda": ("Tshivenda",), "Swahili": ("Kiswahili",),
-    "Chewa": ("Chichewa", "Nyanja"), "Sinhala": ("Sinhalese",), "Azerbaijani": ("Azeri",), "Khmer": ("Cambodian",),
-    "Belarusian": ("Belarussian",), "Indonesian": ("Bahasa Indonesia",), "Malay": ("Bahasa Malaysia", "Malaysian"),
-    "Bokmål": ("Norwegian Bokmål",), "Nynorsk": ("Norwegian Nynorsk",), "Romansh": ("Romansch",), "Māori": ("Maori",),
-    "Irish": ("Irish Gaelic",), "Greenlandic": ("Kalaallisut",),
+    "Standard Mandarin": ("Mandarin", "Mandarin Chinese", "Standard Chinese"),
+    "Slovene": ("Slovenian",),
+    "Persian": ("Farsi",),
+    "Spanish": ("Castilian",),
+    "Tswana": ("Setswana",),
+    "Swazi": ("Siswati",),
+    "Sámi": ("Sami",),
+    "Xhosa": ("isiXhosa",),
+    "Zulu": ("isiZulu",),
+    "Southern Ndebele": ("isiNdebele",),
+    "Northern Sotho": ("Sepedi",),
+    "Sesotho": ("Sotho", "Southern Sotho"),
+    "Tsonga": ("Xitsonga",),
+    "Venda": ("Tshivenda",),
+    "Swahili": ("Kiswahili",),
+    "Chewa": ("Chichewa", "Nyanja"),
+    "Sinhala": ("Sinhalese",),
+    "Azerbaijani": ("Azeri",),
+    "Khmer": ("Cambodian",),
+    "Belarusian": ("Belarussian",),
+    "Indonesian": ("Bahasa Indonesia",),
+    "Malay": ("Bahasa Malaysia", "Malaysian"),
+    "Bokmål": ("Norwegian Bokmål",),
+    "Nynorsk": ("Norwegian Nynorsk",),
+    "Romansh": ("Romansch",),
+    "Māori": ("Maori",),
+    "Irish": ("Irish Gaelic",),
+    "Greenlandic": ("Kalaallisut",),
 }
-# fmt: on
 VARIANTS = {spelling: name for name, spellings in NAMES.items() for spelling in spellings}
 RELATION = Relation(
     name="country-languages",

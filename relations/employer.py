@@ -2,14 +2,19 @@
 
 from lmkbc import EntityType, Relation, Shape
 
-# fmt: off
 VARIANTS = {
-    "NASA": "National Aeronautics and Space Administration", "UN": "United Nations", "NYU": "New York University",
-    "MIT": "Massachusetts Institute of Technology", "UCL": "University College London", "HP": "Hewlett-Packard",
-    "UCLA": "University of California, Los Angeles", "UC Berkeley": "University of California, Berkeley",
-    "CIA": "Central Intelligence Agency", "Apple": "Apple Inc.", "British Broadcasting Corporation": "BBC",
+    "NASA": "National Aeronautics and Space Administration",
+    "UN": "United Nations",
+    "NYU": "New York University",
+    "MIT": "Massachusetts Institute of Technology",
+    "UCL": "University College London",
+    "HP": "Hewlett-Packard",
+    "UCLA": "University of California, Los Angeles",
+    "UC Berkeley": "University of California, Berkeley",
+    "CIA": "Central Intelligence Agency",
+    "Apple": "Apple Inc.",
+    "British Broadcasting Corporation": "BBC",
 }
-# fmt: on
 RELATION = Relation(
     name="employer",
     names=("PersonEmployer", "PersonHasEmployer"),

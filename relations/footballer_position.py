@@ -2,7 +2,6 @@
 
 from lmkbc import EntityType, Relation, Shape
 
-# fmt: off
 POSITIONS = {
     "goalkeeper": ("goalkeepers", "goalie", "keeper", "goal keeper"),
     "defender": ("defenders", "defence", "defense", "back"),
@@ -16,7 +15,6 @@ POSITIONS = {
     "forward": ("forwards", "striker", "strikers", "attacker", "attackers", "second striker"),
     "centre-forward": ("center-forward", "centre forward", "center forward"),
 }
-# fmt: on
 RELATION = Relation(
     name="footballer-position",
     names=("FootballerPlaysPosition",),

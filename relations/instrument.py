@@ -2,15 +2,21 @@
 
 from lmkbc import EntityType, Relation, Shape
 
-# fmt: off
 NAMES = {
-    "voice": ("vocals", "vocal", "singing", "human voice", "lead vocals"), "drum kit": ("drums", "drum set", "drumkit"),
-    "bass guitar": ("bass", "electric bass"), "keyboard instrument": ("keyboards", "keyboard"), "saxophone": ("sax",),
-    "percussion instrument": ("percussion",), "synthesizer": ("synth", "synthesiser"), "ukulele": ("uke",),
-    "cello": ("violoncello",), "double bass": ("upright bass", "contrabass"), "harmonica": ("mouth organ",),
-    "piano": ("fortepiano", "grand piano"), "guitar": ("six-string guitar", "guitars"),
+    "voice": ("vocals", "vocal", "singing", "human voice", "lead vocals"),
+    "drum kit": ("drums", "drum set", "drumkit"),
+    "bass guitar": ("bass", "electric bass"),
+    "keyboard instrument": ("keyboards", "keyboard"),
+    "saxophone": ("sax",),
+    "percussion instrument": ("percussion",),
+    "synthesizer": ("synth", "synthesiser"),
+    "ukulele": ("uke",),
+    "cello": ("violoncello",),
+    "double bass": ("upright bass", "contrabass"),
+    "harmonica": ("mouth organ",),
+    "piano": ("fortepiano", "grand piano"),
+    "guitar": ("six-string guitar", "guitars"),
 }
-# fmt: on
 VARIANTS = {spelling: name for name, spellings in NAMES.items() for spelling in spellings}
 RELATION = Relation(
     name="instrument",

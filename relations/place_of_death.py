@@ -2,13 +2,17 @@
 
 from lmkbc import EntityType, Precondition, Relation, Shape
 
-# fmt: off
 NAMES = {
-    "New York City": ("New York", "NYC"), "Washington, D.C.": ("Washington DC",), "Kyiv": ("Kiev",),
-    "Saint Petersburg": ("St. Petersburg",), "Kolkata": ("Calcutta",), "Mumbai": ("Bombay",), "Beijing": ("Peking",),
-    "Kozhikode": ("Calicut",), "Ho Chi Minh City": ("Saigon",),
+    "New York City": ("New York", "NYC"),
+    "Washington, D.C.": ("Washington DC",),
+    "Kyiv": ("Kiev",),
+    "Saint Petersburg": ("St. Petersburg",),
+    "Kolkata": ("Calcutta",),
+    "Mumbai": ("Bombay",),
+    "Beijing": ("Peking",),
+    "Kozhikode": ("Calicut",),
+    "Ho Chi Minh City": ("Saigon",),
 }
-# fmt: on
 VARIANTS = {spelling: name for name, spellings in NAMES.items() for spelling in spellings}
 STOP = "home hospital house prison bed office alive city town car sleep peace battle exile"
 DEAD = Precondition(

@@ -2,19 +2,31 @@
 
 from lmkbc import EntityType, Relation, Shape
 
-# fmt: off
 NAMES = {
-    "actor": ("actress",), "film actor": ("film actress",), "television actor": ("TV actor", "television actress"),
-    "voice actor": ("voice actress", "voice artist"), "stage actor": ("stage actress",), "writer": ("author",),
-    "children's writer": ("children's author",), "playwright": ("dramatist",), "statesperson": ("statesman",),
-    "university teacher": ("professor", "university professor", "academic"), "physician": ("doctor", "medical doctor"),
-    "businessperson": ("businessman", "businesswoman"), "lawyer": ("attorney",), "aircraft pilot": ("pilot",),
-    "association football player": ("footballer", "soccer player", "football player"), "disc jockey": ("DJ",),
-    "chief executive officer": ("CEO",), "television presenter": ("TV presenter", "television host"),
-    "television producer": ("TV producer",), "film producer": ("movie producer",), "film director": ("movie director",),
-    "theatrical director": ("theater director", "theatre director"), "radio personality": ("radio host",),
+    "actor": ("actress",),
+    "film actor": ("film actress",),
+    "television actor": ("TV actor", "television actress"),
+    "voice actor": ("voice actress", "voice artist"),
+    "stage actor": ("stage actress",),
+    "writer": ("author",),
+    "children's writer": ("children's author",),
+    "playwright": ("dramatist",),
+    "statesperson": ("statesman",),
+    "university teacher": ("professor", "university professor", "academic"),
+    "physician": ("doctor", "medical doctor"),
+    "businessperson": ("businessman", "businesswoman"),
+    "lawyer": ("attorney",),
+    "aircraft pilot": ("pilot",),
+    "association football player": ("footballer", "soccer player", "football player"),
+    "disc jockey": ("DJ",),
+    "chief executive officer": ("CEO",),
+    "television presenter": ("TV presenter", "television host"),
+    "television producer": ("TV producer",),
+    "film producer": ("movie producer",),
+    "film director": ("movie director",),
+    "theatrical director": ("theater director", "theatre director"),
+    "radio personality": ("radio host",),
 }
-# fmt: on
 VARIANTS = {spelling: name for name, spellings in NAMES.items() for spelling in spellings}
 RELATION = Relation(
     name="profession",

@@ -2,16 +2,23 @@
 
 from lmkbc import EntityType, Relation, Shape
 
-# fmt: off
 NAMES = {
-    "United States of America": ("USA", "US", "U.S.", "United States"), "People's Republic of China": ("China", "PRC"),
-    "United Kingdom": ("UK", "Great Britain"), "Republic of Ireland": ("Ireland",), "Turkey": ("Türkiye",),
-    "Ivory Coast": ("Côte d'Ivoire",), "Czech Republic": ("Czechia",), "Myanmar": ("Burma",), "Vietnam": ("Viet Nam",),
-    "Eswatini": ("Swaziland",), "Democratic Republic of the Congo": ("DRC", "DR Congo"),
-    "Republic of the Congo": ("Congo-Brazzaville",), "Russia": ("Russian Federation",),
-    "North Macedonia": ("Macedonia",), "Bosnia and Herzegovina": ("Bosnia",),
+    "United States of America": ("USA", "US", "U.S.", "United States"),
+    "People's Republic of China": ("China", "PRC"),
+    "United Kingdom": ("UK", "Great Britain"),
+    "Republic of Ireland": ("Ireland",),
+    "Turkey": ("Türkiye",),
+    "Ivory Coast": ("Côte d'Ivoire",),
+    "Czech Republic": ("Czechia",),
+    "Myanmar": ("Burma",),
+    "Vietnam": ("Viet Nam",),
+    "Eswatini": ("Swaziland",),
+    "Democratic Republic of the Congo": ("DRC", "DR Congo"),
+    "Republic of the Congo": ("Congo-Brazzaville",),
+    "Russia": ("Russian Federation",),
+    "North Macedonia": ("Macedonia",),
+    "Bosnia and Herzegovina": ("Bosnia",),
 }
-# fmt: on
 VARIANTS = {spelling: name for name, spellings in NAMES.items() for spelling in spellings}
 RELATION = Relation(
     name="river-countries",

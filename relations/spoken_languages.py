@@ -2,15 +2,25 @@
 
 from lmkbc import EntityType, Relation, Shape
 
-# fmt: off
 NAMES = {
-    "Slovene": ("Slovenian",), "Odia": ("Oriya",), "Persian": ("Farsi",), "Spanish": ("Castilian",),
-    "Dutch": ("Flemish",), "Punjabi": ("Panjabi",), "Swahili": ("Kiswahili",), "Xhosa": ("isiXhosa",),
-    "Zulu": ("isiZulu",), "Tswana": ("Setswana",), "Belarusian": ("Belarussian",), "Azerbaijani": ("Azeri",),
-    "Sinhala": ("Sinhalese",), "Indonesian": ("Bahasa Indonesia",), "Mandarin": ("Mandarin Chinese",),
-    "Irish": ("Irish Gaelic",), "Kikuyu": ("Gikuyu",),
+    "Slovene": ("Slovenian",),
+    "Odia": ("Oriya",),
+    "Persian": ("Farsi",),
+    "Spanish": ("Castilian",),
+    "Dutch": ("Flemish",),
+    "Punjabi": ("Panjabi",),
+    "Swahili": ("Kiswahili",),
+    "Xhosa": ("isiXhosa",),
+    "Zulu": ("isiZulu",),
+    "Tswana": ("Setswana",),
+    "Belarusian": ("Belarussian",),
+    "Azerbaijani": ("Azeri",),
+    "Sinhala": ("Sinhalese",),
+    "Indonesian": ("Bahasa Indonesia",),
+    "Mandarin": ("Mandarin Chinese",),
+    "Irish": ("Irish Gaelic",),
+    "Kikuyu": ("Gikuyu",),
 }
-# fmt: on
 VARIANTS = {spelling: name for name, spellings in NAMES.items() for spelling in spellings}
 RELATION = Relation(
     name="spoken-languages",

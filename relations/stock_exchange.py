@@ -2,19 +2,26 @@
 
 from lmkbc import EntityType, Relation, Shape
 
-# fmt: off
 NAMES = {
-    "New York Stock Exchange": ("NYSE",), "London Stock Exchange": ("LSE",), "Toronto Stock Exchange": ("TSX",),
+    "New York Stock Exchange": ("NYSE",),
+    "London Stock Exchange": ("LSE",),
+    "Toronto Stock Exchange": ("TSX",),
     "Nasdaq": ("NASDAQ Stock Market", "Nasdaq Stock Exchange", "Nasdaq Global Select Market"),
-    "Australian Securities Exchange": ("ASX", "Australian Stock Exchange"), "Taiwan Stock Exchange": ("TWSE",),
-    "Hong Kong Stock Exchange": ("HKEX", "SEHK", "Stock Exchange of Hong Kong"), "Tel Aviv Stock Exchange": ("TASE",),
-    "Indonesia Stock Exchange": ("IDX", "Jakarta Stock Exchange"), "Moscow Exchange": ("MOEX",),
-    "Singapore Stock Exchange": ("SGX", "Singapore Exchange"), "Frankfurt Stock Exchange": ("FWB", "Frankfurter Börse"),
-    "Swiss Stock Exchange": ("SIX", "SIX Swiss Exchange"), "Euronext Paris": ("Paris Stock Exchange", "Paris Bourse"),
-    "Italian Stock Exchange": ("Borsa Italiana", "Milan Stock Exchange"), "Korea Exchange (Kosdaq)": ("KOSDAQ",),
-    "Korean Stock Exchange": ("Korea Exchange", "KRX"), "Nasdaq Helsinki Ltd": ("Helsinki Stock Exchange",),
+    "Australian Securities Exchange": ("ASX", "Australian Stock Exchange"),
+    "Taiwan Stock Exchange": ("TWSE",),
+    "Hong Kong Stock Exchange": ("HKEX", "SEHK", "Stock Exchange of Hong Kong"),
+    "Tel Aviv Stock Exchange": ("TASE",),
+    "Indonesia Stock Exchange": ("IDX", "Jakarta Stock Exchange"),
+    "Moscow Exchange": ("MOEX",),
+    "Singapore Stock Exchange": ("SGX", "Singapore Exchange"),
+    "Frankfurt Stock Exchange": ("FWB", "Frankfurter Börse"),
+    "Swiss Stock Exchange": ("SIX", "SIX Swiss Exchange"),
+    "Euronext Paris": ("Paris Stock Exchange", "Paris Bourse"),
+    "Italian Stock Exchange": ("Borsa Italiana", "Milan Stock Exchange"),
+    "Korea Exchange (Kosdaq)": ("KOSDAQ",),
+    "Korean Stock Exchange": ("Korea Exchange", "KRX"),
+    "Nasdaq Helsinki Ltd": ("Helsinki Stock Exchange",),
 }
-# fmt: on
 VARIANTS = {spelling: name for name, spellings in NAMES.items() for spelling in spellings}
 RELATION = Relation(
     name="stock-exchange",

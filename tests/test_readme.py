@@ -56,8 +56,16 @@ def test_the_printed_relation_and_edition_pass_what_every_other_passes_and_chang
         assert re.search(rf"\[{name}\] PASSED", said), f"no test was about {name}"
 
 
-def test_every_command_and_every_benchmark_is_in_the_readme() -> None:
-    assert [name for name in COMMANDS if f"`lmkbc {name}" not in README] == []
-    assert [
-        path.name for path in (ROOT / "eval" / "bench").glob("*.py") if f"eval/bench/{path.name}" not in README
-    ] == []
+def test_every_command_and_every_benchmark_has_its_page() -> None:
+    commands = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert [name for name in COMMANDS if f"`lmkbc {name}" not in commands] == []
+    benchmarks = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    names = [path.name for path in (ROOT / "eval" / "bench").glob("*.py")]
+    assert [name for name in names if f"eval/bench/{name}" not in benchmarks] == []
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    links = [(page, link) for page in pages for link in re.findall(r"\]\(([^):]+)\)", page.read_text(encoding="utf-8"))]
+    assert links
+    assert [f"{page.name}: {link}" for page, link in links if not (page.parent / link).exists()] == []

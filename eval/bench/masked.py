@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer
@@ -23,11 +24,11 @@ from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast, p
 from lmkbc.models.encoder import TOKENIZER, find_encoder
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.clozes import Clozes
-from lmkbc.models.masked.forward import Forward
+from lmkbc.models.masked.forward import Forward, Precision
 from lmkbc.workspace import Workspace
 
 TOP = 10
-TARGETS = {"fp32": 1.8, "bf16": 3.4, "int8": 4.5}
+TARGETS: dict[Precision, float] = {"fp32": 1.8, "bf16": 3.4, "int8": 4.5}
 Rows = list[tuple[str, str]]
 Answers = list[list[int]]
 
@@ -89,14 +90,15 @@ def random_bert(config: BertConfig | None = None, device: str = "cpu") -> Backbo
     config = config or BertConfig()
     config.vocab_size = len(tokenizer)
     torch.manual_seed(0)
-    model = BertForMaskedLM(config)
+    model: Any = BertForMaskedLM(config)
     model.train(mode=False)
     return Backbone(f"random BERT of {config.num_hidden_layers} layers", model.to(torch.device(device)), tokenizer)
 
 
 def organisers(backbone: Backbone) -> Callable[[Rows], Answers]:
     """Every prompt through the pipeline, as the organisers' baseline does it."""
-    pipe = pipeline("fill-mask", model=backbone.model, tokenizer=backbone.tokenizer, top_k=TOP, device="cpu")
+    tokenizer: Any = backbone.tokenizer  # the library's own annotation leaves out the class that it loads
+    pipe = pipeline("fill-mask", model=backbone.model, tokenizer=tokenizer, top_k=TOP, device="cpu")
 
     def run(rows: Rows) -> Answers:
         texts = [template.format(subject=subject, mask=backbone.tokenizer.mask_token) for template, subject in rows]

@@ -22,7 +22,7 @@ from pathlib import Path
 import torch
 
 from lmkbc.cli.probe.optiprompt import lines
-from lmkbc.cli.screen import show_table
+from lmkbc.cli.tables import show_table
 from lmkbc.files.places import data_dirs
 from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.words import Words

@@ -66,7 +66,7 @@ def run_side(side: str, edition: str, folder: Path) -> None:
     """Score once in this process and print seconds, peak memory and the macro-F1."""
     start = time.perf_counter()
     if side == "literal":
-        from literal_scorers import macro_f1  # type: ignore[import-not-found]
+        from literal_scorers import macro_f1
 
         score = macro_f1(edition, folder / "pred.jsonl", folder / "gold.jsonl")
     else:
@@ -106,7 +106,7 @@ def peaks(editions: list[str], count: int) -> None:
 
 def fuzz(editions: list[str], count: int) -> None:
     """Random rows through `lmkbc evaluate` against the literal reading; a refusal where the published script stops."""
-    from scoring_cases import cases, disagreements  # type: ignore[import-not-found]
+    from scoring_cases import cases, disagreements
 
     print("edition  rows    stop  differences")
     for edition in editions:

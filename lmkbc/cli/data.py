@@ -8,12 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from lmkbc.cli.options import AsJson, Data, Root
-from lmkbc.cli.screen import (
-    note,
-    progress,
-    show_json,
-    show_table,
-)
+from lmkbc.cli.screen import note, show_json
+from lmkbc.cli.tables import show_table
+from lmkbc.cli.terminal import progress
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import fetch as fetching

@@ -16,13 +16,8 @@ from lmkbc.cli.options import (
     Split,
     chosen_edition,
 )
-from lmkbc.cli.screen import (
-    note,
-    note_published,
-    show_json,
-    show_json_rows,
-    show_table,
-)
+from lmkbc.cli.screen import note, note_published, show_json, show_json_rows
+from lmkbc.cli.tables import show_table
 from lmkbc.edition import Edition
 from lmkbc.evaluate import Evaluation, evaluate_file
 from lmkbc.scoring.table import Summary

@@ -18,12 +18,9 @@ from lmkbc.cli.options import (
     SearchTable,
     chosen_edition,
 )
-from lmkbc.cli.screen import (
-    note,
-    progress,
-    show_json,
-    show_table,
-)
+from lmkbc.cli.screen import note, show_json
+from lmkbc.cli.tables import show_table
+from lmkbc.cli.terminal import progress
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import check_file
 from lmkbc.link.build import build_index

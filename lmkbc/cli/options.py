@@ -1,27 +1,17 @@
-"""Options that several commands share, alone and in groups, and the edition that is meant when none is named."""
+"""Options that several commands share, and the edition that is meant when none is named."""
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
-from functools import wraps
-from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import Annotated
 
 import typer
 
-from lmkbc import run
 from lmkbc.cli.screen import note
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.models.budget import checked_prices
 from lmkbc.workspace import Workspace
-
-if TYPE_CHECKING:
-    from lmkbc.recipe import Recipe
 
 EditionName = Annotated[str | None, typer.Option("--edition", "-e", help="Benchmark edition, such as 2023 or mini.")]
 Split = Annotated[str, typer.Option("--split", "-s", help="train, val (or dev) or test.")]
@@ -60,81 +50,6 @@ StorePath = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """Which recipe a run follows, for which edition, and whose answers it reads."""
-
-    edition: EditionName = None
-    system: SystemName = None
-    model: Model = None
-    files: Files = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
-    """What a run may look things up in."""
-
-    data: Data = None
-    offline: Offline = False
-    search_table: SearchTable = None
-    index: IndexPath = None
-    workspace: Root = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Servers:
-    """How servers are asked, and where answers are kept."""
-
-    base_url: BaseUrl = None
-    any_model: AnyModel = False
-    concurrency: Concurrency = None
-    max_cost: MaxCost = None
-    max_tokens: MaxTokens = None
-    prices: Prices = None
-    store: StorePath = None
-
-    def given(self) -> run.Servers:
-        """As a run takes them. InputError for prices or a limit that are no numbers."""
-        prices = None
-        if self.prices is not None:
-            prices = checked_prices([*map(_number, self.prices.split(","))], f"--prices is {self.prices!r}")
-        if self.max_cost is not None and not math.isfinite(self.max_cost):
-            raise InputError(f"--max-cost is {self.max_cost}: give a finite number")
-        own = {field.name: getattr(self, field.name) for field in fields(self)}
-        return run.Servers(**own | {"prices": prices})
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """The command as typer reads it: a parameter that is a group of options gives way to the group's own, in place."""
-    hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-
-    def parameters() -> Iterator[Parameter]:
-        for name, own in signature(command).parameters.items():
-            if name not in groups:
-                yield own.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY)
-                continue
-            told = get_type_hints(groups[name], include_extras=True)
-            for one in fields(groups[name]):
-                yield Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=told[one.name])
-
-    @wraps(command)
-    def run(**options: Any) -> None:
-        for name, group in groups.items():
-            options[name] = group(**{one.name: options.pop(one.name) for one in fields(group)})
-        command(**options)
-
-    run.__signature__ = Signature(list(parameters()))  # type: ignore[attr-defined]
-    return run
-
-
 def listed(names: str | None) -> list[str] | None:
     """The names of a comma-separated option; None where it was not given. InputError where one is empty."""
     if names is None:
@@ -160,23 +75,3 @@ def chosen_edition(workspace: Workspace, name: str | None) -> Edition:
             f"'lmkbc data fetch {best}' fetches the real one."
         )
     return chosen
-
-
-def opened(asked: Asked, means: Means, servers: Servers) -> tuple[run.Run, Recipe]:
-    """A run, and its recipe: recorded answers where files are given, else the embedded default."""
-    from lmkbc.recipe import read_recipe
-
-    given = servers.given()
-    space = Workspace(means.workspace, means.data)
-    recipe = read_recipe(space, asked.system or ("recorded" if asked.files else "embedded"))
-    opened_run = run.Run(
-        workspace=space,
-        edition=chosen_edition(space, asked.edition),
-        model=asked.model,
-        files=tuple(asked.files or ()),
-        search_table=means.search_table,
-        index=means.index,
-        offline=means.offline,
-        servers=given,
-    )
-    return opened_run, recipe

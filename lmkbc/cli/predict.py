@@ -10,8 +10,10 @@ from typing import Annotated
 import typer
 
 from lmkbc import run_directory, submission
-from lmkbc.cli import options as given
-from lmkbc.cli.screen import note, progress
+from lmkbc.cli import options
+from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, opened, spread
+from lmkbc.cli.screen import note
+from lmkbc.cli.terminal import progress
 from lmkbc.pipeline import (
     decide,
     propose,
@@ -24,13 +26,13 @@ EXAMPLE = "Example: lmkbc predict --split val --edition 2023 --from gpt4.jsonl.g
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("predict", epilog=EXAMPLE)(given.spread(predict))
+    app.command("predict", epilog=EXAMPLE)(spread(predict))
 
 
 def predict(
     *,
-    split: given.Split = "test",
-    asked: given.Asked,
+    split: options.Split = "test",
+    recipe_options: RecipeOptions,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Only the first so many queries: no submission, no zip.")
     ] = None,
@@ -43,12 +45,12 @@ def predict(
     any_thresholds: Annotated[
         bool, typer.Option("--any-thresholds", help="Use thresholds even where they were tuned on other data.")
     ] = False,
-    means: given.Means,
-    servers: given.Servers,
+    source_options: SourceOptions,
+    server_options: ServerOptions,
 ) -> None:
     """Make a checked submission for a split. Candidates, selection, linking, and a manifest of all that went in."""
     start = time.monotonic()
-    run, recipe = given.opened(asked, means, servers)
+    run, recipe = opened(recipe_options, source_options, server_options)
     every = run.workspace.queries(run.edition, split)
     queries = every[:limit]
     cut = limit if len(queries) < len(every) else None

@@ -10,12 +10,8 @@ from typing import Annotated
 import typer
 
 from lmkbc.cli.options import AsJson, StorePath
-from lmkbc.cli.screen import (
-    note,
-    show_json,
-    show_table,
-    tame,
-)
+from lmkbc.cli.screen import note, show_json, tame
+from lmkbc.cli.tables import show_table
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import check_file, write_bytes
 from lmkbc.models.store import Store, default_store

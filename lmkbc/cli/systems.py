@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from lmkbc.cli.options import AsJson, Root
-from lmkbc.cli.screen import note, show_json, show_table, tame
+from lmkbc.cli.screen import note, show_json, tame
+from lmkbc.cli.tables import show_table
 from lmkbc.recipe import read_file, read_recipe
 from lmkbc.workspace import Workspace
 

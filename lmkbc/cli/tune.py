@@ -9,13 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from lmkbc import submission, thresholds
-from lmkbc.cli import options as given
-from lmkbc.cli.screen import (
-    note,
-    progress,
-    show_json,
-    show_table,
-)
+from lmkbc.cli import options
+from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, opened, spread
+from lmkbc.cli.screen import note, show_json
+from lmkbc.cli.tables import show_table
+from lmkbc.cli.terminal import progress
 from lmkbc.files.atomic import check_file
 from lmkbc.pipeline import propose, split_sha256
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
@@ -29,25 +27,25 @@ EXAMPLE = "Example: lmkbc tune --split val --edition 2023 --from gpt4.jsonl.gz -
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("tune", epilog=EXAMPLE)(given.spread(tune))
+    app.command("tune", epilog=EXAMPLE)(spread(tune))
 
 
 def tune(
     *,
-    split: given.Split = "val",
-    asked: given.Asked,
+    split: options.Split = "val",
+    recipe_options: RecipeOptions,
     folds: Folds = FOLDS,
     trials: Trials = TRIALS,
     seed: Annotated[int, typer.Option(help="Seed of folds and search.")] = SEED,
     storage: Annotated[str | None, typer.Option(help="Optuna storage URL that several processes share.")] = None,
     rules: Annotated[str | None, typer.Option(help="Only these rules, comma-separated.")] = None,
     write: Annotated[bool, typer.Option("--write/--no-write", help="Write thresholds/EDITION/SYSTEM.toml.")] = True,
-    json: given.AsJson = False,
-    means: given.Means,
-    servers: given.Servers,
+    json: options.AsJson = False,
+    source_options: SourceOptions,
+    server_options: ServerOptions,
 ) -> None:
     """Learn what to keep, per relation. The cross-validated F1 is the one to believe."""
-    run, recipe = given.opened(asked, means, servers)
+    run, recipe = opened(recipe_options, source_options, server_options)
     space, chosen = run.workspace, run.edition
     examples = space.examples(chosen, split)
     path = thresholds.path_of(space.folder("thresholds"), chosen.name, recipe.name)
@@ -63,7 +61,7 @@ def tune(
             trials=trials,
             seed=seed,
             storage=storage,
-            rules=given.listed(rules),
+            rules=options.listed(rules),
             report=report,
         )
     if json:
@@ -108,8 +106,15 @@ def describe(table: Mapping[str, Any]) -> str:
 
 def _print(tuned: Tuned) -> None:
     rows: list[list[Any]] = [
-        [name, one.rows, one.cv_f1, one.cv_f1_without_optuna, one.insample_f1, describe(one.rule.to_table())]
-        for name, one in sorted(tuned.relations.items())
+        [
+            name,
+            relation.rows,
+            relation.cv_f1,
+            relation.cv_f1_without_optuna,
+            relation.insample_f1,
+            describe(relation.rule.to_table()),
+        ]
+        for name, relation in sorted(tuned.relations.items())
     ]
     overall = [tuned.cv_macro_f1, tuned.cv_macro_f1_without_optuna, tuned.insample_macro_f1]
     rows.append(["*** Average ***", None, *overall, ""])

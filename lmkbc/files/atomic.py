@@ -78,8 +78,8 @@ class Kind:
 def with_record(kind: Kind, files: Mapping[str, bytes], about: Mapping[str, Any]) -> dict[str, bytes]:
     """The files of a directory and the record that lists them, with what else it has to tell."""
     listed = {name: hashlib.sha256(content).hexdigest() for name, content in files.items() if name not in kind.beside}
-    told = {**about, "outputs": listed, "versions": {"lmkbc": version("lmkbc")}}
-    return {**files, kind.record: (json.dumps(told, ensure_ascii=False, indent=2) + "\n").encode()}
+    record = {**about, "outputs": listed, "versions": {"lmkbc": version("lmkbc")}}
+    return {**files, kind.record: (json.dumps(record, ensure_ascii=False, indent=2) + "\n").encode()}
 
 
 @contextmanager
@@ -177,11 +177,11 @@ def check_file(path: Path | None, *inputs: Path | None) -> None:
             raise InputError(f"{path} is what is read: name another file to write")
 
 
-def same(one: Path, other: Path) -> bool:
+def same(first: Path, second: Path) -> bool:
     """Whether two paths name one file or directory, there or not yet there."""
-    if one.exists() and other.exists():
-        return one.samefile(other)
-    return one.resolve() == other.resolve()
+    if first.exists() and second.exists():
+        return first.samefile(second)
+    return first.resolve() == second.resolve()
 
 
 def check_directory(path: Path | None) -> None:

@@ -86,16 +86,16 @@ def objects_of(pieces: Sequence[str], ids: Sequence[str], known: KnownPairs) -> 
 
     A name and an id of which nobody can say that they belong together are an object each, without the other.
     """
-    objects, told = list[GoldObject](), 0
+    objects, end = list[GoldObject](), 0
     for step, identifier in zip(_certain(_Row(pieces, ids, known)), ids, strict=True):
         if step is not None and step.start < step.end:
-            objects += [GoldObject((piece,)) for piece in pieces[told : step.start]]
+            objects += [GoldObject((piece,)) for piece in pieces[end : step.start]]
             taken = tuple(pieces[step.start : step.end])
             objects.append(named((", ".join(taken),), identifier, taken if len(taken) > 1 else ()))
-            told = step.end
+            end = step.end
         else:
             objects.append(GoldObject((), identifier))
-    objects += [GoldObject((piece,)) for piece in pieces[told:]]
+    objects += [GoldObject((piece,)) for piece in pieces[end:]]
     return tuple(found for found in objects if found.id or any(found.names))
 
 

@@ -108,12 +108,6 @@ class Cache:
                 f"move the file away, and what it held is asked anew"
             ) from None
 
-    def dates(self, kind: str) -> dict[str, str]:
-        """When each stored answer of a kind was given (UTC)."""
-        sql = "SELECT key, date FROM answers WHERE source = ? AND kind = ?"
-        with self._errors("read"):
-            return dict(self._db.execute(sql, (self._source, kind)))
-
     def close(self) -> None:
         """Release the file."""
         self._db.close()

@@ -85,16 +85,16 @@ def choose(hits: Sequence[Hit], names: Sequence[str], choice: Choice) -> tuple[S
     """
     if not hits:
         return (), "no hit"
-    told: list[str] = []
+    applied: list[str] = []
     left: Sequence[Hit] = hits
     for name in names:
         if name == MODEL:
-            return left, "+".join(told) or "first"
+            return left, "+".join(applied) or "first"
         if name == KNOWN:
             continue
         before, left = left, STRATEGIES[name](left, choice)
         if not left:
             return (), f"no hit fits ({name})"
         if left[0] is not before[0] or len(left) < len(before):
-            told.append(name)
-    return left[:1], "+".join(told) or "first"
+            applied.append(name)
+    return left[:1], "+".join(applied) or "first"

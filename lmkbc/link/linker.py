@@ -82,7 +82,7 @@ class Linker:
         self._types = types or bundled()
         self._fuzzy = fuzzy
         self._ask = ask
-        self._kinds = {one.name: self._types.get(one.object_type.qid) for one in relations.values()}
+        self._kinds = {relation.name: self._types.get(relation.object_type.qid) for relation in relations.values()}
         for name, names in (strategies or {}).items():
             choose.check(names, f"strategies of {name}")
             own = self._own_name(name)

@@ -106,8 +106,8 @@ class Wikidata:
                 left.append(rest)
             return records
 
-        asked = [qid for group in groups for qid in group]
-        self._ask("entity", asked, [api.entities(group, self._language) for group in groups], read)
+        ids = [qid for group in groups for qid in group]
+        self._ask("entity", ids, [api.entities(group, self._language) for group in groups], read)
         return left
 
     def _climb(self, records: Sequence[api.Record]) -> dict[str, tuple[str, ...]]:

@@ -43,13 +43,13 @@ def deletions(name: str) -> set[str]:
     return {name} | {name[:i] + name[i + 1 :] for i in range(len(name))}
 
 
-def plausible_typo(asked: str, known: str) -> bool:
-    """Whether `asked` may be `known` mistyped: one edit, in a long word, not of its first letter nor of a digit."""
-    if asked == known or not asked or asked[0] != known[0] or OSA.distance(asked, known, score_cutoff=1) > 1:
+def plausible_typo(text: str, known: str) -> bool:
+    """Whether `text` may be `known` mistyped: one edit, in a long word, not of its first letter nor of a digit."""
+    if text == known or not text or text[0] != known[0] or OSA.distance(text, known, score_cutoff=1) > 1:
         return False
-    here, there = asked.split(), known.split()
+    here, there = text.split(), known.split()
     if len(here) != len(there):
-        return max(len(asked), len(known)) >= TYPO_WORD
+        return max(len(text), len(known)) >= TYPO_WORD
     changed = next(pair for pair in zip(here, there, strict=True) if pair[0] != pair[1])
     return all(word.isalpha() for word in changed) and max(map(len, changed)) >= TYPO_WORD
 

@@ -44,9 +44,9 @@ class Linking:
             choose.check(strategies, what)
             if choose.MODEL in strategies and not self.ask:
                 raise ValueError(f"{what} asks a model: name its component and model in link.ask")
-        self.asked()
+        self.model()
 
-    def asked(self) -> CompleterSpec | None:
+    def model(self) -> CompleterSpec | None:
         """The model that the strategy "model" asks, where one is named."""
         return completer(self.ask, "ask") if self.ask else None
 
@@ -60,7 +60,7 @@ class Linking:
         The search is the recorded table, the cache, or Wikidata where a contact is set.
         """
         strategies, keywords = self.of_edition(run.workspace.relations, run.relations)
-        asked = self.asked() if any(choose.MODEL in names for names in strategies.values()) else None
+        model = self.model() if any(choose.MODEL in names for names in strategies.values()) else None
         search = None
         if run.search_table or run.offline or os.environ.get(CONTACT):
             search = open_search(run.search_table, offline=run.offline)
@@ -71,7 +71,7 @@ class Linking:
             search,
             strategies=strategies,
             keywords=keywords,
-            ask=AskModel(asked.open(run, notes), run.relations) if asked else None,
+            ask=AskModel(model.open(run, notes), run.relations) if model else None,
         )
 
     def of_edition(self, known: Mapping[str, Relation], relations: Mapping[str, Relation]) -> tuple[Words, Words]:
@@ -83,5 +83,5 @@ class Linking:
 
 
 def _own(words: Words, known: Mapping[str, Relation], relations: Mapping[str, Relation]) -> dict[str, tuple[str, ...]]:
-    own = {known[name].name: said for name, said in words.items()}
+    own = {known[name].name: listed for name, listed in words.items()}
     return {name: own[relation.name] for name, relation in relations.items() if relation.name in own}

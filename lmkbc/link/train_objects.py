@@ -67,9 +67,9 @@ class TrainObjects:
 
     def fuzzy(self, text: str, query: Query) -> tuple[Hit, ...]:
         """Objects of the same relation whose name is one plausible typing error away."""
-        asked = key(text)
-        near = {name for shorter in deletions(asked) for name in self._nearby.get(shorter, ())}
-        for name in sorted(name for name in near if plausible_typo(asked, name)):
+        typed = key(text)
+        near = {name for shorter in deletions(typed) for name in self._nearby.get(shorter, ())}
+        for name in sorted(name for name in near if plausible_typo(typed, name)):
             evidence, hits = self._rank(name, text, query)
             if evidence == "relation":
                 return hits

@@ -52,7 +52,7 @@ class Served:
             return place, text
 
         yield from pumped(session, range(len(prompts)), ask)
-        self.remarks = list(self._told(session))
+        self.remarks = list(self._remarks_of(session))
         if unanswered:
             raise LmkbcError(
                 f"{unanswered} of {len(prompts)} prompts have no answer ({session.why()}): "
@@ -60,8 +60,8 @@ class Served:
             )
 
     async def _answer(self, session: Session, prompt: Prompt) -> str | None:
-        asked = prompt.text if prompt.form == "completion" else prompt.messages()
-        call = self._server.call(asked, self._sampling)
+        request = prompt.text if prompt.form == "completion" else prompt.messages()
+        call = self._server.call(request, self._sampling)
         (reply,) = await session.draws([call])
         if reply is not None and reply.finish in WITHHELD:
             self._withheld += 1
@@ -71,7 +71,7 @@ class Served:
         self._blank += not reply.is_answer
         return reply.text
 
-    def _told(self, session: Session) -> Iterator[str]:
+    def _remarks_of(self, session: Session) -> Iterator[str]:
         yield f"{self._server.name}: {session.account}"
         if self._withheld:
             yield f"{self._server.name}: {self._withheld} prompts were refused: they count as wrong"

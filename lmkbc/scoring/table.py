@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, repeat
 from typing import Any, Literal, NamedTuple, overload
 
-import numpy as np
-import numpy.typing as npt
-
-from lmkbc.scoring.matchers import Scorer
+from lmkbc.scoring.matchers import Counts, Scorer
 
 Pair = tuple[str, str]
 """(subject, relation): what every official scorer indexes rows by."""
@@ -31,11 +28,16 @@ class RowScore(NamedTuple):
     gold: int
 
 
-def f1(hits: int, predicted: int, gold: int) -> float:
-    """F1 of one query. Nothing predicted has precision 1, nothing to find has recall 1; precision is capped at 1."""
+def row_score(hits: int, predicted: int, gold: int) -> RowScore:
+    """Score one query. Nothing predicted has precision 1, nothing to find has recall 1; precision is capped at 1."""
     p = min(hits / predicted, 1.0) if predicted else 1.0
     r = hits / gold if gold else 1.0
-    return 2 * p * r / (p + r) if p + r else 0.0
+    return RowScore(p, r, 2 * p * r / (p + r) if p + r else 0.0, hits, predicted, gold)
+
+
+def f1(hits: int, predicted: int, gold: int) -> float:
+    """F1 of one query."""
+    return row_score(hits, predicted, gold).f1
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,82 +89,86 @@ class Metric:
 
 
 class Tally:
-    """Rows as they are scored: four numbers are kept of each, and its subject where the rows are wanted later.
+    """Rows as they are scored: how often each outcome occurs, and where the rows are wanted later, each of them too.
 
+    A row's precision, recall and F1 follow from three small numbers, of which few combinations occur: so a million
+    rows take no more memory than a hundred, and no array library has to be loaded.
     place: where the row stands in the gold file; rows may come in any order.
     """
 
     def __init__(self, metric: Metric, rows: bool = False) -> None:
         self._metric, self._score = metric, metric.scorer.score
-        self._counts: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
-        self._subjects: defaultdict[str, list[str]] | None = defaultdict(list) if rows else None
+        self._outcomes: defaultdict[str, Counter[Counts]] = defaultdict(Counter)
+        self._rows: defaultdict[str, _Rows] | None = defaultdict(_Rows) if rows else None
 
     def add(self, place: int, subject: str, relation: str, predicted: Any, gold: Any) -> None:
         """Score one row of raw column values. Raises what the scorer does of a value that it cannot read."""
-        hits, answers, objects = self._score(predicted, gold, relation)
-        self._counts[relation].extend((place, hits, answers, objects))
-        if self._subjects is not None:
-            self._subjects[relation].append(subject)
+        outcome = self._score(predicted, gold, relation)
+        self._outcomes[relation][outcome] += 1
+        if self._rows is not None:
+            self._rows[relation].add(place, subject, outcome)
 
     def table(self) -> Table:
         """The official result of all rows."""
-        counts = {name: np.frombuffer(given, dtype=np.int64).reshape(-1, 4) for name, given in self._counts.items()}
-        orders = {name: np.argsort(given[:, 0], kind="stable") for name, given in counts.items()}
-        by_relation = {name: given[orders[name], 1:] for name, given in counts.items()}
-        first = sorted(by_relation, key=lambda name: counts[name][:, 0].min())
-        scored = {name: _Rows(by_relation[name]) for name in sorted(by_relation)}
-        relations = {name: part.summary() for name, part in scored.items()}
-        overall = _Rows(
-            np.concatenate([by_relation[name] for name in first] or [np.empty(0, dtype=np.int64)])
-        ).summary()
+        relations = {name: _summary(self._outcomes[name]) for name in sorted(self._outcomes)}
+        overall = _summary(sum(self._outcomes.values(), start=Counter()))
         if self._metric.average == "relation" and relations:
             p, r, f1_ = (_mean([getattr(s, name) for s in relations.values()]) for name in ("p", "r", "f1"))
             overall = replace(overall, p=p, r=r, f1=f1_)
-        if self._subjects is None:
+        if self._rows is None:
             return Table(overall, relations)
-        subjects = {name: [given[at] for at in orders[name].tolist()] for name, given in self._subjects.items()}
-        return Table(overall, relations, RowScores(scored, subjects))
+        return Table(overall, relations, RowScores({name: self._rows[name] for name in relations}))
 
 
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
+def _summary(outcomes: Counter[Counts]) -> Summary:
+    scored = [(count, row_score(*outcome)) for outcome, count in outcomes.items()]
+    rows = outcomes.total()
+    n = rows or 1
+    hits, predicted, gold = (
+        sum(count * getattr(score, name) for count, score in scored) for name in ("hits", "predicted", "gold")
+    )
+    micro_p = hits / predicted if predicted else 1.0
+    micro_r = hits / gold if gold else 1.0
+    micro_f1 = 2 * micro_p * micro_r / (micro_p + micro_r) if micro_p + micro_r else 0.0
+    p, r, macro_f1 = (
+        math.fsum(count * getattr(score, name) for count, score in scored) / n for name in ("p", "r", "f1")
+    )
+    empty = sum(count for count, score in scored if not score.predicted)
+    return Summary(p, r, macro_f1, micro_p, micro_r, micro_f1, predicted / n, empty, rows)
+
+
 class _Rows:
-    """The counts of some rows (hits, predicted, gold, hits, ...) as columns, with their P, R and F1."""
+    """The rows of one relation: place and outcome (four numbers each), and subject."""
 
-    def __init__(self, counts: npt.NDArray[np.int64]) -> None:
-        table = counts.reshape(-1, 3)
-        self.hits, self.predicted, self.gold = table.T
-        found = self.hits.astype(np.float64)
-        ones = np.ones(len(table))
-        self.p = np.minimum(np.divide(found, self.predicted, out=ones.copy(), where=self.predicted > 0), 1.0)
-        self.r = np.divide(found, self.gold, out=ones, where=self.gold > 0)
-        both = self.p + self.r
-        self.f1 = np.divide(2 * self.p * self.r, both, out=np.zeros(len(table)), where=both > 0)
+    def __init__(self) -> None:
+        self._numbers, self._subjects = array("q"), list[str]()
 
-    def row(self, place: int) -> RowScore:
-        columns = (self.p, self.r, self.f1, self.hits, self.predicted, self.gold)
-        return RowScore(*(column[place].item() for column in columns))
+    def __len__(self) -> int:
+        return len(self._subjects)
 
-    def summary(self) -> Summary:
-        n = len(self.hits) or 1
-        hits, predicted, gold = (int(column.sum()) for column in (self.hits, self.predicted, self.gold))
-        micro_p = hits / predicted if predicted else 1.0
-        micro_r = hits / gold if gold else 1.0
-        micro_f1 = 2 * micro_p * micro_r / (micro_p + micro_r) if micro_p + micro_r else 0.0
-        p, r, macro_f1 = (float(column.sum()) / n for column in (self.p, self.r, self.f1))
-        empty = int((self.predicted == 0).sum())
-        return Summary(p, r, macro_f1, micro_p, micro_r, micro_f1, predicted / n, empty, len(self.hits))
+    def add(self, place: int, subject: str, outcome: Counts) -> None:
+        self._numbers.extend((place, *outcome))
+        self._subjects.append(subject)
+
+    def order(self) -> list[int]:
+        """Numbers of the rows by subject, and of one subject by place."""
+        return sorted(range(len(self)), key=lambda number: (self._subjects[number], self._numbers[4 * number]))
+
+    def row(self, number: int) -> tuple[str, RowScore]:
+        """Subject and score of a row."""
+        return self._subjects[number], row_score(*self._numbers[4 * number + 1 : 4 * number + 4])
 
 
 class RowScores(Sequence[tuple[Pair, RowScore]]):
     """The score of every row in the official order, by relation, then subject; each is made when it is asked for."""
 
-    def __init__(self, scored: Mapping[str, _Rows], subjects: Mapping[str, Sequence[str]]) -> None:
-        self._scored, self._subjects = scored, subjects
-        self._relations = list(scored)
-        self._orders = [sorted(range(len(subjects[name])), key=subjects[name].__getitem__) for name in scored]
+    def __init__(self, rows: Mapping[str, _Rows]) -> None:
+        self._rows, self._relations = rows, list(rows)
+        self._orders = [part.order() for part in rows.values()]
         self._ends = list(accumulate(map(len, self._orders)))
 
     def __len__(self) -> int:
@@ -170,8 +176,7 @@ class RowScores(Sequence[tuple[Pair, RowScore]]):
 
     def __iter__(self) -> Iterator[tuple[Pair, RowScore]]:
         for relation, order in zip(self._relations, self._orders, strict=True):
-            part, subjects = self._scored[relation], self._subjects[relation]
-            yield from (((subjects[place], relation), part.row(place)) for place in order)
+            yield from (self._row(relation, number) for number in order)
 
     @overload
     def __getitem__(self, index: int) -> tuple[Pair, RowScore]: ...
@@ -179,9 +184,12 @@ class RowScores(Sequence[tuple[Pair, RowScore]]):
     def __getitem__(self, index: slice) -> list[tuple[Pair, RowScore]]: ...
     def __getitem__(self, index: int | slice) -> tuple[Pair, RowScore] | list[tuple[Pair, RowScore]]:
         if isinstance(index, slice):
-            return [self[one] for one in range(*index.indices(len(self)))]
+            return [self[number] for number in range(*index.indices(len(self)))]
         at = range(len(self))[index]
         number = bisect_right(self._ends, at)
-        order, relation = self._orders[number], self._relations[number]
-        place = order[at - self._ends[number]]  # counted from the end of the relation's rows
-        return (self._subjects[relation][place], relation), self._scored[relation].row(place)
+        order = self._orders[number]
+        return self._row(self._relations[number], order[at - self._ends[number]])  # from the relation's end backwards
+
+    def _row(self, relation: str, number: int) -> tuple[Pair, RowScore]:
+        subject, score = self._rows[relation].row(number)
+        return (subject, relation), score

@@ -65,11 +65,11 @@ def load(path: Path, run: str) -> Checkpoint | None:
         return None
     try:
         with safe_open(path, framework="pt") as file:
-            told = file.metadata() or {}
+            metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if told["sha256"] != _checksum(told["state"], tensors):
+        if metadata["sha256"] != _checksum(metadata["state"], tensors):
             raise ValueError("its content is not what was written")
-        header = json.loads(told["state"])
+        header = json.loads(metadata["state"])
     except (SafetensorError, KeyError, ValueError, OSError) as error:
         raise InputError(f"{path} is no checkpoint ({error}); remove it to start anew") from error
     if header["run"] != _digest(run):

@@ -7,7 +7,7 @@ What a control answers is easy; the rest is hard, and only there does a score sp
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
@@ -121,12 +121,3 @@ def _ones(rows: Sequence[Sequence[int]], width: int) -> sparse.csr_array:
 def easy(facts: Sequence[tuple[str, str, str]], controls: Sequence[Callable[[str, str], str]]) -> list[bool]:
     """Which facts any control answers; the others are hard."""
     return [any(control(subject, relation) == answer for control in controls) for subject, relation, answer in facts]
-
-
-def by_difficulty(right: Sequence[bool], easily: Sequence[bool]) -> Mapping[str, float]:
-    """Share of right answers among the easy and among the hard facts."""
-    parts = {"easy": True, "hard": False}
-    return {
-        name: sum(hit for hit, kind in zip(right, easily, strict=True) if kind is value) / max(easily.count(value), 1)
-        for name, value in parts.items()
-    }

@@ -70,17 +70,17 @@ def prepare(
     report: Report = silent,
 ) -> Prompts:
     """Run the frozen layers on the first clozes (all if None) of the facts that the objects can answer."""
-    asked = [
+    items = [
         (number, cloze, gold)
         for number, (fact, gold) in enumerate(zip(facts, entities.numbers(facts), strict=True))
         if gold
         for cloze in fact.clozes[:clozes]
     ]
-    if not asked:
+    if not items:
         raise InputError("no fact has an object that the model can answer with: give more facts, or expand")
-    ids = masked(backbone, [cloze for _, cloze, _ in asked], [facts[n].subject for n, _, _ in asked])
+    ids = masked(backbone, [cloze for _, cloze, _ in items], [facts[n].subject for n, _, _ in items])
     cached = activations(cast("BertForMaskedLM", backbone.model), ids, mask_id(backbone.tokenizer), top, report)
-    return Prompts(cached, [gold for _, _, gold in asked], [number for number, _, _ in asked])
+    return Prompts(cached, [gold for _, _, gold in items], [number for number, _, _ in items])
 
 
 def train_top(

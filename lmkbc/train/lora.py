@@ -164,8 +164,8 @@ def texts(run: Run, spec: Causal, model: CausalModel, recall: Callable[[], Langu
     rows: list[tuple[Tokens, int]] = []
     for example in examples:
         prompt = asking.prompt(example.query, told(found.get(example.query, ())))
-        asked = prompt.text if prompt.form == "completion" else model.chat(prompt.messages())
-        start, whole = model.encode([asked, asked + _answer(run, asking, example)])
+        text = prompt.text if prompt.form == "completion" else model.chat(prompt.messages())
+        start, whole = model.encode([text, text + _answer(run, asking, example)])
         rows.append(((*whole, *_end(model)), common(start, whole)))
     return rows
 

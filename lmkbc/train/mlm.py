@@ -72,14 +72,16 @@ def verbalised(facts: Sequence[Fact | str], backbone: Backbone, masking: Masking
     for fact in facts:
         if isinstance(fact, str) and masking.policy != "random":
             raise InputError("sentences have no object to mask: use --mask random")
-        for text, span in [(fact, (0, 0))] if isinstance(fact, str) else _told(fact, tokenizer, masking.nothing, draw):
+        for text, span in (
+            [(fact, (0, 0))] if isinstance(fact, str) else _worded(fact, tokenizer, masking.nothing, draw)
+        ):
             encoded = tokenizer(text, return_offsets_mapping=True, return_special_tokens_mask=True, verbose=False)
             if len(encoded["input_ids"]) > longest:
                 encoded = {key: [*each[: longest - 1], each[-1]] for key, each in encoded.items()}
             yield from _masked(encoded, span, masking, mask_id(tokenizer), draw)
 
 
-def _told(
+def _worded(
     fact: Fact, tokenizer: PreTrainedTokenizerBase, nothing: str, draw: random.Random
 ) -> Iterator[tuple[str, tuple[int, int]]]:
     """Sentences that tell the fact, one per object, each with where the object stands."""

@@ -92,17 +92,17 @@ def choose(
     a way whose held-out F1 is higher. step: called as each relation of each kind of candidates is done.
     """
     plain = _choose(tasks, rows, inner, how, step)
-    heeded = {way: _choose(others, rows, inner, how.part(way), step) for way, others in judged.items()}
+    verified = {way: _choose(others, rows, inner, how.part(way), step) for way, others in judged.items()}
     best, swept = (
-        {name: _heeding(name, plain[part], {way: made[part] for way, made in heeded.items()}) for name in tasks}
+        {name: _verified_rule(name, plain[part], {way: made[part] for way, made in verified.items()}) for name in tasks}
         for part in (0, 1)
     )
     return Rules(best, swept)
 
 
-def _heeding(name: str, plain: Mapping[str, Chosen], heeded: Mapping[Combine, Mapping[str, Chosen]]) -> Rule:
+def _verified_rule(name: str, plain: Mapping[str, Chosen], verified: Mapping[Combine, Mapping[str, Chosen]]) -> Rule:
     best, rule = plain[name].held_out, plain[name].rule
-    for way, made in heeded.items():
+    for way, made in verified.items():
         if made[name].held_out > best + TIE:
             best, rule = made[name].held_out, Verified(inner=made[name].rule, combine=way)
     return rule

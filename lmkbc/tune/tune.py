@@ -145,9 +145,9 @@ def _tune(
     report: Report,
 ) -> Tuned:
     answered = [pair for pair in pairs if not pair[0].failed]
-    tasks, heeded = _tasks(answered, edition, relations, report), {}
+    tasks, verified = _tasks(answered, edition, relations, report), {}
     if any(candidate.truth is not None for found, _ in answered for candidate in found.candidates):
-        heeded = {
+        verified = {
             way: _tasks([(judged(found, way), example) for found, example in answered], edition, relations, report)
             for way in WAYS
         }
@@ -156,11 +156,11 @@ def _tune(
     fold = {name: fold_of(task.outcomes.examples, outer) for name, task in tasks.items()}
     inner_fold = {name: fold_of(task.outcomes.examples, inner) for name, task in tasks.items()}
     steps = itertools.count(1)
-    total = len(tasks) * (folds + 1) * (1 + len(heeded))
+    total = len(tasks) * (folds + 1) * (1 + len(verified))
     report(STEP, 0, total)
 
     def choice(part: str, rows: Mapping[str, Mask]) -> Rules:
-        return choose(tasks, heeded, rows, inner_fold, how.part(part), lambda: report(STEP, next(steps), total))
+        return choose(tasks, verified, rows, inner_fold, how.part(part), lambda: report(STEP, next(steps), total))
 
     failed = {found.query: Prediction(found.query, failed=True) for found, _ in pairs if found.failed}
     held_out, swept = dict(failed), dict(failed)
@@ -200,8 +200,8 @@ def _selected(
 ) -> dict[Query, Prediction]:
     """What each relation's rule selects of some of its queries."""
     chosen = {name: np.flatnonzero(mask).tolist() for name, mask in rows.items()}
-    asked = [(rules[name], task.outcomes.sets[row]) for name, task in tasks.items() for row in chosen[name]]
-    return {found.query: rule.select(found) for rule, found in asked}
+    chosen_sets = [(rules[name], task.outcomes.sets[row]) for name, task in tasks.items() for row in chosen[name]]
+    return {candidates.query: rule.select(candidates) for rule, candidates in chosen_sets}
 
 
 def _tasks(

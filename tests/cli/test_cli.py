@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lmkbc.cli import COMMANDS
-from lmkbc.cli.screen import printable
+from lmkbc.cli.terminal import printable
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -77,7 +77,7 @@ def test_a_local_model_that_answers_recalls_verifies_and_links_loads_no_server_s
     [
         (
             "lmkbc.cli.evaluate",
-            {"optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "httpx2", "sklearn"},
+            {"optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "httpx2", "sklearn", "numpy"},
         ),
         ("lmkbc.select.registry", {"optuna", "sqlalchemy", "torch", "openai", "polars"}),
         ("lmkbc.pipeline", {"optuna", "sqlalchemy", "openai", "torch", "transformers"}),

@@ -10,7 +10,8 @@ import typer
 from typer.testing import CliRunner
 
 from lmkbc.cli import build
-from lmkbc.cli import options as given
+from lmkbc.cli.options import listed
+from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, spread
 from lmkbc.errors import InputError
 
 SHARED = (
@@ -38,28 +39,30 @@ def test_lists_of_commands_cut_no_sentence_short(group: str) -> None:
 def test_a_group_gives_way_to_its_options_in_place() -> None:
     got: list[object] = []
 
-    def command(*, asked: given.Asked, limit: Annotated[int, typer.Option("--limit")] = 3, means: given.Means) -> None:
+    def command(
+        *, recipe: RecipeOptions, limit: Annotated[int, typer.Option("--limit")] = 3, sources: SourceOptions
+    ) -> None:
         """Do it."""
-        got.extend((asked, limit, means))
+        got.extend((recipe, limit, sources))
 
-    told = given.spread(command)
-    names = list(inspect.signature(told).parameters)
-    assert names == ["edition", "system", "model", "files", "limit", *given.Means.__slots__]
-    assert told.__doc__ == "Do it."
+    shown = spread(command)
+    names = list(inspect.signature(shown).parameters)
+    assert names == ["edition", "system", "model", "files", "limit", *SourceOptions.__slots__]
+    assert shown.__doc__ == "Do it."
     app = typer.Typer()
-    app.command()(told)
+    app.command()(shown)
     assert CliRunner().invoke(app, ["-e", "2023", "--from", "a", "--from", "b", "--offline"]).exit_code == 0
-    asked, limit, means = got
-    assert isinstance(asked, given.Asked)
-    assert (asked.edition, list(map(str, asked.files or ())), limit) == ("2023", ["a", "b"], 3)
-    assert means == given.Means(offline=True)
+    recipe, limit, sources = got
+    assert isinstance(recipe, RecipeOptions)
+    assert (recipe.edition, list(map(str, recipe.files or ())), limit) == ("2023", ["a", "b"], 3)
+    assert sources == SourceOptions(offline=True)
 
 
 def test_prices_and_lists() -> None:
-    assert given.Servers(prices="2.50,10").given().prices == (2.5, 10.0)
+    assert ServerOptions(prices="2.50,10").as_settings().prices == (2.5, 10.0)
     with pytest.raises(InputError, match="--prices is '1': give two numbers"):
-        given.Servers(prices="1").given()
-    assert (given.listed(None), given.listed("a, b ,c")) == (None, ["a", "b", "c"])
+        ServerOptions(prices="1").as_settings()
+    assert (listed(None), listed("a, b ,c")) == (None, ["a", "b", "c"])
     for wrong in ("", "a,,b", "a,"):
         with pytest.raises(InputError, match="names nothing at one of its commas"):
-            given.listed(wrong)
+            listed(wrong)

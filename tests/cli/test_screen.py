@@ -11,13 +11,14 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
-from lmkbc.cli import screen
+from lmkbc.cli import screen, terminal
 from lmkbc.edition import Published
 from lmkbc.workspace import Workspace
 
 
 def test_a_step_whose_loss_changes_stays_one_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(screen, "ERR", Console(file=StringIO(), force_terminal=True))
+    console = Console(file=StringIO(), force_terminal=True)
+    monkeypatch.setattr(terminal, "errors", lambda: console)
     added: list[str] = []
     add = Progress.add_task
 
@@ -26,7 +27,7 @@ def test_a_step_whose_loss_changes_stays_one_bar(monkeypatch: pytest.MonkeyPatch
         return add(bar, description, **given)
 
     monkeypatch.setattr(Progress, "add_task", noted)
-    with screen.progress() as report:
+    with terminal.progress() as report:
         for done in range(3):
             report(f"fine-tuning, loss {3 - done}.000", done, 3)
         report("relations (of 2)", 1, 2)
@@ -36,7 +37,8 @@ def test_a_step_whose_loss_changes_stays_one_bar(monkeypatch: pytest.MonkeyPatch
 def test_on_a_terminal_a_step_shows_count_and_what_is_counted_and_its_clock_starts_again_with_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(screen, "ERR", Console(file=(told := StringIO()), force_terminal=True, width=120))
+    console = Console(file=(written := StringIO()), force_terminal=True, width=120)
+    monkeypatch.setattr(terminal, "errors", lambda: console)
     bars: list[Progress] = []
     reset = Progress.reset
 
@@ -45,7 +47,7 @@ def test_on_a_terminal_a_step_shows_count_and_what_is_counted_and_its_clock_star
         reset(bar, task, **given)
 
     monkeypatch.setattr(Progress, "reset", noted)
-    with screen.progress() as report:
+    with terminal.progress() as report:
         for done in range(4):
             report("tune\x1b[2J[red] (relations x folds)", done, 3)
         assert not bars
@@ -53,32 +55,32 @@ def test_on_a_terminal_a_step_shows_count_and_what_is_counted_and_its_clock_star
         (bar,) = bars
         assert [(task.completed, task.finished) for task in bar.tasks] == [(1, False)]
         bar.refresh()
-    shown = told.getvalue()
+    shown = written.getvalue()
     assert "1/3" in shown
     assert "relations x folds" in shown
     assert "tune\N{REPLACEMENT CHARACTER}[2J[red]" in shown
 
 
 def test_without_a_terminal_lines_stand_on_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(screen, "ERR", Console(file=(told := StringIO()), soft_wrap=True))
+    monkeypatch.setattr("sys.stderr", written := StringIO())
     monkeypatch.setattr("lmkbc.progress.PERIOD", 0.01)
-    with screen.progress() as report:
+    with terminal.progress() as report:
         report("tune (relations x folds)", 12, 126)
         deadline = time.monotonic() + 60
-        while "\n" not in told.getvalue() and time.monotonic() < deadline:
+        while "\n" not in written.getvalue() and time.monotonic() < deadline:
             time.sleep(0.01)
-    assert re.match(r"tune: 12/126 relations x folds, 0 s so far\n", told.getvalue())
+    assert re.match(r"tune: 12/126 relations x folds, 0 s so far\n", written.getvalue())
 
 
 def test_the_best_published_score_stands_beside_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(screen, "ERR", Console(file=(told := StringIO()), soft_wrap=True))
+    monkeypatch.setattr("sys.stderr", written := StringIO())
     edition = replace(
         Workspace().edition("mini"),
         published=(Published("A", "val", 0.2), Published("B", "val", 0.3), Published("C", "test", 0.9)),
     )
     screen.note_published(edition, "dev")
     screen.note_published(edition, "train")
-    assert told.getvalue() == "best published on dev: B, F1 0.300\n"
+    assert written.getvalue() == "best published on dev: B, F1 0.300\n"
 
 
 def test_json_on_the_screen_means_the_same_and_cannot_steer_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,6 @@ from lmkbc.relation import Relation
 from lmkbc.train.controls import (
     Majority,
     NaiveBayes,
-    by_difficulty,
     easy,
     randomised,
 )
@@ -132,7 +131,6 @@ def test_naive_bayes_and_majority_answer_what_names_give_away() -> None:
     asked = [("Chen Wei", "born", "Beijing"), ("Chen Wei", "born", "Oslo")]
     kinds = easy(asked, [bayes.answer, majority.answer])
     assert kinds == [True, False]
-    assert by_difficulty([True, False], kinds) == {"easy": 1.0, "hard": 0.0}
 
 
 def test_more_layers_than_there_are_cannot_learn(backbone: Backbone, facts: list[Fact]) -> None:

@@ -7,26 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from lmkbc.cli import options as given
-from lmkbc.cli.probe import (
-    kamel as probe_kamel,
-)
-from lmkbc.cli.probe import (
-    kmir as probe_kmir,
-)
-from lmkbc.cli.probe import (
-    lama as probe_lama,
-)
-from lmkbc.cli.probe import (
-    optiprompt as probe_optiprompt,
-)
-from lmkbc.cli.screen import (
-    note,
-    note_published,
-    progress,
-    show_json,
-    show_table,
-)
+from lmkbc.cli.options import AsJson
+from lmkbc.cli.probe import kamel, kmir, lama, optiprompt
+from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, opened, spread
+from lmkbc.cli.screen import note, note_published, show_json
+from lmkbc.cli.tables import show_table
+from lmkbc.cli.terminal import progress
 from lmkbc.cli.tune import Folds, Trials
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 
@@ -35,21 +21,21 @@ app = typer.Typer(no_args_is_help=True, help="Probe what a model knows.", rich_m
 
 def register(parent: typer.Typer) -> None:
     """Add the command group."""
-    app.command("kamel", epilog=probe_kamel.EXAMPLE)(probe_kamel.kamel)
-    app.command("lama", epilog=probe_lama.EXAMPLE)(probe_lama.lama)
-    app.command("optiprompt", epilog=probe_optiprompt.EXAMPLE)(probe_optiprompt.optiprompt)
-    app.add_typer(probe_kmir.app, name="kmir")
+    app.command("kamel", epilog=kamel.EXAMPLE)(kamel.kamel)
+    app.command("lama", epilog=lama.EXAMPLE)(lama.lama)
+    app.command("optiprompt", epilog=optiprompt.EXAMPLE)(optiprompt.optiprompt)
+    app.add_typer(kmir.app, name="kmir")
     parent.add_typer(app, name="probe")
 
 
 @app.command("controls", epilog="Example: lmkbc probe controls --edition 2023 --system recorded --from gpt4.jsonl.gz")
-@given.spread
+@spread
 def controls(
     *,
     split: Annotated[
         str | None, typer.Option("--split", "-s", help="A labelled split; default: the edition's held-out one.")
     ] = None,
-    asked: given.Asked,
+    recipe_options: RecipeOptions,
     tuned: Annotated[
         bool, typer.Option("--tune/--no-tune", help="Tune selection and score out of fold, or use the recipes' rules.")
     ] = True,
@@ -59,15 +45,15 @@ def controls(
     random: Annotated[
         bool, typer.Option("--random/--no-random", help="Ask a local model's random twin too, by the same recipe.")
     ] = True,
-    json: given.AsJson = False,
-    means: given.Means,
-    servers: given.Servers,
+    json: AsJson = False,
+    source_options: SourceOptions,
+    server_options: ServerOptions,
 ) -> None:
     """Tell recall from learning. A system's F1 beside what train alone reaches, and on what no control answers."""
     from lmkbc.probe.controls import Row, Selection
     from lmkbc.probe.controls import controls as run_controls
 
-    run, recipe = given.opened(asked, means, servers)
+    run, recipe = opened(recipe_options, source_options, server_options)
     chosen = run.edition
     examples = run.workspace.examples(chosen, split or chosen.held_out)
     how = Selection(tuned=tuned, trials=trials, folds=folds, seed=seed)

@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lmkbc.cli import options as given
+from lmkbc.cli import options
 from lmkbc.cli.probe.kamel_tables import by_answers, by_property, overall
 from lmkbc.cli.probe.models import local, served
-from lmkbc.cli.screen import (
-    note,
-    progress,
-    show_json,
-    show_table,
-)
+from lmkbc.cli.run_options import ServerOptions
+from lmkbc.cli.screen import note, show_json
+from lmkbc.cli.tables import show_table
+from lmkbc.cli.terminal import progress
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.atomic import check_file, write_bytes
 
 if TYPE_CHECKING:
     from lmkbc.probe.kamel.controls import Answered
-    from lmkbc.probe.kamel.prompts import Asks
+    from lmkbc.probe.kamel.prompts import PromptForm
     from lmkbc.probe.local import Local
     from lmkbc.probe.served import Served
 
@@ -51,15 +49,15 @@ def kamel(
     ] = True,
     out: Annotated[Path | None, typer.Option(help="Write the completions as JSONL.")] = None,
     form: Annotated[str, typer.Option(help="How a server is asked: chat (turns) or completion (one text).")] = "chat",
-    json: given.AsJson = False,
-    offline: given.Offline = False,
+    json: options.AsJson = False,
+    offline: options.Offline = False,
     base_url: Annotated[str | None, typer.Option("--base-url", help="Ask this OpenAI-compatible server.")] = None,
-    any_model: given.AnyModel = False,
-    concurrency: given.Concurrency = None,
-    max_cost: given.MaxCost = None,
-    max_tokens: given.MaxTokens = None,
-    prices: given.Prices = None,
-    store: given.StorePath = None,
+    any_model: options.AnyModel = False,
+    concurrency: options.Concurrency = None,
+    max_cost: options.MaxCost = None,
+    max_tokens: options.MaxTokens = None,
+    prices: options.Prices = None,
+    store: options.StorePath = None,
 ) -> None:
     """Ask a model KAMEL's questions. A run that was killed goes on where it stopped."""
     from lmkbc.models.store import Store, default_store
@@ -80,20 +78,20 @@ def kamel(
         raise InputError(f"--form is {form!r}: {did_you_mean(form, FORMS)}")
     chosen = Shots(count=shots, drawing="fixed" if fixed else "random", seed=seed)
     wording = questions(templates)
-    wanted = given.listed(properties)
+    wanted = options.listed(properties)
     data = benchmark.read(source, properties=wanted, splits=("train", split))
     names = data.properties if wanted is None else sorted(set(wanted), key=lambda name: (len(name), name))
     for name in names:
         data.of(name, split)  # or a sentence on what is absent, before a model is loaded
     check_wording(names, wording)
-    asks: Asks = "completion" if base_url is None or form == "completion" else "chat"
-    asked = list(questions_of(data, wording, chosen, properties=names, split=split, limit=limit, form=asks))
+    prompt_form: PromptForm = "completion" if base_url is None or form == "completion" else "chat"
+    requests = list(questions_of(data, wording, chosen, properties=names, split=split, limit=limit, form=prompt_form))
     kept = Store(store or default_store())
     who: Local | Served
     if base_url is None:
         who = local(model, kept, GREEDY, offline=offline)
     else:
-        how = given.Servers(
+        server = ServerOptions(
             base_url=base_url,
             any_model=any_model,
             concurrency=concurrency,
@@ -101,17 +99,17 @@ def kamel(
             max_tokens=max_tokens,
             prices=prices,
         )
-        who = served(model, kept, sampling(asks), how.given(), offline=offline)
+        who = served(model, kept, sampling(prompt_form), server.as_settings(), offline=offline)
     with progress() as report:
-        answers = ask(who, asked, report)
+        answers = ask(who, requests, report)
     for remark in getattr(who, "remarks", ()):
         note(remark)
     if unasked := sum(text is None for _, text in answers):
         note(f"{unasked} prompts are longer than the model's window: they count as wrong")
-    said = [(fact, text or "") for fact, text in answers]
+    replies = [(fact, text or "") for fact, text in answers]
     drawn = f"{shots} {'fixed' if fixed else 'random'} shots" if shots else "no shots"
-    note(f"{model}, {drawn}: {len(said)} queries of {len(names)} properties, {split}")
-    _show(said, learned(data, (fact for fact, _ in said)) if controls else {}, out, json)
+    note(f"{model}, {drawn}: {len(replies)} queries of {len(names)} properties, {split}")
+    _show(replies, learned(data, (fact for fact, _ in replies)) if controls else {}, out, json)
 
 
 def _show(answers: Answered, controls: Mapping[str, Answered], out: Path | None, as_json: bool) -> None:

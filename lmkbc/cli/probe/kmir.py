@@ -12,7 +12,8 @@ import typer
 
 from lmkbc.cli.options import AsJson
 from lmkbc.cli.probe import kmir_run as probe_kmir_run
-from lmkbc.cli.screen import note, show_json, show_table
+from lmkbc.cli.screen import note, show_json
+from lmkbc.cli.tables import show_table
 from lmkbc.files.atomic import check_replaceable, with_record, write_directory
 
 app = typer.Typer(no_args_is_help=True, help="KMIR: memorisation, identification, reasoning.", rich_markup_mode=None)
@@ -70,21 +71,21 @@ def score(
     from lmkbc.probe.kmir.score import PUBLISHED, PUBLISHED_ROBUSTNESS
     from lmkbc.probe.kmir.score import score as score_questions
 
-    asked = read_questions(questions)
-    guesses = read_guesses(answers, asked)
-    if unanswered := sum(question.id not in guesses for question in asked):
-        note(f"{unanswered} of {len(asked)} questions have no answer: they count as wrong")
-    table = score_questions(asked, guesses)
+    items = read_questions(questions)
+    guesses = read_guesses(answers, items)
+    if unanswered := sum(question.id not in guesses for question in items):
+        note(f"{unanswered} of {len(items)} questions have no answer: they count as wrong")
+    table = score_questions(items, guesses)
     if json:
         show_json(asdict(table))
         return
-    counts, topics = (Counter(getattr(question, field) for question in asked) for field in ("type", "topic"))
+    counts, topics = (Counter(getattr(question, field) for question in items) for field in ("type", "topic"))
     own = [table.types.get(kind) for kind in TYPES]
     show_table(
         ["F1 %", *TYPES, "all"],
         [
             ["these answers", *(None if value is None else 100 * value for value in own), 100 * table.f1],
-            ["questions", *(counts[kind] for kind in TYPES), len(asked)],
+            ["questions", *(counts[kind] for kind in TYPES), len(items)],
             *([f"paper: {name}", *values, None] for name, values in PUBLISHED.items()),
         ],
     )

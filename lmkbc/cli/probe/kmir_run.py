@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lmkbc.cli.options import AsJson, Offline, StorePath
-from lmkbc.cli.screen import note, progress, show_json
+from lmkbc.cli.screen import note, show_json
+from lmkbc.cli.terminal import progress
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import check_directory, check_file, write_bytes
 
@@ -53,28 +54,31 @@ def run(
         raise InputError("two files of questions have the same name, and so would their answers: rename one")
     for path in questions:
         check_file(out / path.name, *questions, train, dev)
-    asked = [read_questions(path)[:limit] for path in questions]
+    per_file = [read_questions(path)[:limit] for path in questions]
     lessons, others = ([] if path is None else read_questions(path) for path in (train, dev))
-    every = [question for part in asked for question in part]
+    every = [question for part in per_file for question in part]
     seen = {question.question for question in lessons}
-    if told := sum(question.question in seen for question in every):
-        note(f"{told} of {len(every)} questions are in {train} too: their answers are taught, not known")
+    if repeated := sum(question.question in seen for question in every):
+        note(f"{repeated} of {len(every)} questions are in {train} too: their answers are taught, not known")
     kind = model_kind(model, offline=offline)
     with progress() as report:
         if kind == "masked":
             plan = Plan(rate=rate, epochs=epochs, batch=batch, seed=seed, decay=0.01, patience=2, every=200)
             place = tuned or out.with_name(f"{out.name}-model")
-            said = _masked(model, every, lessons, others, plan, place, report, offline=offline)
+            replies = _masked(model, every, lessons, others, plan, place, report, offline=offline)
         else:
             if dev or tuned:
                 raise InputError(
                     f"{model} is a causal model, which is shown examples and not trained: leave out --dev "
                     "and --tuned, or train an adapter with 'lmkbc train lora'"
                 )
-            said = _causal(model, every, lessons, shots if train else 0, seed, store, report, offline=offline)
-    rows = iter(zip(every, said, strict=True))
-    for path, part in zip(questions, asked, strict=True):
-        lines = (msgspec.json.encode({"id": one.id, "ret": text}) + b"\n" for one, text in (next(rows) for _ in part))
+            replies = _causal(model, every, lessons, shots if train else 0, seed, store, report, offline=offline)
+    rows = iter(zip(every, replies, strict=True))
+    for path, part in zip(questions, per_file, strict=True):
+        lines = (
+            msgspec.json.encode({"id": question.id, "ret": text}) + b"\n"
+            for question, text in (next(rows) for _ in part)
+        )
         write_bytes(out / path.name, b"".join(lines))
         note(f"wrote {out / path.name}: score it with 'lmkbc probe kmir score {path} {out / path.name}'")
     if json:
@@ -122,5 +126,5 @@ def _causal(
 
     if not shots:
         note("without examples (--train, --shots) the model is not told how answers look: expect little")
-    asked = list(prompts(every, lessons, shots, seed))
-    return guesses(local(model, Store(store or default_store()), decoding(shots), offline=offline), asked, report)
+    requests = list(prompts(every, lessons, shots, seed))
+    return guesses(local(model, Store(store or default_store()), decoding(shots), offline=offline), requests, report)

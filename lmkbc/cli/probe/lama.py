@@ -11,17 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lmkbc.cli.options import AsJson, Offline, listed
-from lmkbc.cli.screen import (
-    note,
-    progress,
-    show_json,
-    show_table,
-)
+from lmkbc.cli.screen import note, show_json
+from lmkbc.cli.tables import show_table
+from lmkbc.cli.terminal import progress
 from lmkbc.errors import InputError
 from lmkbc.files.jsonl import read_bytes
 
 if TYPE_CHECKING:
-    from lmkbc.probe.lama.dataset import Asked, LamaTable
+    from lmkbc.probe.lama.dataset import LamaTable, RelationFacts
 
 EXAMPLE = "Example: lmkbc probe lama data/ --model bert-base-cased --model roberta-base --uhn"
 
@@ -43,41 +40,43 @@ def lama(
     """Ask masked models LAMA's clozes. P@1, P@10 and MRR of objects among the shared words, means over relations."""
     from lmkbc.models.masked.backbone import load
     from lmkbc.probe.lama import dataset as benchmark
-    from lmkbc.probe.lama.run import MaskedProbe, known_words
+    from lmkbc.probe.lama.run import MaskedRanks, known_words
 
-    asked = _facts(source, listed(properties))
+    relations = _facts(source, listed(properties))
     words_given = None if vocabulary is None else set(read_bytes(vocabulary).decode("utf-8", "replace").split())
     backbones = {name: load(name, offline=offline) for name in model}
-    vocabularies = {name: known_words(one) for name, one in backbones.items()}
+    vocabularies = {name: known_words(backbone) for name, backbone in backbones.items()}
     for name, words_of in vocabularies.items():
         if all(word == word.lower() for word in words_of):
             note(f"{name} reads no capitals: objects are asked in lower case")
-            asked = benchmark.lowered(asked)
+            relations = benchmark.lowered(relations)
     words = benchmark.shared_vocabulary(list(vocabularies.values()), words_given)
     known = frozenset(words)
-    asked = benchmark.within(asked, lambda _, __, object_: object_ in known)
-    if not asked:
+    relations = benchmark.within(relations, lambda _, __, object_: object_ in known)
+    if not relations:
         raise InputError("no fact has an object among the shared words: name other models, or other relations")
-    note(f"{len(words)} shared words, {sum(len(one.facts) for one in asked)} facts of {len(asked)} relations")
-    probes = {name: MaskedProbe(one, words) for name, one in backbones.items()}
+    facts = sum(len(relation.facts) for relation in relations)
+    note(f"{len(words)} shared words, {facts} facts of {len(relations)} relations")
+    rankers = {name: MaskedRanks(backbone, words) for name, backbone in backbones.items()}
     if uhn:
-        asked = benchmark.unhelpful(asked, next(iter(probes.values())).guesses(asked))
-        note(f"{sum(len(one.facts) for one in asked)} facts that no name gives away, as the first model reads names")
+        relations = benchmark.unhelpful(relations, next(iter(rankers.values())).guesses(relations))
+        facts = sum(len(relation.facts) for relation in relations)
+        note(f"{facts} facts that no name gives away, as the first model reads names")
     tables = {}
     with progress() as report:
-        for name, probe in probes.items():
+        for name, ranker in rankers.items():
             ranks = {}
-            for done, one in enumerate(asked, start=1):
-                ranks[one.name] = probe.ranks(one)
-                report(name, done, len(asked))
-            tables[name] = benchmark.table(asked, ranks)
+            for done, relation in enumerate(relations, start=1):
+                ranks[relation.name] = ranker.ranks(relation)
+                report(name, done, len(relations))
+            tables[name] = benchmark.table(relations, ranks)
     if json:
         show_json({name: asdict(table) for name, table in tables.items()})
     else:
-        _show(tables, {one.name: one.type for one in asked})
+        _show(tables, {relation.name: relation.type for relation in relations})
 
 
-def _facts(source: Path, properties: list[str] | None) -> list[Asked]:
+def _facts(source: Path, properties: list[str] | None) -> list[RelationFacts]:
     from lmkbc.probe.kamel import dataset as kamel
     from lmkbc.probe.kmir.schema import read_schema
     from lmkbc.probe.lama import dataset as benchmark

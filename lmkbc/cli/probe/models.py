@@ -24,14 +24,14 @@ def local(model: str, store: Store, how: Decoding, *, offline: bool) -> Local:
     return Local(CausalModel(loaded, tokenizer), model_name(model), how, store, identity(model, loaded))
 
 
-def served(model: str, store: Store, sampling: Mapping[str, Any], given: Servers, *, offline: bool) -> Served:
+def served(model: str, store: Store, sampling: Mapping[str, Any], settings: Servers, *, offline: bool) -> Served:
     """A server's model."""
     from lmkbc.models.budget import Budget
     from lmkbc.models.server.address import Server
     from lmkbc.models.server.limits import Limits
     from lmkbc.probe.served import Served
 
-    server = Server.of(given.base_url, model, any_model=given.any_model, offline=offline)
-    limits = Limits(concurrency=given.concurrency) if given.concurrency else Limits()
-    budget = Budget(given.max_cost, given.max_tokens, given.prices)
+    server = Server.of(settings.base_url, model, any_model=settings.any_model, offline=offline)
+    limits = Limits(concurrency=settings.concurrency) if settings.concurrency else Limits()
+    budget = Budget(settings.max_cost, settings.max_tokens, settings.prices)
     return Served(server, store, sampling, limits=limits, budget=budget, offline=offline)

@@ -9,12 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from lmkbc.cli.options import AsJson, Offline, listed
-from lmkbc.cli.screen import (
-    note,
-    progress,
-    show_json,
-    show_table,
-)
+from lmkbc.cli.screen import note, show_json
+from lmkbc.cli.tables import show_table
+from lmkbc.cli.terminal import progress
 from lmkbc.files.atomic import check_file
 
 EXAMPLE = "Example: lmkbc probe optiprompt KAMEL.tar.xz --model bert-base-cased --lama --kept optiprompt.jsonl"

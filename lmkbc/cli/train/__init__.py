@@ -13,14 +13,11 @@ from lmkbc.cli.options import (
     Data,
     Offline,
     Root,
-    spread,
 )
-from lmkbc.cli.screen import (
-    note,
-    progress,
-    show_json,
-    show_table,
-)
+from lmkbc.cli.run_options import spread
+from lmkbc.cli.screen import note, show_json
+from lmkbc.cli.tables import show_table
+from lmkbc.cli.terminal import progress
 from lmkbc.cli.train import lora as train_lora
 from lmkbc.files.places import data_dirs
 from lmkbc.workspace import Workspace

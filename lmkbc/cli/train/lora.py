@@ -18,12 +18,9 @@ from lmkbc.cli.options import (
     Root,
     chosen_edition,
 )
-from lmkbc.cli.screen import (
-    note,
-    progress,
-    show_json,
-    show_table,
-)
+from lmkbc.cli.screen import note, show_json
+from lmkbc.cli.tables import show_table
+from lmkbc.cli.terminal import progress
 from lmkbc.files.atomic import check_replaceable
 from lmkbc.recipe import read_recipe
 from lmkbc.run import Run

@@ -71,7 +71,7 @@ def load(
         "trust_remote_code": trust_remote_code,
     }
     packed = _four_bits(place) if quantise == "4bit" else {}
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()
     try:
         config = AutoConfig.from_pretrained(source, **how)
         _check_kind(name, config)

@@ -55,7 +55,7 @@ def tokenizer(header: Header, window: int) -> PreTrainedTokenizerFast:
     places = {f"{one}_token": token_id(header, key) for one, key in _ENDS.items()}
     ends: dict[str, Any] = {name: tokens[place] for name, place in places.items() if place is not None}
     try:
-        return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        return PreTrainedTokenizerFast(
             tokenizer_object=_raw(header, tokens, split, ends.get("bos_token")),
             model_max_length=window,
             clean_up_tokenization_spaces=False,

@@ -47,7 +47,7 @@ class Forward:
         if precision == "int8" and backbone.device.type != "cpu":
             raise InputError("precision int8 works on a CPU only: use bf16 on an accelerator, or device = 'cpu'")
         self._where, self._match = _Positions(), match
-        decoder = cast(nn.Linear, backbone.model.get_output_embeddings())  # type: ignore[no-untyped-call]
+        decoder = cast(nn.Linear, backbone.model.get_output_embeddings())
         self._weight = decoder.weight.detach().float()
         self._bias = (
             self._weight.new_zeros(len(self._weight)) if decoder.bias is None else decoder.bias.detach().float()

@@ -53,7 +53,7 @@ def word_vectors(model: PreTrainedModel) -> Tensor:
 
 def at_masks(model: PreTrainedModel, masks: Tensor, columns: Tensor | None = None, **inputs: Tensor) -> Tensor:
     """Logits where masks, (b, t), is true, over some words, or all: (m, v). The output matrix does no more."""
-    decoder = cast(nn.Linear, model.get_output_embeddings())  # type: ignore[no-untyped-call]
+    decoder = cast(nn.Linear, model.get_output_embeddings())
     chosen = slice(None) if columns is None else columns.to(masks.device)
     bias = None if decoder.bias is None else decoder.bias[chosen]
 

@@ -18,17 +18,17 @@ Answered = list[tuple[Fact, str]]
 
 def learned(benchmark: Kamel, facts: Iterable[Fact]) -> dict[str, Answered]:
     """Control -> its answers to some facts, one object each. No control learns from a fact on a subject it is asked."""
-    asked = list(facts)
-    own = {(fact.property, folded_key(fact.subject)) for fact in asked}
+    tested = list(facts)
+    own = {(fact.property, folded_key(fact.subject)) for fact in tested}
     lessons = [
         (fact.subject, name, answer.shown)
-        for name in dict.fromkeys(fact.property for fact in asked)
+        for name in dict.fromkeys(fact.property for fact in tested)
         for fact in benchmark.of(name, "train")
         if (name, folded_key(fact.subject)) not in own
         for answer in fact.objects
     ]
     controls = {"majority of train": Majority(lessons).answer, "naive Bayes of train": NaiveBayes(lessons).answer}
-    return {name: [(fact, answer(fact.subject, fact.property)) for fact in asked] for name, answer in controls.items()}
+    return {name: [(fact, answer(fact.subject, fact.property)) for fact in tested] for name, answer in controls.items()}
 
 
 def hard(answers: Sequence[tuple[Fact, str]], controls: Mapping[str, Sequence[tuple[Fact, str]]]) -> Answered:

@@ -20,7 +20,7 @@ from lmkbc.probe.kamel.dataset import Fact
 from lmkbc.probe.kamel.score import END, SEPARATOR
 
 Drawing = Literal["random", "fixed"]
-Asks = Literal["completion", "chat"]
+PromptForm = Literal["completion", "chat"]
 TASK = "Answer each question with names, years or numbers alone, parted by semicolons."
 """What a chat model is told first; a text needs no such words."""
 
@@ -72,7 +72,11 @@ class Shots:
 
 
 def prompts(
-    facts: Sequence[Fact], train: Sequence[Fact], wording: Mapping[str, str], shots: Shots, form: Asks = "completion"
+    facts: Sequence[Fact],
+    train: Sequence[Fact],
+    wording: Mapping[str, str],
+    shots: Shots,
+    form: PromptForm = "completion",
 ) -> Iterator[tuple[Fact, Prompt]]:
     """Each fact of one property with its prompt, which ends with the fact's question.
 
@@ -83,14 +87,14 @@ def prompts(
         return
     name = facts[0].property
     check_wording([name], wording)
-    lessons = [(folded_key(one.subject), one) for one in train]
+    lessons = [(folded_key(example.subject), example) for example in train]
     fixed = _random(shots.seed, name).sample(lessons, len(lessons)) if shots.drawing == "fixed" else []
     for place, fact in enumerate(facts):
         own = folded_key(fact.subject)
         drawn = fixed or _random(shots.seed, f"{name} {place} {fact.subject}").sample(
             lessons, min(len(lessons), 4 * shots.count + 8)
         )
-        chosen = list(islice((one for key, one in drawn if key != own), shots.count))
+        chosen = list(islice((example for key, example in drawn if key != own), shots.count))
         if len(chosen) < shots.count:
             raise InputError(f"{name} has {len(train)} train facts, too few for {shots.count} shots: lower --shots")
         yield fact, _prompt(chosen, fact, wording, form)
@@ -104,24 +108,24 @@ def check_wording(properties: Iterable[str], wording: Mapping[str, str]) -> None
         raise InputError(f"{lacking[0]}{more} has no question template: add a line for it to the templates file")
 
 
-def _prompt(chosen: Sequence[Fact], fact: Fact, wording: Mapping[str, str], form: Asks) -> Prompt:
+def _prompt(chosen: Sequence[Fact], fact: Fact, wording: Mapping[str, str], form: PromptForm) -> Prompt:
     """As in the paper, one text in which `%` ends each answer; or turns of a chat, which end by themselves."""
-    own = (Message("user", _asked(fact, wording)),)
+    own = (Message("user", _question(fact, wording)),)
     if form == "completion":
-        solved = "".join(f"{_asked(one, wording)} {answered(one)}{END}\n" for one in chosen)
+        solved = "".join(f"{_question(example, wording)} {answered(example)}{END}\n" for example in chosen)
         return Prompt((Message("user", solved),), own, "completion")
     turns = [Message("system", TASK)]
-    for one in chosen:
-        turns += Message("user", _asked(one, wording)), Message("assistant", answered(one))
+    for example in chosen:
+        turns += Message("user", _question(example, wording)), Message("assistant", answered(example))
     return Prompt(tuple(turns), own, "chat")
 
 
 def answered(fact: Fact) -> str:
     """A fact's objects as an example shows them."""
-    return f"{SEPARATOR} ".join(one.shown for one in fact.objects)
+    return f"{SEPARATOR} ".join(answer.shown for answer in fact.objects)
 
 
-def _asked(fact: Fact, wording: Mapping[str, str]) -> str:
+def _question(fact: Fact, wording: Mapping[str, str]) -> str:
     return wording[fact.property].replace(SUBJECT, fact.subject)
 
 

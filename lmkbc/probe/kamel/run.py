@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lmkbc.models.base import Prompt
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.probe.kamel.dataset import Fact, Kamel
-from lmkbc.probe.kamel.prompts import Asks, Shots, prompts
+from lmkbc.probe.kamel.prompts import PromptForm, Shots, prompts
 from lmkbc.probe.kamel.score import END
 from lmkbc.probe.local import Local
 from lmkbc.progress import Report, silent
@@ -21,7 +21,7 @@ GREEDY = Decoding(max_tokens=100, stops=(END,))
 """The paper's decoding: the likeliest token, until `%` or for 100 tokens."""
 
 
-def sampling(form: Asks) -> dict[str, Any]:
+def sampling(form: PromptForm) -> dict[str, Any]:
     """The same for a server; a chat model ends its answers by itself."""
     plain = {"temperature": 0.0, "max_tokens": GREEDY.max_tokens}
     return plain | ({"stop": [END]} if form == "completion" else {})
@@ -35,7 +35,7 @@ def questions_of(
     properties: Iterable[str],
     split: str = "test",
     limit: int | None = None,
-    form: Asks = "completion",
+    form: PromptForm = "completion",
 ) -> Iterator[tuple[Fact, Prompt]]:
     """The facts of some properties, at most `limit` of each, with their prompts."""
     for name in properties:
@@ -44,10 +44,10 @@ def questions_of(
 
 
 def ask(
-    model: Local | Served, asked: Iterable[tuple[Fact, Prompt]], report: Report = silent
+    model: Local | Served, requests: Iterable[tuple[Fact, Prompt]], report: Report = silent
 ) -> list[tuple[Fact, str | None]]:
     """Each fact with its completion, stripped at both ends, in the order given; None where it could not be asked."""
-    pairs = list(asked)
+    pairs = list(requests)
     texts: list[str | None] = [None] * len(pairs)
     for done, (place, text) in enumerate(model.answers([prompt for _, prompt in pairs]), start=1):
         texts[place] = None if text is None else text.strip()

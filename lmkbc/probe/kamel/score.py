@@ -102,9 +102,9 @@ def spellings(answer: Answer, *, alternatives: bool) -> set[str]:
 
 def query_score(fact: Fact, text: str, *, strip: bool = False, alternatives: bool = True) -> tuple[float, float]:
     """Precision and recall of one completion. Nothing said scores 0."""
-    said = parts(text, strip=strip)
-    hits = sum(not said.isdisjoint(spellings(answer, alternatives=alternatives)) for answer in fact.objects)
-    return hits / len(said) if said else 0.0, hits / len(fact.objects) if fact.objects else 0.0
+    predicted = parts(text, strip=strip)
+    hits = sum(not predicted.isdisjoint(spellings(answer, alternatives=alternatives)) for answer in fact.objects)
+    return hits / len(predicted) if predicted else 0.0, hits / len(fact.objects) if fact.objects else 0.0
 
 
 def score(answers: Iterable[tuple[Fact, str]], *, strip: bool = False, alternatives: bool = True) -> KamelTable:

@@ -97,7 +97,7 @@ class Builder:
         false = self.corrupted(row, draw)
         for answer, triple in (("true", row.triple), ("false", false)):
             if triple is not None:
-                statement = _said(draw, self._relation(row), triple)
+                statement = _statement(draw, self._relation(row), triple)
                 text = draw.choice(CHECKS).format(statement=statement, mask=MASK)
                 yield self._question(f"checking-{number}-{answer}", text, [answer], row, number)
 
@@ -143,11 +143,11 @@ class Builder:
 
     def _reasoning(self, place: int, triple: Triple, step: Step) -> Iterator[Question]:
         """What follows, with its object masked: a choice where other objects hold as well."""
-        told = [self._number[premise] for premise in step.premises]
+        numbers = [self._number[premise] for premise in step.premises]
         draw = self._random("reasoning", place)
-        said = " ".join(_said(draw, self._relation(premise), premise) for premise in step.premises)
-        masked = _said(draw, self._relation(triple), triple._replace(object=MASK))
-        text = draw.choice(HENCE).format(premises=said, conclusion=masked)
+        premises = " ".join(_statement(draw, self._relation(premise), premise) for premise in step.premises)
+        masked = _statement(draw, self._relation(triple), triple._replace(object=MASK))
+        text = draw.choice(HENCE).format(premises=premises, conclusion=masked)
         options: list[str] = []
         if len(self.closure.objects[triple.subject, triple.relation]) > 1:
             names = [triple.object, *self._wrong(triple, draw)]
@@ -156,7 +156,7 @@ class Builder:
             options = draw.sample(names, len(names))
             text = CHOOSE.format(question=text, names=_listed(options))
         yield self._question(
-            f"reasoning-{place}", text, [triple.object], triple, told[0], options, step.axiom, told[1:]
+            f"reasoning-{place}", text, [triple.object], triple, numbers[0], options, step.axiom, numbers[1:]
         )
 
     def _wrong(self, triple: Triple, draw: random.Random) -> list[str]:
@@ -188,7 +188,7 @@ class Builder:
         return Question(name, kind, text, answers, about.relation, number, topic, axiom, list(options), list(premises))
 
 
-def _said(draw: random.Random, relation: RelationSchema, triple: Triple) -> str:
+def _statement(draw: random.Random, relation: RelationSchema, triple: Triple) -> str:
     return draw.choice(relation.templates).format(subject=triple.subject, object=triple.object)
 
 

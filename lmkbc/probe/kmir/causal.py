@@ -47,28 +47,28 @@ def prompts(questions: Sequence[Question], train: Sequence[Question], shots: int
     InputError where train has too few of a type.
     """
     pools = defaultdict[str, list["Question"]](list)
-    for one in train:
-        pools[one.type].append(one)
+    for example in train:
+        pools[example.type].append(example)
     drawn = {kind: random.Random(f"{seed} {kind}").sample(pool, len(pool)) for kind, pool in pools.items()}
     for question in questions:
-        known = (one for one in drawn.get(question.type, ()) if one.fact != question.fact)
-        chosen = [one for one, _ in zip(known, range(shots), strict=False)]
+        known = (example for example in drawn.get(question.type, ()) if example.fact != question.fact)
+        chosen = [example for example, _ in zip(known, range(shots), strict=False)]
         if len(chosen) < shots:
             raise InputError(
                 f"the train file has {len(chosen)} questions of type {question.type!r} on other facts, too few for "
                 f"{shots} shots: give more, or say --shots {len(chosen)}"
             )
-        solved = "".join(f"{lead(one)} {one.answer[0]}.\n" for one in chosen)
+        solved = "".join(f"{lead(example)} {example.answer[0]}.\n" for example in chosen)
         yield Prompt((Message("user", solved),) if solved else (), (Message("user", lead(question)),), "completion")
 
 
-def guesses(model: Local, asked: Sequence[Prompt], report: Report = silent) -> list[str]:
+def guesses(model: Local, requests: Sequence[Prompt], report: Report = silent) -> list[str]:
     """What the model goes on with, without the full stop; nothing where a prompt exceeds its window, which is told."""
-    found, unasked = [""] * len(asked), 0
-    for done, (place, text) in enumerate(model.answers(asked), start=1):
+    found, unasked = [""] * len(requests), 0
+    for done, (place, text) in enumerate(model.answers(requests), start=1):
         found[place] = (text or "").strip().rstrip(".")
         unasked += text is None
-        report("questions", done, len(asked))
+        report("questions", done, len(requests))
     if unasked:
         _LOG.info("%d questions are longer than the model's window: they count as wrong", unasked)
     return found

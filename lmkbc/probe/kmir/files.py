@@ -91,7 +91,7 @@ def _tsv_row(path: Path, number: int, line: bytes) -> TypedTriple:
 def _kamel(path: Path, schema: Schema) -> list[TypedTriple]:
     found = kamel.read(path, properties=schema.relations)
     facts = (fact for name in found.properties for split in kamel.SPLITS for fact in found.facts.get((name, split), ()))
-    return [TypedTriple(fact.subject, fact.property, one.shown) for fact in facts for one in fact.objects]
+    return [TypedTriple(fact.subject, fact.property, answer.shown) for fact in facts for answer in fact.objects]
 
 
 def question_lines(questions: Iterable[Question]) -> bytes:
@@ -115,10 +115,10 @@ def split(questions: Iterable[Question], triples: Sequence[TypedTriple], seed: i
     for question in questions:
         if len({of[number] for number in (question.fact, *question.premises)}) == 1:
             chosen[of[question.fact]].append(question)
-    asked = set[str]()
+    taken = set[str]()
     for name in reversed(names):
-        chosen[name] = [question for question in chosen[name] if question.question not in asked]
-        asked.update(question.question for question in chosen[name])
+        chosen[name] = [question for question in chosen[name] if question.question not in taken]
+        taken.update(question.question for question in chosen[name])
     return chosen
 
 

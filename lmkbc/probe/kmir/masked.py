@@ -73,7 +73,7 @@ def _widened(ids: list[int], mask: int, longest: int) -> list[int]:
 def labels(backbone: Backbone, questions: Sequence[Question], seed: int) -> list[list[int]]:
     """Eight token ids per question: one of its accepted answers, cut or padded."""
     words, fill = Words(backbone.tokenizer), _padding(backbone)
-    chosen = [random.Random(f"{seed} {one.id}").choice(one.answer) for one in questions]
+    chosen = [random.Random(f"{seed} {question.id}").choice(question.answer) for question in questions]
     return [[*words.ids(answer)[:MASKS], *[fill] * MASKS][:MASKS] for answer in chosen]
 
 
@@ -131,8 +131,8 @@ def finetuned(
     return backbone
 
 
-def _loss(backbone: Backbone, asked: Rows, wanted: Rows) -> Tensor:
-    ids, keep = padded(asked, _padding(backbone), backbone.device)
+def _loss(backbone: Backbone, rows: Rows, wanted: Rows) -> Tensor:
+    ids, keep = padded(rows, _padding(backbone), backbone.device)
     logits = at_masks(backbone.model, ids == backbone.mask_id, input_ids=ids, attention_mask=keep)
     return nn.functional.cross_entropy(logits.float(), torch.tensor(wanted, device=backbone.device).flatten())
 

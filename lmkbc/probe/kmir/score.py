@@ -43,13 +43,13 @@ def tokens(text: str) -> list[str]:
 
 def token_f1(predicted: str, gold: str) -> float:
     """F1 of two bags of tokens; two empty ones are equal."""
-    said, true = tokens(predicted), tokens(gold)
-    if not said or not true:
-        return float(said == true)
-    common = sum((Counter(said) & Counter(true)).values())
+    answer_tokens, gold_tokens = tokens(predicted), tokens(gold)
+    if not answer_tokens or not gold_tokens:
+        return float(answer_tokens == gold_tokens)
+    common = sum((Counter(answer_tokens) & Counter(gold_tokens)).values())
     if not common:
         return 0.0
-    p, r = common / len(said), common / len(true)
+    p, r = common / len(answer_tokens), common / len(gold_tokens)
     return 2 * p * r / (p + r)
 
 
@@ -98,10 +98,10 @@ def score(questions: Iterable[Question], guesses: Mapping[str, Sequence[str]]) -
 def table(scored: Sequence[Scored]) -> KmirTable:
     """Group the questions' F1."""
     return KmirTable(
-        f1=_mean([one.f1 for one in scored]),
-        types=_grouped((one.type, one.f1) for one in scored),
-        topics=_grouped((one.topic, one.f1) for one in scored),
-        robustness=robustness((one.fact, one.f1 == 1.0) for one in scored),
+        f1=_mean([answer.f1 for answer in scored]),
+        types=_grouped((answer.type, answer.f1) for answer in scored),
+        topics=_grouped((answer.topic, answer.f1) for answer in scored),
+        robustness=robustness((answer.fact, answer.f1 == 1.0) for answer in scored),
     )
 
 

@@ -61,8 +61,8 @@ class _Fact(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One relation: its cloze with {subject} and {mask}, its type (1-1, N-1, N-M), and its (subject, object) pairs."""
+class RelationFacts:
+    """A relation: its cloze with {subject} and {mask}, its type (1-1, N-1, N-M), and its (subject, object) pairs."""
 
     name: str
     cloze: str
@@ -70,12 +70,12 @@ class Asked:
     facts: tuple[tuple[str, str], ...]
 
 
-def read(path: Path, relations: Collection[str] | None = None) -> list[Asked]:
+def read(path: Path, relations: Collection[str] | None = None) -> list[RelationFacts]:
     """T-REx as published: relations.jsonl, and TREx/P*.jsonl beside it; each pair of labels once.
 
     InputError for a template without [X] and [Y], a relation that is not there, or where no file is found.
     """
-    found: list[Asked] = []
+    found: list[RelationFacts] = []
     absent: list[str] = []
     for row in jsonl.read_jsonl(path / "relations.jsonl", _Relation):
         file = next(
@@ -95,11 +95,13 @@ def read(path: Path, relations: Collection[str] | None = None) -> list[Asked]:
             raise InputError(f"{path / 'relations.jsonl'}: template {row.template!r} of {row.relation} needs [X], [Y]")
         cloze = row.template.replace("{", "{{").replace("}", "}}").replace("[X]", "{subject}").replace("[Y]", "{mask}")
         pairs = dict.fromkeys((fact.sub_label, fact.obj_label) for fact in jsonl.read_jsonl(file, _Fact))
-        found.append(Asked(row.relation, cloze, row.type, tuple(pairs)))
+        found.append(RelationFacts(row.relation, cloze, row.type, tuple(pairs)))
     if not found:
         raise InputError(f"{path} holds no facts of these relations: give the directory of relations.jsonl and TREx/")
-    for name in sorted(set(relations or ()) - {one.name for one in found}):
-        raise InputError(f"{path} holds no facts of {name}: {did_you_mean(name, (one.name for one in found))}")
+    for name in sorted(set(relations or ()) - {relation.name for relation in found}):
+        raise InputError(
+            f"{path} holds no facts of {name}: {did_you_mean(name, (relation.name for relation in found))}"
+        )
     if absent:
         _LOG.info("left out, since their files are not there: %s", ", ".join(absent))
     return found
@@ -108,10 +110,12 @@ def read(path: Path, relations: Collection[str] | None = None) -> list[Asked]:
 def kamel_clozes(schema: Schema) -> dict[str, str]:
     """Property -> cloze: the first template of a schema, else the phrase by which training words its facts."""
     plain = {name: f"{{subject}} {phrase} {{mask}}." for name, phrase in phrases().items()}
-    return plain | {name: one.templates[0].replace("{object}", "{mask}") for name, one in schema.relations.items()}
+    return plain | {
+        name: relation.templates[0].replace("{object}", "{mask}") for name, relation in schema.relations.items()
+    }
 
 
-def of_kamel(benchmark: Kamel, clozes: Mapping[str, str], split: str = "test") -> list[Asked]:
+def of_kamel(benchmark: Kamel, clozes: Mapping[str, str], split: str = "test") -> list[RelationFacts]:
     """KAMEL's facts with a single object: for want of LAMA's own files. InputError for a property without a cloze."""
     found = []
     for name in benchmark.properties:
@@ -119,7 +123,7 @@ def of_kamel(benchmark: Kamel, clozes: Mapping[str, str], split: str = "test") -
             raise InputError(f"there is no template for {name}: {did_you_mean(name, clozes)}")
         facts = benchmark.of(name, split)
         pairs = dict.fromkeys((fact.subject, fact.objects[0].shown) for fact in facts if len(fact.objects) == 1)
-        found.append(Asked(name, clozes[name], type_of(name, facts), tuple(pairs)))
+        found.append(RelationFacts(name, clozes[name], type_of(name, facts), tuple(pairs)))
     return found
 
 
@@ -149,20 +153,28 @@ def shared_vocabulary(vocabularies: Sequence[Iterable[str]], listed: Collection[
     return sorted(common)
 
 
-def lowered(asked: Iterable[Asked]) -> list[Asked]:
+def lowered(relations: Iterable[RelationFacts]) -> list[RelationFacts]:
     """The same facts with objects in lower case, for models that read no capitals; each pair once."""
-    return [replace(one, facts=tuple(dict.fromkeys((name, word.lower()) for name, word in one.facts))) for one in asked]
+    return [
+        replace(relation, facts=tuple(dict.fromkeys((name, word.lower()) for name, word in relation.facts)))
+        for relation in relations
+    ]
 
 
-def within(asked: Iterable[Asked], keep: Callable[[str, str, str], bool]) -> list[Asked]:
-    """The facts for which keep(relation, subject, object) holds; relations left without any drop out, and are told."""
-    kept = [replace(one, facts=tuple(pair for pair in one.facts if keep(one.name, *pair))) for one in asked]
-    if left := [one.name for one in kept if not one.facts]:
+def within(relations: Iterable[RelationFacts], keep: Callable[[str, str, str], bool]) -> list[RelationFacts]:
+    """The facts for which keep(relation, subject, object) holds; relations left with none drop out, which is logged."""
+    kept = [
+        replace(relation, facts=tuple(pair for pair in relation.facts if keep(relation.name, *pair)))
+        for relation in relations
+    ]
+    if left := [relation.name for relation in kept if not relation.facts]:
         _LOG.info("left out, since no fact remains: %s", ", ".join(left))
-    return [one for one in kept if one.facts]
+    return [relation for relation in kept if relation.facts]
 
 
-def unhelpful(asked: Iterable[Asked], guessed: Callable[[str, str], Collection[str]]) -> list[Asked]:
+def unhelpful(
+    relations: Iterable[RelationFacts], guessed: Callable[[str, str], Collection[str]]
+) -> list[RelationFacts]:
     """LAMA-UHN: facts whose object is neither part of the subject's name nor guessed from one word of it.
 
     guessed: the likeliest objects of (relation, word of a name); asked for relations of persons only.
@@ -173,7 +185,7 @@ def unhelpful(asked: Iterable[Asked], guessed: Callable[[str, str], Collection[s
             return False
         return relation not in NAMES or not any(object_ in guessed(relation, word) for word in subject.split())
 
-    return within(asked, keep)
+    return within(relations, keep)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,12 +212,12 @@ Rank = tuple[int, float]
 """The gold object's place among the vocabulary, from 1, and its log-probability there."""
 
 
-def table(asked: Sequence[Asked], ranks: Mapping[str, Sequence[Rank]]) -> LamaTable:
+def table(relations: Sequence[RelationFacts], ranks: Mapping[str, Sequence[Rank]]) -> LamaTable:
     """The tables of the ranks of each relation's facts."""
-    per = {one.name: _facts(ranks[one.name]) for one in asked}
+    per = {relation.name: _facts(ranks[relation.name]) for relation in relations}
     by_type: defaultdict[str, list[Scored]] = defaultdict(list)
-    for one in asked:
-        by_type[one.type].append(per[one.name])
+    for relation in relations:
+        by_type[relation.type].append(per[relation.name])
     types = {name: _mean(by_type[name]) for name in sorted(by_type) if name}
     return LamaTable(_mean(list(per.values())), types, per)
 

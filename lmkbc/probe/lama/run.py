@@ -14,12 +14,12 @@ from lmkbc.models.masked.words import Words
 from lmkbc.probe.lama.dataset import (
     GUESSES,
     NAMES,
-    Asked,
     Rank,
+    RelationFacts,
 )
 
 
-class MaskedProbe:
+class MaskedRanks:
     """One masked model over a vocabulary of whole words, each of which it knows as one token: `ids`, where given."""
 
     def __init__(self, backbone: Backbone, vocabulary: Sequence[str], ids: Mapping[str, int] | None = None) -> None:
@@ -28,10 +28,10 @@ class MaskedProbe:
         self._places = {word: place for place, word in enumerate(vocabulary)}
         self._columns = torch.tensor([ids[word] for word in vocabulary])
 
-    def ranks(self, one: Asked) -> list[Rank]:
+    def ranks(self, relation: RelationFacts) -> list[Rank]:
         """Of each fact's object among the vocabulary; words that are exactly as likely do not push it down."""
-        inputs = self._clozes.fill(one.cloze, [subject for subject, _ in one.facts])
-        gold = torch.tensor([self._places[object_] for _, object_ in one.facts])
+        inputs = self._clozes.fill(relation.cloze, [subject for subject, _ in relation.facts])
+        gold = torch.tensor([self._places[object_] for _, object_ in relation.facts])
         found: dict[int, Rank] = {}
         for indices, logits in self._forward.logits(inputs, self._columns):
             logs = logits[:, 0].log_softmax(-1).cpu()
@@ -40,14 +40,14 @@ class MaskedProbe:
             found |= zip(indices, zip(places.tolist(), own[:, 0].tolist(), strict=True), strict=True)
         return [found[index] for index in range(len(inputs))]
 
-    def guesses(self, asked: Sequence[Asked]) -> Callable[[str, str], Collection[str]]:
+    def guesses(self, relations: Sequence[RelationFacts]) -> Callable[[str, str], Collection[str]]:
         """What the model makes of each single word of persons' names: the likeliest objects, for LAMA-UHN."""
         likeliest: dict[tuple[str, str], frozenset[str]] = {}
-        for one in asked:
-            names = list(dict.fromkeys(chain.from_iterable(subject.split() for subject, _ in one.facts)))
-            for cloze in NAMES.get(one.name, ()):
+        for relation in relations:
+            names = list(dict.fromkeys(chain.from_iterable(subject.split() for subject, _ in relation.facts)))
+            for cloze in NAMES.get(relation.name, ()):
                 for name, top in zip(names, self._top(cloze, names), strict=True):
-                    likeliest[one.name, name] = likeliest.get((one.name, name), frozenset()) | top
+                    likeliest[relation.name, name] = likeliest.get((relation.name, name), frozenset()) | top
         return lambda relation, name: likeliest.get((relation, name), frozenset())
 
     def _top(self, cloze: str, names: Sequence[str]) -> list[frozenset[str]]:

@@ -20,7 +20,7 @@ from lmkbc.files import jsonl
 from lmkbc.names import folded_key
 from lmkbc.probe.kamel import dataset as kamel
 from lmkbc.probe.kamel.dataset import LAMA, Kamel
-from lmkbc.probe.lama.dataset import Asked, type_of
+from lmkbc.probe.lama.dataset import RelationFacts, type_of
 from lmkbc.probe.lama.dataset import read as read_trex
 from lmkbc.train.facts import phrases
 
@@ -111,7 +111,7 @@ def of_kamel(benchmark: Kamel, split: str = "test") -> list[Lesson]:
     ]
 
 
-def of_trex(asked: Iterable[Asked], train: Path) -> list[Lesson]:
+def of_trex(relations: Iterable[RelationFacts], train: Path) -> list[Lesson]:
     """LAMA's facts to be tested on, and the published train and dev facts: train/P36/{train,dev}.jsonl."""
 
     def pairs(name: str, part: str) -> tuple[Pair, ...]:
@@ -119,8 +119,15 @@ def of_trex(asked: Iterable[Asked], train: Path) -> list[Lesson]:
         return tuple((row.sub_label, row.obj_label) for row in rows)
 
     return [
-        Lesson(one.name, one.type, one.cloze, pairs(one.name, "train"), pairs(one.name, "dev"), one.facts)
-        for one in asked
+        Lesson(
+            relation.name,
+            relation.type,
+            relation.cloze,
+            pairs(relation.name, "train"),
+            pairs(relation.name, "dev"),
+            relation.facts,
+        )
+        for relation in relations
     ]
 
 
@@ -148,9 +155,15 @@ def within(lessons: Iterable[Lesson], known: Callable[[str], bool], *, least: in
     def kept(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
         return tuple(pair for pair in pairs if pair[1] in named)[:most]
 
-    found = [replace(one, train=kept(one.train), dev=kept(one.dev), test=kept(one.test)) for one in lessons]
-    found = [one for one in found if len(one.train) >= least and one.dev and len(one.test) >= max(least // 5, 1)]
-    if left := [one.name for one in lessons if one.name not in {kept.name for kept in found}]:
+    found = [
+        replace(lesson, train=kept(lesson.train), dev=kept(lesson.dev), test=kept(lesson.test)) for lesson in lessons
+    ]
+    found = [
+        lesson
+        for lesson in found
+        if len(lesson.train) >= least and lesson.dev and len(lesson.test) >= max(least // 5, 1)
+    ]
+    if left := [lesson.name for lesson in lessons if lesson.name not in {kept.name for kept in found}]:
         _LOG.info("left out, with fewer than %d facts to learn or too few to test: %s", least, ", ".join(left))
     if not found:
         raise InputError(
@@ -183,28 +196,28 @@ def table(
     """
     names = list(next(iter(answers.values())))
     hits = {
-        (row, one.name, n): given == gold
-        for one in lessons
+        (row, lesson.name, n): given == gold
+        for lesson in lessons
         for row in names
-        for n, (given, (_, gold)) in enumerate(zip(answers[one.name][row], one.test, strict=True))
+        for n, (given, (_, gold)) in enumerate(zip(answers[lesson.name][row], lesson.test, strict=True))
     }
-    facts = [(one, n) for one in lessons for n in range(len(one.test))]
-    easy = {(one.name, n): any(hits.get((row, one.name, n)) for row in EASY) for one, n in facts}
-    kinds = sorted({one.type for one in lessons} - {""})
+    facts = [(lesson, n) for lesson in lessons for n in range(len(lesson.test))]
+    easy = {(lesson.name, n): any(hits.get((row, lesson.name, n)) for row in EASY) for lesson, n in facts}
+    kinds = sorted({lesson.type for lesson in lessons} - {""})
 
     def over(row: str, kept: Iterable[tuple[Lesson, int]]) -> float | None:
         shares = defaultdict[str, list[bool]](list)
-        for one, n in kept:
-            shares[one.name].append(hits[row, one.name, n])
+        for lesson, n in kept:
+            shares[lesson.name].append(hits[row, lesson.name, n])
         return fsum(sum(part) / len(part) for part in shares.values()) / len(shares) if shares else None
 
     return {
         row: Line(
             over(row, facts),
             {kind: over(row, [fact for fact in facts if fact[0].type == kind]) for kind in kinds},
-            over(row, [(one, n) for one, n in facts if (one.name, one.test[n][0]) in unhelped]),
-            over(row, [(one, n) for one, n in facts if easy[one.name, n]]),
-            over(row, [(one, n) for one, n in facts if not easy[one.name, n]]),
+            over(row, [(lesson, n) for lesson, n in facts if (lesson.name, lesson.test[n][0]) in unhelped]),
+            over(row, [(lesson, n) for lesson, n in facts if easy[lesson.name, n]]),
+            over(row, [(lesson, n) for lesson, n in facts if not easy[lesson.name, n]]),
         )
         for row in names
     }

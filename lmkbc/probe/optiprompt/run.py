@@ -21,8 +21,8 @@ from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.soft_prompts import SoftPrompt, mask_logits
 from lmkbc.models.masked.tensors import masked
 from lmkbc.models.masked.words import Words
-from lmkbc.probe.lama.dataset import Asked, unhelpful
-from lmkbc.probe.lama.run import MaskedProbe
+from lmkbc.probe.lama.dataset import RelationFacts, unhelpful
+from lmkbc.probe.lama.run import MaskedRanks
 from lmkbc.probe.optiprompt.dataset import (
     METHODS,
     MODELS,
@@ -92,10 +92,10 @@ class Runner:
 
     def unhelped(self) -> set[tuple[str, str]]:
         """(relation, subject) of the test facts whose object no name tells, as the model itself reads names."""
-        asked = [Asked(one.name, one.cloze, one.type, one.test) for one in self._lessons]
+        relations = [RelationFacts(lesson.name, lesson.cloze, lesson.type, lesson.test) for lesson in self._lessons]
         ids = dict(zip(self._names, self._columns.tolist(), strict=True))
-        kept = unhelpful(asked, MaskedProbe(self._backbone, self._names, ids).guesses(asked))
-        return {(one.name, subject) for one in kept for subject, _ in one.facts}
+        kept = unhelpful(relations, MaskedRanks(self._backbone, self._names, ids).guesses(relations))
+        return {(lesson.name, subject) for lesson in kept for subject, _ in lesson.facts}
 
     def run(self, kept: Path | None = None, report: Report = silent) -> dict[str, dict[str, list[str]]]:
         """Relation -> row -> answers to its test facts. kept: JSONL of what was finished, read first and added to."""
@@ -115,22 +115,22 @@ class Runner:
     def answers(self, lesson: Lesson, report: Report = silent) -> dict[str, list[str]]:
         """What every row of the table answers to the test facts of one relation."""
         known = [(subject, lesson.name, object_) for subject, object_ in (*lesson.train, *lesson.dev)]
-        asked = [subject for subject, _ in lesson.test]
+        subjects = [subject for subject, _ in lesson.test]
         controls = {"majority": Majority(known).answer, "naive-bayes": NaiveBayes(known).answer}
-        rows = {row: [answer(subject, lesson.name) for subject in asked] for row, answer in controls.items()}
+        rows = {row: [answer(subject, lesson.name) for subject in subjects] for row, answer in controls.items()}
         for model, backbone in self._models.items():
             for method in self._how.methods:
 
-                def told(step: str, done: int, total: int | None, row: str = f"{model} {method}") -> None:
+                def report_row(step: str, done: int, total: int | None, row: str = f"{model} {method}") -> None:
                     report(f"{lesson.name} {row}: {step}", done, total)
 
-                rows[f"{model} {method}"] = self._answered(lesson, backbone, method, told)
+                rows[f"{model} {method}"] = self._answered(lesson, backbone, method, report_row)
         return rows
 
     def _answered(self, lesson: Lesson, backbone: Backbone, method: str, report: Report) -> list[str]:
-        asked = [subject for subject, _ in lesson.test]
+        subjects = [subject for subject, _ in lesson.test]
         if method == "finetune":
-            return self._finetuned(lesson, backbone, asked, report)
+            return self._finetuned(lesson, backbone, subjects, report)
         prompt = SoftPrompt.manual(backbone, lesson.cloze)
         if method != "manual":
             if method != "soft-manual":
@@ -144,9 +144,9 @@ class Runner:
                 held_out=self._taught(lesson.dev),
                 report=report,
             )
-        return self._best(asked, lambda part: mask_logits(backbone, prompt, part, self._columns))
+        return self._best(subjects, lambda part: mask_logits(backbone, prompt, part, self._columns))
 
-    def _finetuned(self, lesson: Lesson, backbone: Backbone, asked: Sequence[str], report: Report) -> list[str]:
+    def _finetuned(self, lesson: Lesson, backbone: Backbone, tested: Sequence[str], report: Report) -> list[str]:
         own = Backbone(backbone.name, copy.deepcopy(backbone.model).requires_grad_(True), backbone.tokenizer)
 
         def prompts(subjects: Sequence[str]) -> list[list[int]]:
@@ -162,7 +162,7 @@ class Runner:
             held_out=(prompts(others), other_golds),
             report=report,
         )
-        return self._best(asked, lambda part: cloze_logits(own, prompts(part), self._columns))
+        return self._best(tested, lambda part: cloze_logits(own, prompts(part), self._columns))
 
     def _taught(self, pairs: Sequence[Pair]) -> tuple[list[str], list[list[int]]]:
         return [subject for subject, _ in pairs], [[self._number[object_]] for _, object_ in pairs]

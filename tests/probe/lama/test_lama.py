@@ -23,7 +23,7 @@ from lmkbc.probe.kamel import dataset as kamel
 from lmkbc.probe.kamel.dataset import Answer, Fact, Kamel
 from lmkbc.probe.kmir.schema import RelationSchema, Schema
 from lmkbc.probe.lama.dataset import (
-    Asked,
+    RelationFacts,
     kamel_clozes,
     lowered,
     of_kamel,
@@ -34,15 +34,15 @@ from lmkbc.probe.lama.dataset import (
     unhelpful,
     within,
 )
-from lmkbc.probe.lama.run import MaskedProbe, known_words
+from lmkbc.probe.lama.run import MaskedRanks, known_words
 
-BORN = Asked(
+BORN = RelationFacts(
     "P19",
     "{subject} was born in {mask} .",
     "N-1",
     (("Ada Rossi", "Rome"), ("Jean Roux", "Paris"), ("Paris Hill", "Paris")),
 )
-SPEAKS = Asked("P37", "In {subject} , people speak {mask} .", "N-M", (("Rome", "Italian"),))
+SPEAKS = RelationFacts("P37", "In {subject} , people speak {mask} .", "N-M", (("Rome", "Italian"),))
 
 
 def trex(root: Path) -> Path:
@@ -94,7 +94,7 @@ def test_filters() -> None:
 
 
 def test_objects_in_lower_case() -> None:
-    twice = Asked("P19", BORN.cloze, "N-1", (("Ada", "Rome"), ("Ada", "rome"), ("Jean", "Paris")))
+    twice = RelationFacts("P19", BORN.cloze, "N-1", (("Ada", "Rome"), ("Ada", "rome"), ("Jean", "Paris")))
     assert lowered([twice])[0].facts == (("Ada", "rome"), ("Jean", "paris"))
 
 
@@ -163,7 +163,7 @@ def tiny() -> Backbone:
 def test_ranks_are_those_of_a_softmax_over_the_vocabulary() -> None:
     backbone = tiny()
     vocabulary = ["Italian", "Paris", "Rome", "born"]
-    probe = MaskedProbe(backbone, vocabulary)
+    probe = MaskedRanks(backbone, vocabulary)
     assert set(vocabulary) <= set(known_words(backbone))
     for (subject, object_), (rank, log) in zip(BORN.facts, probe.ranks(BORN), strict=True):
         text = backbone.tokenizer(f"{subject} was born in [MASK] .", return_tensors="pt")
@@ -190,7 +190,7 @@ def test_relations_that_drop_out_are_told(
 
 
 def test_guesses_from_names_are_asked_for_persons_only() -> None:
-    probe = MaskedProbe(tiny(), ["Italian", "Paris", "Rome", "born"])
+    probe = MaskedRanks(tiny(), ["Italian", "Paris", "Rome", "born"])
     guessed = probe.guesses([BORN, SPEAKS])
     assert len(guessed("P19", "Rossi")) == 3
     assert not guessed("P37", "Rome")

@@ -1,0 +1,126 @@
+"""The house in numbers, and the way of `predict`: the modules that a run crosses from the command to the zip.
+
+    python eval/bench/house.py
+
+The way is traced, not read: `predict` runs on the bundled edition with the class prior, once so that all is imported,
+and once more with every call from one module of the engine to another noted. Construction lasts until the first query
+is answered. A module is entered again where another one calls it while it still waits for an answer itself: the way
+goes back and forth. Leaving a module for good and calling it later, as a loop over rows does, is no such thing.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from lmkbc.cli import build
+
+PACKAGE = Path(__file__).resolve().parents[2] / "lmkbc"
+
+
+def module_of(frame: FrameType | None) -> str | None:
+    """The engine's module that a frame runs in; None for other code."""
+    name = str(frame.f_globals.get("__name__", "")) if frame else ""
+    return name if name.startswith("lmkbc.") else None
+
+
+def waiting(frame: FrameType | None) -> Iterator[str]:
+    """The modules that wait for a call, the caller first."""
+    while frame is not None:
+        if module := module_of(frame):
+            yield module
+        frame = frame.f_back
+
+
+class Way:
+    """The modules that are entered, in order, and how often each while it waits itself."""
+
+    def __init__(self) -> None:
+        self.steps: dict[str, dict[str, int]] = {"construction": {}, "answering to zip": {}}
+        self._step = "construction"
+
+    def note(self, frame: FrameType, event: str, _: Any) -> None:
+        """Take a call, as sys.setprofile tells it."""
+        module = module_of(frame)
+        if event != "call" or module is None or frame.f_code.co_name == "<module>":  # an annotation that is read
+            return
+        if module.startswith("lmkbc.generate.") and frame.f_code.co_name == "generate":
+            self._step = "answering to zip"
+        callers = list(waiting(frame.f_back))
+        if callers[:1] != [module]:
+            again = self.steps[self._step]
+            again[module] = again.get(module, 0) + (module in callers)
+
+
+def predict(folder: Path) -> None:
+    """A run on the bundled edition."""
+    command = ["predict", "--split", "val", "--edition", "mini", "--system", "prior", "--out", str(folder / "run")]
+    build()(command, standalone_mode=False)
+
+
+def trace() -> Way:
+    """Run `predict` twice, the second time noting its way."""
+    way = Way()
+    with tempfile.TemporaryDirectory() as folder:
+        predict(Path(folder))
+        sys.setprofile(way.note)
+        try:
+            predict(Path(folder))
+        finally:
+            sys.setprofile(None)
+    return way
+
+
+def imports() -> dict[str, set[str]]:
+    """Module -> modules of the engine that it imports, in functions too."""
+    paths = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in PACKAGE.rglob("*.py")}
+    modules = {name.removesuffix(".__init__"): path for name, path in paths.items()}
+    graph: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        used: set[str] = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                used.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                full = {f"{node.module}.{alias.name}" for alias in node.names}
+                used |= {each if each in modules else node.module for each in full}
+        graph[name] = {each for each in used if each in modules} - {name}
+    return graph
+
+
+def in_circles(graph: dict[str, set[str]]) -> list[str]:
+    """The modules that reach themselves."""
+
+    def reached(start: str) -> set[str]:
+        seen: set[str] = set()
+        todo = list(graph[start])
+        while todo:
+            if (module := todo.pop()) not in seen:
+                seen.add(module)
+                todo += graph[module]
+        return seen
+
+    return sorted(name for name in graph if name in reached(name))
+
+
+def main() -> None:
+    texts = {path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
+    graph = imports()
+    validators = sorted(path.name for path, text in texts.items() if "msgspec.convert" in text)
+    print(f"lines of the engine: {sum(len(text.splitlines()) for text in texts.values()):,} in {len(graph)} modules")
+    print(f"modules that check tables by type: {len(validators)} ({', '.join(validators)})")
+    print(f"modules in circles of imports: {len(in_circles(graph))}")
+    for step, entered in trace().steps.items():
+        again = {module: count for module, count in entered.items() if count}
+        print(f"{step}: {len(entered)} modules, {len(again)} of them entered again while they wait")
+        for module in entered:
+            print(f"  {module}" + (f", again x {again[module]}" if module in again else ""))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""Groups of options: what every command that runs a recipe takes, and the run that comes of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from lmkbc import run
+from lmkbc.cli import options
+from lmkbc.errors import InputError
+from lmkbc.models.budget import checked_prices
+from lmkbc.workspace import Workspace
+
+if TYPE_CHECKING:
+    from lmkbc.recipe import Recipe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeOptions:
+    """Which recipe a run follows, for which edition, and whose answers it reads."""
+
+    edition: options.EditionName = None
+    system: options.SystemName = None
+    model: options.Model = None
+    files: options.Files = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """What a run may look things up in."""
+
+    data: options.Data = None
+    offline: options.Offline = False
+    search_table: options.SearchTable = None
+    index: options.IndexPath = None
+    workspace: options.Root = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions:
+    """How servers are called, and where their replies are kept."""
+
+    base_url: options.BaseUrl = None
+    any_model: options.AnyModel = False
+    concurrency: options.Concurrency = None
+    max_cost: options.MaxCost = None
+    max_tokens: options.MaxTokens = None
+    prices: options.Prices = None
+    store: options.StorePath = None
+
+    def as_settings(self) -> run.Servers:
+        """As a run takes them. InputError for prices or a limit that are no numbers."""
+        prices = None
+        if self.prices is not None:
+            prices = checked_prices([*map(_number, self.prices.split(","))], f"--prices is {self.prices!r}")
+        if self.max_cost is not None and not math.isfinite(self.max_cost):
+            raise InputError(f"--max-cost is {self.max_cost}: give a finite number")
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        return run.Servers(**own | {"prices": prices})
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """The command as typer reads it: a parameter that is a group of options gives way to the group's own, in place."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+
+    def parameters() -> Iterator[Parameter]:
+        for name, own in signature(command).parameters.items():
+            if name not in groups:
+                yield own.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY)
+                continue
+            types = get_type_hints(groups[name], include_extras=True)
+            for field in fields(groups[name]):
+                yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name])
+
+    @wraps(command)
+    def call(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
+
+    call.__signature__ = Signature(list(parameters()))  # type: ignore[attr-defined]
+    return call
+
+
+def opened(recipe: RecipeOptions, sources: SourceOptions, servers: ServerOptions) -> tuple[run.Run, Recipe]:
+    """A run, and its recipe: recorded answers where files are given, else the embedded default."""
+    from lmkbc.recipe import read_recipe
+
+    settings = servers.as_settings()
+    space = Workspace(sources.workspace, sources.data)
+    chosen = read_recipe(space, recipe.system or ("recorded" if recipe.files else "embedded"))
+    opened_run = run.Run(
+        workspace=space,
+        edition=options.chosen_edition(space, recipe.edition),
+        model=recipe.model,
+        files=tuple(recipe.files or ()),
+        search_table=sources.search_table,
+        index=sources.index,
+        offline=sources.offline,
+        servers=settings,
+    )
+    return opened_run, chosen

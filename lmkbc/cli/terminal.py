@@ -1,0 +1,102 @@
+"""What a terminal shows: tables that fit it, and bars of how far a run is; elsewhere these are plain lines.
+
+Rich is loaded here, and by no command that is piped and shows no progress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from lmkbc.cli.screen import note, plain
+from lmkbc.progress import PERIOD, Lines, Named, Report
+
+
+def printable(text: str) -> str:
+    """Text that is safe for a terminal, with what rich would read as markup escaped."""
+    return escape(plain(text))
+
+
+class _Output(Console):
+    """Standard output, whose reader may go away: `lmkbc.cli` knows how that ends."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise what a plain write raises, where rich would end the program as a failure."""
+        raise BrokenPipeError
+
+
+def show_table(columns: Sequence[str], rows: list[list[str]], numeric: list[bool], title: str | None) -> None:
+    """A table of plain text on standard output. numeric: which columns stand to the right."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for column, right in zip(columns, numeric, strict=True):
+        table.add_column(column, justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    _Output(highlight=False).print(table)
+
+
+class _Rate(ProgressColumn):
+    """How many a second."""
+
+    def render(self, task: Task) -> Text:
+        """Empty while nothing is known."""
+        speed = task.finished_speed or task.speed
+        return Text(f"{speed:.1f}/s" if speed else "", style="progress.data.speed")
+
+
+def errors() -> Console:
+    """Standard error, where progress is shown."""
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def progress() -> Iterator[Report]:
+    """A bar per step on a terminal, with count, rate and time left; elsewhere a plain line every ten seconds."""
+    console = errors()
+    if not console.is_terminal:
+        with Lines(note) as lines:
+            yield lines.report
+        return
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[unit]}"),
+        _Rate(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        speed_estimate_period=2 * PERIOD,
+    )
+    tasks: dict[str, TaskID] = {}
+    before: dict[str, int] = {}
+
+    def report(step: str, done: int, total: int | None) -> None:
+        key, label, unit = Named.of(step)
+        if key not in tasks:
+            tasks[key] = bar.add_task(printable(label), total=total, unit=printable(unit))
+        elif done < before[key]:  # it begins again, and so does its clock
+            bar.reset(tasks[key])
+        before[key] = done
+        bar.update(tasks[key], description=printable(label), completed=done, total=total)
+
+    with bar:
+        yield report
