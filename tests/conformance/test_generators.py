@@ -107,6 +107,7 @@ def opened(request: pytest.FixtureRequest, shared: Path, tmp_path: Path, one_thr
         return
     yield {
         "causal": lambda: (run(model=str(shared / "causal")), short),
+        "closed": lambda: (run(model=str(shared / "causal")), short | {"closed": {"objects": 8, "subjects": 2}}),
         "embedded": lambda: (run(cache=shared / "cache"), {"encoder": False}),
         "entity-masked": lambda: (run(model=str(shared / "entities")), {}),
         "masked": lambda: (run(model=str(shared / "masked")), {"probe": {"vocabulary": "train"}}),
@@ -124,7 +125,10 @@ def by_query(sets: list[CandidateSet]) -> dict[Query, CandidateSet]:
     return {one.query: one for one in sets}
 
 
-every = pytest.mark.parametrize(("component", "opened"), [(name, name) for name in GENERATORS], indirect=["opened"])
+CASES = [*((name, name) for name in GENERATORS), ("causal", "closed")]
+"""Component, and the table and run that it is opened with."""
+
+every = pytest.mark.parametrize(("component", "opened"), CASES, indirect=["opened"])
 fallible = pytest.mark.parametrize(("component", "opened"), [(name, name) for name in LOST], indirect=["opened"])
 
 

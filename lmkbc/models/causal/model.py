@@ -32,10 +32,6 @@ ANSWER = 32
 """Tokens that an answer is taken to have when prompts are gathered into one batch."""
 
 
-END = 16
-"""Characters at the end of a prompt that decide, with an option, into which tokens the option is split."""
-
-
 class CausalModel:
     """Completes prompts and scores continuations. Prompts that begin alike share that beginning's key/value cache."""
 
@@ -84,34 +80,31 @@ class CausalModel:
     def _options(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[list[Option]]:
         """The tokens of each prompt with each option.
 
-        An option that keeps its tokens after the shortest prompt keeps them after all that end alike.
+        No token goes on over the beginning of a word, so an option that only adds tokens to the shortest prompt adds
+        the same ones to every prompt that ends with the same word.
         """
         starts = self.encode(prompts)
-        by_end: dict[str, int] = {}
-        for place, prompt in enumerate(prompts):
-            if prompt[-END:] not in by_end or len(prompt) < len(prompts[by_end[prompt[-END:]]]):
-                by_end[prompt[-END:]] = place
-        ends: dict[tuple[int, str], Tokens | None] = {}
-        for end, place in by_end.items():
-            texts = list(
-                dict.fromkeys(
-                    text
-                    for prompt, choices in zip(prompts, options, strict=True)
-                    if prompt[-END:] == end
-                    for text in choices
-                )
-            )
+        shortest: dict[str, int] = {}
+        texts: dict[str, dict[str, None]] = {}
+        for place, (prompt, choices) in enumerate(zip(prompts, options, strict=True)):
+            last = _last_word(prompt)
+            if last not in shortest or len(prompt) < len(prompts[shortest[last]]):
+                shortest[last] = place
+            texts.setdefault(last, {}).update(dict.fromkeys(choices))
+        tails: dict[tuple[str, str], Tokens | None] = {}
+        for last, place in shortest.items():
             start = starts[place]
-            for text, whole in zip(texts, self.encode([prompts[place] + text for text in texts]), strict=True):
-                ends[place, text] = whole[len(start) :] if whole[: len(start)] == start else None
+            wholes = self.encode([prompts[place] + text for text in texts[last]])
+            for text, whole in zip(texts[last], wholes, strict=True):
+                tails[last, text] = whole[len(start) :] if whole[: len(start)] == start else None
         found: list[list[Option]] = []
         for prompt, start, choices in zip(prompts, starts, options, strict=True):
-            tails = [ends[by_end[prompt[-END:]], text] for text in choices]
-            wholes = [
+            added = [tails[_last_word(prompt), text] for text in choices]
+            ends = [
                 start + tail if tail is not None else self.encode([prompt + text])[0]
-                for tail, text in zip(tails, choices, strict=True)
+                for tail, text in zip(added, choices, strict=True)
             ]
-            found.append([Option(whole, common(start, whole)) for whole in wholes])
+            found.append([Option(whole, common(start, whole)) for whole in ends])
         return found
 
     def _trees(self, prompts: Sequence[Sequence[Option]]) -> Iterator[tuple[int, list[float]]]:
@@ -213,6 +206,12 @@ class CausalModel:
         ends = self.tokenizer.eos_token_id if ends is None else ends
         with torch.inference_mode():
             return decode(branches, prompts, shared, how, room, ends if isinstance(ends, list) else [ends], read)
+
+
+def _last_word(text: str) -> str:
+    """The last word of a text, with the blank before it and those behind."""
+    words = text.rstrip()
+    return text[max(words.rfind(" "), words.rfind("\n"), 0) :]
 
 
 def _portions(members: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]:

@@ -1,0 +1,98 @@
+"""Closed lists: what is scored, what is taken off it, and that no row is its own evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lmkbc.ask.examples import Shots
+from lmkbc.ask.plan import Asking, Asks
+from lmkbc.ask.prompts import PromptStyle
+from lmkbc.generate.closed import ClosedGenerator, ClosedList
+from lmkbc.models.base import Prompt
+from lmkbc.types import CandidateSet, Example, Query
+from lmkbc.workspace import Workspace
+
+SPACE = Workspace()
+EDITION = SPACE.edition("mini")
+RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}
+NAME = "CountryHasOfficialLanguage"
+TRAIN = [row for row in SPACE.examples(EDITION, "train") if row.query.relation == NAME]
+STYLE = PromptStyle(form="completion", style="triple", listing="comma", null="none")
+
+
+class Fixed:
+    """Says of each option what a table says; of what it does not know, that the window has no room for it."""
+
+    def __init__(self, logs: Mapping[str, float], by_subject: Mapping[str, Mapping[str, float]] | None = None) -> None:
+        self.logs, self.by_subject = logs, by_subject or {}
+        self.asked: list[tuple[str, Sequence[str]]] = []
+
+    def scores(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]], by_length: bool) -> list[np.ndarray]:
+        found = []
+        for prompt, row in zip(prompts, options, strict=True):
+            self.asked.append((prompt.suffix, row))
+            known = next((logs for subject, logs in self.by_subject.items() if subject in prompt.suffix), self.logs)
+            found.append(np.array([known.get(option, np.nan) for option in row]))
+        return found
+
+
+def generator(scorer: Fixed, train: Sequence[Example] = TRAIN, **how: object) -> ClosedGenerator:
+    asking = Asking(EDITION, RELATIONS, train, Asks(prompt=STYLE, shots=Shots(k=2)))
+    settings = replace(ClosedList(off="nothing"), **how)  # type: ignore[arg-type]
+    return ClosedGenerator(scorer, asking, EDITION, RELATIONS, train, settings, "m")  # type: ignore[arg-type]
+
+
+def shares(found: CandidateSet) -> dict[str, float]:
+    return {one.text: one.score for one in found.candidates} | {"": sum(one.score for one in found.nothing)}
+
+
+LOGS = {"English": -1.0, "French": -2.0, "none": -3.0}
+
+
+def test_shares_are_a_softmax_over_what_has_a_probability() -> None:
+    (found,) = generator(Fixed(LOGS)).generate([Query("Atlantis", NAME)])
+    total = sum(np.exp(list(LOGS.values())))
+    assert shares(found) == pytest.approx(
+        {"English": np.exp(-1) / total, "French": np.exp(-2) / total, "": np.exp(-3) / total}, abs=1e-6
+    )
+    assert [one.text for one in found.candidates] == ["English", "French"]
+
+
+def test_what_other_subjects_make_likely_is_taken_off() -> None:
+    logs = {"English": -1.0, "French": -1.0, "none": -1.0}
+    usual = {row.query.subject: {"English": -1.0, "French": -4.0, "none": -4.0} for row in TRAIN}
+    for off, by_subject in (("background", usual), ("neutral", {"the country": usual[TRAIN[0].query.subject]})):
+        (found,) = generator(Fixed(logs, by_subject), off=off).generate([Query("Atlantis", NAME)])
+        assert shares(found)["French"] == pytest.approx(shares(found)["English"] * np.exp(3), rel=1e-4)
+
+
+def test_a_row_is_not_its_own_evidence() -> None:
+    """What a row alone names is not scored for its own subject, and its subject is no background of its own."""
+    row = replace(
+        TRAIN[0], objects=tuple(replace(gold, names=("Klingon",), id="Q10134") for gold in TRAIN[0].objects[:1])
+    )
+    scorer = Fixed(LOGS)
+    list(generator(scorer, [row, *TRAIN[1:]]).generate([row.query, Query("Atlantis", NAME)]))
+    (own, other) = (options for _, options in scorer.asked)
+    assert "Klingon" not in own
+    assert "Klingon" in other
+    assert "none" in own
+    assert "none" in other
+
+
+def test_the_most_frequent_objects_are_scored() -> None:
+    scorer = Fixed(LOGS)
+    list(generator(scorer, objects=3).generate([Query("Atlantis", NAME)]))
+    ((_, options),) = scorer.asked
+    counts = {name: sum(name in row.names for row in TRAIN) for name in {name for row in TRAIN for name in row.names}}
+    assert len(options) == 4
+    assert min(counts[name] for name in options[1:]) >= sorted(counts.values())[-3]
+
+
+def test_without_train_rows_there_is_no_closed_list() -> None:
+    (found,) = generator(Fixed(LOGS), []).generate([Query("Atlantis", NAME)])
+    assert (found.candidates, found.nothing, found.draws) == ((), (), ())
