@@ -31,12 +31,14 @@ PORTION = 32
 class ClosedList:
     """What is scored, and what is taken off it.
 
-    objects: how many of the relation's train objects, the most frequent first. off: "background", the mean over
+    objects: how many of the relation's train objects, the most frequent first. rows: of how many train rows an object
+    is to be scored at least, since one that a single subject has is seldom another's. off: "background", the mean over
     `subjects` of train, "neutral", a subject that only its type is told of, or nothing. by_length: log-probabilities
     per token, so that long names have a chance.
     """
 
     objects: int = 60
+    rows: int = 2
     off: Literal["nothing", "background", "neutral"] = "background"
     subjects: int = 8
     by_length: bool = False
@@ -44,8 +46,9 @@ class ClosedList:
 
     def __post_init__(self) -> None:
         """ValueError for a value that makes no sense."""
-        if self.objects < 1 or self.subjects < 1:
-            raise ValueError(f"objects is {self.objects} and subjects is {self.subjects}: give at least 1 of each")
+        for name in ("objects", "rows", "subjects"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}: give at least 1")
 
 
 class _Scored(NamedTuple):
@@ -60,7 +63,7 @@ class ClosedGenerator:
     """Proposes the known objects of a relation, and none, with a share each; the shares of a query sum to 1.
 
     A query that train answers is not its own evidence: what its row alone names is not proposed, and what it names is
-    counted without it. A relation without train rows has no closed list, and a query of it no draw.
+    counted without it. A query without any object to score has no draw.
     """
 
     def __init__(
@@ -86,23 +89,26 @@ class ClosedGenerator:
             by_relation[query.relation].append(query)
         for relation, asked in by_relation.items():
             closed = ClosedSet.of(self._edition, self._relations[relation], self._rows[relation])
-            if len(closed.candidates) < 2:
-                yield from (CandidateSet(query, draws=()) for query in asked)
+            listed = {query: self._listed(closed, query) for query in asked}
+            yield from (CandidateSet(query, draws=()) for query, columns in listed.items() if not columns)
+            scorable = [(query, columns) for query, columns in listed.items() if columns]
+            if not scorable:
                 continue
             usual = self._usual(relation, closed)
-            for portion in (asked[start : start + PORTION] for start in range(0, len(asked), PORTION)):
-                for one in self._scored(closed, [(query, self._listed(closed, query)) for query in portion]):
+            for portion in (scorable[start : start + PORTION] for start in range(0, len(scorable), PORTION)):
+                for one in self._scored(closed, portion):
                     shares = np.zeros(len(closed.candidates))
                     shares[one.columns] = _shares(one.logs - usual.off(one))
                     yield ranked(one.query, closed.candidates, np.round(shares, 6), self._voice)
 
     def _listed(self, closed: ClosedSet, query: Query) -> list[int]:
-        """The columns that are scored for a query: none, and the most frequent objects of the other rows."""
+        """The columns that are scored for a query: none, and the most frequent objects of the other rows, if any."""
         others = np.array([row.query != query for row in self._rows[query.relation]], dtype=bool)
         counts = closed.hits[others].sum(axis=0)
         known = np.flatnonzero(closed.sources[others].any(axis=0))
-        ordered = sorted((column for column in known.tolist() if column), key=lambda column: (-counts[column], column))
-        return [0, *ordered[: self._how.objects]]
+        named = [column for column in known.tolist() if column and counts[column] >= self._how.rows]
+        usual = sorted(named, key=lambda column: (-counts[column], column))[: self._how.objects]
+        return [0, *usual] if usual else []
 
     def _scored(self, closed: ClosedSet, asked: Sequence[tuple[Query, list[int]]]) -> Iterator[_Scored]:
         prompts = [self._asking.prompt(query) for query, _ in asked]
