@@ -54,8 +54,8 @@ class Table:
         columns = np.concatenate([[0], frequent])
         hits = self.closed.hits[np.ix_(rows, columns)].astype(np.float64)
         fitted = scores(Fit(self.texts[rows], hits, self.labels[columns[1:]]), texts)
-        asked = links.of_queries(queries)
-        linked = links.scores(self.relation, within, asked, self.entities[columns])
+        subjects = links.of_queries(queries)
+        linked = links.scores(self.relation, within, subjects, self.entities[columns])
         pooled, features = np.zeros((len(queries), len(columns)), dtype=bool), []
         for name, found in (fitted | linked).items():
             seen, top = _views(found, name in ON_EMPTY)
