@@ -127,16 +127,19 @@ def proposal_rows(found: CandidateSet) -> Iterator[dict[str, Any]]:
     proposals: list[Candidate | Absence] = [*found.candidates]
     for absence in found.nothing:
         rank = -absence.score, -len(absence.sources)
-        worse = (place for place, one in enumerate(proposals) if (-one.score, -len(one.sources)) >= rank)
+        worse = (place for place, proposal in enumerate(proposals) if (-proposal.score, -len(proposal.sources)) >= rank)
         proposals.insert(next(worse, len(proposals)), absence)
-    for one in proposals:
-        row: dict[str, Any] = {"object": one.text if isinstance(one, Candidate) else "", "score": round(one.score, 6)}
-        if isinstance(one, Candidate) and one.id is not None:
-            row["id"] = one.id
-        if one.sources:
-            row["source"] = "; ".join(sorted(map(str, one.sources)))
-        if isinstance(one, Candidate) and one.truth is not None:
-            row["truth"] = round(one.truth, 6)
+    for proposal in proposals:
+        row: dict[str, Any] = {
+            "object": proposal.text if isinstance(proposal, Candidate) else "",
+            "score": round(proposal.score, 6),
+        }
+        if isinstance(proposal, Candidate) and proposal.id is not None:
+            row["id"] = proposal.id
+        if proposal.sources:
+            row["source"] = "; ".join(sorted(map(str, proposal.sources)))
+        if isinstance(proposal, Candidate) and proposal.truth is not None:
+            row["truth"] = round(proposal.truth, 6)
         yield row
     for doubt in found.doubts:
         voices = "; ".join(sorted(f"{voice}{EXISTENCE}" for voice in doubt.sources))

@@ -152,7 +152,7 @@ def _paraphrased(folder: Path) -> list[tuple[Path, Relation]]:
         if not (isinstance(clozes, list) and all(isinstance(cloze, str) for cloze in clozes)):
             raise InputError(f"{path}, {name}: give a list of clozes, each in quotes")
     try:
-        return [(at, replace(one, paraphrases=tuple(table.get(one.name, ())))) for at, one in loaded]
+        return [(at, replace(relation, paraphrases=tuple(table.get(relation.name, ())))) for at, relation in loaded]
     except ValueError as error:
         raise InputError(f"{path}: {error}") from None
 

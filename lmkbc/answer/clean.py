@@ -184,7 +184,7 @@ def _loose_forms(name: str) -> Iterator[str]:
 
 def same_name(name: str, other: str) -> bool:
     """Whether two names are the same but for case, accents, punctuation and a company's legal form."""
-    return any(one == two for one, two in zip(_forms(name), _forms(other), strict=True))
+    return any(mine == theirs for mine, theirs in zip(_forms(name), _forms(other), strict=True))
 
 
 @lru_cache(maxsize=1 << 16)

@@ -280,8 +280,8 @@ def namesakes(
     return found
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _alike(value: Any, other: Any) -> bool:
     """Whether two values of a column are the same objects, in whatever order."""
-    if isinstance(one, list) and isinstance(other, list):
-        return Counter(map(repr, one)) == Counter(map(repr, other))
-    return bool(one == other)
+    if isinstance(value, list) and isinstance(other, list):
+        return Counter(map(repr, value)) == Counter(map(repr, other))
+    return bool(value == other)

@@ -36,15 +36,19 @@ class Tally:
         unread = sum(state in (State.UNPARSED, State.TRUNCATED) for state in found.draws)
         self.unread += max(unread - withheld - len(blank), 0)
         if schema_of is not None:
-            self.shapeless += sum(not keeps_schema(one.text, schema_of.kind) for one in replies)
+            self.shapeless += sum(not keeps_schema(reply.text, schema_of.kind) for reply in replies)
         if State.MISSING in found.draws:
             self.unanswered.append(found.query)
 
 
 def usage(session: Session) -> dict[str, Any]:
     """Tokens of all answers, stored ones included, and what this run asked and spent."""
-    told = {"prompt_tokens": session.tokens[0], "completion_tokens": session.tokens[1], "from_store": session.replayed}
-    return told | session.budget.spent
+    counts = {
+        "prompt_tokens": session.tokens[0],
+        "completion_tokens": session.tokens[1],
+        "from_store": session.replayed,
+    }
+    return counts | session.budget.spent
 
 
 def remarks(session: Session, tally: Tally, store: Store) -> Iterator[str]:

@@ -94,8 +94,8 @@ class EntityMasked:
         for fold, by_relation in sorted(grouped.items()):
             backbone = self._backbone if self._fold is None or fold == ALL else self._fold(fold)
             forward = Forward(backbone, self._precision)
-            for name, asked in by_relation.items():
-                yield from self._answered(forward, self._relations[name], asked)
+            for name, group in by_relation.items():
+                yield from self._answered(forward, self._relations[name], group)
 
     def _unseen_by(self, query: Query) -> int:
         return self._entities.folds.get(folded_key(query.subject), ALL)

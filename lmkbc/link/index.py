@@ -90,11 +90,11 @@ class AliasIndex:
 
     def fuzzy(self, text: str, limit: int = 5) -> tuple[Hit, ...]:
         """Entities with a name within one edit (or swap of neighbours), nearest names first."""
-        asked = key(text)
-        hashes = sorted(fuzzy.looked_up(asked))
+        wanted = key(text)
+        hashes = sorted(fuzzy.looked_up(wanted))
         near = self._rows(_NEAR.format(",".join("?" * len(hashes))), hashes, tuple[str])
-        close = [name for (name,) in near if OSA.distance(asked, name, score_cutoff=1) <= 1]
-        close.sort(key=lambda name: (-JaroWinkler.similarity(asked, name), name))
+        close = [name for (name,) in near if OSA.distance(wanted, name, score_cutoff=1) <= 1]
+        close.sort(key=lambda name: (-JaroWinkler.similarity(wanted, name), name))
         found: dict[str, Hit] = {}
         for name in close:
             for hit in self._named(name, text):

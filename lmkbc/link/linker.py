@@ -188,11 +188,11 @@ class Linker:
     def _type(self, query: Query) -> ObjectType:
         return self._kinds[self._relations[query.relation].name]
 
-    def _chosen(self, query: Query, asked: str, evidence: str, hits: tuple[Hit, ...]) -> Link:
+    def _chosen(self, query: Query, text: str, evidence: str, hits: tuple[Hit, ...]) -> Link:
         kind = self._type(query)
         left, how = choose.choose(hits, kind.strategies, choose.Choice(kind, self._types))
         several = tuple(left) if len(left) > 1 else ()
-        return Link(left[0].id if left else None, evidence, how, asked, hits, several)
+        return Link(left[0].id if left else None, evidence, how, text, hits, several)
 
     def _last_resort(self, query: Query, link: Link) -> Link:
         """What becomes of a name that nothing fits: its first misfit, unless the type is strict."""
@@ -243,8 +243,8 @@ def _decided(ask: choose.Ask, batch: Sequence[CandidateSet], links: Sequence[Seq
         ]
 
 
-def _unlinked(reason: str, asked: str, hits: Sequence[Hit] = ()) -> Link:
-    return Link(None, "unlinked", reason, asked, tuple(hits))
+def _unlinked(reason: str, text: str, hits: Sequence[Hit] = ()) -> Link:
+    return Link(None, "unlinked", reason, text, tuple(hits))
 
 
 def _with_id(candidate: Candidate, link: Link) -> Candidate:

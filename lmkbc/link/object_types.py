@@ -52,9 +52,9 @@ class ObjectTypes:
             rest += below
         return frozenset(accepted)
 
-    def kin(self, one: str, other: str) -> bool:
+    def kin(self, first: str, second: str) -> bool:
         """Whether things called by one class may be called by the other: the same, or one below the other."""
-        return self.fits((one,), other) or self.fits((other,), one)
+        return self.fits((first,), second) or self.fits((second,), first)
 
 
 @cache

@@ -32,30 +32,36 @@ class Attested(Rule):
         """What the voice's own selection, the other voices and the verdicts leave and add."""
         own = replace(
             candidates,
-            candidates=tuple(sorted(self._own(candidates.candidates), key=lambda one: -one.score)),
+            candidates=tuple(sorted(self._own(candidates.candidates), key=lambda proposal: -proposal.score)),
             nothing=tuple(self._own(candidates.nothing)),
             doubts=tuple(self._own(candidates.doubts)),
         )
-        scores = [one.score for one in own.candidates] + [one.score for one in (*own.nothing, *own.doubts)]
+        scores = [candidate.score for candidate in own.candidates] + [
+            absence.score for absence in (*own.nothing, *own.doubts)
+        ]
         if candidates.failed or not any(scores):
             return self.inner.select(candidates)
         kept = self.inner.select(own)
         objects = kept.objects
-        confidence = math.fsum(one.score for one in objects) / max(len(objects), 1)
-        if confidence < self.prune and any(self._others(one) for one in candidates.candidates):
-            objects = tuple(one for one in objects if self._others(one))
+        confidence = math.fsum(candidate.score for candidate in objects) / max(len(objects), 1)
+        if confidence < self.prune and any(self._others(candidate) for candidate in candidates.candidates):
+            objects = tuple(candidate for candidate in objects if self._others(candidate))
         if confidence < self.add:
-            texts = {one.text for one in objects}
-            objects += tuple(one for one in candidates.candidates if self._admits(one) and one.text not in texts)
+            texts = {candidate.text for candidate in objects}
+            objects += tuple(
+                candidate
+                for candidate in candidates.candidates
+                if self._admits(candidate) and candidate.text not in texts
+            )
         return replace(kept, objects=objects)
 
     def _own(self, proposals: Iterable[Proposal]) -> Iterator[Proposal]:
         """What the voice proposes, with its own scores."""
-        shares = ((one, dict(one.by_model).get(self.voice)) for one in proposals)
-        yield from (replace(one, score=share) for one, share in shares if share is not None)
+        shares = ((proposal, dict(proposal.by_model).get(self.voice)) for proposal in proposals)
+        yield from (replace(proposal, score=share) for proposal, share in shares if share is not None)
 
-    def _others(self, one: Candidate) -> bool:
-        return any(name != self.voice for name, _ in one.by_model)
+    def _others(self, candidate: Candidate) -> bool:
+        return any(name != self.voice for name, _ in candidate.by_model)
 
-    def _admits(self, one: Candidate) -> bool:
-        return one.truth is not None and one.truth >= self.admit
+    def _admits(self, candidate: Candidate) -> bool:
+        return candidate.truth is not None and candidate.truth >= self.admit

@@ -75,25 +75,27 @@ class Pool:
 
     def _one(self, sets: Sequence[CandidateSet], weights: Sequence[float], models: Sequence[str]) -> CandidateSet:
         ballots: defaultdict[Hashable, list[_Ballot[Candidate]]] = defaultdict(list)
-        for group, one in enumerate(sets):
-            for candidate in one.candidates:
+        for group, item in enumerate(sets):
+            for candidate in item.candidates:
                 ballots[self._key(candidate)].append(_Ballot(group, candidate))
-        silent = [_Ballot(group, absence) for group, one in enumerate(sets) for absence in one.nothing]
-        voices = [sum(state.is_answer for state in one.draws) for one in sets]
+        silent = [_Ballot(group, absence) for group, item in enumerate(sets) for absence in item.nothing]
+        voices = [sum(state.is_answer for state in item.draws) for item in sets]
         most = max([sum(voices), _count(silent), *map(_count, ballots.values())])
         shares = self._shares(voices, weights)
         pooled = [
             _merged(cast, self._score(cast, voices, shares, most), _by_model(cast, voices, models))
             for cast in ballots.values()
         ]
-        pooled.sort(key=lambda one: (-one.score, -len(one.sources), one.text, one.id or ""))
+        pooled.sort(
+            key=lambda candidate: (-candidate.score, -len(candidate.sources), candidate.text, candidate.id or "")
+        )
         nothing: tuple[Absence, ...] = ()
         if silent:
             score = self._score(silent, voices, shares, most)
             nothing = (Absence(score, _heard(silent), _by_model(silent, voices, models)),)
-        doubts = [_Ballot(group, doubt) for group, one in enumerate(sets) for doubt in one.doubts]
-        draws = tuple(state for one in sets for state in one.draws)
-        dropped = tuple(dict.fromkeys(loss for one in sets for loss in one.dropped))
+        doubts = [_Ballot(group, doubt) for group, item in enumerate(sets) for doubt in item.doubts]
+        draws = tuple(state for item in sets for state in item.draws)
+        dropped = tuple(dict.fromkeys(loss for item in sets for loss in item.dropped))
         return CandidateSet(
             sets[0].query, tuple(pooled), draws, dropped, nothing, tuple(_mean_doubt(doubts, weights, models))
         )
@@ -151,8 +153,8 @@ def _model(group: Sequence[CandidateSet]) -> str:
     """The model behind a generator's sets, the first that is heard."""
     voices = (
         voice
-        for one in group
-        for proposal in chain[Candidate | Absence](one.candidates, one.nothing, one.doubts)
+        for item in group
+        for proposal in chain[Candidate | Absence](item.candidates, item.nothing, item.doubts)
         for voice in proposal.sources
     )
     return next(voices, Voice("")).model
@@ -183,10 +185,10 @@ def _best(ballots: Sequence[_Ballot[Any]]) -> dict[tuple[int, tuple[Voice, ...]]
 
 def _means(ballots: Sequence[_Ballot[Any]], voices: Sequence[int]) -> list[tuple[int, float]]:
     """The mean score over a group's voices, silence counting 0, of each group that proposes a candidate."""
-    said: dict[int, float] = {}
+    totals: dict[int, float] = {}
     for (group, _), score in _best(ballots).items():
-        said[group] = said.get(group, 0.0) + score
-    return [(group, total / max(voices[group], 1)) for group, total in sorted(said.items())]
+        totals[group] = totals.get(group, 0.0) + score
+    return [(group, total / max(voices[group], 1)) for group, total in sorted(totals.items())]
 
 
 def _by_model(ballots: Sequence[_Ballot[Any]], voices: Sequence[int], models: Sequence[str]) -> ByModel:
@@ -223,16 +225,16 @@ def _merged(ballots: Sequence[_Ballot[Candidate]], score: float, by_model: ByMod
 
 def _against_background(sets: Sequence[CandidateSet], key: Callable[[Candidate], Hashable]) -> Iterator[CandidateSet]:
     """Scores divided by the candidate's mean score over all queries of the relation, the best score kept."""
-    queries = Counter(one.query.relation for one in sets)
+    queries = Counter(item.query.relation for item in sets)
     total: defaultdict[Hashable, float] = defaultdict(float)
-    for one in sets:
-        for candidate in one.candidates:
-            total[one.query.relation, key(candidate)] += candidate.score / queries[one.query.relation]
-    for one in sets:
-        objects = [candidate for candidate in one.candidates if candidate.score > 0]
-        lifted = [candidate.score / total[one.query.relation, key(candidate)] for candidate in objects]
+    for item in sets:
+        for candidate in item.candidates:
+            total[item.query.relation, key(candidate)] += candidate.score / queries[item.query.relation]
+    for item in sets:
+        objects = [candidate for candidate in item.candidates if candidate.score > 0]
+        lifted = [candidate.score / total[item.query.relation, key(candidate)] for candidate in objects]
         scale = max((candidate.score for candidate in objects), default=0.0) / max(lifted, default=1.0)
         scores = {id(candidate): min(lift * scale, 1.0) for candidate, lift in zip(objects, lifted, strict=True)}
-        rescored = [replace(c, score=scores.get(id(c), c.score)) for c in one.candidates]
+        rescored = [replace(c, score=scores.get(id(c), c.score)) for c in item.candidates]
         rescored.sort(key=lambda candidate: -candidate.score)
-        yield replace(one, candidates=tuple(rescored))
+        yield replace(item, candidates=tuple(rescored))

@@ -142,6 +142,6 @@ def alias_groups(examples: Iterable[Example], kamel: Path | None = None) -> list
         for _, raw in members(kamel, "/test.jsonl"):
             rows = msgspec.json.Decoder(_Answers).decode_lines(raw)
             groups += [
-                [*filter(None, (one.rdf, one.chosen)), *one.alternative] for row in rows for one in row.obj_label
+                [*filter(None, (gold.rdf, gold.chosen)), *gold.alternative] for row in rows for gold in row.obj_label
             ]
     return groups

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from lmkbc.ask.context.passages import gathered, told
+from lmkbc.ask.context.passages import as_context, gathered
 from lmkbc.ask.plan import Asking
 from lmkbc.ask.prompts import compose
 from lmkbc.errors import InputError
@@ -163,7 +163,7 @@ def texts(run: Run, spec: Causal, model: CausalModel, recall: Callable[[], Langu
     found = gathered(finder, queries) if finder else {}
     rows: list[tuple[Tokens, int]] = []
     for example in examples:
-        prompt = asking.prompt(example.query, told(found.get(example.query, ())))
+        prompt = asking.prompt(example.query, as_context(found.get(example.query, ())))
         text = prompt.text if prompt.form == "completion" else model.chat(prompt.messages())
         start, whole = model.encode([text, text + _answer(run, asking, example)])
         rows.append(((*whole, *_end(model)), common(start, whole)))

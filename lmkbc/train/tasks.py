@@ -196,7 +196,7 @@ def soft_prompts(
             checkpoint=task.stage(name),
             report=lambda step, done, total, name=name: report(f"{name}: {step}", done, total),  # type: ignore[misc]
         )
-        before, after = (soft_prompt.precision(backbone, one, *held_out, columns) for one in (start, found[name]))
+        before, after = (soft_prompt.precision(backbone, prompt, *held_out, columns) for prompt in (start, found[name]))
         scores[name] = before, after
     if not found:
         raise InputError("no relation has objects of one token to train on and to test: give more facts")

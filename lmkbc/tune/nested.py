@@ -131,7 +131,7 @@ def _choose(
         step()
     best, swept = {}, {}
     for name, task in tasks.items():
-        default = shared_family([compared[one] for one in tasks if tasks[one].approximate == task.approximate])
+        default = shared_family([compared[other] for other in tasks if tasks[other].approximate == task.approximate])
         family = _family(compared[name], default)
         sweeps = default if family == SEARCH else family
         swept[name] = best[name] = Chosen(fit(task, sweeps, rows[name]), _mean(compared[name].held_out[sweeps]))

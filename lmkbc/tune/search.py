@@ -129,7 +129,11 @@ class Space:
     def of(cls, task: Task, rows: Mask, rules: Sequence[str] | None) -> Space:
         """Rules among those allowed whose joint parameters make a difference; a gate makes the cut-off one of them."""
         allowed = set(applicable(task, rules))
-        gates = [one for one in get_args(Evidence) if _varies(task, rows, one)] if NoneGate.name in allowed else []
+        gates = (
+            [evidence for evidence in get_args(Evidence) if _varies(task, rows, evidence)]
+            if NoneGate.name in allowed
+            else []
+        )
         idle = set() if gates else {name for name, kind in SEARCHED.items() if not kind.joint()}
         if not _spread(task.outcomes.ranking.scores[rows]):
             idle |= {Relative.name, Sticky.name}
@@ -147,7 +151,7 @@ class Space:
         gate = trial.suggest_categorical("gate", [OPEN, *self.gates]) if self.gates else OPEN
         if gate == OPEN:
             return Joint(rule)
-        evidence = next(one for one in self.gates if one == gate)
+        evidence = next(known for known in self.gates if known == gate)
         return Joint(rule, evidence, _suggested(trial, "gate.threshold", CUT))
 
     def known(self, rows: Mask) -> list[dict[str, Any]]:
@@ -157,7 +161,7 @@ class Space:
         for name in self.kinds:
             found = fit(self.task, name, rows)
             joint = SEARCHED[name].joint().items()
-            own = {f"{name}.{one}": _within(getattr(found, one), span) for one, span in joint}
+            own = {f"{name}.{parameter}": _within(getattr(found, parameter), span) for parameter, span in joint}
             starts.append({"rule": name, **own, **opened})
         if self.gates and isinstance(found := fit(self.task, NoneGate.name, rows), NoneGate):
             starts.append(
@@ -220,7 +224,7 @@ def search(
     began, known = datetime.now(), space.known(rows)
     while not is_over(done := _complete(study), trials, patience):
         taken = [trial.params for trial in done]
-        if (start := next((one for one in known if one not in taken), None)) is not None:
+        if (start := next((parameters for parameters in known if parameters not in taken), None)) is not None:
             fixed = FixedTrial(start)
             value = mean(space.suggest(fixed))
             study.add_trial(create_trial(params=fixed.params, distributions=fixed.distributions, value=value))

@@ -92,7 +92,7 @@ def test_where_classes_are_unknown_the_name_with_its_type_word_wins(relations) -
     assert one(linker, "Ufa", "rivers").id == "Q2"
     assert one(linker, "Ob", "rivers").id == "Q3"
     assert one(linker, "Don River", "rivers").id == "Q4"
-    assert "don river river" not in table.asked
+    assert "don river river" not in table.searched
 
 
 def test_misfits_are_refused_by_strict_types_and_a_last_resort_for_others(relations) -> None:

@@ -41,7 +41,11 @@ class Cleaning:
         origins: Mapping[str, Mapping[str, Sequence[Query]]],
     ) -> None:
         self._probe, self._edition, self._relations, self._origins = probe, edition, relations, origins
-        self._stems = {one.name: Stems(one, number) for one in relations.values() if (number := probe.stem(one))}
+        self._stems = {
+            relation.name: Stems(relation, number)
+            for relation in relations.values()
+            if (number := probe.stem(relation))
+        }
         for relation in relations.values():
             if probe.name_words_of(relation) is not None and not relation.shape.closed:
                 raise InputError(f"probe.name_words names {relation.name}, whose shape lists no closed names")
@@ -59,8 +63,8 @@ class Cleaning:
                 found = ()
             else:
                 found = self._cleaned(name, relation, query.subject) if self._probe.clean else (name,)
-            for one in found:
-                kept[one] = kept.get(one, 0.0) + score
+            for form in found:
+                kept[form] = kept.get(form, 0.0) + score
         if self._probe.rescale and kept:
             factor = sum(scores.values()) / sum(kept.values())
             kept = {name: min(score * factor, 1.0) for name, score in kept.items()}
@@ -73,7 +77,7 @@ class Cleaning:
         words = tuple(dict.fromkeys(_WORD.findall(query.subject)))
         return words if len(words) > 1 else ()
 
-    def said(self, query: Query) -> dict[str, float]:
+    def named_in(self, query: Query) -> dict[str, float]:
         """The objects that words of the subject's name say themselves, with the score declared for them."""
         relation = self._relations[query.relation]
         score = self._probe.name_words_of(relation)
@@ -83,7 +87,7 @@ class Cleaning:
 
     def _cleaned(self, name: str, relation: Relation, subject: str) -> list[str]:
         names = self._names(name, relation)
-        return [one for one in names if relation.shape.may_be_subject or not same_name(one, subject)]
+        return [form for form in names if relation.shape.may_be_subject or not same_name(form, subject)]
 
     def _names(self, word: str, relation: Relation) -> tuple[str, ...]:
         key = relation.name, word
@@ -111,5 +115,5 @@ class Cleaning:
         return any(not _same_subject(origin, query) for origin in self._origins[query.relation].get(name, ()))
 
 
-def _same_subject(one: Query, other: Query) -> bool:
-    return one.subject == other.subject or (one.subject_id is not None and one.subject_id == other.subject_id)
+def _same_subject(query: Query, other: Query) -> bool:
+    return query.subject == other.subject or (query.subject_id is not None and query.subject_id == other.subject_id)

@@ -171,10 +171,10 @@ class MaskedGenerator:
         """What the preconditions of each query's relation make of it."""
         found = [Prepared()] * len(queries)
         for name, indices in _by_relation(queries).items():
-            asked = self._probe.asked_first(self._relations[name])
-            learned = self._asker.prepare(asked, [queries[index].subject for index in indices])
-            for index, one in zip(indices, learned, strict=True):
-                found[index] = one
+            preconditions = self._probe.asked_first(self._relations[name])
+            learned = self._asker.prepare(preconditions, [queries[index].subject for index in indices])
+            for index, prepared in zip(indices, learned, strict=True):
+                found[index] = prepared
         return found
 
     def _templates(self, query: Query) -> tuple[str, ...]:
@@ -190,8 +190,8 @@ class MaskedGenerator:
             self._answering[vocabulary] = answering(self._probe, self._forward, self._clozes, self._words, lexicon)
         answer = self._answering[vocabulary]
         relations = [self._relations[queries[job.query].relation] for job in jobs]
-        asked = [(job.template, job.subject, relation) for job, relation in zip(jobs, relations, strict=True)]
-        for job, relation, scores in zip(jobs, relations, answer(asked), strict=True):
+        requests = [(job.template, job.subject, relation) for job, relation in zip(jobs, relations, strict=True)]
+        for job, relation, scores in zip(jobs, relations, answer(requests), strict=True):
             best = list(scores.items())[: self._probe.most(relation)]
             yield job, {name: score for name, score in best if score > self._probe.least(relation)}
 
@@ -213,14 +213,14 @@ class MaskedGenerator:
 
     def _set(self, query: Query, proposals: Sequence[Scores], known: Prepared) -> CandidateSet:
         weights = () if known.clozes else self._probe.cloze_weights(self._relations[query.relation], len(proposals))
-        scores, said = combine(proposals, self._probe.ensemble, weights), self._cleaning.said(query)
+        scores, named = combine(proposals, self._probe.ensemble, weights), self._cleaning.named_in(query)
         found = []
-        for name in {**scores, **said} if known.vetoed < 1 else ():
-            score = min(max(scores.get(name, 0.0), said.get(name, 0.0)), 1.0)
+        for name in {**scores, **named} if known.vetoed < 1 else ():
+            score = min(max(scores.get(name, 0.0), named.get(name, 0.0)), 1.0)
             voices = [Voice(self._name, str(place)) for place, proposed in enumerate(proposals) if name in proposed]
-            voices += [Voice(self._name, "name")] if name in said else []
+            voices += [Voice(self._name, "name")] if name in named else []
             found.append(Candidate(name, score * (1 - known.vetoed), tuple(voices)))
-        found.sort(key=lambda one: -one.score)
+        found.sort(key=lambda candidate: -candidate.score)
         if known.vetoed:
             found.append(Candidate("", known.vetoed, (Voice(self._name, "veto"),)))
         return CandidateSet.proposing(query, found)

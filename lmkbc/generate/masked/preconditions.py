@@ -57,10 +57,13 @@ class Asker:
         """
         ids = self._ids(precondition)
         columns = torch.tensor(list(ids.values()), dtype=torch.int64)
-        asked = [*subjects, *([precondition.neutral] if precondition.neutral else [])]
-        logs, counts = torch.zeros(len(asked), len(ids)), torch.zeros(len(asked), len(ids), dtype=torch.bool)
+        subjects_and_neutral = [*subjects, *([precondition.neutral] if precondition.neutral else [])]
+        logs, counts = (
+            torch.zeros(len(subjects_and_neutral), len(ids)),
+            torch.zeros(len(subjects_and_neutral), len(ids), dtype=torch.bool),
+        )
         least = math.log(precondition.floor) if precondition.floor else -math.inf
-        for indices, logits in self._forward.logits(self._clozes.fill(precondition.cloze, asked)):
+        for indices, logits in self._forward.logits(self._clozes.fill(precondition.cloze, subjects_and_neutral)):
             every = logits[:, 0].log_softmax(dim=-1).cpu()
             logs[indices] = every[:, columns]
             counts[indices] = logs[indices] > least
@@ -74,11 +77,16 @@ class Asker:
             {answer: share for answer, share, counted in zip(ids, row, mine, strict=True) if counted}
             for row, mine in zip(shares.tolist(), counts.tolist(), strict=True)
         ]
-        return [{max(one, key=one.__getitem__): 1.0} if precondition.decisive and one else one for one in found]
+        return [
+            {max(scores, key=scores.__getitem__): 1.0} if precondition.decisive and scores else scores
+            for scores in found
+        ]
 
     def _ids(self, precondition: Precondition) -> dict[str, int]:
         """The vocabulary id of each answer; of the names of a type, those that are one token."""
-        known = {one: self._words.single(one) for one in precondition.answers or self._named(precondition.type)}
+        known = {
+            answer: self._words.single(answer) for answer in precondition.answers or self._named(precondition.type)
+        }
         for answer in precondition.answers:
             if known[answer] is None:
                 raise InputError(
@@ -93,8 +101,8 @@ def rewritten(precondition: Precondition, subject: str, answers: Answers) -> tup
 
     None where no answer counts, unless one is drawn then.
     """
-    said = set(subject.casefold().split())
-    in_name = next((answer for answer in precondition.answers if answer in said), None)
+    words = set(subject.casefold().split())
+    in_name = next((answer for answer in precondition.answers if answer in words), None)
     best = in_name or max(answers, key=lambda answer: answers[answer], default=None)
     if best is None and precondition.drawn:
         best = random.Random(subject).choice(precondition.answers)

@@ -153,10 +153,10 @@ class _Reading:
             if not size or shape[-1] % block or offset % alignment or base + offset + size > self._size:
                 raise self._refused(f"ends before its tensor {name} does, or that is misplaced")
             found.append(Tensor(name, shape, kind.name, base + offset, size))
-        if len({one.name for one in found}) < len(found):
+        if len({tensor.name for tensor in found}) < len(found):
             raise self._refused("names a tensor twice")
-        ordered = sorted(found, key=lambda one: one.start)
-        if any(one.start + one.size > other.start for one, other in pairwise(ordered)):
+        ordered = sorted(found, key=lambda tensor: tensor.start)
+        if any(tensor.start + tensor.size > following.start for tensor, following in pairwise(ordered)):
             raise self._refused("keeps two tensors in one place")
         yield from found
 

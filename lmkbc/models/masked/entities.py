@@ -115,7 +115,9 @@ class Entities:
         count = len(self.names)
         if not count or not len(self.ids) == len(self.rows) == len(self.pieces) == count:
             raise ValueError("names, ids, rows and pieces are not equally many")
-        if min(self.rows) < 0 or not all(0 <= one < count for answers in self.relations.values() for one in answers):
+        if min(self.rows) < 0 or not all(
+            0 <= number < count for answers in self.relations.values() for number in answers
+        ):
             raise ValueError("a number points nowhere")
 
     @classmethod

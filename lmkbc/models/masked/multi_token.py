@@ -90,13 +90,13 @@ def pseudo_log_likelihood(
     mask = forward.backbone.mask_id
     scores = torch.zeros(len(inputs), len(candidates))
     for row, ids in enumerate(inputs):
-        asked, wanted = [], []
+        masked, wanted = [], []
         for column, candidate in enumerate(candidates):
             for place, token in enumerate(candidate):
                 holed = [*candidate[:place], mask, *candidate[place + 1 :]]
-                asked.append(_inserted(ids, holed, mask))
+                masked.append(_inserted(ids, holed, mask))
                 wanted.append((column, token))
-        for indices, logits in forward.logits(asked):
+        for indices, logits in forward.logits(masked):
             logs = logits[:, 0].log_softmax(dim=-1).cpu()
             for index, log in zip(indices, logs, strict=True):
                 column, token = wanted[index]

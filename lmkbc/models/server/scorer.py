@@ -60,12 +60,12 @@ class ChatScorer:
         A word that is not among the alternatives told gets the most that it may have; none of them, all -inf. A server
         that tells no alternatives is taken by its word: 0 for the one it wrote, -inf for the others.
         """
-        asked: dict[str, Any] = {"temperature": 0.0, "max_tokens": 4}
+        sampling: dict[str, Any] = {"temperature": 0.0, "max_tokens": 4}
         if self._completion:
-            asked["logprobs"] = ALTERNATIVES["completion"]
+            sampling["logprobs"] = ALTERNATIVES["completion"]
         else:
-            asked |= {"logprobs": True, "top_logprobs": ALTERNATIVES["chat"]}
-        replies = [reply for (reply,) in self._run(prompts, asked)]
+            sampling |= {"logprobs": True, "top_logprobs": ALTERNATIVES["chat"]}
+        replies = [reply for (reply,) in self._run(prompts, sampling)]
         if any(reply is not None and reply.first is None for reply in replies):
             self.notes.remark(
                 f"{self._server.base_url} tells no log-probabilities: what it writes is taken for certain"
@@ -83,8 +83,8 @@ class ChatScorer:
 
         async def ask(place: int) -> tuple[int, list[Reply | None]]:
             text = prompts[place]
-            asked = text if self._completion else [{"role": "user", "content": text}]
-            first = self._server.call(asked, self._extra | dict(sampling))
+            prompt = text if self._completion else [{"role": "user", "content": text}]
+            first = self._server.call(prompt, self._extra | dict(sampling))
             return place, await session.draws([replace(first, draw=draw) for draw in range(draws)])
 
         try:
@@ -101,16 +101,18 @@ class ChatScorer:
 
 def _first_word(reply: Reply, options: Sequence[str]) -> list[float]:
     if reply.first is None:
-        said = _named(reply.text.strip().partition(" ")[0], options)
-        return [0.0 if option == said else -math.inf for option in options]
+        named = _named(reply.text.strip().partition(" ")[0], options)
+        return [0.0 if option == named else -math.inf for option in options]
     mass = dict.fromkeys(options, 0.0)
     for token, logprob in reply.first:
         if option := _named(token, options):
             mass[option] += math.exp(min(logprob, 0.0))
     if not any(mass.values()):
         return [-math.inf] * len(options)
-    told = [math.exp(min(logprob, 0.0)) for _, logprob in reply.first]
-    least = min(1 - math.fsum(told), *told)  # what is not told has no more than the least that is, and than the rest
+    listed = [math.exp(min(logprob, 0.0)) for _, logprob in reply.first]
+    least = min(
+        1 - math.fsum(listed), *listed
+    )  # what is not told has no more than the least that is, and than the rest
     return [math.log(p) if p > 0 else -math.inf for p in (mass[option] or least for option in options)]
 
 

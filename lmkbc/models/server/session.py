@@ -154,7 +154,7 @@ class Session:
             try:
                 await self._ask(calls, missing, replies)
             except TooLongError as error:
-                self.window.heed(calls[0], error.lengths)
+                self.window.learn_from(calls[0], error.lengths)
                 raise
             except CallError as error:
                 self._failed(error)
@@ -236,5 +236,5 @@ def _own(reply: Reply, prompt: Any) -> Reply:
 
 def _tokens(replies: Sequence[Reply], prompt: int) -> tuple[int, int]:
     """Tokens that a request used, as the server tells; else as estimated."""
-    told = sum(reply.prompt_tokens for reply in replies), sum(reply.completion_tokens for reply in replies)
-    return told if any(told) else (prompt, sum(len(reply.text) // 4 + 1 for reply in replies))
+    tokens = sum(reply.prompt_tokens for reply in replies), sum(reply.completion_tokens for reply in replies)
+    return tokens if any(tokens) else (prompt, sum(len(reply.text) // 4 + 1 for reply in replies))

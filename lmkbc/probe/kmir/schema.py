@@ -100,7 +100,9 @@ class Schema:
     @cached_property
     def joins(self) -> list[Join]:
         """The axioms with two premises."""
-        transitive = [Join("transitive", name, name, name) for name, one in self.relations.items() if one.transitive]
+        transitive = [
+            Join("transitive", name, name, name) for name, relation in self.relations.items() if relation.transitive
+        ]
         return transitive + [Join("chain", chain.first, chain.second, chain.implies) for chain in self.chains]
 
     def _check_symmetry(self, name: str, relation: RelationSchema) -> None:
