@@ -106,9 +106,9 @@ def _linked(links: Linker, found: Sequence[CandidateSet], report: Report) -> lis
 
 
 def selector_for(run: Run, recipe: Recipe, *, any_data: bool = False) -> tuple[Selector, dict[str, Any]]:
-    """What decides: the workspace's thresholds for this edition and system, else the recipe's own rule.
+    """The selector of a run: the workspace's thresholds for this edition and system, else the recipe's own rule.
 
-    Returns the selector and where it comes from. InputError for thresholds tuned on other data, unless allowed.
+    Returns it and where it comes from. InputError for thresholds tuned on other data, unless allowed.
     """
     space, edition = run.workspace, run.edition
     rule = recipe.select

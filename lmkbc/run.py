@@ -21,9 +21,9 @@ Loaded = TypeVar("Loaded")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Servers:
-    """How servers are asked, and where answers are kept, as the command line says it; it comes before recipes.
+    """What the command line sets about model servers and the store of answers; it overrides recipes.
 
-    prices: of a million prompt and a million answer tokens.
+    prices: of a million prompt tokens and of a million answer tokens, in the unit of max_cost.
     """
 
     base_url: str | None = None

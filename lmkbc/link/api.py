@@ -29,7 +29,7 @@ NO_ENTITY = frozenset({"no-such-entity", "invalid-entity-id"})
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
-    """One search hit as answered."""
+    """One hit of a wbsearchentities reply."""
 
     id: Qid
     label: Text = ""
@@ -38,7 +38,7 @@ class Found(msgspec.Struct, frozen=True, gc=False):
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """What is kept of an entity: `id` is that of the entity it was merged into, where it was."""
+    """What linking keeps of an entity; `id` follows redirects: that of the entity it was merged into."""
 
     id: Qid
     label: Text = ""
@@ -60,7 +60,7 @@ class Refusal(msgspec.Struct, gc=False):
 
 
 class Reply(msgspec.Struct):
-    """What every call answers: an error, or what was asked for."""
+    """What every reply of the API may hold; subclasses add their own content."""
 
     error: Refusal | None = None
 
@@ -107,8 +107,9 @@ class _EntitiesReply(Reply):
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One request. decoder: of its reply's shape. read: the reply as values, or a ShapeError.
+    """One request to the API, and how to read its reply.
 
+    decoder: of the reply's shape. read: turns the reply into values, or raises ShapeError.
     passes: codes of errors that are an answer, None, and no failure.
     """
 

@@ -15,7 +15,7 @@ _NAMED = re.compile(r"Q?\d+")
 
 
 def question(about: Question, relation: Relation) -> str:
-    """The prompt: what was asked, what was answered, and the numbered entities that the answer may mean.
+    """The prompt for one choice: the question, its answer, and the numbered entities that the answer may mean.
 
     Identifier, label and description of each hit, as in Zhang et al. 2023 (LLMKE), linking by language model.
     """

@@ -27,8 +27,9 @@ CREATE TABLE IF NOT EXISTS answers (source TEXT, kind TEXT, key TEXT, answer BLO
 
 
 class Cache:
-    """What was asked and answered. source: names the API and its settings. Each answer is one JSON value.
+    """Keeps replies of the search API, so that none is requested twice. Each answer is one JSON value.
 
+    source: names the API and its settings.
     damaged: kind and key of every row that was found and cannot be used.
     """
 
@@ -78,7 +79,7 @@ class Cache:
         return found
 
     def kept(self, kind: str, keys: Iterable[str], decoder: msgspec.json.Decoder[T]) -> dict[str, T]:
-        """The stored answers of `keys`, all of them: they were just written. LmkbcError when one is not to be found."""
+        """Read back answers that were just written, all of `keys`. LmkbcError when one is missing."""
         wanted = list(keys)
         found = self.get(kind, wanted, decoder)
         if lost := next((key for key in wanted if key not in found), None):

@@ -115,7 +115,7 @@ class Linker:
             yield from ((group, tuple(row)) for group, row in zip(batch, links, strict=True))
 
     def consulted(self, query: Query, text: str) -> Iterator[tuple[str, tuple[Hit, ...]]]:
-        """Every source of evidence in its order, with all that it offers for a text, whatever settled the link."""
+        """What each source of evidence offers for a text, in their order, whichever of them settled the link."""
         if self._train:
             evidence, hits = self._train.exact(text, query)
             yield evidence or "train", hits

@@ -26,7 +26,7 @@ CLIMB = 4
 
 
 class Wikidata:
-    """A `Search` over the Wikidata API or a mirror, and what it stands on: the cache of all answers.
+    """A `Search` over the Wikidata API or a mirror, through a cache of all its answers.
 
     client: None answers from the cache alone and fails, naming what is missing, where it does not suffice. refresh:
     ask once more for what is cached. limit: hits per search. describe: fetch classes and sitelinks of the hits, which

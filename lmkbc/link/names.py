@@ -73,7 +73,7 @@ def variants(text: str, suffixes: Sequence[str] = ()) -> Iterator[str]:
 
 
 def typed(text: str, suffixes: Sequence[str]) -> list[str]:
-    """A bare name with each type word; nothing for a name that has one already."""
+    """A bare name with each type word, as in "Don River"; nothing for a name that holds one already."""
     bare = not any(text.casefold().endswith(suffix.casefold()) for suffix in suffixes)
     return [f"{text} {suffix}" for suffix in suffixes] if bare else []
 

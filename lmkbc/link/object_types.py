@@ -53,7 +53,7 @@ class ObjectTypes:
         return frozenset(accepted)
 
     def kin(self, first: str, second: str) -> bool:
-        """Whether things called by one class may be called by the other: the same, or one below the other."""
+        """Whether two classes are the same, or one lies below the other."""
         return self.fits((first,), second) or self.fits((second,), first)
 
 

@@ -1,4 +1,4 @@
-"""Where linking looks, from what a person said: a recorded table, the cache alone, or the network."""
+"""Which search linking uses, by the options of a command: a recorded table, the cache alone, or the network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects of the wrong kind dropped, where an index knows what a name stands for (Yang et al. 2023: category filter).
+"""Drops candidates of the wrong type, where an index knows what a name stands for (Yang et al. 2023: category filter).
 
 A name that the index does not hold, or holds without classes, is kept: not to know is no evidence.
 """
@@ -24,7 +24,7 @@ class Cleaning:
     types: bool = False
 
     def open(self, run: Run) -> TypeFilter | None:
-        """What drops objects of the wrong kind, where that is wanted. InputError without an index to know them by."""
+        """The filter, None where the table wants none. InputError where it is wanted and the run has no index."""
         if not self.types:
             return None
         if run.index is None:

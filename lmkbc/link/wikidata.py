@@ -76,8 +76,9 @@ class Client:
     def run(self, calls: Sequence[Call[T]], receive: Callable[[int, T | None], None]) -> None:
         """Make all calls and hand what each answers, with its call's position, to `receive` as it arrives.
 
-        None is an error that the call lets pass. Raises LmkbcError when calls failed for good: at the end for one or
-        two of them, at once when the API refuses us or as many failed as are in flight, which is when nothing answers.
+        None stands for an error that the call counts as an answer (`Call.passes`). Raises LmkbcError when calls
+        failed for good: at the end for one or two of them, at once when the API refuses us or as many failed as are in
+        flight, which is when nothing answers.
         """
         asyncio.run(self._run(calls, receive))
 

@@ -1,4 +1,4 @@
-"""Attested: what one voice says, corrected by other voices and by verification where it is unsure of itself."""
+"""Attested: one model's answers, corrected by other models and by verification where its confidence is low."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from lmkbc.types import Candidate, CandidateSet, Prediction
 
 @dataclass(frozen=True, kw_only=True)
 class Attested(Rule):
-    """Select as `inner` from what the model `voice` proposes; a row's confidence is the mean score of what that keeps.
+    """Trust one model, `voice`, and correct it where it is unsure: `inner` selects from what that model proposes.
 
-    In rows of confidence below `prune`, only what another voice names too is kept, where another speaks at all; below
-    `add`, what verification holds true with at least `admit` joins, whoever names it (CS2, LM-KBC 2026, row-wise gates
-    of award winners). Where the voice proposes nothing by name, `inner` selects from all candidates.
+    The mean score of the selected is the query's confidence. Below `prune`, those that no other model proposes are
+    dropped, if other models propose anything; below `add`, candidates that verification holds true with at least
+    `admit` are added, whichever model proposes them (CS2, LM-KBC 2026, row-wise gates of award winners). Where the
+    model proposes nothing with a score above 0, `inner` selects from the candidates of all.
     """
 
     name: ClassVar[str] = "attested"
@@ -29,7 +30,7 @@ class Attested(Rule):
     admit: float = 1 / 3
 
     def select(self, candidates: CandidateSet) -> Prediction:
-        """What the voice's own selection, the other voices and the verdicts leave and add."""
+        """What `inner` selects of the voice's candidates, without the pruned, then the added."""
         own = replace(
             candidates,
             candidates=tuple(sorted(self._own(candidates.candidates), key=lambda proposal: -proposal.score)),

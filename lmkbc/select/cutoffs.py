@@ -58,7 +58,7 @@ class Relative(PrefixRule, SweptRule):
     floor: float = 0.0
 
     def levels(self, ranking: Ranking) -> Floats:
-        """The scores of those at or above the ratio."""
+        """The score of each candidate at or above the ratio, (n, m); -1 for the others, which no floor keeps."""
         return np.where(ranking.scores >= self.ratio * ranking.reference[:, None], ranking.scores, -1.0)
 
     def wanted(self, ranking: Ranking) -> Ints:
@@ -91,7 +91,7 @@ class Sticky(PrefixRule, SweptRule):
             raise InputError(f"reference of rule sticky is {self.reference!r}: use 'previous' or 'threshold'")
 
     def levels(self, ranking: Ranking) -> Floats:
-        """The best score at most; of the others what the ratio makes of theirs, or of the last that does not stick."""
+        """The highest threshold that keeps each candidate, (n, m): at most the best score, where a run begins."""
         scores = ranking.scores
         if self.reference == "threshold":
             return np.where(scores < 0, -1.0, np.minimum(scores[:, :1], scores / self.ratio))
@@ -120,7 +120,7 @@ class TopK(PrefixRule):
     k: int
 
     def wanted(self, ranking: Ranking) -> Ints:
-        """As many as asked for."""
+        """`k` for every query, (n,)."""
         return np.full(len(ranking.ranked), self.k, dtype=np.int64)
 
 

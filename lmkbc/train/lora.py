@@ -153,8 +153,8 @@ def train(run: Run, recipe: Recipe, out: Path, lora: Lora | None = None, *, repo
 def texts(run: Run, spec: Causal, model: CausalModel, recall: Callable[[], LanguageModel]) -> list[tuple[Tokens, int]]:
     """Each train row as tokens of prompt and answer, and how many of them are the prompt's.
 
-    Rows about a subject that any edition holds out are none, nor worked examples. recall: opens the model that
-    is asked for context.
+    Rows about a subject that any edition holds out are left out, of the worked examples too.
+    recall: opens the model that is asked for context.
     """
     held_out = HeldOut.of(run.workspace, alias_groups(run.train))
     examples = [example for example in run.train if not held_out.names(example.query.subject)]

@@ -39,7 +39,7 @@ CHECKPOINT = "checkpoint.safetensors"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What all kinds of training are told.
+    """The settings that all kinds of training share.
 
     backbone: directory or id. out: where the model goes. random: draw "all" its weights or the "embeddings" anew, as a
     control. most: other facts of one relation. apart: share of the facts to stop early by. relation: the only one whose
@@ -63,11 +63,11 @@ class Task:
             raise InputError(f"{self.out} holds the backbone that is trained: name another directory for the model")
 
     def open(self) -> Backbone:
-        """The backbone, or its control, with a head."""
+        """Load the masked model to train: the backbone, or its control with weights drawn anew."""
         return self._control(load(self.backbone, offline=self.offline, device=self.device))
 
     def open_encoder(self) -> Backbone:
-        """The encoder, or its control, with an untrained head."""
+        """Load the encoder, or its control, with an untrained head."""
         found = open_encoder(self.backbone, self.plan.seed, offline=self.offline, device=self.device)
         return self._control(found)
 

@@ -40,7 +40,7 @@ UNFITTED = TopK(k=1)
 class Task:
     """What there is to tune for one relation: its queries' outcomes, and what its answers may be.
 
-    prior: what evidence is worth over all relations, on the same training rows.
+    prior: weights of the evidence over all relations, on the same training rows (`calibrate.general`).
     """
 
     relation: str

@@ -1,4 +1,4 @@
-"""What the official scorer would say of every choice: computed once per query, then looked up by rule."""
+"""The official F1 of whatever a rule may select: computed once per query, then looked up."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What the ranked candidates of one query find: their answer keys ("" is no answer), and gold indices."""
+    """For each ranked candidate of a query: the scorer's key ("" for no answer), and the gold that it matches."""
 
     keys: tuple[str, ...]
     matches: tuple[tuple[int, ...], ...]

@@ -82,7 +82,7 @@ def close_storage(storage: optuna.storages.BaseStorage | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """What a trial proposes: a rule but for its swept parameter, and the gate before it, where there is one."""
+    """What a trial proposes: a rule whose swept parameter is left open, and perhaps a gate before it."""
 
     rule: SweptRule
     evidence: Evidence | None = None
@@ -140,7 +140,7 @@ class Space:
         return cls(task, [name for name in SEARCHED if name in allowed - idle], gates)
 
     def suggest(self, trial: BaseTrial) -> Joint:
-        """What a trial's parameters say, every number rounded to four digits."""
+        """A trial's parameters as a rule and a gate, every number rounded to four digits."""
         kind = SEARCHED[trial.suggest_categorical("rule", list(self.kinds))]
         parameters: dict[str, Any] = {kind.swept: 0.0}
         for name, span in kind.joint().items():
@@ -155,7 +155,7 @@ class Space:
         return Joint(rule, evidence, _suggested(trial, "gate.threshold", CUT))
 
     def known(self, rows: Mask) -> list[dict[str, Any]]:
-        """Parameters of what the families found on their own, to begin with."""
+        """Trials to begin a study with: the parameters that each family alone was fitted to."""
         opened = {"gate": OPEN} if self.gates else {}
         starts: list[dict[str, Any]] = []
         for name in self.kinds:
@@ -204,7 +204,7 @@ def search(
     name: str,
     storage: Any = None,
 ) -> dict[Joint, Floats]:
-    """Run a study until it is over, with all processes that share it: what it tried, by trial number, and held-out F1.
+    """Run a study to its end, with all processes that share it: each proposal tried, by trial number, -> held-out F1.
 
     rows: the training rows, at least one; inner: the fold of each query, (n,). Empty where no rule has parameters that
     hang together.

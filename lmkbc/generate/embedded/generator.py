@@ -35,7 +35,7 @@ VERSION = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Embedded(GeneratorSpec):
-    """Its table. encoder: whether it uses the sentence encoder, where that is on this machine."""
+    """The recipe's table of this generator. encoder: whether to use the sentence encoder, where this machine has it."""
 
     encoder: bool = True
 

@@ -48,7 +48,7 @@ class Fit:
 
 
 def prior(fit: Fit, texts: Texts) -> Floats:
-    """Share of the train rows."""
+    """Share of the train rows that a candidate answers, whatever the query."""
     return np.repeat(class_prior(fit.hits)[None, :], texts.words.shape[0], axis=0)
 
 

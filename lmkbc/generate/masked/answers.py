@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.lexicon import Lexicon
-from lmkbc.generate.masked.probe import Probe
+from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.models.masked.clozes import Clozes
 from lmkbc.models.masked.forward import Forward
 from lmkbc.models.masked.multi_token import fill_masks, pseudo_log_likelihood
@@ -23,8 +23,10 @@ Answering = Callable[[Sequence[Request]], Iterator[Scores]]
 """One mapping of objects to probabilities, best first, for each cloze asked."""
 
 
-def answering(probe: Probe, forward: Forward, clozes: Clozes, words: Words, lexicon: Lexicon | None) -> Answering:
-    """The way that a probe wants; lexicon: what may be answered, None where anything may."""
+def answering(
+    probe: ProbeSettings, forward: Forward, clozes: Clozes, words: Words, lexicon: Lexicon | None
+) -> Answering:
+    """How the settings want clozes answered: a function of requests. lexicon: possible answers, None for any."""
 
     def masks(requests: Sequence[Request]) -> Iterator[Scores]:
         inputs = _inputs(clozes, requests, probe.masks - 1)
@@ -43,7 +45,7 @@ def answering(probe: Probe, forward: Forward, clozes: Clozes, words: Words, lexi
 class _Tokens:
     """The most probable tokens of a vocabulary at the mask."""
 
-    def __init__(self, probe: Probe, forward: Forward, clozes: Clozes, lexicon: Lexicon) -> None:
+    def __init__(self, probe: ProbeSettings, forward: Forward, clozes: Clozes, lexicon: Lexicon) -> None:
         self._probe, self._forward, self._clozes, self._lexicon = probe, forward, clozes, lexicon
         self._ids = torch.tensor([ids[0] for ids in lexicon.ids], dtype=torch.int64)
         self._neutral: dict[tuple[str, str], Tensor] = {}
@@ -87,7 +89,7 @@ class _Tokens:
 class _Whole:
     """A softmax over a closed list's pseudo-log-likelihoods, less those with a neutral subject where it is wanted."""
 
-    def __init__(self, probe: Probe, forward: Forward, clozes: Clozes, lexicon: Lexicon) -> None:
+    def __init__(self, probe: ProbeSettings, forward: Forward, clozes: Clozes, lexicon: Lexicon) -> None:
         self._probe, self._forward, self._clozes, self._lexicon = probe, forward, clozes, lexicon
         self._neutral: dict[tuple[str, str], Tensor] = {}
 

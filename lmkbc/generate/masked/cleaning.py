@@ -9,7 +9,7 @@ from lmkbc.answer.clean import clean, same_name
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.answers import Scores
-from lmkbc.generate.masked.probe import Probe
+from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.generate.masked.stems import Stems
 from lmkbc.relation import Relation
 from lmkbc.types import Query
@@ -35,7 +35,7 @@ class Cleaning:
 
     def __init__(
         self,
-        probe: Probe,
+        probe: ProbeSettings,
         edition: Edition,
         relations: Mapping[str, Relation],
         origins: Mapping[str, Mapping[str, Sequence[Query]]],
@@ -71,14 +71,14 @@ class Cleaning:
         return kept
 
     def words(self, query: Query) -> tuple[str, ...]:
-        """The words of the subject's name where the probe asks them too, and there are several."""
+        """Words of the subject's name that are asked beside it: none without `name_words`, or of a name of one."""
         if self._probe.name_words_of(self._relations[query.relation]) is None:
             return ()
         words = tuple(dict.fromkeys(_WORD.findall(query.subject)))
         return words if len(words) > 1 else ()
 
     def named_in(self, query: Query) -> dict[str, float]:
-        """The objects that words of the subject's name say themselves, with the score declared for them."""
+        """Objects that words of the subject's name name, each with the score that `name_words` declares."""
         relation = self._relations[query.relation]
         score = self._probe.name_words_of(relation)
         if not score:

@@ -16,7 +16,7 @@ from lmkbc.generate.masked.cleaning import Cleaning
 from lmkbc.generate.masked.ensemble import combine
 from lmkbc.generate.masked.lexicon import Lexicon, names_of_type, train_names
 from lmkbc.generate.masked.preconditions import Asker, Prepared
-from lmkbc.generate.masked.probe import ANY, Probe
+from lmkbc.generate.masked.settings import ANY, ProbeSettings
 from lmkbc.generate.spec import GeneratorSpec, Relations, check_names
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.clozes import Clozes
@@ -56,7 +56,7 @@ class Masked(GeneratorSpec):
     revision: str | None = None
     trust_remote_code: bool = False
     device: str | None = None
-    probe: Probe = field(default_factory=Probe)
+    probe: ProbeSettings = field(default_factory=ProbeSettings)
 
     def check(self, relations: Relations) -> None:
         """InputError for a relation that does not exist."""
@@ -100,7 +100,7 @@ class MaskedGenerator:
         edition: Edition,
         relations: Mapping[str, Relation],
         train: Sequence[Example],
-        probe: Probe,
+        probe: ProbeSettings,
         notes: Notes | None = None,
     ) -> None:
         self.notes = notes or Notes()

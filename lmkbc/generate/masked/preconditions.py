@@ -1,4 +1,4 @@
-"""Asks what must be known first, and turns the answers into clozes and vetoes.
+"""Preconditions: asks what kind of thing a subject is first, and turns the answers into clozes and vetoes.
 
 Li T. et al. (2022, section 3.2): what kind of place the subject is, put into the cloze, nearly doubles their baseline
 on bordering states; whether a person is dead is read from calibrated answers. Fang et al. (2022): the most probable
@@ -40,7 +40,7 @@ class Asker:
         self._forward, self._clozes, self._words, self._named = forward, clozes, words, named
 
     def prepare(self, preconditions: Sequence[Precondition], subjects: Sequence[str]) -> list[Prepared]:
-        """What all preconditions make of each subject; of those that rewrite clozes, the last."""
+        """Each subject's clozes and veto after all preconditions; of those that rewrite clozes, the last counts."""
         found = [Prepared()] * len(subjects)
         for precondition in preconditions:
             for index, answers in enumerate(self.answers(precondition, subjects)):

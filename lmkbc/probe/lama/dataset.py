@@ -189,7 +189,7 @@ def unhelpful(
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class MeanRank:
     """P@1, P@10, reciprocal rank and natural log-probability of the gold object, averaged; over how many facts."""
 
     p1: float
@@ -203,9 +203,9 @@ class Scored:
 class LamaTable:
     """Means over relations, overall and by type, and each relation's mean over facts."""
 
-    overall: Scored
-    types: Mapping[str, Scored]
-    relations: Mapping[str, Scored]
+    overall: MeanRank
+    types: Mapping[str, MeanRank]
+    relations: Mapping[str, MeanRank]
 
 
 Rank = tuple[int, float]
@@ -215,19 +215,19 @@ Rank = tuple[int, float]
 def table(relations: Sequence[RelationFacts], ranks: Mapping[str, Sequence[Rank]]) -> LamaTable:
     """The tables of the ranks of each relation's facts."""
     per = {relation.name: _facts(ranks[relation.name]) for relation in relations}
-    by_type: defaultdict[str, list[Scored]] = defaultdict(list)
+    by_type: defaultdict[str, list[MeanRank]] = defaultdict(list)
     for relation in relations:
         by_type[relation.type].append(per[relation.name])
     types = {name: _mean(by_type[name]) for name in sorted(by_type) if name}
     return LamaTable(_mean(list(per.values())), types, per)
 
 
-def _facts(ranks: Sequence[Rank]) -> Scored:
-    return _mean([Scored(rank == 1, rank <= 10, 1 / rank if rank <= TOP else 0.0, log, 1) for rank, log in ranks])
+def _facts(ranks: Sequence[Rank]) -> MeanRank:
+    return _mean([MeanRank(rank == 1, rank <= 10, 1 / rank if rank <= TOP else 0.0, log, 1) for rank, log in ranks])
 
 
-def _mean(parts: Sequence[Scored]) -> Scored:
+def _mean(parts: Sequence[MeanRank]) -> MeanRank:
     n = len(parts) or 1
     columns = ("p1", "p10", "mrr", "log_probability")
     p1, p10, mrr, log = (math.fsum(getattr(part, column) for part in parts) / n for column in columns)
-    return Scored(p1, p10, mrr, log, sum(part.facts for part in parts))
+    return MeanRank(p1, p10, mrr, log, sum(part.facts for part in parts))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.cleaning import FUNCTION_WORDS, Cleaning
-from lmkbc.generate.masked.probe import Probe
+from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.generate.masked.stems import Stems
 from lmkbc.settings import checked
 from lmkbc.types import Query
@@ -25,7 +25,7 @@ ELEMENTS = RELATIONS["ChemicalCompoundElement"]
 
 
 def cleaning(**settings: Any) -> Cleaning:
-    return Cleaning(checked(Probe, settings, "probe"), EDITION, RELATIONS, {})
+    return Cleaning(checked(ProbeSettings, settings, "probe"), EDITION, RELATIONS, {})
 
 
 def kept(relation: str, scores: dict[str, float], subject: str = "Somebody", **settings: Any) -> dict[str, float]:
