@@ -130,23 +130,23 @@ class _Match:
     def read(self, answers: Column, gold: Column) -> None:
         """Score the rows as they come."""
         both, repeating = self._keys["both"].append, self._repeating
-        for place, (found, true) in enumerate(zip_longest(answers.rows(), gold.rows())):
-            if found and true and found.SubjectEntity == true.SubjectEntity and found.Relation == true.Relation:
-                pair = (found.SubjectEntity, found.Relation)
+        for place, (answer, true) in enumerate(zip_longest(answers.rows(), gold.rows())):
+            if answer and true and answer.SubjectEntity == true.SubjectEntity and answer.Relation == true.Relation:
+                pair = (answer.SubjectEntity, answer.Relation)
                 key = hash(pair)
                 both(key)
                 if key not in repeating:
                     self.queries += 1
-                    self._check(pair, found.objects, answers.loose)
-                    self._score(place, pair, found.objects, true.objects, gold.loose)
+                    self._check(pair, answer.objects, answers.loose)
+                    self._score(place, pair, answer.objects, true.objects, gold.loose)
                     continue
             elif true:
                 self._keys["true"].append(hash((true.SubjectEntity, true.Relation)))
             if true:
                 self._take_true(place, (true.SubjectEntity, true.Relation), true.objects)
-            if found:
-                self._keys["found"].append(hash((found.SubjectEntity, found.Relation)))
-                self._take_found(place, (found.SubjectEntity, found.Relation), found.objects, answers.loose)
+            if answer:
+                self._keys["found"].append(hash((answer.SubjectEntity, answer.Relation)))
+                self._take_found(place, (answer.SubjectEntity, answer.Relation), answer.objects, answers.loose)
 
     def repeated_keys(self) -> frozenset[int]:
         """Hashes of the pairs that one of the files holds twice."""

@@ -70,8 +70,8 @@ class Run:
         """The model of a key, loaded when it is first asked for."""
         if key not in self.models:
             self.models[key] = load()
-        found: Loaded = self.models[key]
-        return found
+        model: Loaded = self.models[key]
+        return model
 
     def store(self) -> Store:
         """Where models' answers are kept: as the command line says, else in the user's cache."""

@@ -64,8 +64,8 @@ class Vocabulary:
 
     def canonical(self, name: str) -> str | None:
         """The canonical form of a name, None where the shape lists none."""
-        found = self.names.get(folded_key(name))
-        return None if found is None else self.names.get(folded_key(found), found)
+        canonical = self.names.get(folded_key(name))
+        return None if canonical is None else self.names.get(folded_key(canonical), canonical)
 
 
 _vocabularies: dict[int, tuple[Shape, Vocabulary]] = {}
@@ -143,7 +143,7 @@ def _name(text: str, relation: Relation, subject: str) -> tuple[str, str]:
     if relation.object_type.qid in SETTLEMENTS:
         short = _plain(short.partition(",")[0]) or short
         forms.append(short)
-    canonical = next((found for form in forms if (found := known.canonical(form))), None)
+    canonical = next((listed for form in forms if (listed := known.canonical(form))), None)
     if canonical is None and not (_is_name(name) and _is_name(short)):
         return name, "no name"
     if canonical is None and shape.closed:

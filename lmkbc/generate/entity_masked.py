@@ -108,8 +108,8 @@ class EntityMasked:
         clozes = [cloze for _ in queries for cloze in relation.clozes]
         prompts = masked(self._backbone, clozes, [query.subject for query in queries for _ in relation.clozes])
         logits = torch.empty(len(prompts), len(known))
-        for indices, found in forward.logits(prompts, columns):
-            logits[indices] = found[:, 0].cpu()
+        for indices, batch in forward.logits(prompts, columns):
+            logits[indices] = batch[:, 0].cpu()
         shares = logits.view(len(queries), len(relation.clozes), -1).mean(1).softmax(-1)
         best, which = shares.topk(min(self._top_k, len(known)), dim=-1)
         for query, scores, numbers in zip(queries, best.tolist(), which.tolist(), strict=True):

@@ -139,10 +139,10 @@ class FactCheck:
                 whose.append(fact)
         yes, no = self._check.words
         if self._check.by == "probability":
-            found = [_share(*pair) for pair in self._scorer.log_probabilities(prompts, (yes, no))]
+            truths = [_share(*pair) for pair in self._scorer.log_probabilities(prompts, (yes, no))]
         else:
-            found = [_votes(draws, yes, no) for draws in self._scorer.texts(prompts, 4)]
-        yield from ((fact, truth) for fact, truth in zip(whose, found, strict=True) if truth is not None)
+            truths = [_votes(draws, yes, no) for draws in self._scorer.texts(prompts, 4)]
+        yield from ((fact, truth) for fact, truth in zip(whose, truths, strict=True) if truth is not None)
 
     def _worked(self, query: Query, lens: Lens, wording: int) -> str:
         """The task and the worked examples: in turn a true and a false one."""

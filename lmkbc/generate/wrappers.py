@@ -30,5 +30,5 @@ class Named:
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """The generator's sets, their sources renamed."""
-        for found in self._generator.generate(queries):
-            yield found.heard_as(lambda voice: Voice(self._name, str(voice)))
+        for candidates in self._generator.generate(queries):
+            yield candidates.heard_as(lambda voice: Voice(self._name, str(voice)))

@@ -28,7 +28,7 @@ IDS_PER_CALL = 50
 NO_ENTITY = frozenset({"no-such-entity", "invalid-entity-id"})
 
 
-class Found(msgspec.Struct, frozen=True, gc=False):
+class SearchHit(msgspec.Struct, frozen=True, gc=False):
     """One hit of a wbsearchentities reply."""
 
     id: Qid
@@ -123,7 +123,7 @@ _SEARCH: msgspec.json.Decoder[_SearchReply] = msgspec.json.Decoder(_SearchReply)
 _ENTITIES: msgspec.json.Decoder[_EntitiesReply] = msgspec.json.Decoder(_EntitiesReply)
 
 
-def search(text: str, language: str, limit: int) -> Call[list[Found]]:
+def search(text: str, language: str, limit: int) -> Call[list[SearchHit]]:
     """One wbsearchentities call: its hits, best first."""
     params = {
         "action": "wbsearchentities",
@@ -152,10 +152,10 @@ def entities(ids: Sequence[str], language: str) -> Call[dict[str, Record | None]
     return Call(params, _ENTITIES, lambda reply: _records(reply, ids, language), NO_ENTITY)
 
 
-def _found(reply: _SearchReply) -> list[Found]:
+def _found(reply: _SearchReply) -> list[SearchHit]:
     if reply.search is msgspec.UNSET:
         raise ShapeError("Object missing required field `search`")
-    return [Found(hit.id, hit.label, hit.description, hit.match.text) for hit in reply.search]
+    return [SearchHit(hit.id, hit.label, hit.description, hit.match.text) for hit in reply.search]
 
 
 def _records(reply: _EntitiesReply, ids: Sequence[str], language: str) -> dict[str, Record | None]:

@@ -107,9 +107,9 @@ class Linker:
         """Yield each set, in order, with one link per candidate."""
         stream = iter(sets)
         while batch := list(islice(stream, BATCH)):
-            found = [[self._offline(group.query, candidate) for candidate in group.candidates] for group in batch]
-            settled = self._search_for([step for row in found for step in row if isinstance(step, _Open)])
-            links = [[next(settled) if isinstance(step, _Open) else step for step in row] for row in found]
+            steps = [[self._offline(group.query, candidate) for candidate in group.candidates] for group in batch]
+            settled = self._search_for([step for row in steps for step in row if isinstance(step, _Open)])
+            links = [[next(settled) if isinstance(step, _Open) else step for step in row] for row in steps]
             if self._ask:
                 links = list(_decided(self._ask, batch, links))
             yield from ((group, tuple(row)) for group, row in zip(batch, links, strict=True))

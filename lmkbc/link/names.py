@@ -63,10 +63,10 @@ def variants(text: str, suffixes: Sequence[str] = ()) -> Iterator[str]:
     if not _YEAR.search(" ".join(_PARENTHESES.findall(bare))):
         bare = _PARENTHESES.sub("", bare).strip()
     head = bare.partition(":")[0].strip()
-    found = [bare, head]
-    found += [*typed(bare, suffixes), _singular(bare), bare.title()]
+    ways = [bare, head]
+    ways += [*typed(bare, suffixes), _singular(bare), bare.title()]
     seen = {text}
-    for variant in found:
+    for variant in ways:
         if variant and variant not in seen:
             seen.add(variant)
             yield variant

@@ -54,8 +54,8 @@ class SearchTable:
     def search(self, texts: Sequence[str]) -> dict[str, tuple[Hit, ...]]:
         """The recorded hit of each text; none where nothing was recorded."""
         self.searched.update(text.casefold() for text in texts)
-        found = {text: self._exact.get(text, self._folded.get(text.casefold(), "")) for text in texts}
-        return {text: (Hit(qid),) if qid else () for text, qid in found.items()}
+        qids = {text: self._exact.get(text, self._folded.get(text.casefold(), "")) for text in texts}
+        return {text: (Hit(qid),) if qid else () for text, qid in qids.items()}
 
     def entities(self, _: Sequence[str], /) -> dict[str, Hit | None]:
         """Nothing: recorded searches say nothing about ids."""

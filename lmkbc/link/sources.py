@@ -53,8 +53,8 @@ def wikidata(
 def labels(ids: Iterable[str], *sources: Labels) -> dict[str, str]:
     """Labels of ids, from the first source that knows each: an index before the network."""
     missing = list(dict.fromkeys(ids))
-    found: dict[str, str] = {}
+    known: dict[str, str] = {}
     for source in sources:
-        found |= source.labels(missing)
-        missing = [qid for qid in missing if qid not in found]
-    return found
+        known |= source.labels(missing)
+        missing = [qid for qid in missing if qid not in known]
+    return known

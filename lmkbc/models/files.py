@@ -80,8 +80,8 @@ def _parts(path: Path) -> list[Path]:
 
 def _state(path: Path) -> Iterator[tuple[str, int, int]]:
     for file in _parts(path):
-        found = file.stat()
-        yield file.name, found.st_size, found.st_mtime_ns
+        status = file.stat()
+        yield file.name, status.st_size, status.st_mtime_ns
 
 
 @lru_cache(maxsize=64)
@@ -89,8 +89,8 @@ def _digest(path: str, *_: tuple[str, int, int]) -> str:
     place, whole = Path(path), hashlib.sha256()
     for part in _parts(place):
         with part.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256")
+            hashed = hashlib.file_digest(file, "sha256")
         if not place.is_dir():
-            return found.hexdigest()
-        whole.update(part.name.encode() + found.digest())
+            return hashed.hexdigest()
+        whole.update(part.name.encode() + hashed.digest())
     return whole.hexdigest()

@@ -134,12 +134,12 @@ class Pool:
         return min(max(score, 0.0), 1.0)
 
 
-def without_subject(found: CandidateSet, relation: Relation) -> CandidateSet:
+def without_subject(candidates: CandidateSet, relation: Relation) -> CandidateSet:
     """The set without candidates that linked to the query's own subject, where no subject is its own object."""
-    own = found.query.subject_id
+    own = candidates.query.subject_id
     if own is None or relation.shape.may_be_subject:
-        return found
-    return found.without(lambda candidate: candidate.id == own, SUBJECT)
+        return candidates
+    return candidates.without(lambda candidate: candidate.id == own, SUBJECT)
 
 
 class _Ballot(NamedTuple, Generic[Proposal]):

@@ -92,19 +92,19 @@ class _Counts:
 
     def of(self, words: Sequence[str]) -> Floats:
         """How often each word stands with each object, (words, c); never, for one that is not known."""
-        found = np.zeros((len(words), len(self.objects)))
+        counts = np.zeros((len(words), len(self.objects)))
         known = [(row, self.places[word]) for row, word in enumerate(words) if word in self.places]
         if known:
             rows, places = zip(*known, strict=True)
-            found[list(rows)] = self._seen[list(places)].toarray()
-        return found
+            counts[list(rows)] = self._seen[list(places)].toarray()
+        return counts
 
 
 def _by_relation(facts: Iterable[tuple[str, str, str]]) -> dict[str, _Counts]:
-    found = defaultdict[str, list[tuple[str, str]]](list)
+    grouped = defaultdict[str, list[tuple[str, str]]](list)
     for subject, relation, answer in facts:
-        found[relation].append((subject, answer))
-    return {relation: _Counts(pairs) for relation, pairs in found.items()}
+        grouped[relation].append((subject, answer))
+    return {relation: _Counts(pairs) for relation, pairs in grouped.items()}
 
 
 def _words(name: str) -> list[str]:

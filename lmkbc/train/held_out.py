@@ -121,11 +121,11 @@ def _closed(
     for name, identifier in subjects:
         for known in (name, *by_id.get(identifier or name, ())):
             keys |= _readings(known)
-    found = set(keys)
+    names = set(keys)
     for group in aliases:
         if not keys.isdisjoint(map(_key, group)):
-            found.update(*map(_readings, group))
-    return frozenset(found)
+            names.update(*map(_readings, group))
+    return frozenset(names)
 
 
 def alias_groups(examples: Iterable[Example], kamel: Path | None = None) -> list[Sequence[str]]:

@@ -160,10 +160,10 @@ def texts(run: Run, spec: Causal, model: CausalModel, recall: Callable[[], Langu
     examples = [example for example in run.train if not held_out.names(example.query.subject)]
     asking, finder = spec.asking(run, examples), spec.provider(run, recall)
     queries = [example.query for example in examples]
-    found = gathered(finder, queries) if finder else {}
+    passages = gathered(finder, queries) if finder else {}
     rows: list[tuple[Tokens, int]] = []
     for example in examples:
-        prompt = asking.prompt(example.query, as_context(found.get(example.query, ())))
+        prompt = asking.prompt(example.query, as_context(passages.get(example.query, ())))
         text = prompt.text if prompt.form == "completion" else model.chat(prompt.messages())
         start, whole = model.encode([text, text + _answer(run, asking, example)])
         rows.append(((*whole, *_end(model)), common(start, whole)))

@@ -159,13 +159,13 @@ class Space:
         opened = {"gate": OPEN} if self.gates else {}
         starts: list[dict[str, Any]] = []
         for name in self.kinds:
-            found = fit(self.task, name, rows)
+            fitted = fit(self.task, name, rows)
             joint = SEARCHED[name].joint().items()
-            own = {f"{name}.{parameter}": _within(getattr(found, parameter), span) for parameter, span in joint}
+            own = {f"{name}.{parameter}": _within(getattr(fitted, parameter), span) for parameter, span in joint}
             starts.append({"rule": name, **own, **opened})
-        if self.gates and isinstance(found := fit(self.task, NoneGate.name, rows), NoneGate):
+        if self.gates and isinstance(fitted := fit(self.task, NoneGate.name, rows), NoneGate):
             starts.append(
-                {"rule": Cutoff.name, "gate": found.evidence, "gate.threshold": _within(found.threshold, CUT)}
+                {"rule": Cutoff.name, "gate": fitted.evidence, "gate.threshold": _within(fitted.threshold, CUT)}
             )
         return starts
 

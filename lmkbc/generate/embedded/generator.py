@@ -41,8 +41,8 @@ class Embedded(GeneratorSpec):
 
     def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it has nothing to note
         """The generator."""
-        found = find_encoder() if self.encoder else None
-        return EmbeddedGenerator(run.edition, run.relations, run.train, found, run.cache, report=run.report)
+        encoder = find_encoder() if self.encoder else None
+        return EmbeddedGenerator(run.edition, run.relations, run.train, encoder, run.cache, report=run.report)
 
 
 class EmbeddedGenerator:
@@ -99,8 +99,8 @@ class EmbeddedGenerator:
                 if fold not in self._fitted:
                     self._fitted[fold] = self._fit(fold)
                 stack, trees = self._fitted[fold]
-                found = list(stack.candidates(trees, group))
-            yield from found
+                sets = list(stack.candidates(trees, group))
+            yield from sets
 
     def _fit(self, held_out: int | None) -> tuple[Stack, Trees]:
         train = [row for row, fold in zip(self._train, self._fold, strict=True) if fold != held_out]

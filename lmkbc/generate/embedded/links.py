@@ -79,7 +79,7 @@ class Links:
         }
         share = sparse.diags_array(1.0 / np.maximum(near.sum(axis=0), 1))
         scores["bridges"] = (near[subjects[known]] @ share @ near[:, candidates[named]]).toarray()
-        return {name: _spread(found, known, named, len(subjects), len(candidates)) for name, found in scores.items()}
+        return {name: _spread(counts, known, named, len(subjects), len(candidates)) for name, counts in scores.items()}
 
 
 def _incidence(pairs: list[tuple[int, int]], rows: int, columns: int) -> sparse.csr_array:
@@ -87,7 +87,7 @@ def _incidence(pairs: list[tuple[int, int]], rows: int, columns: int) -> sparse.
     return sparse.csr_array((np.ones(len(at)), (at[:, 0], at[:, 1])), (rows, columns))
 
 
-def _spread(found: Floats, known: Ints, named: Ints, rows: int, columns: int) -> Floats:
+def _spread(counts: Floats, known: Ints, named: Ints, rows: int, columns: int) -> Floats:
     scores = np.zeros((rows, columns))
-    scores[np.ix_(known, named)] = found
+    scores[np.ix_(known, named)] = counts
     return scores

@@ -142,12 +142,12 @@ def _idf(counts: sparse.csr_array) -> Floats:
 
 
 def _tfidf(counts: sparse.csr_array, weights: Floats) -> sparse.csr_array:
-    found = sparse.csr_array(
+    weighted = sparse.csr_array(
         (np.log1p(counts.data) * weights[counts.indices], counts.indices, counts.indptr), counts.shape
     )
-    norms = np.sqrt(np.asarray(found.multiply(found).sum(axis=1)).ravel()) + 1e-9
-    found.data = found.data / np.repeat(norms, np.diff(found.indptr))
-    return found
+    norms = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1)).ravel()) + 1e-9
+    weighted.data = weighted.data / np.repeat(norms, np.diff(weighted.indptr))
+    return weighted
 
 
 def _without_empty(scores: Floats) -> Floats:

@@ -30,8 +30,8 @@ def answering(
 
     def masks(requests: Sequence[Request]) -> Iterator[Scores]:
         inputs = _inputs(clozes, requests, probe.masks - 1)
-        found = fill_masks(forward, words, inputs, most=probe.masks, beam=probe.beam, order=probe.order)
-        return (dict(sorted(scores.items(), key=lambda item: -item[1])) for scores in found)
+        filled = fill_masks(forward, words, inputs, most=probe.masks, beam=probe.beam, order=probe.order)
+        return (dict(sorted(scores.items(), key=lambda item: -item[1])) for scores in filled)
 
     if lexicon is None:
         return masks
@@ -51,7 +51,7 @@ class _Tokens:
         self._neutral: dict[tuple[str, str], Tensor] = {}
 
     def __call__(self, requests: Sequence[Request]) -> Iterator[Scores]:
-        found: list[Scores] = [{}] * len(requests)
+        answers: list[Scores] = [{}] * len(requests)
         most = min(max(self._probe.most(relation) for *_, relation in requests), len(self._ids))
         for indices, probabilities in self._probabilities(_inputs(self._clozes, requests)):
             best = probabilities.topk(most)
@@ -60,8 +60,8 @@ class _Tokens:
                     template, _, relation = requests[index]
                     scores, places = self._corrected(scores, places, self._prior(template, relation))  # noqa: PLW2901
                 names = [self._lexicon.names[place] for place in places.tolist()]
-                found[index] = _summed(names, scores.tolist())
-        yield from found
+                answers[index] = _summed(names, scores.tolist())
+        yield from answers
 
     def _probabilities(self, inputs: Sequence[Sequence[int]]) -> Iterator[tuple[list[int], Tensor]]:
         """Of the vocabulary, (b, v), in batches."""
@@ -134,7 +134,7 @@ def _inputs(clozes: Clozes, requests: Sequence[Request], spare: int = 0) -> list
 
 def _summed(names: Sequence[str], scores: Sequence[float]) -> dict[str, float]:
     """Scores by name, summed where tokens share one."""
-    found: dict[str, float] = {}
+    total: dict[str, float] = {}
     for name, score in zip(names, scores, strict=True):
-        found[name] = found.get(name, 0.0) + score
-    return found
+        total[name] = total.get(name, 0.0) + score
+    return total

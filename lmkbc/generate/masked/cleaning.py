@@ -56,14 +56,14 @@ class Cleaning:
         relation, null = self._relations[query.relation], self._probe.null
         kept: dict[str, float] = {}
         for name, score in scores.items():
-            found: Iterable[str]
+            forms: Iterable[str]
             if null and name == null:
-                found = ("",) if relation.nullable(self._edition.name) else ()
+                forms = ("",) if relation.nullable(self._edition.name) else ()
             elif not self._known(name, query):
-                found = ()
+                forms = ()
             else:
-                found = self._cleaned(name, relation, query.subject) if self._probe.clean else (name,)
-            for form in found:
+                forms = self._cleaned(name, relation, query.subject) if self._probe.clean else (name,)
+            for form in forms:
                 kept[form] = kept.get(form, 0.0) + score
         if self._probe.rescale and kept:
             factor = sum(scores.values()) / sum(kept.values())

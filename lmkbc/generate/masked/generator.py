@@ -169,13 +169,13 @@ class MaskedGenerator:
 
     def _prepared(self, queries: Sequence[Query]) -> list[Prepared]:
         """What the preconditions of each query's relation make of it."""
-        found = [Prepared()] * len(queries)
+        every_prepared = [Prepared()] * len(queries)
         for name, indices in _by_relation(queries).items():
             preconditions = self._probe.asked_first(self._relations[name])
             learned = self._asker.prepare(preconditions, [queries[index].subject for index in indices])
             for index, prepared in zip(indices, learned, strict=True):
-                found[index] = prepared
-        return found
+                every_prepared[index] = prepared
+        return every_prepared
 
     def _templates(self, query: Query) -> tuple[str, ...]:
         relation = self._relations[query.relation]
@@ -214,16 +214,16 @@ class MaskedGenerator:
     def _set(self, query: Query, proposals: Sequence[Scores], known: Prepared) -> CandidateSet:
         weights = () if known.clozes else self._probe.cloze_weights(self._relations[query.relation], len(proposals))
         scores, named = combine(proposals, self._probe.ensemble, weights), self._cleaning.named_in(query)
-        found = []
+        candidates = []
         for name in {**scores, **named} if known.vetoed < 1 else ():
             score = min(max(scores.get(name, 0.0), named.get(name, 0.0)), 1.0)
             voices = [Voice(self._name, str(place)) for place, proposed in enumerate(proposals) if name in proposed]
             voices += [Voice(self._name, "name")] if name in named else []
-            found.append(Candidate(name, score * (1 - known.vetoed), tuple(voices)))
-        found.sort(key=lambda candidate: -candidate.score)
+            candidates.append(Candidate(name, score * (1 - known.vetoed), tuple(voices)))
+        candidates.sort(key=lambda candidate: -candidate.score)
         if known.vetoed:
-            found.append(Candidate("", known.vetoed, (Voice(self._name, "veto"),)))
-        return CandidateSet.proposing(query, found)
+            candidates.append(Candidate("", known.vetoed, (Voice(self._name, "veto"),)))
+        return CandidateSet.proposing(query, candidates)
 
     def _expanded(self, backbone: Backbone) -> Backbone:
         probe = self._probe

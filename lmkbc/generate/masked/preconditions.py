@@ -41,14 +41,14 @@ class Asker:
 
     def prepare(self, preconditions: Sequence[Precondition], subjects: Sequence[str]) -> list[Prepared]:
         """Each subject's clozes and veto after all preconditions; of those that rewrite clozes, the last counts."""
-        found = [Prepared()] * len(subjects)
+        prepared = [Prepared()] * len(subjects)
         for precondition in preconditions:
             for index, answers in enumerate(self.answers(precondition, subjects)):
-                before = found[index]
+                before = prepared[index]
                 clozes = rewritten(precondition, subjects[index], answers) or before.clozes
                 vetoed = 1 - (1 - before.vetoed) * (1 - veto(precondition, answers))
-                found[index] = Prepared(clozes, vetoed)
-        return found
+                prepared[index] = Prepared(clozes, vetoed)
+        return prepared
 
     def answers(self, precondition: Precondition, subjects: Sequence[str]) -> list[dict[str, float]]:
         """Each subject's answers that count, with probabilities that sum to 1, calibrated where it is said how.
@@ -73,13 +73,13 @@ class Asker:
             logs, counts = logs[:-1] - logs[-1], counts[:-1]
         logs = logs + torch.tensor([math.log(precondition.times.get(answer, 1.0)) for answer in ids])
         shares = logs.masked_fill(~counts, -math.inf).softmax(dim=-1)
-        found = [
+        counted_shares = [
             {answer: share for answer, share, counted in zip(ids, row, mine, strict=True) if counted}
             for row, mine in zip(shares.tolist(), counts.tolist(), strict=True)
         ]
         return [
             {max(scores, key=scores.__getitem__): 1.0} if precondition.decisive and scores else scores
-            for scores in found
+            for scores in counted_shares
         ]
 
     def _ids(self, precondition: Precondition) -> dict[str, int]:

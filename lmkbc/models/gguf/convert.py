@@ -63,11 +63,11 @@ class Plan:
 
 def plan(path: Path) -> Plan:
     """What a file's model is unpacked to. InputError for a file that is damaged or that is not read."""
-    found = header.read(path)
-    shape = Shape.of(found)
-    tokenizer, placed = vocabulary.tokenizer(found, shape.window), shape.placed()
+    parsed = header.read(path)
+    shape = Shape.of(parsed)
+    tokenizer, placed = vocabulary.tokenizer(parsed, shape.window), shape.placed()
     _check_kinds(path, placed)
-    tasks = {name: vocabulary.token_id(found, name) for name in ("bos", "eos", "padding", "eot")}
+    tasks = {name: vocabulary.token_id(parsed, name) for name in ("bos", "eos", "padding", "eot")}
     own = {"bos_token_id": tasks["bos"], "eos_token_id": tasks["eos"], "pad_token_id": tasks["padding"]}
     stops = [token for token in dict.fromkeys((tasks["eos"], tasks["eot"])) if token is not None]
     tables = {"config.json": shape.config() | own, "generation_config.json": own | {"eos_token_id": stops}}
@@ -124,18 +124,18 @@ def _values(path: Path, placed: Placed) -> np.ndarray[Any, np.dtype[np.float32]]
     raw = np.fromfile(path, np.uint8, tensor.size, offset=tensor.start)
     if len(raw) < tensor.size:
         raise InputError(f"{path} changed while it was read: its tensor {tensor.name} is cut short; try again")
-    found = _dequantised(raw.reshape(*tensor.shape[:-1], -1), tensor.kind)
+    numbers = _dequantised(raw.reshape(*tensor.shape[:-1], -1), tensor.kind)
     if placed.heads:  # rows are r0 i0 r1 i1 ...; transformers has r0 r1 ... i0 i1 ... in each head
-        found = found.reshape(placed.heads, -1, 2, tensor.shape[1]).swapaxes(1, 2)
-    return np.ascontiguousarray(found).reshape(tensor.shape)
+        numbers = numbers.reshape(placed.heads, -1, 2, tensor.shape[1]).swapaxes(1, 2)
+    return np.ascontiguousarray(numbers).reshape(tensor.shape)
 
 
 def _dequantised(raw: np.ndarray[Any, Any], kind: str) -> np.ndarray[Any, np.dtype[np.float32]]:
     from gguf.constants import GGMLQuantizationType
     from gguf.quants import dequantize
 
-    found: np.ndarray[Any, np.dtype[np.float32]] = dequantize(raw, GGMLQuantizationType[kind])
-    return found
+    numbers: np.ndarray[Any, np.dtype[np.float32]] = dequantize(raw, GGMLQuantizationType[kind])
+    return numbers
 
 
 def _check_kinds(path: Path, placed: Sequence[Placed]) -> None:

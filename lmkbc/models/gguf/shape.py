@@ -91,10 +91,10 @@ class Shape:
         _check_positions(header, name)
 
         def size(key: str, default: int | None = None) -> int:
-            found = int(header.value(f"{name}.{key}", int, default))
-            if not 0 < found <= MOST:
-                raise InputError(f"{header.path}: its field {name}.{key} is {found}, which is no size; fetch it again")
-            return found
+            number = int(header.value(f"{name}.{key}", int, default))
+            if not 0 < number <= MOST:
+                raise InputError(f"{header.path}: its field {name}.{key} is {number}, which is no size; fetch it again")
+            return number
 
         width, heads = size("embedding_length"), size("attention.head_count")
         made = cls(

@@ -103,8 +103,8 @@ def _raw(header: Header, tokens: list[str], split: str, bos: str | None) -> Toke
 
 
 def _strings(header: Header, key: str) -> list[str]:
-    found: list[str] = header.value(key, list)
-    return found
+    strings: list[str] = header.value(key, list)
+    return strings
 
 
 def token_id(header: Header, name: str) -> int | None:

@@ -32,18 +32,18 @@ def fill_masks(
     The first token begins a word; no token is a special one.
     """
     mask, starts, inner = forward.backbone.mask_id, _columns(words.plain), _columns(words.ordinary)
-    found: list[dict[str, float]] = [{} for _ in inputs]
+    answers: list[dict[str, float]] = [{} for _ in inputs]
     for size in range(1, most + 1):
         spans = [ids.index(mask) for ids in inputs]
         beams = [[_Partial(tuple(_inserted(ids, [mask] * size, mask)), 0.0)] for ids in inputs]
         for _ in range(size):
             beams = _step(forward, beams, spans, starts, inner, beam, order)
-        for texts, span, partials in zip(found, spans, beams, strict=True):
+        for texts, span, partials in zip(answers, spans, beams, strict=True):
             for partial in partials:
                 text = words.text(list(partial.ids[span : span + size]))
                 score = float(torch.tensor(partial.total / size).exp())
                 texts[text] = max(score, texts.get(text, 0.0))
-    yield from found
+    yield from answers
 
 
 def _step(

@@ -166,10 +166,10 @@ def read(path: Path) -> dict[str, SoftPrompt]:
     try:
         with safe_open(path, framework="pt") as file:
             layouts = msgspec.json.decode((file.metadata() or {})["prompts"], type=_Header).layouts
-            found = {name: SoftPrompt(tuple(layout), file.get_tensor(name)) for name, layout in layouts.items()}
-        if not all(prompt.vectors.isfinite().all() for prompt in found.values()):
+            prompts = {name: SoftPrompt(tuple(layout), file.get_tensor(name)) for name, layout in layouts.items()}
+        if not all(prompt.vectors.isfinite().all() for prompt in prompts.values()):
             raise ValueError("a vector is not finite")
-        return found
+        return prompts
     except (SafetensorError, KeyError, ValueError, OSError) as error:
         raise InputError(
             f"{path} holds no soft prompts ({error}): train some with 'lmkbc train soft-prompt'"

@@ -45,14 +45,14 @@ class ChatScorer:
     def texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
         """The first line of each draw of each prompt; draws that cannot be had are left out."""
         how = {"temperature": self._temperature, "max_tokens": max_tokens} | self._stop("\n")
-        found = self._run(prompts, how, self._draws)
-        answers = [[reply.text for reply in replies if reply and reply.is_answer] for replies in found]
+        drawn = self._run(prompts, how, self._draws)
+        answers = [[reply.text for reply in replies if reply and reply.is_answer] for replies in drawn]
         return [[text.strip().partition("\n")[0] for text in texts] for texts in answers]
 
     def paragraphs(self, prompts: Sequence[str], max_tokens: int = 256) -> list[str | None]:
         """The whole answer to each prompt; None where no answer can be had."""
-        found = self._run(prompts, {"temperature": 0.0, "max_tokens": max_tokens} | self._stop("\n\n"))
-        return [reply.text if reply and reply.is_answer else None for (reply,) in found]
+        replies = self._run(prompts, {"temperature": 0.0, "max_tokens": max_tokens} | self._stop("\n\n"))
+        return [reply.text if reply and reply.is_answer else None for (reply,) in replies]
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
         """For each prompt, the log-probability that the answer begins with each word, as far as the server tells.

@@ -168,18 +168,18 @@ class Session:
         while missing and self.stopped is None:
             several = calls[0].seed is None and self.offers.several
             together = missing[: MOST_DRAWS if several else 1]
-            found = (await self._request(calls[together[0]], len(together)))[: len(together)]
-            if len(found) < len(together):
+            received = (await self._request(calls[together[0]], len(together)))[: len(together)]
+            if len(received) < len(together):
                 self.offers.several = False
-            answered = together[: len(found)]
-            pairs = zip(answered, found, strict=True)
+            answered = together[: len(received)]
+            pairs = zip(answered, received, strict=True)
             self._store.put((calls[draw], msgspec.to_builtins(reply)) for draw, reply in pairs if reply.is_answer)
-            for draw, reply in zip(answered, found, strict=True):
+            for draw, reply in zip(answered, received, strict=True):
                 if reply.failed:
                     self.failures[f"the server ended an answer with {reply.finish!r}"] += 1
                 else:
                     replies[draw] = reply
-            missing = missing[len(found) :]
+            missing = missing[len(received) :]
             self._failed_in_a_row = 0
 
     async def _request(self, call: Call, draws: int) -> list[Reply]:

@@ -67,11 +67,11 @@ class Window:
             return
         (served, *_) = ours
         self.whole = served.max_model_len is not None
-        found = served.max_model_len or (served.meta.n_ctx if served.meta else None) or served.context_length
-        if found is None and served.owned_by == LLAMA_CPP:
+        length = served.max_model_len or (served.meta.n_ctx if served.meta else None) or served.context_length
+        if length is None and served.owned_by == LLAMA_CPP:
             props = await client.metadata("../props", _Props)
-            found = props.default_generation_settings.n_ctx if props else None
-        self.tokens = found if found is not None and found > 0 else None
+            length = props.default_generation_settings.n_ctx if props else None
+        self.tokens = length if length is not None and length > 0 else None
 
     async def count(self, client: ChatClient, call: Call) -> None:
         """Let the server count the tokens of a prompt, where it does, so that those of others are known better."""

@@ -89,8 +89,8 @@ def parts(text: str, *, strip: bool = False) -> set[str]:
     """
     if not strip:
         return set(text.replace(END, "").lower().split(SEPARATOR))
-    found = {part.strip() for part in text.split(END, 1)[0].lower().split(SEPARATOR)}
-    return found - {""}
+    objects = {part.strip() for part in text.split(END, 1)[0].lower().split(SEPARATOR)}
+    return objects - {""}
 
 
 def spellings(answer: Answer, *, alternatives: bool) -> set[str]:

@@ -125,15 +125,15 @@ class Schema:
 
     def _implied(self, name: str) -> set[tuple[str, bool]]:
         """Every (q, flipped) that follows from one triple of a relation."""
-        found, open_ = {(name, False)}, [(name, False)]
+        reached, open_ = {(name, False)}, [(name, False)]
         while open_:
             source, flipped = open_.pop()
             for rule in self.rules:
                 fresh = (rule.target, flipped != rule.flipped)
-                if rule.source == source and fresh not in found:
-                    found.add(fresh)
+                if rule.source == source and fresh not in reached:
+                    reached.add(fresh)
                     open_.append(fresh)
-        return found
+        return reached
 
 
 def _rules(name: str, relation: RelationSchema) -> Iterator[Rule]:

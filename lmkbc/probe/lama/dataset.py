@@ -75,7 +75,7 @@ def read(path: Path, relations: Collection[str] | None = None) -> list[RelationF
 
     InputError for a template without [X] and [Y], a relation that is not there, or where no file is found.
     """
-    found: list[RelationFacts] = []
+    benchmark: list[RelationFacts] = []
     absent: list[str] = []
     for row in jsonl.read_jsonl(path / "relations.jsonl", _Relation):
         file = next(
@@ -95,16 +95,16 @@ def read(path: Path, relations: Collection[str] | None = None) -> list[RelationF
             raise InputError(f"{path / 'relations.jsonl'}: template {row.template!r} of {row.relation} needs [X], [Y]")
         cloze = row.template.replace("{", "{{").replace("}", "}}").replace("[X]", "{subject}").replace("[Y]", "{mask}")
         pairs = dict.fromkeys((fact.sub_label, fact.obj_label) for fact in jsonl.read_jsonl(file, _Fact))
-        found.append(RelationFacts(row.relation, cloze, row.type, tuple(pairs)))
-    if not found:
+        benchmark.append(RelationFacts(row.relation, cloze, row.type, tuple(pairs)))
+    if not benchmark:
         raise InputError(f"{path} holds no facts of these relations: give the directory of relations.jsonl and TREx/")
-    for name in sorted(set(relations or ()) - {relation.name for relation in found}):
+    for name in sorted(set(relations or ()) - {relation.name for relation in benchmark}):
         raise InputError(
-            f"{path} holds no facts of {name}: {did_you_mean(name, (relation.name for relation in found))}"
+            f"{path} holds no facts of {name}: {did_you_mean(name, (relation.name for relation in benchmark))}"
         )
     if absent:
         _LOG.info("left out, since their files are not there: %s", ", ".join(absent))
-    return found
+    return benchmark
 
 
 def kamel_clozes(schema: Schema) -> dict[str, str]:
@@ -117,14 +117,14 @@ def kamel_clozes(schema: Schema) -> dict[str, str]:
 
 def of_kamel(benchmark: Kamel, clozes: Mapping[str, str], split: str = "test") -> list[RelationFacts]:
     """KAMEL's facts with a single object: for want of LAMA's own files. InputError for a property without a cloze."""
-    found = []
+    relations = []
     for name in benchmark.properties:
         if name not in clozes:
             raise InputError(f"there is no template for {name}: {did_you_mean(name, clozes)}")
         facts = benchmark.of(name, split)
         pairs = dict.fromkeys((fact.subject, fact.objects[0].shown) for fact in facts if len(fact.objects) == 1)
-        found.append(RelationFacts(name, clozes[name], type_of(name, facts), tuple(pairs)))
-    return found
+        relations.append(RelationFacts(name, clozes[name], type_of(name, facts), tuple(pairs)))
+    return relations
 
 
 def type_of(name: str, facts: Sequence[Fact]) -> str:
