@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from lmkbc.ask.prompts import fill, one_line
-from lmkbc.link.choose import Question
+from lmkbc.link.disambiguation import Question
 from lmkbc.link.evidence import Hit
 from lmkbc.models.base import LanguageModel
 from lmkbc.relation import Relation
@@ -33,7 +33,7 @@ def question(about: Question, relation: Relation) -> str:
 
 
 class AskModel:
-    """A `choose.Ask` from a model that completes prompts. A reply that names no hit leaves the first one chosen."""
+    """A `disambiguation.Ask` from a model that completes prompts. Where a reply names no hit, the first is chosen."""
 
     def __init__(self, model: LanguageModel, relations: Mapping[str, Relation]) -> None:
         self._model, self._relations = model, relations

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.link import choose
+from lmkbc.link import disambiguation
 from lmkbc.link.evidence import (
     Hit,
     Index,
@@ -73,7 +73,7 @@ class Linker:
         strategies: Mapping[str, Sequence[str]] | None = None,
         keywords: Mapping[str, Sequence[str]] | None = None,
         fuzzy: bool = True,
-        ask: choose.Ask | None = None,
+        ask: disambiguation.Ask | None = None,
     ) -> None:
         self._relations = relations
         self._train = train
@@ -84,7 +84,7 @@ class Linker:
         self._ask = ask
         self._kinds = {relation.name: self._types.get(relation.object_type.qid) for relation in relations.values()}
         for name, names in (strategies or {}).items():
-            choose.check(names, f"strategies of {name}")
+            disambiguation.check(names, f"strategies of {name}")
             own = self._own_name(name)
             self._kinds[own] = replace(self._kinds[own], strategies=tuple(names))
         for name, words in (keywords or {}).items():
@@ -161,8 +161,8 @@ class Linker:
         evidence, hits = self._train.exact(text, query) if self._train else ("", ())
         if evidence == "relation":
             return Link(hits[0].id, evidence, "most rows", text, hits)
-        if choose.KNOWN in self._type(query).strategies and (known := self._type(query).known.get(key(text))):
-            return Link(known, "known", choose.KNOWN, text, (Hit(known, text),))
+        if disambiguation.KNOWN in self._type(query).strategies and (known := self._type(query).known.get(key(text))):
+            return Link(known, "known", disambiguation.KNOWN, text, (Hit(known, text),))
         if evidence:
             return Link(hits[0].id, evidence, "most rows", text, hits)
         exact = self._chosen(query, text, "index", self._index.exact(text) if self._index else ())
@@ -190,7 +190,7 @@ class Linker:
 
     def _chosen(self, query: Query, text: str, evidence: str, hits: tuple[Hit, ...]) -> Link:
         kind = self._type(query)
-        left, how = choose.choose(hits, kind.strategies, choose.Choice(kind, self._types))
+        left, how = disambiguation.choose(hits, kind.strategies, disambiguation.Choice(kind, self._types))
         several = tuple(left) if len(left) > 1 else ()
         return Link(left[0].id if left else None, evidence, how, text, hits, several)
 
@@ -228,17 +228,19 @@ class Linker:
         return step.plain or self._last_resort(step.query, step.misfit)
 
 
-def _decided(ask: choose.Ask, batch: Sequence[CandidateSet], links: Sequence[Sequence[Link]]) -> Iterator[list[Link]]:
+def _decided(
+    ask: disambiguation.Ask, batch: Sequence[CandidateSet], links: Sequence[Sequence[Link]]
+) -> Iterator[list[Link]]:
     """The links, those that were left open as the language model decides them."""
     pairs = zip(batch, links, strict=True)
     questions = [
-        choose.Question(group.query, link.asked, link.open) for group, row in pairs for link in row if link.open
+        disambiguation.Question(group.query, link.asked, link.open) for group, row in pairs for link in row if link.open
     ]
     picked = iter(ask(questions) if questions else ())
     for row in links:
         places = [next(picked) if link.open else None for link in row]
         yield [
-            link if place is None else replace(link, id=link.open[place].id, strategy=choose.MODEL)
+            link if place is None else replace(link, id=link.open[place].id, strategy=disambiguation.MODEL)
             for link, place in zip(row, places, strict=True)
         ]
 

@@ -16,7 +16,7 @@ DEFAULT_STRATEGIES = ("class", "first")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectType:
-    """One kind of object. `known` maps a name's key to its QID; `strategies` are names from `choose.STRATEGIES`.
+    """One kind of object. `known` maps a name's key to its QID; `strategies`: see `disambiguation.STRATEGIES`.
 
     strict: a hit of another class is no link at all; otherwise it is the last resort.
     """

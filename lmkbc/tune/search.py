@@ -20,7 +20,7 @@ from optuna.trial import BaseTrial, FixedTrial, FrozenTrial, TrialState, create_
 from sqlalchemy.exc import SQLAlchemyError
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.select.cutoffs import Cutoff, Relative, Sticky
+from lmkbc.select.cutoffs import Cutoff, Relative
 from lmkbc.select.gate import Evidence, NoneGate
 from lmkbc.select.quorum import Quorum
 from lmkbc.select.ranking import Floats, Ints, Mask
@@ -33,6 +33,7 @@ from lmkbc.select.rule import (
     SweptRule,
     significant,
 )
+from lmkbc.select.sticky import Sticky
 from lmkbc.tune.defaults import PATIENCE, SEED
 from lmkbc.tune.families import (
     UNFITTED,

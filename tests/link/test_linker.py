@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
-from lmkbc.link.choose import Question
+from lmkbc.link.disambiguation import Question
 from lmkbc.link.evidence import Hit, Link
 from lmkbc.link.linker import Linker
 from lmkbc.link.search_table import SearchTable
