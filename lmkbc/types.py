@@ -190,8 +190,8 @@ class CandidateSet:
         """The probability that there is an object at all, as voices have it apart from their answers; None if none."""
         return 1 - math.fsum(doubt.score for doubt in self.doubts) / len(self.doubts) if self.doubts else None
 
-    def heard_as(self, name: Callable[[Voice], Voice]) -> CandidateSet:
-        """The set with its voices called otherwise."""
+    def with_voices(self, name: Callable[[Voice], Voice]) -> CandidateSet:
+        """The set with its voices renamed."""
 
         def called(voices: Iterable[Voice]) -> tuple[Voice, ...]:
             return tuple(map(name, voices))

@@ -98,8 +98,8 @@ class FactCheck:
     def verify(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
         """Each set with the truth of its objects."""
         given = list(sets)
-        asked = {(candidates.query, text) for candidates in given for text in self._doubtful(candidates)}
-        facts = sorted(asked, key=lambda fact: (fact[0].relation, fact[0].subject, fact[0].subject_id or "", fact[1]))
+        pairs = {(candidates.query, text) for candidates in given for text in self._doubtful(candidates)}
+        facts = sorted(pairs, key=lambda fact: (fact[0].relation, fact[0].subject, fact[0].subject_id or "", fact[1]))
         truths: Truths = defaultdict(list)
         for lens in self._check.lenses:
             judgements = self._backwards(facts) if lens == "reverse" else self._judged(facts, lens)

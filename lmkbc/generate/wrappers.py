@@ -31,4 +31,4 @@ class Named:
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """The generator's sets, their sources renamed."""
         for candidates in self._generator.generate(queries):
-            yield candidates.heard_as(lambda voice: Voice(self._name, str(voice)))
+            yield candidates.with_voices(lambda voice: Voice(self._name, str(voice)))

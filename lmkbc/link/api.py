@@ -133,7 +133,7 @@ def search(text: str, language: str, limit: int) -> Call[list[SearchHit]]:
         "type": "item",
         "limit": str(limit),
     }
-    return Call(params, _SEARCH, _found)
+    return Call(params, _SEARCH, _hits)
 
 
 def entities(ids: Sequence[str], language: str) -> Call[dict[str, Record | None]]:
@@ -152,7 +152,7 @@ def entities(ids: Sequence[str], language: str) -> Call[dict[str, Record | None]
     return Call(params, _ENTITIES, lambda reply: _records(reply, ids, language), NO_ENTITY)
 
 
-def _found(reply: _SearchReply) -> list[SearchHit]:
+def _hits(reply: _SearchReply) -> list[SearchHit]:
     if reply.search is msgspec.UNSET:
         raise ShapeError("Object missing required field `search`")
     return [SearchHit(hit.id, hit.label, hit.description, hit.match.text) for hit in reply.search]

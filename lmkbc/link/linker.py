@@ -49,7 +49,7 @@ class _Open:
     asking: str
     others: Iterator[str]
     misfit: Link
-    asked: set[str] = field(default_factory=set)
+    searched: set[str] = field(default_factory=set)
     plain: Link | None = None
 
 
@@ -212,17 +212,17 @@ class Linker:
 
     def _settle(self, step: _Open, hits: tuple[Hit, ...]) -> Link | None:
         """The link, or None after setting the next way to ask."""
-        link = self._chosen(step.query, step.asking, "re-search" if step.asked else "search", hits)
+        link = self._chosen(step.query, step.asking, "re-search" if step.searched else "search", hits)
         if link.id is not None:
             words = typed(step.text, self._relations[step.query.relation].shape.link_suffixes)
             if step.plain or not words or (self._search and self._search.knows_classes):
                 return link
             step.plain, step.others = link, iter(words)
         elif not step.misfit.hits:
-            step.misfit = replace(link, asked=step.text) if not hits else link
-        step.asked.add(step.asking.casefold())
+            step.misfit = replace(link, searched=step.text) if not hits else link
+        step.searched.add(step.asking.casefold())
         for other in step.others:
-            if other.casefold() not in step.asked:
+            if other.casefold() not in step.searched:
                 step.asking = other
                 return None
         return step.plain or self._last_resort(step.query, step.misfit)
@@ -234,7 +234,10 @@ def _decided(
     """The links, those that were left open as the language model decides them."""
     pairs = zip(batch, links, strict=True)
     questions = [
-        disambiguation.Question(group.query, link.asked, link.open) for group, row in pairs for link in row if link.open
+        disambiguation.Question(group.query, link.searched, link.open)
+        for group, row in pairs
+        for link in row
+        if link.open
     ]
     picked = iter(ask(questions) if questions else ())
     for row in links:

@@ -70,10 +70,10 @@ class Pool:
             if name not in models:
                 raise InputError(f"pool weighs {name!r}, which no generator is called: {did_you_mean(name, models)}")
         weights = [self.how.weights.get(model, 1.0) for model in models]
-        merged = [self._one(sets, weights, models) for sets in zip(*groups, strict=True)]
+        merged = [self._pooled(sets, weights, models) for sets in zip(*groups, strict=True)]
         return list(_against_background(merged, self._key)) if self.how.method == "background" else merged
 
-    def _one(self, sets: Sequence[CandidateSet], weights: Sequence[float], models: Sequence[str]) -> CandidateSet:
+    def _pooled(self, sets: Sequence[CandidateSet], weights: Sequence[float], models: Sequence[str]) -> CandidateSet:
         ballots: defaultdict[Hashable, list[_Ballot[Candidate]]] = defaultdict(list)
         for group, item in enumerate(sets):
             for candidate in item.candidates:
@@ -92,7 +92,7 @@ class Pool:
         nothing: tuple[Absence, ...] = ()
         if silent:
             score = self._score(silent, voices, shares, most)
-            nothing = (Absence(score, _heard(silent), _by_model(silent, voices, models)),)
+            nothing = (Absence(score, _voices_of(silent), _by_model(silent, voices, models)),)
         doubts = [_Ballot(group, doubt) for group, item in enumerate(sets) for doubt in item.doubts]
         draws = tuple(state for item in sets for state in item.draws)
         dropped = tuple(dict.fromkeys(loss for item in sets for loss in item.dropped))
@@ -195,7 +195,7 @@ def _by_model(ballots: Sequence[_Ballot[Any]], voices: Sequence[int], models: Se
     return tuple(sorted((models[group], min(max(mean, 0.0), 1.0)) for group, mean in _means(ballots, voices)))
 
 
-def _heard(ballots: Sequence[_Ballot[Any]]) -> tuple[Voice, ...]:
+def _voices_of(ballots: Sequence[_Ballot[Any]]) -> tuple[Voice, ...]:
     return tuple(sorted({voice for _, proposal in ballots for voice in proposal.sources}))
 
 
@@ -207,7 +207,7 @@ def _mean_doubt(
         total = math.fsum(weights[group] for group, _ in doubts)
         given = math.fsum(weights[group] * doubt.score for group, doubt in doubts)
         by_model = _by_model(doubts, [1] * len(models), models)
-        yield Absence(min(max(given / total, 0.0), 1.0) if total else 0.0, _heard(doubts), by_model)
+        yield Absence(min(max(given / total, 0.0), 1.0) if total else 0.0, _voices_of(doubts), by_model)
 
 
 def _merged(ballots: Sequence[_Ballot[Candidate]], score: float, by_model: ByModel) -> Candidate:
@@ -220,7 +220,7 @@ def _merged(ballots: Sequence[_Ballot[Candidate]], score: float, by_model: ByMod
     ids = sorted({candidate.id for _, candidate in ballots if candidate.id})
     truths = {(group, c.text): c.truth for group, c in ballots if c.truth is not None}
     truth = math.fsum(truths.values()) / len(truths) if truths else None
-    return Candidate(text, score, _heard(ballots), ids[0] if ids else None, by_model, truth)
+    return Candidate(text, score, _voices_of(ballots), ids[0] if ids else None, by_model, truth)
 
 
 def _against_background(sets: Sequence[CandidateSet], key: Callable[[Candidate], Hashable]) -> Iterator[CandidateSet]:

@@ -83,7 +83,7 @@ def test_a_hit_of_another_class_is_searched_again_with_a_type_word(relations) ->
     city, river = Hit("Q1", classes=("Q515",)), Hit("Q2", classes=("Q4022",))
     search = Described({"Ufa": [city], "Ufa River": [river]})
     link = one(Linker(relations, search=search), "Ufa", "rivers")
-    assert (link.id, link.evidence, link.asked) == ("Q2", "re-search", "Ufa River")
+    assert (link.id, link.evidence, link.searched) == ("Q2", "re-search", "Ufa River")
 
 
 def test_where_classes_are_unknown_the_name_with_its_type_word_wins(relations) -> None:

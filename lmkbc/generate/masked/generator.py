@@ -171,7 +171,7 @@ class MaskedGenerator:
         """What the preconditions of each query's relation make of it."""
         every_prepared = [Prepared()] * len(queries)
         for name, indices in _by_relation(queries).items():
-            preconditions = self._probe.asked_first(self._relations[name])
+            preconditions = self._probe.preconditions_of(self._relations[name])
             learned = self._asker.prepare(preconditions, [queries[index].subject for index in indices])
             for index, prepared in zip(indices, learned, strict=True):
                 every_prepared[index] = prepared

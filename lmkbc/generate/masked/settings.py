@@ -136,8 +136,8 @@ class ProbeSettings:
         """The least probability of an answer."""
         return _entry(self.floor, relation, 0.0) if isinstance(self.floor, Mapping) else self.floor
 
-    def asked_first(self, relation: Relation) -> Sequence[Precondition]:
-        """The preconditions of a relation."""
+    def preconditions_of(self, relation: Relation) -> Sequence[Precondition]:
+        """The preconditions that are asked of a relation first."""
         if isinstance(self.preconditions, bool):
             return relation.preconditions if self.preconditions else ()
         return _entry(self.preconditions, relation, ())
