@@ -97,13 +97,13 @@ class Edition:
 
         A split name counts as its parts, as in the published column.
         """
-        found: list[tuple[str, ...]] = []
+        values: list[tuple[str, ...]] = []
         for gold in example.objects:
             if gold.parts and self.target == "string":
-                found += [(part,) for part in gold.parts]
+                values += [(part,) for part in gold.parts]
             elif spellings := self.accepted(gold):
-                found.append(spellings)
-        return found
+                values.append(spellings)
+        return values
 
 
 def misfit(edition: Edition, relation: Relation, value: str) -> bool:

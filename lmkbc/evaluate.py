@@ -114,44 +114,44 @@ class _Match:
         self.tally = Tally(edition.metric, rows)
         self.queries = 0
         self.answered_again: Counter[Pair] = Counter()
-        self._asked_again: Counter[Pair] = Counter()
+        self._queried_again: Counter[Pair] = Counter()
         self.malformed, self.unreadable, self.no_gold = _Odd(), _Odd(), _Odd()
         self.missing: list[Pair] = []
         self._repeating = repeating
         self.unknown: list[Pair] = []
-        self._true, self._found = _Waiting(), _Waiting()
-        self._keys = {"both": array("q"), "true": array("q"), "found": array("q")}
+        self._waiting_gold, self._waiting_answers = _Waiting(), _Waiting()
+        self._keys = {"both": array("q"), "gold": array("q"), "answers": array("q")}
 
     @property
     def repeated(self) -> int:
         """Rows that answer a query once more than it is asked."""
-        return sum((self.answered_again - self._asked_again).values())
+        return sum((self.answered_again - self._queried_again).values())
 
     def read(self, answers: Column, gold: Column) -> None:
         """Score the rows as they come."""
         both, repeating = self._keys["both"].append, self._repeating
-        for place, (found, true) in enumerate(zip_longest(answers.rows(), gold.rows())):
-            if found and true and found.SubjectEntity == true.SubjectEntity and found.Relation == true.Relation:
-                pair = (found.SubjectEntity, found.Relation)
+        for place, (answer, true) in enumerate(zip_longest(answers.rows(), gold.rows())):
+            if answer and true and answer.SubjectEntity == true.SubjectEntity and answer.Relation == true.Relation:
+                pair = (answer.SubjectEntity, answer.Relation)
                 key = hash(pair)
                 both(key)
                 if key not in repeating:
                     self.queries += 1
-                    self._check(pair, found.objects, answers.loose)
-                    self._score(place, pair, found.objects, true.objects, gold.loose)
+                    self._check(pair, answer.objects, answers.loose)
+                    self._score(place, pair, answer.objects, true.objects, gold.loose)
                     continue
             elif true:
-                self._keys["true"].append(hash((true.SubjectEntity, true.Relation)))
+                self._keys["gold"].append(hash((true.SubjectEntity, true.Relation)))
             if true:
-                self._take_true(place, (true.SubjectEntity, true.Relation), true.objects)
-            if found:
-                self._keys["found"].append(hash((found.SubjectEntity, found.Relation)))
-                self._take_found(place, (found.SubjectEntity, found.Relation), found.objects, answers.loose)
+                self._take_gold(place, (true.SubjectEntity, true.Relation), true.objects)
+            if answer:
+                self._keys["answers"].append(hash((answer.SubjectEntity, answer.Relation)))
+                self._take_answer(place, (answer.SubjectEntity, answer.Relation), answer.objects, answers.loose)
 
     def repeated_keys(self) -> frozenset[int]:
         """Hashes of the pairs that one of the files holds twice."""
         again: set[int] = set()
-        for side in ("true", "found"):
+        for side in ("gold", "answers"):
             keys = self._keys["both"] + self._keys[side]
             if len(set(keys)) < len(keys):
                 again.update(key for key, count in Counter(keys).items() if count > 1)
@@ -159,41 +159,41 @@ class _Match:
 
     def read_nothing_more(self) -> None:
         """Score what waited for the end of the files."""
-        for pair in self._true.pairs():
-            place, gold = self._true.take(pair)
-            if pair in self._found:
-                _, answer = self._found.take(pair)
+        for pair in self._waiting_gold.pairs():
+            place, gold = self._waiting_gold.take(pair)
+            if pair in self._waiting_answers:
+                _, answer = self._waiting_answers.take(pair)
                 self._check(pair, answer, hash(pair) in self._repeating)
             else:
                 answer = ()
                 self.missing.append(pair)
             self._score(place, pair, answer, gold)
-        self.unknown = self._found.pairs()
+        self.unknown = self._waiting_answers.pairs()
         for pair in filter(lambda pair: hash(pair) in self._repeating, self.unknown):
-            self._check(pair, self._found.take(pair)[1], True)
+            self._check(pair, self._waiting_answers.take(pair)[1], True)
 
-    def _take_true(self, place: int, pair: Pair, value: Any) -> None:
-        if pair in self._true:
-            self._asked_again[pair] += 1
+    def _take_gold(self, place: int, pair: Pair, value: Any) -> None:
+        if pair in self._waiting_gold:
+            self._queried_again[pair] += 1
         else:
             self.queries += 1
-        if pair in self._found and hash(pair) not in self._repeating:
-            self._score(place, pair, self._found.take(pair)[1], value)
+        if pair in self._waiting_answers and hash(pair) not in self._repeating:
+            self._score(place, pair, self._waiting_answers.take(pair)[1], value)
         else:
-            self._true.put(pair, place, value)
+            self._waiting_gold.put(pair, place, value)
 
-    def _take_found(self, place: int, pair: Pair, value: Any, loose: bool) -> None:
+    def _take_answer(self, place: int, pair: Pair, value: Any, loose: bool) -> None:
         if hash(pair) in self._repeating:
-            if pair in self._found:
+            if pair in self._waiting_answers:
                 self.answered_again[pair] += 1
-            self._found.put(pair, place, value)
+            self._waiting_answers.put(pair, place, value)
             return
         self._check(pair, value, loose)
-        if pair in self._true:
-            where, gold = self._true.take(pair)
+        if pair in self._waiting_gold:
+            where, gold = self._waiting_gold.take(pair)
             self._score(where, pair, value, gold)
         else:
-            self._found.put(pair, place, value)
+            self._waiting_answers.put(pair, place, value)
 
     def _check(self, pair: Pair, value: Any, loose: bool) -> None:
         if loose and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):

@@ -67,13 +67,13 @@ def propose(run: Run, recipe: Recipe, queries: Sequence[Query], report: Report =
     for spec in recipe.generate:
         notes = Notes()
         for name, generator in spec.opened(reporting, notes):
-            found = _in_order(generator.generate(queries), queries, name, report)
+            proposed = _in_order(generator.generate(queries), queries, name, report)
             if links is not None:
-                found = _linked(links, found, report)
+                proposed = _linked(links, proposed, report)
             if types is not None:
-                found = [types.keep(candidates) for candidates in found]
+                proposed = [types.keep(candidates) for candidates in proposed]
             groups.append(
-                [without_subject(candidates, run.relations[candidates.query.relation]) for candidates in found]
+                [without_subject(candidates, run.relations[candidates.query.relation]) for candidates in proposed]
             )
             usage |= {name: dict(notes.usage)} if notes.usage else {}
         passages |= notes.passages
@@ -85,30 +85,32 @@ def propose(run: Run, recipe: Recipe, queries: Sequence[Query], report: Report =
     return Proposals(tuple(queries), sets, usage, passages)
 
 
-def _in_order(found: Iterable[CandidateSet], queries: Sequence[Query], name: str, report: Report) -> list[CandidateSet]:
+def _in_order(
+    proposed: Iterable[CandidateSet], queries: Sequence[Query], name: str, report: Report
+) -> list[CandidateSet]:
     """Generators may answer in any order; a query that occurs twice is answered once."""
     by_query: dict[Query, CandidateSet] = {}
     total = len(set(queries))
     report(f"{name} (queries)", 0, total)
-    for done, candidates in enumerate(found, start=1):
+    for done, candidates in enumerate(proposed, start=1):
         by_query[candidates.query] = candidates
         report(f"{name} (queries)", done, total)
     return [by_query[query] for query in queries]
 
 
-def _linked(links: Linker, found: Sequence[CandidateSet], report: Report) -> list[CandidateSet]:
+def _linked(links: Linker, proposed: Sequence[CandidateSet], report: Report) -> list[CandidateSet]:
     linked = []
-    report("link (queries)", 0, len(found))
-    for done, candidates in enumerate(links.link(found), start=1):
+    report("link (queries)", 0, len(proposed))
+    for done, candidates in enumerate(links.link(proposed), start=1):
         linked.append(candidates)
-        report("link (queries)", done, len(found))
+        report("link (queries)", done, len(proposed))
     return linked
 
 
 def selector_for(run: Run, recipe: Recipe, *, any_data: bool = False) -> tuple[Selector, dict[str, Any]]:
-    """What decides: the workspace's thresholds for this edition and system, else the recipe's own rule.
+    """The selector of a run: the workspace's thresholds for this edition and system, else the recipe's own rule.
 
-    Returns the selector and where it comes from. InputError for thresholds tuned on other data, unless allowed.
+    Returns it and where it comes from. InputError for thresholds tuned on other data, unless allowed.
     """
     space, edition = run.workspace, run.edition
     rule = recipe.select

@@ -92,7 +92,7 @@ def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation]) 
         rule = build(file.select)
     except InputError as error:
         raise InputError(f"select: {error}") from None
-    found = Recipe(
+    recipe = Recipe(
         name=name,
         description=file.description,
         generate=specs(file.generate),
@@ -104,7 +104,7 @@ def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation]) 
         published=file.published,
         tables={step: getattr(file, step) for step in STEPS},
     )
-    for spec in found.generate:
+    for spec in recipe.generate:
         spec.check(relations)
-    found.link.check(relations)
-    return found
+    recipe.link.check(relations)
+    return recipe

@@ -10,8 +10,8 @@ from typing import Literal
 
 def require(name: str, template: str, slots: set[str]) -> None:
     """Refuse a template without the given slots, each exactly once: ValueError naming the field."""
-    found = [slot for _, slot, _, _ in string.Formatter().parse(template) if slot is not None]
-    if sorted(found) != sorted(slots):
+    named = [slot for _, slot, _, _ in string.Formatter().parse(template) if slot is not None]
+    if sorted(named) != sorted(slots):
         wanted = " and ".join(f"{{{slot}}}" for slot in sorted(slots))
         raise ValueError(f"{name} holds {template!r}: it needs {wanted}, each exactly once")
 

@@ -21,9 +21,9 @@ Loaded = TypeVar("Loaded")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Servers:
-    """How servers are asked, and where answers are kept, as the command line says it; it comes before recipes.
+    """What the command line sets about model servers and the store of answers; it overrides recipes.
 
-    prices: of a million prompt and a million answer tokens.
+    prices: of a million prompt tokens and of a million answer tokens, in the unit of max_cost.
     """
 
     base_url: str | None = None
@@ -70,8 +70,8 @@ class Run:
         """The model of a key, loaded when it is first asked for."""
         if key not in self.models:
             self.models[key] = load()
-        found: Loaded = self.models[key]
-        return found
+        model: Loaded = self.models[key]
+        return model
 
     def store(self) -> Store:
         """Where models' answers are kept: as the command line says, else in the user's cache."""

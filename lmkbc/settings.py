@@ -67,8 +67,8 @@ class _Check(NamedTuple):
                 kinds = args if _fixed(option) else args[:1] * len(value)
                 if len(kinds) != len(value):
                     raise InputError(self._refusal(kind, value, path))
-                for number, (one, inner) in enumerate(zip(kinds, value, strict=True)):
-                    self.part(one, inner, f"{path}[{number}]")
+                for number, (part, inner) in enumerate(zip(kinds, value, strict=True)):
+                    self.part(part, inner, f"{path}[{number}]")
                 break
         else:
             self._value(kind, value, path)

@@ -72,10 +72,10 @@ def answers(edition: Edition, prediction: Prediction) -> list[str]:
     return distinct(edition, (edition.value(candidate) for candidate in prediction.objects))
 
 
-def losses(edition: Edition, found: CandidateSet) -> list[Dropped]:
+def losses(edition: Edition, candidates: CandidateSet) -> list[Dropped]:
     """What models named for a query and nobody can submit, each once: dropped on the way, or without a link."""
-    unlinked = [Dropped(candidate.text, "link") for candidate in found.candidates if not edition.value(candidate)]
-    return list({(loss.text.casefold(), loss.rule): loss for loss in (*found.dropped, *unlinked)}.values())
+    unlinked = [Dropped(candidate.text, "link") for candidate in candidates.candidates if not edition.value(candidate)]
+    return list({(loss.text.casefold(), loss.rule): loss for loss in (*candidates.dropped, *unlinked)}.values())
 
 
 def prediction_lines(edition: Edition, predictions: Iterable[Prediction]) -> bytes:
@@ -98,13 +98,13 @@ def json_lines(rows: Iterable[dict[str, Any]]) -> bytes:
 def candidate_lines(sets: Iterable[CandidateSet]) -> bytes:
     """The scored candidates of a run, gzipped, readable by `--from`; none of a failed query, which stays failed."""
     rows = []
-    for found in (candidates for candidates in sets if not candidates.failed):
-        row: dict[str, Any] = {"SubjectEntity": found.query.subject, "Relation": found.query.relation}
-        if found.query.subject_id is not None:
-            row["SubjectEntityID"] = found.query.subject_id
-        row["candidates"] = list(proposal_rows(found))
+    for item in (candidates for candidates in sets if not candidates.failed):
+        row: dict[str, Any] = {"SubjectEntity": item.query.subject, "Relation": item.query.relation}
+        if item.query.subject_id is not None:
+            row["SubjectEntityID"] = item.query.subject_id
+        row["candidates"] = list(proposal_rows(item))
         row["pooled"] = True
-        if not found.candidates and State.DROPPED in found.draws and State.ABSTAINED not in found.draws:
+        if not item.candidates and State.DROPPED in item.draws and State.ABSTAINED not in item.draws:
             row["dropped"] = True
         rows.append(row)
     return gzip.compress(json_lines(rows), mtime=0)
@@ -113,32 +113,35 @@ def candidate_lines(sets: Iterable[CandidateSet]) -> bytes:
 def missing_lines(sets: Iterable[CandidateSet]) -> bytes:
     """The queries that have no answer, and what became of their draws; each waits for `completions` or `candidates`."""
     rows = []
-    for found in (candidates for candidates in sets if candidates.failed):
-        row: dict[str, Any] = {"SubjectEntity": found.query.subject, "Relation": found.query.relation}
-        if found.query.subject_id is not None:
-            row["SubjectEntityID"] = found.query.subject_id
-        row["reason"] = ", ".join(dict.fromkeys(found.draws)) or "not asked"
+    for item in (candidates for candidates in sets if candidates.failed):
+        row: dict[str, Any] = {"SubjectEntity": item.query.subject, "Relation": item.query.relation}
+        if item.query.subject_id is not None:
+            row["SubjectEntityID"] = item.query.subject_id
+        row["reason"] = ", ".join(dict.fromkeys(item.draws)) or "not asked"
         rows.append(row)
     return json_lines(rows)
 
 
-def proposal_rows(found: CandidateSet) -> Iterator[dict[str, Any]]:
+def proposal_rows(candidates: CandidateSet) -> Iterator[dict[str, Any]]:
     """The candidates, the proposal to answer nothing where its score puts it, and last the doubt of any object."""
-    proposals: list[Candidate | Absence] = [*found.candidates]
-    for absence in found.nothing:
+    proposals: list[Candidate | Absence] = [*candidates.candidates]
+    for absence in candidates.nothing:
         rank = -absence.score, -len(absence.sources)
-        worse = (place for place, one in enumerate(proposals) if (-one.score, -len(one.sources)) >= rank)
+        worse = (place for place, proposal in enumerate(proposals) if (-proposal.score, -len(proposal.sources)) >= rank)
         proposals.insert(next(worse, len(proposals)), absence)
-    for one in proposals:
-        row: dict[str, Any] = {"object": one.text if isinstance(one, Candidate) else "", "score": round(one.score, 6)}
-        if isinstance(one, Candidate) and one.id is not None:
-            row["id"] = one.id
-        if one.sources:
-            row["source"] = "; ".join(sorted(map(str, one.sources)))
-        if isinstance(one, Candidate) and one.truth is not None:
-            row["truth"] = round(one.truth, 6)
+    for proposal in proposals:
+        row: dict[str, Any] = {
+            "object": proposal.text if isinstance(proposal, Candidate) else "",
+            "score": round(proposal.score, 6),
+        }
+        if isinstance(proposal, Candidate) and proposal.id is not None:
+            row["id"] = proposal.id
+        if proposal.sources:
+            row["source"] = "; ".join(sorted(map(str, proposal.sources)))
+        if isinstance(proposal, Candidate) and proposal.truth is not None:
+            row["truth"] = round(proposal.truth, 6)
         yield row
-    for doubt in found.doubts:
+    for doubt in candidates.doubts:
         voices = "; ".join(sorted(f"{voice}{EXISTENCE}" for voice in doubt.sources))
         yield {"object": "", "score": round(doubt.score, 6), "source": voices}
 
@@ -184,8 +187,8 @@ def package(
     is no string, or a name where the edition asks for QIDs.
     """
     read = jsonl.read_column(path, edition.column, str, agree=True)
-    found = read.values
-    missing = [query for query in queries if (query.subject, query.relation) not in found]
+    answers = read.values
+    missing = [query for query in queries if (query.subject, query.relation) not in answers]
     if missing:
         first = missing[0]
         raise InputError(
@@ -195,7 +198,7 @@ def package(
     rows = []
     for query in queries:
         pair = query.subject, query.relation
-        values = read.namesakes.get((pair, query.subject_id), found[pair])
+        values = read.namesakes.get((pair, query.subject_id), answers[pair])
         where = f"{path}, ({query.subject!r}, {query.relation!r}), field {edition.column}"
         if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
             raise InputError(f"{where}: not a list of strings; write each object as one string")
@@ -208,4 +211,4 @@ def package(
         rows.append(row)
     zipped = archive(json_lines(rows))
     check(edition, relations, queries, zipped)
-    return zipped, len(found) - len({(query.subject, query.relation) for query in queries})
+    return zipped, len(answers) - len({(query.subject, query.relation) for query in queries})

@@ -176,8 +176,8 @@ class CandidateSet:
         whole = tuple(proposals)
         return cls(
             query,
-            tuple(one for one in whole if one.text),
-            nothing=tuple(Absence(one.score, one.sources) for one in whole if not one.text),
+            tuple(candidate for candidate in whole if candidate.text),
+            nothing=tuple(Absence(candidate.score, candidate.sources) for candidate in whole if not candidate.text),
         )
 
     @property
@@ -188,27 +188,27 @@ class CandidateSet:
     @property
     def existence(self) -> float | None:
         """The probability that there is an object at all, as voices have it apart from their answers; None if none."""
-        return 1 - math.fsum(one.score for one in self.doubts) / len(self.doubts) if self.doubts else None
+        return 1 - math.fsum(doubt.score for doubt in self.doubts) / len(self.doubts) if self.doubts else None
 
-    def heard_as(self, name: Callable[[Voice], Voice]) -> CandidateSet:
-        """The set with its voices called otherwise."""
+    def with_voices(self, name: Callable[[Voice], Voice]) -> CandidateSet:
+        """The set with its voices renamed."""
 
         def called(voices: Iterable[Voice]) -> tuple[Voice, ...]:
             return tuple(map(name, voices))
 
         return replace(
             self,
-            candidates=tuple(replace(one, sources=called(one.sources)) for one in self.candidates),
-            nothing=tuple(replace(one, sources=called(one.sources)) for one in self.nothing),
-            doubts=tuple(replace(one, sources=called(one.sources)) for one in self.doubts),
+            candidates=tuple(replace(candidate, sources=called(candidate.sources)) for candidate in self.candidates),
+            nothing=tuple(replace(absence, sources=called(absence.sources)) for absence in self.nothing),
+            doubts=tuple(replace(absence, sources=called(absence.sources)) for absence in self.doubts),
         )
 
     def without(self, wrong: Callable[[Candidate], bool], rule: str) -> CandidateSet:
         """The set without some candidates, which are noted as dropped by a rule; draws that named no others are so."""
-        dropped = [Dropped(one.text, rule) for one in self.candidates if wrong(one)]
+        dropped = [Dropped(candidate.text, rule) for candidate in self.candidates if wrong(candidate)]
         if not dropped:
             return self
-        kept = tuple(one for one in self.candidates if not wrong(one))
+        kept = tuple(candidate for candidate in self.candidates if not wrong(candidate))
         draws = self.draws
         if not kept:
             draws = tuple(State.DROPPED if state is State.ANSWERED else state for state in draws)
@@ -220,11 +220,11 @@ def together(query: Query, sets: Iterable[CandidateSet]) -> CandidateSet:
     whole = tuple(sets)
     return CandidateSet(
         query,
-        tuple(candidate for one in whole for candidate in one.candidates),
-        tuple(state for one in whole for state in one.draws),
-        tuple(loss for one in whole for loss in one.dropped),
-        tuple(absence for one in whole for absence in one.nothing),
-        tuple(doubt for one in whole for doubt in one.doubts),
+        tuple(candidate for item in whole for candidate in item.candidates),
+        tuple(state for item in whole for state in item.draws),
+        tuple(loss for item in whole for loss in item.dropped),
+        tuple(absence for item in whole for absence in item.nothing),
+        tuple(doubt for item in whole for doubt in item.doubts),
     )
 
 

@@ -55,28 +55,28 @@ class Workspace:
     @cached_property
     def relations(self) -> dict[str, Relation]:
         """All relations, by every spelling of every edition."""
-        found: dict[str, Relation] = {}
+        relations: dict[str, Relation] = {}
         origin: dict[str, Path] = {}
         for path, relation in _paraphrased(self.folder("relations")):
             for name in {relation.name, *relation.names}:
-                if name in found:
+                if name in relations:
                     raise InputError(f"{path}: the name {name!r} is already taken by {origin[name]}; rename one")
-                found[name], origin[name] = relation, path
-        return found
+                relations[name], origin[name] = relation, path
+        return relations
 
     @cached_property
     def editions(self) -> dict[str, Edition]:
         """All editions, by name."""
-        found: dict[str, Edition] = {}
+        editions: dict[str, Edition] = {}
         for path, edition in _load_all(self.folder("eval"), "EDITION", Edition):
-            if edition.name in found:
+            if edition.name in editions:
                 raise InputError(f"{path}: an edition named {edition.name!r} exists already; rename one")
             for name in edition.relations:
                 if name not in self.relations:
                     hint = did_you_mean(name, self.relations)
                     raise InputError(f"{path}: relations names {name!r}, which no module in relations/ has; {hint}")
-            found[edition.name] = edition
-        return found
+            editions[edition.name] = edition
+        return editions
 
     def relation(self, name: str) -> Relation:
         """A relation by its own name or any edition's spelling."""
@@ -152,7 +152,7 @@ def _paraphrased(folder: Path) -> list[tuple[Path, Relation]]:
         if not (isinstance(clozes, list) and all(isinstance(cloze, str) for cloze in clozes)):
             raise InputError(f"{path}, {name}: give a list of clozes, each in quotes")
     try:
-        return [(at, replace(one, paraphrases=tuple(table.get(one.name, ())))) for at, one in loaded]
+        return [(at, replace(relation, paraphrases=tuple(table.get(relation.name, ())))) for at, relation in loaded]
     except ValueError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -174,8 +174,8 @@ def _load(path: Path, attribute: str, kind: type[Plugin]) -> Plugin:
         spec.loader.exec_module(module)
     except Exception as error:  # a plug-in may fail in any way; the person needs the file and the reason
         raise InputError(f"{path}: {type(error).__name__}: {error}") from error
-    found = getattr(module, attribute, None)
-    if not isinstance(found, kind):
-        problem = "is missing" if found is None else f"is a {type(found).__name__}"
+    value = getattr(module, attribute, None)
+    if not isinstance(value, kind):
+        problem = "is missing" if value is None else f"is a {type(value).__name__}"
         raise InputError(f"{path}: {attribute} {problem}; define {attribute} = {kind.__name__}(...)")
-    return found
+    return value

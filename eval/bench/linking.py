@@ -106,7 +106,7 @@ def calls() -> float:
         search.knows_classes = classes
         for _ in Linker(workspace().relations, train_objects(), search=search).links(recorded()):
             pass
-        asked[classes] = len(search.asked)
+        asked[classes] = len(search.searched)
     share = asked[True] / ORGANISERS_CALLS
     print(f"distinct strings asked of the network: {asked[True]} = {share:.3f} x {ORGANISERS_CALLS}")
     print(f"distinct strings looked up in the recorded table, type words included: {asked[False]}")

@@ -64,8 +64,8 @@ class Vocabulary:
 
     def canonical(self, name: str) -> str | None:
         """The canonical form of a name, None where the shape lists none."""
-        found = self.names.get(folded_key(name))
-        return None if found is None else self.names.get(folded_key(found), found)
+        canonical = self.names.get(folded_key(name))
+        return None if canonical is None else self.names.get(folded_key(canonical), canonical)
 
 
 _vocabularies: dict[int, tuple[Shape, Vocabulary]] = {}
@@ -143,7 +143,7 @@ def _name(text: str, relation: Relation, subject: str) -> tuple[str, str]:
     if relation.object_type.qid in SETTLEMENTS:
         short = _plain(short.partition(",")[0]) or short
         forms.append(short)
-    canonical = next((found for form in forms if (found := known.canonical(form))), None)
+    canonical = next((listed for form in forms if (listed := known.canonical(form))), None)
     if canonical is None and not (_is_name(name) and _is_name(short)):
         return name, "no name"
     if canonical is None and shape.closed:
@@ -184,7 +184,7 @@ def _loose_forms(name: str) -> Iterator[str]:
 
 def same_name(name: str, other: str) -> bool:
     """Whether two names are the same but for case, accents, punctuation and a company's legal form."""
-    return any(one == two for one, two in zip(_forms(name), _forms(other), strict=True))
+    return any(mine == theirs for mine, theirs in zip(_forms(name), _forms(other), strict=True))
 
 
 @lru_cache(maxsize=1 << 16)

@@ -89,23 +89,23 @@ def read_numbers(text: str, relation: Relation) -> list[str]:
 
 def refused_numbers(text: str, relation: Relation) -> list[str]:
     """The numbers of an answer that cannot be written as plain digits, as they were written: "1e30"."""
-    read, found = _meant(text, relation)
-    return [read[number.start : number.end] for number in found if not _is_writable(number.total)]
+    read, numbers = _meant(text, relation)
+    return [read[number.start : number.end] for number in numbers if not _is_writable(number.total)]
 
 
 def _meant(text: str, relation: Relation) -> tuple[str, list[_Found]]:
     """The numbers that an answer means, of whatever size, and the text in which their places are."""
     text = text[:LONGEST].translate(_SEPARATORS)
     bare = re.sub(r"\([^()]{0,200}\)", " ", text)
-    found = list(_merged(bare, relation))
-    if not found:
-        bare, found = text, list(_merged(text, relation))
-    found = [number for number in found if number.factor is not None] or found
-    if len(found) > 1 and found[0].factor is None:
-        found = [number for number in found if not _is_year(number, bare)]
-        if len(found) > 1 and len(bare.split()) > SENTENCE + len(found):
+    numbers = list(_merged(bare, relation))
+    if not numbers:
+        bare, numbers = text, list(_merged(text, relation))
+    numbers = [number for number in numbers if number.factor is not None] or numbers
+    if len(numbers) > 1 and numbers[0].factor is None:
+        numbers = [number for number in numbers if not _is_year(number, bare)]
+        if len(numbers) > 1 and len(bare.split()) > SENTENCE + len(numbers):
             return bare, []
-    return bare, found
+    return bare, numbers
 
 
 def plain(value: Decimal) -> str:
@@ -126,7 +126,9 @@ def _is_year(number: _Found, text: str) -> bool:
 def _merged(text: str, relation: Relation) -> Iterator[_Found]:
     """Numbers in order of place, with the ends of a range merged."""
     last: _Found | None = None
-    for number in sorted([*_in_digits(text, relation.shape.integer), *_in_words(text)], key=lambda found: found.start):
+    for number in sorted(
+        [*_in_digits(text, relation.shape.integer), *_in_words(text)], key=lambda number: number.start
+    ):
         following = _with_unit(number, text, relation)
         if last is not None and _is_range(last, following, text):
             last = _midpoint(last, following, relation)

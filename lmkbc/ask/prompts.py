@@ -204,8 +204,8 @@ class _Writer:
 
     def own(self, query: Query, context: str, slot: str) -> str:
         """The query's part: what was found about it, and the question, as the style words it for the query alone."""
-        asked = self.filled(self._style.ask, query, slot=slot) if self._style.ask else self.ask(query)
-        return f"Context: {context.strip()}\n\n{asked}" if context.strip() and not self._style.again else asked
+        question = self.filled(self._style.ask, query, slot=slot) if self._style.ask else self.ask(query)
+        return f"Context: {context.strip()}\n\n{question}" if context.strip() and not self._style.again else question
 
     def filled(self, template: str, query: Query, **slots: str) -> str:
         """A template about a query."""
@@ -239,15 +239,15 @@ class _Writer:
         return [f"{name}: {value}" for name, value in (*fields, *self._knowledge())]
 
     def _knowledge(self) -> list[tuple[str, str]]:
-        relation, told = self._relation, self._style.knowledge
+        relation, blocks = self._relation, self._style.knowledge
         lines: list[tuple[str, str]] = []
-        if "types" in told:
+        if "types" in blocks:
             lines += [("Subject type", relation.subject_type.noun), ("Object type", relation.object_type.noun)]
-        if "property" in told:
+        if "property" in blocks:
             lines.append(("Wikidata property", relation.property))
-        if "definition" in told:
+        if "definition" in blocks:
             lines.append(("Meaning", relation.definition.rstrip(".")))
-        if "cardinality" in told and self._edition in relation.cardinality:
+        if "cardinality" in blocks and self._edition in relation.cardinality:
             fewest, most = relation.cardinality[self._edition]
             lines.append(("Number of answers", f"from {fewest} to {most}" if fewest < most else str(most)))
         return lines

@@ -30,7 +30,7 @@ def register(parent: typer.Typer) -> None:
 def list_(data: Data = None, workspace: Root = None, json: AsJson = False) -> None:
     """Say which splits are here, and where."""
     space = Workspace(workspace, data)
-    rows = [row for edition in space.editions.values() for row in _found(space, edition)]
+    rows = [row for edition in space.editions.values() for row in _files(space, edition)]
     _show(rows, json)
 
 
@@ -44,7 +44,7 @@ def check(
     """Compare the splits with the published checksums, and read every row."""
     space = Workspace(workspace, data)
     chosen = [space.edition(name) for name in editions] if editions else list(space.editions.values())
-    rows = [row | _checked(space, edition, row) for edition in chosen for row in _found(space, edition)]
+    rows = [row | _checked(space, edition, row) for edition in chosen for row in _files(space, edition)]
     _show(rows, json)
     wrong = [row for row in rows if row["state"] == "differs"]
     if wrong:
@@ -72,7 +72,7 @@ def fetch(
             note(f"{path}: ok")
 
 
-def _found(space: Workspace, edition: Edition) -> list[dict[str, Any]]:
+def _files(space: Workspace, edition: Edition) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for split in edition.splits:
         try:

@@ -162,8 +162,8 @@ def labels(
     sources: list[Labels] = [AliasIndex(index)] if index else []
     if not index or contact:
         sources.append(wikidata(offline=offline, contact=contact, api_url=api_url))
-    found = labels_of(ids, *sources)
-    show_table(["id", "label"], [[qid, found.get(qid)] for qid in ids])
+    labels = labels_of(ids, *sources)
+    show_table(["id", "label"], [[qid, labels.get(qid)] for qid in ids])
 
 
 def _print(report: Report) -> None:

@@ -54,10 +54,10 @@ def listed(names: str | None) -> list[str] | None:
     """The names of a comma-separated option; None where it was not given. InputError where one is empty."""
     if names is None:
         return None
-    found = [name.strip() for name in names.split(",")]
-    if not all(found):
+    given = [name.strip() for name in names.split(",")]
+    if not all(given):
         raise InputError(f"{names!r} names nothing at one of its commas: give names with one comma between two")
-    return found
+    return given
 
 
 def chosen_edition(workspace: Workspace, name: str | None) -> Edition:

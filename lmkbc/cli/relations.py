@@ -48,12 +48,12 @@ def show(
     json: AsJson = False,
 ) -> None:
     """Show everything that one relation module knows."""
-    found: dict[str, Any] = msgspec.to_builtins(Workspace(workspace).relation(relation), order="deterministic")
+    table: dict[str, Any] = msgspec.to_builtins(Workspace(workspace).relation(relation), order="deterministic")
     if json:
-        show_json(found)
+        show_json(table)
         return
-    shape = found.pop("shape")
-    flat = found | {f"shape.{name}": value for name, value in shape.items() if value}
+    shape = table.pop("shape")
+    flat = table | {f"shape.{name}": value for name, value in shape.items() if value}
     show_table(["field", "value"], [[name, _text(value)] for name, value in flat.items()])
 
 

@@ -25,11 +25,11 @@ def register(parent: typer.Typer) -> None:
 def list_(json: AsJson = False) -> None:
     """List the bundled recipes."""
     space = Workspace()
-    found = {name: read_file(space.recipe_path(name)).description for name in space.system_names()}
+    descriptions = {name: read_file(space.recipe_path(name)).description for name in space.system_names()}
     if json:
-        show_json([{"name": name, "description": description} for name, description in found.items()])
+        show_json([{"name": name, "description": description} for name, description in descriptions.items()])
     else:
-        show_table(["system", "description"], list(found.items()))
+        show_table(["system", "description"], list(descriptions.items()))
 
 
 @app.command("show", epilog="Example: lmkbc systems show recorded-embedded > my.toml")

@@ -34,8 +34,8 @@ class Store:
     def get(self, kind: str, name: str, compute: Callable[[], Arrays]) -> Arrays:
         """The stored arrays of this name, else the computed ones, which are then stored."""
         path = self._directory / f"{kind}-{name}.npz"
-        if (found := _read(path)) is not None:
-            return found
+        if (stored := _read(path)) is not None:
+            return stored
         arrays = compute()
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **arrays)

@@ -61,10 +61,10 @@ def _download(split: str, source: Download, path: Path, progress: Report | None)
         attempt(_stream, split, source.url, part, progress)
     except httpx.HTTPError as error:
         raise LmkbcError(f"{source.url} cannot be fetched ({error}); run the command again to resume") from error
-    if (found := digest(part)) != source.sha256:
+    if (actual := digest(part)) != source.sha256:
         part.unlink()
         raise LmkbcError(
-            f"{source.url} has SHA-256 {found}, not {source.sha256}; it was discarded, nothing was changed"
+            f"{source.url} has SHA-256 {actual}, not {source.sha256}; it was discarded, nothing was changed"
         )
     os.replace(part, path)
 

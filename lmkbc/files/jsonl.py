@@ -174,14 +174,11 @@ def read_examples(path: Path, edition: Edition) -> list[Example]:
     objects = [_objects(row, known) for row in rows]
     torn = [place for place, row in enumerate(rows) if not _parallel(row)]
     while [
-        found
-        for place in torn
-        for found in objects[place]
-        if found.name and found.id and known.add(found.name, found.id)
+        item for place in torn for item in objects[place] if item.name and item.id and known.add(item.name, item.id)
     ]:
         for place in torn:  # what one row has shown may tell more of another
             objects[place] = _objects(rows[place], known)
-    return [Example(_query(row), found) for row, found in zip(rows, objects, strict=True)]
+    return [Example(_query(row), golds) for row, golds in zip(rows, objects, strict=True)]
 
 
 def _query(row: QueryRow) -> Query:
@@ -259,7 +256,7 @@ def namesakes(
     """
     fields: list[Any] = [("SubjectEntity", str), ("Relation", str), ("objects", Any), ("SubjectEntityID", Any, None)]
     decoder = msgspec.json.Decoder(msgspec.defstruct("Row", fields, rename={"objects": column}, gc=False))
-    found: dict[tuple[Pair, str | None], Any] = {}
+    values: dict[tuple[Pair, str | None], Any] = {}
     lines: dict[tuple[Pair, str | None], int] = {}
     first: dict[Pair, str | None] = {}
     with packed.stream(path) as file:
@@ -269,19 +266,19 @@ def namesakes(
                 continue
             own = row.SubjectEntityID if isinstance(row.SubjectEntityID, str) and row.SubjectEntityID else None
             others = (own, None) if own else (None, first.get(pair))
-            before = next(((pair, other) for other in others if (pair, other) in found), None)
-            if agree and before and not _alike(found[before], row.objects):
+            before = next(((pair, other) for other in others if (pair, other) in values), None)
+            if agree and before and not _alike(values[before], row.objects):
                 raise InputError(
                     f"{path}, line {number}, field {column}: ({pair[0]!r}, {pair[1]!r}) is answered otherwise than in "
                     f"line {lines[before]}; keep one of the two"
                 )
-            found[pair, own], lines[pair, own] = row.objects, number
+            values[pair, own], lines[pair, own] = row.objects, number
             first.setdefault(pair, own)
-    return found
+    return values
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _alike(value: Any, other: Any) -> bool:
     """Whether two values of a column are the same objects, in whatever order."""
-    if isinstance(one, list) and isinstance(other, list):
-        return Counter(map(repr, one)) == Counter(map(repr, other))
-    return bool(one == other)
+    if isinstance(value, list) and isinstance(other, list):
+        return Counter(map(repr, value)) == Counter(map(repr, other))
+    return bool(value == other)

@@ -96,7 +96,7 @@ def objects_of(pieces: Sequence[str], ids: Sequence[str], known: KnownPairs) -> 
         else:
             objects.append(GoldObject((), identifier))
     objects += [GoldObject((piece,)) for piece in pieces[end:]]
-    return tuple(found for found in objects if found.id or any(found.names))
+    return tuple(item for item in objects if item.id or any(item.names))
 
 
 def named(names: tuple[str, ...], identifier: str | None, parts: tuple[str, ...] = ()) -> GoldObject:
@@ -115,13 +115,13 @@ def _certain(row: _Row) -> list[Step | None]:
     back = _best(
         [{Step(end, start): fit for (start, end), fit in ways.items()} for ways in steps[::-1]], len(row.pieces)
     )
-    found: list[Step | None] = []
+    certain: list[Step | None] = []
     for ways, before, after in zip(steps, ahead, back[-2::-1], strict=False):
         scores = {step: before[step.start] + fit + after[step.end] for step, fit in ways.items()}
         best = max(scores.values())
         agreed = [step for step, score in scores.items() if score == best]
-        found.append(agreed[0] if len(agreed) == 1 else None)
-    return found
+        certain.append(agreed[0] if len(agreed) == 1 else None)
+    return certain
 
 
 def _best(steps: Sequence[dict[Step, int]], first: int) -> Paths:

@@ -158,10 +158,10 @@ class ChatGenerator:
                     if turn.counts(query, reply):
                         replies[draw] = reply
             parts.append(replies)
-        one = self._talk.candidates(query, parts)
-        said = [reply for replies in parts for reply in replies if reply]
-        tally.count(one, said, self._relations[query.relation] if self._schema else None)
-        return one
+        candidates = self._talk.candidates(query, parts)
+        received = [reply for replies in parts for reply in replies if reply]
+        tally.count(candidates, received, self._relations[query.relation] if self._schema else None)
+        return candidates
 
     def _shorter(self, query: Query, part: int, shown: list[Prompt]) -> Iterator[list[Call]]:
         """The calls of ever shorter prompts, each of which is noted when it is come to."""

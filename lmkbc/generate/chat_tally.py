@@ -26,25 +26,29 @@ class Tally:
         self.blank: Counter[str] = Counter()
         self.unanswered: list[Query] = []
 
-    def count(self, found: CandidateSet, replies: Sequence[Reply], schema_of: Relation | None) -> None:
+    def count(self, candidates: CandidateSet, replies: Sequence[Reply], schema_of: Relation | None) -> None:
         """Count one query's draws. schema_of: the relation whose schema was asked for."""
-        self.states.update(found.draws)
+        self.states.update(candidates.draws)
         withheld = sum(reply.finish in WITHHELD for reply in replies)
         blank = [reply.finish for reply in replies if not reply.is_answer and not reply.failed]
         self.withheld += withheld
         self.blank.update(blank)
-        unread = sum(state in (State.UNPARSED, State.TRUNCATED) for state in found.draws)
+        unread = sum(state in (State.UNPARSED, State.TRUNCATED) for state in candidates.draws)
         self.unread += max(unread - withheld - len(blank), 0)
         if schema_of is not None:
-            self.shapeless += sum(not keeps_schema(one.text, schema_of.kind) for one in replies)
-        if State.MISSING in found.draws:
-            self.unanswered.append(found.query)
+            self.shapeless += sum(not keeps_schema(reply.text, schema_of.kind) for reply in replies)
+        if State.MISSING in candidates.draws:
+            self.unanswered.append(candidates.query)
 
 
 def usage(session: Session) -> dict[str, Any]:
     """Tokens of all answers, stored ones included, and what this run asked and spent."""
-    told = {"prompt_tokens": session.tokens[0], "completion_tokens": session.tokens[1], "from_store": session.replayed}
-    return told | session.budget.spent
+    counts = {
+        "prompt_tokens": session.tokens[0],
+        "completion_tokens": session.tokens[1],
+        "from_store": session.replayed,
+    }
+    return counts | session.budget.spent
 
 
 def remarks(session: Session, tally: Tally, store: Store) -> Iterator[str]:

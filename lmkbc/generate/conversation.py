@@ -11,7 +11,7 @@ from lmkbc.answer.reply import (
     mends,
     united,
 )
-from lmkbc.ask.context.passages import Provider, gathered, told
+from lmkbc.ask.context.passages import Provider, as_context, gathered
 from lmkbc.ask.context.providers import located, provider
 from lmkbc.ask.context.settings import ContextSettings
 from lmkbc.ask.plan import Asking, Asks, Plan
@@ -133,7 +133,7 @@ class Conversation:
         return united([candidates(query, relation, style, replies, self._name) for replies in parts or ([None],)])
 
     def _told(self, query: Query) -> str:
-        return told(self._passages.get(query, ()))
+        return as_context(self._passages.get(query, ()))
 
     def _second(self, query: Query, prompt: Prompt, reply: Reply) -> Prompt | None:
         """The same asked again, with more told."""

@@ -94,8 +94,8 @@ class EntityMasked:
         for fold, by_relation in sorted(grouped.items()):
             backbone = self._backbone if self._fold is None or fold == ALL else self._fold(fold)
             forward = Forward(backbone, self._precision)
-            for name, asked in by_relation.items():
-                yield from self._answered(forward, self._relations[name], asked)
+            for name, group in by_relation.items():
+                yield from self._answered(forward, self._relations[name], group)
 
     def _unseen_by(self, query: Query) -> int:
         return self._entities.folds.get(folded_key(query.subject), ALL)
@@ -108,8 +108,8 @@ class EntityMasked:
         clozes = [cloze for _ in queries for cloze in relation.clozes]
         prompts = masked(self._backbone, clozes, [query.subject for query in queries for _ in relation.clozes])
         logits = torch.empty(len(prompts), len(known))
-        for indices, found in forward.logits(prompts, columns):
-            logits[indices] = found[:, 0].cpu()
+        for indices, batch in forward.logits(prompts, columns):
+            logits[indices] = batch[:, 0].cpu()
         shares = logits.view(len(queries), len(relation.clozes), -1).mean(1).softmax(-1)
         best, which = shares.topk(min(self._top_k, len(known)), dim=-1)
         for query, scores, numbers in zip(queries, best.tolist(), which.tolist(), strict=True):

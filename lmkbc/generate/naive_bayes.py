@@ -34,7 +34,7 @@ def log_posterior(
     prior: Floats,
     seen: Floats,
     totals: Floats,
-    asked: sparse.csr_array,
+    counted: sparse.csr_array,
     *,
     pseudo: Floats | float = 1.0,
     size: float,
@@ -43,10 +43,10 @@ def log_posterior(
     """Log P(o) + trust * the sum of log P(w|o) over words, for m queries and c candidates (m, c).
 
     prior: P(o), (c,), above 0. seen: how often each of k words stands with each candidate, (k, c); totals: how often
-    any does, (c,). asked: how often each query has each word, (m, k). P(w|o) is (seen + pseudo) / (totals + size): add
-    one, or as many as the words' background, (k, 1), has among `size` words (m-estimate; Cestnik, ECAI 1990).
+    any does, (c,). counted: how often each query has each word, (m, k). P(w|o) is (seen + pseudo) / (totals + size):
+    add one, or as many as the words' background, (k, 1), has among `size` words (m-estimate; Cestnik, ECAI 1990).
     """
-    evidence = asked @ np.log(seen + pseudo) - asked.sum(axis=1)[:, None] * np.log(totals + size)
+    evidence = counted @ np.log(seen + pseudo) - counted.sum(axis=1)[:, None] * np.log(totals + size)
     scores: Floats = trust * evidence + np.log(prior)
     return scores
 
@@ -83,12 +83,12 @@ class _Fitted:
         if not possible.any():
             return np.zeros(len(prior))
         counts = self._words[others]
-        asked = [self._places[word] for word in words(subject) if word in self._places]
+        places = [self._places[word] for word in words(subject) if word in self._places]
         (logs,) = log_posterior(
             np.maximum(prior, 1e-300),
-            counts[:, asked].T @ hits,
+            counts[:, places].T @ hits,
             hits.T @ counts.sum(axis=1),
-            alone(len(asked)),
+            alone(len(places)),
             size=len(self._places),
         )
         shares = np.where(possible, np.exp(logs - logs[possible].max()), 0.0)

@@ -53,24 +53,24 @@ class ClosedSet:
             for spellings in edition.gold(row):
                 for key in dict.fromkeys(map(scorer.key, spellings)):
                     answered.setdefault(key, []).append(index)
-        found, labels = {"": Candidate("")}, {"": ""}
+        candidates, labels = {"": Candidate("")}, {"": ""}
         origins: dict[str, set[int]] = {"": {index for index, row in enumerate(rows) if not row.objects}}
         for index, row in enumerate(rows):
             for candidate, label in _proposals(edition, relation, row, answered):
                 if key := scorer.key(edition.value(candidate)):
-                    found.setdefault(key, candidate)
+                    candidates.setdefault(key, candidate)
                     labels.setdefault(key, label)
                     origins.setdefault(key, set()).add(index)
-        keys = sorted(found)
+        keys = sorted(candidates)
         hits = np.zeros((len(rows), len(keys)), dtype=bool)
         sources = np.zeros_like(hits)
         for column, key in enumerate(keys):
             right = answered.get(key, []) if key else sorted(origins[key])
             if key and relation.kind == "number":  # right within a tolerance that only the scorer knows
-                right = [index for index, row in enumerate(rows) if _right(edition, found[key], row)]
+                right = [index for index, row in enumerate(rows) if _right(edition, candidates[key], row)]
             hits[right, column] = True
             sources[sorted(origins[key]), column] = True
-        return cls(tuple(found[key] for key in keys), tuple(labels[key] for key in keys), hits, sources)
+        return cls(tuple(candidates[key] for key in keys), tuple(labels[key] for key in keys), hits, sources)
 
 
 def class_prior(hits: Mask | Floats | sparse.csr_array) -> Floats:

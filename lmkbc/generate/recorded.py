@@ -57,7 +57,9 @@ class RecordedSpec(GeneratorSpec):
             yield from super().voices(run, notes)
         else:
             for path in run.files:
-                yield from ((path.name, one) for _, one in super().voices(replace(run, files=(path,)), notes))
+                yield from (
+                    (path.name, candidates) for _, candidates in super().voices(replace(run, files=(path,)), notes)
+                )
 
 
 class Recorded:
@@ -109,7 +111,7 @@ class Recorded:
         for row in self._files[path].of(query):
             if row.completions is None:
                 replies.append((_pooled if row.pooled else _scored)(query, self._with_ids(row), name, relation))
-            for draw, completion in enumerate(row.completions or (), start=sum(len(one.draws) for one in replies)):
+            for draw, completion in enumerate(row.completions or (), start=sum(len(reply.draws) for reply in replies)):
                 replies.append(_parsed(query, completion, Voice(name, str(draw)), relation))
             if row.existence is not None:
                 doubt = Absence(1 - row.existence, (Voice(name),))
@@ -119,9 +121,9 @@ class Recorded:
 
     def _with_ids(self, row: RecordedRow) -> RecordedRow:
         """The row without ids that no submission could name, such as a model's own marks: their names are linked."""
-        for one in row.candidates or ():
-            if one.id and misfit(self._edition, self._relations[row.Relation], one.id):
-                one.id = None
+        for candidate in row.candidates or ():
+            if candidate.id and misfit(self._edition, self._relations[row.Relation], candidate.id):
+                candidate.id = None
         return row
 
 
@@ -186,18 +188,22 @@ def _scored(query: Query, row: RecordedRow, model: str, relation: Relation) -> C
 
 def _pooled(query: Query, row: RecordedRow, model: str, _: Relation) -> CandidateSet:
     """The candidates of an earlier run as they are: cleaned, with the scores of all voices as one, and their names."""
-    rows = row.candidates or ()
+    proposals = row.candidates or ()
     objects = tuple(
-        Candidate(one.object, one.score, _voices(one, model), one.id, truth=one.truth) for one in rows if one.object
+        Candidate(proposal.object, proposal.score, _voices(proposal, model), proposal.id, truth=proposal.truth)
+        for proposal in proposals
+        if proposal.object
     )
-    absences = [one for one in rows if not one.object]
-    doubts = [one for one in absences if _doubts(one)]
+    absences = [proposal for proposal in proposals if not proposal.object]
+    doubts = [proposal for proposal in absences if _doubts(proposal)]
     return CandidateSet(
         query,
         objects,
         (State.ANSWERED if objects else row.silence,),
-        nothing=tuple(Absence(one.score, _voices(one, model)) for one in absences if one not in doubts),
-        doubts=tuple(Absence(one.score, _voices(one, model)) for one in doubts),
+        nothing=tuple(
+            Absence(proposal.score, _voices(proposal, model)) for proposal in absences if proposal not in doubts
+        ),
+        doubts=tuple(Absence(proposal.score, _voices(proposal, model)) for proposal in doubts),
     )
 
 

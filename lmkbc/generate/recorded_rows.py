@@ -91,10 +91,10 @@ def read_rows(path: Path, edition: Edition) -> list[RecordedRow]:
 
 def _shares(row: RecordedRow) -> Iterator[tuple[str, float]]:
     """The fields of a row that lie in [0, 1], with their values."""
-    for place, one in enumerate(row.candidates or ()):
-        yield f"candidates[{place}].score", one.score
-        if one.truth is not None:
-            yield f"candidates[{place}].truth", one.truth
+    for place, candidate in enumerate(row.candidates or ()):
+        yield f"candidates[{place}].score", candidate.score
+        if candidate.truth is not None:
+            yield f"candidates[{place}].truth", candidate.truth
     given = row.existence_probabilities
     for p in (given.values() if isinstance(given, dict) else given) or ():
         yield "existence_probabilities", p

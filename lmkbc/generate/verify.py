@@ -98,26 +98,26 @@ class FactCheck:
     def verify(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
         """Each set with the truth of its objects."""
         given = list(sets)
-        asked = {(one.query, text) for one in given for text in self._doubtful(one)}
-        facts = sorted(asked, key=lambda fact: (fact[0].relation, fact[0].subject, fact[0].subject_id or "", fact[1]))
+        pairs = {(candidates.query, text) for candidates in given for text in self._doubtful(candidates)}
+        facts = sorted(pairs, key=lambda fact: (fact[0].relation, fact[0].subject, fact[0].subject_id or "", fact[1]))
         truths: Truths = defaultdict(list)
         for lens in self._check.lenses:
-            told = self._backwards(facts) if lens == "reverse" else self._judged(facts, lens)
-            for fact, truth in told:
+            judgements = self._backwards(facts) if lens == "reverse" else self._judged(facts, lens)
+            for fact, truth in judgements:
                 truths[fact].append(truth)
         if unclear := len(facts) - len(truths):
             self.notes.remark(f"{unclear} of {len(facts)} facts got no clear verdict: they stay unverified")
-        for one in given:
-            judged = [self._judgement(c, truths.get((one.query, c.text))) for c in one.candidates]
-            yield replace(one, candidates=tuple(judged))
+        for candidates in given:
+            judged = [self._judgement(c, truths.get((candidates.query, c.text))) for c in candidates.candidates]
+            yield replace(candidates, candidates=tuple(judged))
 
-    def _doubtful(self, one: CandidateSet) -> Iterator[str]:
+    def _doubtful(self, candidates: CandidateSet) -> Iterator[str]:
         """The objects of a set that are to be asked about; one that only an id is known of cannot be."""
-        relation = self._relations[one.query.relation]
+        relation = self._relations[candidates.query.relation]
         if self._check.only and not {relation.name, *relation.names}.intersection(self._check.only):
             return
         voices: defaultdict[str, set[Voice]] = defaultdict(set)
-        for candidate in one.candidates:
+        for candidate in candidates.candidates:
             if relation.kind == "number" or candidate.text != candidate.id:
                 voices[candidate.text].update(candidate.sources)
         most = self._check.most_sources
@@ -135,14 +135,14 @@ class FactCheck:
         for fact in facts:
             relation = self._relations[fact[0].relation]
             for wording in range(len(relation.clozes) if lens == "clozes" else 1):
-                prompts.append(self._worked(fact[0], lens, wording) + self._asked(*fact, lens, wording))
+                prompts.append(self._worked(fact[0], lens, wording) + self._question(*fact, lens, wording))
                 whose.append(fact)
         yes, no = self._check.words
         if self._check.by == "probability":
-            found = [_share(*pair) for pair in self._scorer.log_probabilities(prompts, (yes, no))]
+            truths = [_share(*pair) for pair in self._scorer.log_probabilities(prompts, (yes, no))]
         else:
-            found = [_votes(draws, yes, no) for draws in self._scorer.texts(prompts, 4)]
-        yield from ((fact, truth) for fact, truth in zip(whose, found, strict=True) if truth is not None)
+            truths = [_votes(draws, yes, no) for draws in self._scorer.texts(prompts, 4)]
+        yield from ((fact, truth) for fact, truth in zip(whose, truths, strict=True) if truth is not None)
 
     def _worked(self, query: Query, lens: Lens, wording: int) -> str:
         """The task and the worked examples: in turn a true and a false one."""
@@ -154,10 +154,10 @@ class FactCheck:
             wrong = [name for name in self._objects[query.relation] if folded_key(name) not in names]
             pair = [(name, yes) for name in shot.names[:1]]
             pair += [(drawn.choice(wrong), no)] if wrong else []
-            lines += [f"{self._asked(shot.query, text, lens, wording)} {word}\n\n" for text, word in pair]
+            lines += [f"{self._question(shot.query, text, lens, wording)} {word}\n\n" for text, word in pair]
         return "".join(lines[: self._check.shots + 1])
 
-    def _asked(self, query: Query, text: str, lens: Lens, wording: int) -> str:
+    def _question(self, query: Query, text: str, lens: Lens, wording: int) -> str:
         relation = self._relations[query.relation]
         values = {"subject": one_line(query.subject), "object": one_line(text), "mask": one_line(text)}
         template = {"clozes": relation.clozes[wording], "question": relation.question + " {object}"}
@@ -169,11 +169,11 @@ class FactCheck:
         prompts = [self._inverted(query) + self._blank(query, text) for query, text in facts]
         for fact, draws in zip(facts, self._scorer.texts(prompts, 32) if prompts else [], strict=True):
             names_of = replace(self._relations[fact[0].relation], kind="entity", unit=None, shape=Shape())
-            said = [draw for draw in draws if draw.strip()]
-            named = [parse(draw, names_of, fact[1]).objects for draw in said]
+            replies = [draw for draw in draws if draw.strip()]
+            named = [parse(draw, names_of, fact[1]).objects for draw in replies]
             hits = sum(any(same_name(name, fact[0].subject) for name in names) for names in named)
-            if said:
-                yield fact, hits / len(said)
+            if replies:
+                yield fact, hits / len(replies)
 
     def _inverted(self, query: Query) -> str:
         relation = self._relations[query.relation]

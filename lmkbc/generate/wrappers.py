@@ -16,10 +16,10 @@ class Only:
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """The generator's sets, and a set without a draw for each distinct query that it is not asked."""
         distinct = list(dict.fromkeys(queries))
-        asked = [query for query in distinct if query.relation in self._relations]
+        wanted = [query for query in distinct if query.relation in self._relations]
         yield from (CandidateSet(query, draws=()) for query in distinct if query.relation not in self._relations)
-        if asked:
-            yield from self._generator.generate(asked)
+        if wanted:
+            yield from self._generator.generate(wanted)
 
 
 class Named:
@@ -30,5 +30,5 @@ class Named:
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """The generator's sets, their sources renamed."""
-        for found in self._generator.generate(queries):
-            yield found.heard_as(lambda voice: Voice(self._name, str(voice)))
+        for candidates in self._generator.generate(queries):
+            yield candidates.with_voices(lambda voice: Voice(self._name, str(voice)))

@@ -28,8 +28,8 @@ IDS_PER_CALL = 50
 NO_ENTITY = frozenset({"no-such-entity", "invalid-entity-id"})
 
 
-class Found(msgspec.Struct, frozen=True, gc=False):
-    """One search hit as answered."""
+class SearchHit(msgspec.Struct, frozen=True, gc=False):
+    """One hit of a wbsearchentities reply."""
 
     id: Qid
     label: Text = ""
@@ -38,7 +38,7 @@ class Found(msgspec.Struct, frozen=True, gc=False):
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """What is kept of an entity: `id` is that of the entity it was merged into, where it was."""
+    """What linking keeps of an entity; `id` follows redirects: that of the entity it was merged into."""
 
     id: Qid
     label: Text = ""
@@ -60,7 +60,7 @@ class Refusal(msgspec.Struct, gc=False):
 
 
 class Reply(msgspec.Struct):
-    """What every call answers: an error, or what was asked for."""
+    """What every reply of the API may hold; subclasses add their own content."""
 
     error: Refusal | None = None
 
@@ -107,8 +107,9 @@ class _EntitiesReply(Reply):
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One request. decoder: of its reply's shape. read: the reply as values, or a ShapeError.
+    """One request to the API, and how to read its reply.
 
+    decoder: of the reply's shape. read: turns the reply into values, or raises ShapeError.
     passes: codes of errors that are an answer, None, and no failure.
     """
 
@@ -122,7 +123,7 @@ _SEARCH: msgspec.json.Decoder[_SearchReply] = msgspec.json.Decoder(_SearchReply)
 _ENTITIES: msgspec.json.Decoder[_EntitiesReply] = msgspec.json.Decoder(_EntitiesReply)
 
 
-def search(text: str, language: str, limit: int) -> Call[list[Found]]:
+def search(text: str, language: str, limit: int) -> Call[list[SearchHit]]:
     """One wbsearchentities call: its hits, best first."""
     params = {
         "action": "wbsearchentities",
@@ -132,7 +133,7 @@ def search(text: str, language: str, limit: int) -> Call[list[Found]]:
         "type": "item",
         "limit": str(limit),
     }
-    return Call(params, _SEARCH, _found)
+    return Call(params, _SEARCH, _hits)
 
 
 def entities(ids: Sequence[str], language: str) -> Call[dict[str, Record | None]]:
@@ -151,10 +152,10 @@ def entities(ids: Sequence[str], language: str) -> Call[dict[str, Record | None]
     return Call(params, _ENTITIES, lambda reply: _records(reply, ids, language), NO_ENTITY)
 
 
-def _found(reply: _SearchReply) -> list[Found]:
+def _hits(reply: _SearchReply) -> list[SearchHit]:
     if reply.search is msgspec.UNSET:
         raise ShapeError("Object missing required field `search`")
-    return [Found(hit.id, hit.label, hit.description, hit.match.text) for hit in reply.search]
+    return [SearchHit(hit.id, hit.label, hit.description, hit.match.text) for hit in reply.search]
 
 
 def _records(reply: _EntitiesReply, ids: Sequence[str], language: str) -> dict[str, Record | None]:

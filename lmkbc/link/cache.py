@@ -27,8 +27,9 @@ CREATE TABLE IF NOT EXISTS answers (source TEXT, kind TEXT, key TEXT, answer BLO
 
 
 class Cache:
-    """What was asked and answered. source: names the API and its settings. Each answer is one JSON value.
+    """Keeps replies of the search API, so that none is requested twice. Each answer is one JSON value.
 
+    source: names the API and its settings.
     damaged: kind and key of every row that was found and cannot be used.
     """
 
@@ -63,7 +64,7 @@ class Cache:
     def get(self, kind: str, keys: Iterable[str], decoder: msgspec.json.Decoder[T]) -> dict[str, T]:
         """The stored answers among `keys`. LmkbcError when the file is damaged beyond single rows."""
         sql = "SELECT CAST(answer AS BLOB), checksum FROM answers WHERE source = ? AND kind = ? AND key = ?"
-        found: dict[str, T] = {}
+        answers: dict[str, T] = {}
         for key in keys:
             with self._errors("read"):
                 row = self._db.execute(sql, (self._source, kind, key)).fetchone()
@@ -72,21 +73,21 @@ class Cache:
             try:
                 if row[1] != _checksum(self._source, kind, key, row[0]):
                     raise ShapeError("its checksum does not match")
-                found[key] = decode(row[0], decoder)
+                answers[key] = decode(row[0], decoder)
             except ShapeError:
                 self.damaged.add((kind, key))
-        return found
+        return answers
 
     def kept(self, kind: str, keys: Iterable[str], decoder: msgspec.json.Decoder[T]) -> dict[str, T]:
-        """The stored answers of `keys`, all of them: they were just written. LmkbcError when one is not to be found."""
+        """Read back answers that were just written, all of `keys`. LmkbcError when one is missing."""
         wanted = list(keys)
-        found = self.get(kind, wanted, decoder)
-        if lost := next((key for key in wanted if key not in found), None):
+        answers = self.get(kind, wanted, decoder)
+        if lost := next((key for key in wanted if key not in answers), None):
             raise LmkbcError(
                 f"{self.path}, the linker's cache, does not give back what was written ({kind} {lost!r}): it is "
                 "damaged; move the file away, and what it held is asked anew"
             )
-        return found
+        return answers
 
     def put(self, kind: str, answers: Mapping[str, object]) -> None:
         """Store answers in one transaction, dated now, replacing older ones. LmkbcError when the disk refuses."""

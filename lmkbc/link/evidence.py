@@ -24,7 +24,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One decision: the id or None, the evidence behind it, how it was chosen, and what was looked up.
+    """One decision: the id or None, the evidence behind it, how it was chosen, and the text that was searched for.
 
     evidence: given, literal, relation, type, known, index, fuzzy, search, re-search; "unlinked" when id is None and
     "nothing" for an empty candidate. strategy: how the hit was chosen among `hits`, or the reason for no link.
@@ -34,7 +34,7 @@ class Link:
     id: str | None
     evidence: str
     strategy: str
-    asked: str = ""
+    searched: str = ""
     hits: tuple[Hit, ...] = ()
     open: tuple[Hit, ...] = ()
 

@@ -22,12 +22,12 @@ def filed_under(key: str) -> Iterator[int]:
 
 def looked_up(key: str) -> set[int]:
     """The hashes under which every key within one edit is filed."""
-    found = {_hash(key, length, third) for length in range(max(0, len(key) - 1), len(key) + 2) for third in THIRDS}
+    hashes = {_hash(key, length, third) for length in range(max(0, len(key) - 1), len(key) + 2) for third in THIRDS}
     for cut in (len(key) // 3, len(key) * 2 // 3):
         if 0 < cut < len(key):
             swapped = key[: cut - 1] + key[cut] + key[cut - 1] + key[cut + 1 :]
-            found.add(_hash(swapped, len(key), 0))
-    return found
+            hashes.add(_hash(swapped, len(key), 0))
+    return hashes
 
 
 def _hash(key: str, length: int, third: int) -> int:

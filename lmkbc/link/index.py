@@ -52,10 +52,10 @@ class AliasIndex:
 
     def _check(self) -> None:
         try:
-            found = dict(self._db.execute("SELECT name, value FROM meta"))
+            meta = dict(self._db.execute("SELECT name, value FROM meta"))
         except sqlite3.DatabaseError:
-            found = {}
-        version, sources = found.get("version", "none"), found.get("sources", "--table FILE")
+            meta = {}
+        version, sources = meta.get("version", "none"), meta.get("sources", "--table FILE")
         rebuild = f"rebuild it with 'lmkbc link build {self._path} {sources}'"
         if version != str(VERSION):
             raise InputError(
@@ -90,27 +90,27 @@ class AliasIndex:
 
     def fuzzy(self, text: str, limit: int = 5) -> tuple[Hit, ...]:
         """Entities with a name within one edit (or swap of neighbours), nearest names first."""
-        asked = key(text)
-        hashes = sorted(fuzzy.looked_up(asked))
+        wanted = key(text)
+        hashes = sorted(fuzzy.looked_up(wanted))
         near = self._rows(_NEAR.format(",".join("?" * len(hashes))), hashes, tuple[str])
-        close = [name for (name,) in near if OSA.distance(asked, name, score_cutoff=1) <= 1]
-        close.sort(key=lambda name: (-JaroWinkler.similarity(asked, name), name))
-        found: dict[str, Hit] = {}
+        close = [name for (name,) in near if OSA.distance(wanted, name, score_cutoff=1) <= 1]
+        close.sort(key=lambda name: (-JaroWinkler.similarity(wanted, name), name))
+        hits: dict[str, Hit] = {}
         for name in close:
             for hit in self._named(name, text):
-                found.setdefault(hit.id, hit)
-            if len(found) >= limit:
+                hits.setdefault(hit.id, hit)
+            if len(hits) >= limit:
                 break
-        return tuple(found.values())[:limit]
+        return tuple(hits.values())[:limit]
 
     def entities(self, ids: Sequence[str], /) -> dict[str, Hit | None]:
         """What the ids stand for; ids that the index does not hold are absent."""
-        found: dict[str, Hit | None] = {}
+        hits: dict[str, Hit | None] = {}
         for qid in ids:
             if as_qid(qid) == qid:
                 for row in self._rows("SELECT '', * FROM entities WHERE id = ?", (int(qid[1:]),), Row):
-                    found[qid] = _hit(row)
-        return found
+                    hits[qid] = _hit(row)
+        return hits
 
     def labels(self, ids: Iterable[str]) -> dict[str, str]:
         """Label of each id that the index holds."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.link import choose
+from lmkbc.link import disambiguation
 from lmkbc.link.evidence import (
     Hit,
     Index,
@@ -49,7 +49,7 @@ class _Open:
     asking: str
     others: Iterator[str]
     misfit: Link
-    asked: set[str] = field(default_factory=set)
+    searched: set[str] = field(default_factory=set)
     plain: Link | None = None
 
 
@@ -73,7 +73,7 @@ class Linker:
         strategies: Mapping[str, Sequence[str]] | None = None,
         keywords: Mapping[str, Sequence[str]] | None = None,
         fuzzy: bool = True,
-        ask: choose.Ask | None = None,
+        ask: disambiguation.Ask | None = None,
     ) -> None:
         self._relations = relations
         self._train = train
@@ -84,7 +84,7 @@ class Linker:
         self._ask = ask
         self._kinds = {relation.name: self._types.get(relation.object_type.qid) for relation in relations.values()}
         for name, names in (strategies or {}).items():
-            choose.check(names, f"strategies of {name}")
+            disambiguation.check(names, f"strategies of {name}")
             own = self._own_name(name)
             self._kinds[own] = replace(self._kinds[own], strategies=tuple(names))
         for name, words in (keywords or {}).items():
@@ -107,15 +107,15 @@ class Linker:
         """Yield each set, in order, with one link per candidate."""
         stream = iter(sets)
         while batch := list(islice(stream, BATCH)):
-            found = [[self._offline(group.query, candidate) for candidate in group.candidates] for group in batch]
-            settled = self._search_for([step for row in found for step in row if isinstance(step, _Open)])
-            links = [[next(settled) if isinstance(step, _Open) else step for step in row] for row in found]
+            steps = [[self._offline(group.query, candidate) for candidate in group.candidates] for group in batch]
+            settled = self._search_for([step for row in steps for step in row if isinstance(step, _Open)])
+            links = [[next(settled) if isinstance(step, _Open) else step for step in row] for row in steps]
             if self._ask:
                 links = list(_decided(self._ask, batch, links))
             yield from ((group, tuple(row)) for group, row in zip(batch, links, strict=True))
 
     def consulted(self, query: Query, text: str) -> Iterator[tuple[str, tuple[Hit, ...]]]:
-        """Every source of evidence in its order, with all that it offers for a text, whatever settled the link."""
+        """What each source of evidence offers for a text, in their order, whichever of them settled the link."""
         if self._train:
             evidence, hits = self._train.exact(text, query)
             yield evidence or "train", hits
@@ -161,8 +161,8 @@ class Linker:
         evidence, hits = self._train.exact(text, query) if self._train else ("", ())
         if evidence == "relation":
             return Link(hits[0].id, evidence, "most rows", text, hits)
-        if choose.KNOWN in self._type(query).strategies and (known := self._type(query).known.get(key(text))):
-            return Link(known, "known", choose.KNOWN, text, (Hit(known, text),))
+        if disambiguation.KNOWN in self._type(query).strategies and (known := self._type(query).known.get(key(text))):
+            return Link(known, "known", disambiguation.KNOWN, text, (Hit(known, text),))
         if evidence:
             return Link(hits[0].id, evidence, "most rows", text, hits)
         exact = self._chosen(query, text, "index", self._index.exact(text) if self._index else ())
@@ -188,11 +188,11 @@ class Linker:
     def _type(self, query: Query) -> ObjectType:
         return self._kinds[self._relations[query.relation].name]
 
-    def _chosen(self, query: Query, asked: str, evidence: str, hits: tuple[Hit, ...]) -> Link:
+    def _chosen(self, query: Query, text: str, evidence: str, hits: tuple[Hit, ...]) -> Link:
         kind = self._type(query)
-        left, how = choose.choose(hits, kind.strategies, choose.Choice(kind, self._types))
+        left, how = disambiguation.choose(hits, kind.strategies, disambiguation.Choice(kind, self._types))
         several = tuple(left) if len(left) > 1 else ()
-        return Link(left[0].id if left else None, evidence, how, asked, hits, several)
+        return Link(left[0].id if left else None, evidence, how, text, hits, several)
 
     def _last_resort(self, query: Query, link: Link) -> Link:
         """What becomes of a name that nothing fits: its first misfit, unless the type is strict."""
@@ -212,39 +212,44 @@ class Linker:
 
     def _settle(self, step: _Open, hits: tuple[Hit, ...]) -> Link | None:
         """The link, or None after setting the next way to ask."""
-        link = self._chosen(step.query, step.asking, "re-search" if step.asked else "search", hits)
+        link = self._chosen(step.query, step.asking, "re-search" if step.searched else "search", hits)
         if link.id is not None:
             words = typed(step.text, self._relations[step.query.relation].shape.link_suffixes)
             if step.plain or not words or (self._search and self._search.knows_classes):
                 return link
             step.plain, step.others = link, iter(words)
         elif not step.misfit.hits:
-            step.misfit = replace(link, asked=step.text) if not hits else link
-        step.asked.add(step.asking.casefold())
+            step.misfit = replace(link, searched=step.text) if not hits else link
+        step.searched.add(step.asking.casefold())
         for other in step.others:
-            if other.casefold() not in step.asked:
+            if other.casefold() not in step.searched:
                 step.asking = other
                 return None
         return step.plain or self._last_resort(step.query, step.misfit)
 
 
-def _decided(ask: choose.Ask, batch: Sequence[CandidateSet], links: Sequence[Sequence[Link]]) -> Iterator[list[Link]]:
+def _decided(
+    ask: disambiguation.Ask, batch: Sequence[CandidateSet], links: Sequence[Sequence[Link]]
+) -> Iterator[list[Link]]:
     """The links, those that were left open as the language model decides them."""
     pairs = zip(batch, links, strict=True)
     questions = [
-        choose.Question(group.query, link.asked, link.open) for group, row in pairs for link in row if link.open
+        disambiguation.Question(group.query, link.searched, link.open)
+        for group, row in pairs
+        for link in row
+        if link.open
     ]
     picked = iter(ask(questions) if questions else ())
     for row in links:
         places = [next(picked) if link.open else None for link in row]
         yield [
-            link if place is None else replace(link, id=link.open[place].id, strategy=choose.MODEL)
+            link if place is None else replace(link, id=link.open[place].id, strategy=disambiguation.MODEL)
             for link, place in zip(row, places, strict=True)
         ]
 
 
-def _unlinked(reason: str, asked: str, hits: Sequence[Hit] = ()) -> Link:
-    return Link(None, "unlinked", reason, asked, tuple(hits))
+def _unlinked(reason: str, text: str, hits: Sequence[Hit] = ()) -> Link:
+    return Link(None, "unlinked", reason, text, tuple(hits))
 
 
 def _with_id(candidate: Candidate, link: Link) -> Candidate:

@@ -19,14 +19,14 @@ from lmkbc.link.wikidata import API_URL, Client
 from lmkbc.names import as_qid
 
 _LOG = logging.getLogger(__name__)
-_HITS = msgspec.json.Decoder(list[api.Found])
+_HITS = msgspec.json.Decoder(list[api.SearchHit])
 _RECORD: msgspec.json.Decoder[api.Record | None] = msgspec.json.Decoder(api.Record | None)
 CLIMB = 4
 """Steps up P279 from an entity's classes: enough to reach "river" or "organisation" from what P31 usually names."""
 
 
 class Wikidata:
-    """A `Search` over the Wikidata API or a mirror, and what it stands on: the cache of all answers.
+    """A `Search` over the Wikidata API or a mirror, through a cache of all its answers.
 
     client: None answers from the cache alone and fails, naming what is missing, where it does not suffice. refresh:
     ask once more for what is cached. limit: hits per search. describe: fetch classes and sitelinks of the hits, which
@@ -58,10 +58,10 @@ class Wikidata:
         missing = self._missing("search", list(spelt), _HITS)
         calls = [api.search(spelt[key], self._language, self._limit) for key in missing]
         self._ask("search", missing, calls, lambda at, hits: {missing[at]: hits})
-        found = self._cache.kept("search", spelt, _HITS)
-        ids = dict.fromkeys(hit.id for hits in found.values() for hit in hits)
+        answers = self._cache.kept("search", spelt, _HITS)
+        ids = dict.fromkeys(hit.id for hits in answers.values() for hit in hits)
         known = self.entities(list(ids)) if self._describe else {}
-        return {text: _described(found.get(text.casefold(), []), known) for text in texts}
+        return {text: _described(answers.get(text.casefold(), []), known) for text in texts}
 
     def entities(self, ids: Sequence[str], /) -> dict[str, Hit | None]:
         """What each id stands for, with the classes above it; None for no such entity. InputError for what is no id."""
@@ -115,9 +115,9 @@ class Wikidata:
         above: dict[str, tuple[str, ...]] = {}
         level = {qid for record in records for qid in (*record.instance_of, *record.subclass_of)}
         for _ in range(CLIMB):
-            found = self._records(sorted(level))
-            above.update((qid, record.subclass_of if record else ()) for qid, record in found.items())
-            level = {higher for qid in found for higher in above[qid]} - above.keys()
+            classes = self._records(sorted(level))
+            above.update((qid, record.subclass_of if record else ()) for qid, record in classes.items())
+            level = {higher for qid in classes for higher in above[qid]} - above.keys()
         return above
 
     def _missing(self, kind: str, keys: list[str], decoder: msgspec.json.Decoder[Any]) -> list[str]:
@@ -153,10 +153,10 @@ class Wikidata:
         self._client.run(calls, receive)
 
 
-def _described(found: Sequence[api.Found], known: Mapping[str, Hit | None]) -> tuple[Hit, ...]:
+def _described(hits: Sequence[api.SearchHit], known: Mapping[str, Hit | None]) -> tuple[Hit, ...]:
     """Search hits with what is known of them; merged ones under their new id, deleted ones left out."""
     described: dict[str, Hit] = {}
-    for hit in found:
+    for hit in hits:
         entity = known.get(hit.id, Hit(hit.id, hit.label, hit.description))
         if entity:
             merged = Hit(entity.id, hit.label, hit.description, entity.classes, entity.popularity, hit.name)
@@ -166,9 +166,9 @@ def _described(found: Sequence[api.Found], known: Mapping[str, Hit | None]) -> t
 
 def _closure(record: api.Record, above: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """The classes of a record, nearest first: P31 and P279, and what lies above them."""
-    found = dict.fromkeys((*record.instance_of, *record.subclass_of))
-    level = list(found)
+    classes = dict.fromkeys((*record.instance_of, *record.subclass_of))
+    level = list(classes)
     for _ in range(CLIMB):
-        level = [higher for qid in level for higher in above.get(qid, ()) if higher not in found]
-        found.update(dict.fromkeys(level))
-    return tuple(found)
+        level = [higher for qid in level for higher in above.get(qid, ()) if higher not in classes]
+        classes.update(dict.fromkeys(level))
+    return tuple(classes)

@@ -63,17 +63,17 @@ def variants(text: str, suffixes: Sequence[str] = ()) -> Iterator[str]:
     if not _YEAR.search(" ".join(_PARENTHESES.findall(bare))):
         bare = _PARENTHESES.sub("", bare).strip()
     head = bare.partition(":")[0].strip()
-    found = [bare, head]
-    found += [*typed(bare, suffixes), _singular(bare), bare.title()]
+    ways = [bare, head]
+    ways += [*typed(bare, suffixes), _singular(bare), bare.title()]
     seen = {text}
-    for variant in found:
+    for variant in ways:
         if variant and variant not in seen:
             seen.add(variant)
             yield variant
 
 
 def typed(text: str, suffixes: Sequence[str]) -> list[str]:
-    """A bare name with each type word; nothing for a name that has one already."""
+    """A bare name with each type word, as in "Don River"; nothing for a name that holds one already."""
     bare = not any(text.casefold().endswith(suffix.casefold()) for suffix in suffixes)
     return [f"{text} {suffix}" for suffix in suffixes] if bare else []
 

@@ -16,7 +16,7 @@ DEFAULT_STRATEGIES = ("class", "first")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectType:
-    """One kind of object. `known` maps a name's key to its QID; `strategies` are names from `choose.STRATEGIES`.
+    """One kind of object. `known` maps a name's key to its QID; `strategies`: see `disambiguation.STRATEGIES`.
 
     strict: a hit of another class is no link at all; otherwise it is the last resort.
     """
@@ -52,9 +52,9 @@ class ObjectTypes:
             rest += below
         return frozenset(accepted)
 
-    def kin(self, one: str, other: str) -> bool:
-        """Whether things called by one class may be called by the other: the same, or one below the other."""
-        return self.fits((one,), other) or self.fits((other,), one)
+    def kin(self, first: str, second: str) -> bool:
+        """Whether two classes are the same, or one lies below the other."""
+        return self.fits((first,), second) or self.fits((second,), first)
 
 
 @cache

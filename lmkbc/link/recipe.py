@@ -9,7 +9,7 @@ from typing import Any
 
 from lmkbc.generate.completer import CompleterSpec, completer
 from lmkbc.generate.spec import check_names
-from lmkbc.link import choose
+from lmkbc.link import disambiguation
 from lmkbc.link.ask_model import AskModel
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.linker import Linker
@@ -41,8 +41,8 @@ class Linking:
         """InputError for a strategy or a component that does not exist; ValueError for a model that is not named."""
         named = {f"strategies of {name}": strategies for name, strategies in self.strategies.items()}
         for what, strategies in (*named.items(), ("default", self.default)):
-            choose.check(strategies, what)
-            if choose.MODEL in strategies and not self.ask:
+            disambiguation.check(strategies, what)
+            if disambiguation.MODEL in strategies and not self.ask:
                 raise ValueError(f"{what} asks a model: name its component and model in link.ask")
         self.model()
 
@@ -60,7 +60,7 @@ class Linking:
         The search is the recorded table, the cache, or Wikidata where a contact is set.
         """
         strategies, keywords = self.of_edition(run.workspace.relations, run.relations)
-        model = self.model() if any(choose.MODEL in names for names in strategies.values()) else None
+        model = self.model() if any(disambiguation.MODEL in names for names in strategies.values()) else None
         search = None
         if run.search_table or run.offline or os.environ.get(CONTACT):
             search = open_search(run.search_table, offline=run.offline)

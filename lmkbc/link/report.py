@@ -137,6 +137,6 @@ def explain(linker: Linker, text: str, relation: str, subject: str = "") -> tupl
     ]
     if link.evidence == "re-search":
         offers += [
-            Offer(f"search {link.asked!r}", hit, linker.fits(query, hit), hit.id == link.id) for hit in link.hits
+            Offer(f"search {link.searched!r}", hit, linker.fits(query, hit), hit.id == link.id) for hit in link.hits
         ]
     return link, offers

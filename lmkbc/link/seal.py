@@ -38,7 +38,7 @@ def _checksum(path: Path) -> int:
     with path.open("rb") as file:
         head = bytearray(file.read(1 << 20))
         head[PLACE] = bytes(len(head[PLACE]))
-        found = zlib.crc32(head)
+        checksum = zlib.crc32(head)
         while piece := file.read(1 << 20):
-            found = zlib.crc32(piece, found)
-    return found or 1
+            checksum = zlib.crc32(piece, checksum)
+    return checksum or 1

@@ -21,7 +21,7 @@ class SearchTable:
     """A `Search` over a recorded mapping of text to the first hit's QID, "" for none.
 
     Its keys are what somebody once asked, so they are never listed, matched fuzzily or offered as candidates.
-    `asked` keeps the distinct case-folded strings that a network would have been sent.
+    `searched` keeps the distinct case-folded strings that a network would have been sent.
     """
 
     knows_classes = False
@@ -31,7 +31,7 @@ class SearchTable:
         self._folded: dict[str, str] = {}
         for text, qid in answers.items():
             self._folded[text.casefold()] = self._folded.get(text.casefold()) or qid
-        self.asked: set[str] = set()
+        self.searched: set[str] = set()
 
     @classmethod
     def read(cls, path: Path) -> SearchTable:
@@ -53,9 +53,9 @@ class SearchTable:
 
     def search(self, texts: Sequence[str]) -> dict[str, tuple[Hit, ...]]:
         """The recorded hit of each text; none where nothing was recorded."""
-        self.asked.update(text.casefold() for text in texts)
-        found = {text: self._exact.get(text, self._folded.get(text.casefold(), "")) for text in texts}
-        return {text: (Hit(qid),) if qid else () for text, qid in found.items()}
+        self.searched.update(text.casefold() for text in texts)
+        qids = {text: self._exact.get(text, self._folded.get(text.casefold(), "")) for text in texts}
+        return {text: (Hit(qid),) if qid else () for text, qid in qids.items()}
 
     def entities(self, _: Sequence[str], /) -> dict[str, Hit | None]:
         """Nothing: recorded searches say nothing about ids."""

@@ -1,4 +1,4 @@
-"""Where linking looks, from what a person said: a recorded table, the cache alone, or the network."""
+"""Which search linking uses, by the options of a command: a recorded table, the cache alone, or the network."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def wikidata(
 def labels(ids: Iterable[str], *sources: Labels) -> dict[str, str]:
     """Labels of ids, from the first source that knows each: an index before the network."""
     missing = list(dict.fromkeys(ids))
-    found: dict[str, str] = {}
+    known: dict[str, str] = {}
     for source in sources:
-        found |= source.labels(missing)
-        missing = [qid for qid in missing if qid not in found]
-    return found
+        known |= source.labels(missing)
+        missing = [qid for qid in missing if qid not in known]
+    return known

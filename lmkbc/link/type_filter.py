@@ -1,4 +1,4 @@
-"""Objects of the wrong kind dropped, where an index knows what a name stands for (Yang et al. 2023: category filter).
+"""Drops candidates of the wrong type, where an index knows what a name stands for (Yang et al. 2023: category filter).
 
 A name that the index does not hold, or holds without classes, is kept: not to know is no evidence.
 """
@@ -24,7 +24,7 @@ class Cleaning:
     types: bool = False
 
     def open(self, run: Run) -> TypeFilter | None:
-        """What drops objects of the wrong kind, where that is wanted. InputError without an index to know them by."""
+        """The filter, None where the table wants none. InputError where it is wanted and the run has no index."""
         if not self.types:
             return None
         if run.index is None:
@@ -42,25 +42,25 @@ class TypeFilter:
         self._relations, self._index, self._types = relations, index, types or bundled()
         self._fits: dict[tuple[str, str], bool] = {}
 
-    def keep(self, found: CandidateSet) -> CandidateSet:
+    def keep(self, candidates: CandidateSet) -> CandidateSet:
         """The set without candidates that the index knows only as things of other kinds."""
-        relation = self._relations[found.query.relation]
+        relation = self._relations[candidates.query.relation]
         wanted = relation.object_type.qid
         if relation.kind != "entity" or wanted not in self._types.types:
-            return found
-        return found.without(lambda one: not self._may_be(one, wanted), "type")
+            return candidates
+        return candidates.without(lambda candidate: not self._may_be(candidate, wanted), "type")
 
     def _may_be(self, candidate: Candidate, wanted: str) -> bool:
-        asked = candidate.id or candidate.text
-        if not asked:
+        name = candidate.id or candidate.text
+        if not name:
             return True
-        if (asked, wanted) not in self._fits:
+        if (name, wanted) not in self._fits:
             classes = [hit.classes for hit in self._hits(candidate)]
-            self._fits[asked, wanted] = not all(classes) or not classes or self._any_fits(classes, wanted)
-        return self._fits[asked, wanted]
+            self._fits[name, wanted] = not all(classes) or not classes or self._any_fits(classes, wanted)
+        return self._fits[name, wanted]
 
     def _any_fits(self, classes: list[tuple[str, ...]], wanted: str) -> bool:
-        return any(self._types.fits(one, wanted) for one in classes)
+        return any(self._types.fits(names, wanted) for names in classes)
 
     def _hits(self, candidate: Candidate) -> list[Hit]:
         """What the index knows: of the entity where the candidate is linked to one it holds, else of the name."""

@@ -76,8 +76,9 @@ class Client:
     def run(self, calls: Sequence[Call[T]], receive: Callable[[int, T | None], None]) -> None:
         """Make all calls and hand what each answers, with its call's position, to `receive` as it arrives.
 
-        None is an error that the call lets pass. Raises LmkbcError when calls failed for good: at the end for one or
-        two of them, at once when the API refuses us or as many failed as are in flight, which is when nothing answers.
+        None stands for an error that the call counts as an answer (`Call.passes`). Raises LmkbcError when calls
+        failed for good: at the end for one or two of them, at once when the API refuses us or as many failed as are in
+        flight, which is when nothing answers.
         """
         asyncio.run(self._run(calls, receive))
 
@@ -109,8 +110,8 @@ class Client:
             try:
                 answer = await self._patiently(http, call)
             except _TryAgainError as error:
-                asked = call.params.get("search") or call.params.get("ids", "")
-                failed.append(f"{asked[:80]!r} ({error})")
+                texts = call.params.get("search") or call.params.get("ids", "")
+                failed.append(f"{texts[:80]!r} ({error})")
             else:
                 receive(position, answer)
             if len(failed) >= IN_FLIGHT:
@@ -129,10 +130,10 @@ class Client:
     def _pause(self, state: RetryCallState) -> float:
         """Seconds until the next try, spread so that retries do not march in step; a server's wish binds all calls."""
         error = state.outcome.exception() if state.outcome else None
-        asked = (error.after or 0.0) if isinstance(error, _TryAgainError) else 0.0
-        self._next = max(self._next, time.monotonic() + min(asked, self._patience))
+        wait = (error.after or 0.0) if isinstance(error, _TryAgainError) else 0.0
+        self._next = max(self._next, time.monotonic() + min(wait, self._patience))
         pause = min(self._backoff * 2.0 ** (state.attempt_number - 1), LONGEST_PAUSE)
-        return max(asked, pause) + self._backoff * random.random()
+        return max(wait, pause) + self._backoff * random.random()
 
     async def _once(self, http: httpx.AsyncClient, call: Call[T]) -> T | None:
         now = time.monotonic()

@@ -11,7 +11,7 @@ from lmkbc.errors import InputError
 
 def checked_prices(prices: Any, what: str) -> tuple[float, float]:
     """Prices of a million prompt and answer tokens. InputError, which begins with `what`, for anything else."""
-    given = [one for one in prices if isinstance(one, int | float)] if isinstance(prices, list | tuple) else []
+    given = [price for price in prices if isinstance(price, int | float)] if isinstance(prices, list | tuple) else []
     if len(given) != 2 or len(prices) != 2 or not all(math.isfinite(price) and price >= 0 for price in given):
         raise InputError(f"{what}: give two numbers, finite and not negative, as in 2.50,10")
     return float(given[0]), float(given[1])
@@ -70,11 +70,13 @@ class Budget:
         """Which limit a request of so many tokens might overrun, None where it fits: then its tokens are reserved."""
         own = self._reckoned(prompt, completion)
         if self.max_tokens is not None:
-            tokens = sum(one.prompt_tokens + one.completion_tokens + sum(one._reserved) for one in self.together)
+            tokens = sum(
+                budget.prompt_tokens + budget.completion_tokens + sum(budget._reserved) for budget in self.together
+            )
             if tokens + sum(own) > self.max_tokens:
                 return f"--max-tokens {self.max_tokens}"
         if self.max_cost is not None:
-            spent = math.fsum((one.cost or 0.0) + one._price(*one._reserved) for one in self.together)
+            spent = math.fsum((budget.cost or 0.0) + budget._price(*budget._reserved) for budget in self.together)
             if spent + self._price(*own) > self.max_cost:
                 return f"--max-cost {self.max_cost:g}"
         self._open = self._open[0] + prompt, self._open[1] + completion

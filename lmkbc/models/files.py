@@ -29,10 +29,10 @@ def model_name(name: str) -> str:
     return re.split(r"[/\\]", name.rstrip("/\\"))[-1] if is_path(name) else name
 
 
-def same_model(asked: str, served: str) -> bool:
+def same_model(wanted: str, served: str) -> bool:
     """Whether a served name is the asked one, a dated or revised form of it, or the same without its owner."""
-    asked, served = asked.casefold(), served.casefold()
-    ours, theirs = (re.split(r"[/\\]", name)[-1] for name in (asked, served))
+    wanted, served = wanted.casefold(), served.casefold()
+    ours, theirs = (re.split(r"[/\\]", name)[-1] for name in (wanted, served))
     return not served or theirs in (ours, f"{ours}.gguf") or theirs.startswith((f"{ours}-20", f"{ours}@", f"{ours}:"))
 
 
@@ -55,42 +55,42 @@ def portable(value: Any) -> Any:
     """A recipe's tables with names in place of paths."""
     if isinstance(value, Mapping):
         return {
-            key: model_name(one) if key in SETTINGS and isinstance(one, str) else portable(one)
-            for key, one in value.items()
+            key: model_name(inner) if key in SETTINGS and isinstance(inner, str) else portable(inner)
+            for key, inner in value.items()
         }
-    return [portable(one) for one in value] if isinstance(value, list | tuple) else value
+    return [portable(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def paths_in(value: Any) -> Iterator[str]:
     """The files and directories of this machine that a recipe's tables name."""
     if isinstance(value, Mapping):
-        for key, one in value.items():
-            if key in SETTINGS and isinstance(one, str) and os.path.exists(one):
-                yield one
+        for key, inner in value.items():
+            if key in SETTINGS and isinstance(inner, str) and os.path.exists(inner):
+                yield inner
             else:
-                yield from paths_in(one)
+                yield from paths_in(inner)
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from paths_in(one)
+        for inner in value:
+            yield from paths_in(inner)
 
 
 def _parts(path: Path) -> list[Path]:
-    return sorted(one for one in path.iterdir() if one.suffix in READ) if path.is_dir() else [path]
+    return sorted(file for file in path.iterdir() if file.suffix in READ) if path.is_dir() else [path]
 
 
 def _state(path: Path) -> Iterator[tuple[str, int, int]]:
-    for one in _parts(path):
-        found = one.stat()
-        yield one.name, found.st_size, found.st_mtime_ns
+    for file in _parts(path):
+        status = file.stat()
+        yield file.name, status.st_size, status.st_mtime_ns
 
 
 @lru_cache(maxsize=64)
 def _digest(path: str, *_: tuple[str, int, int]) -> str:
     place, whole = Path(path), hashlib.sha256()
-    for one in _parts(place):
-        with one.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256")
+    for part in _parts(place):
+        with part.open("rb") as file:
+            hashed = hashlib.file_digest(file, "sha256")
         if not place.is_dir():
-            return found.hexdigest()
-        whole.update(one.name.encode() + found.digest())
+            return hashed.hexdigest()
+        whole.update(part.name.encode() + hashed.digest())
     return whole.hexdigest()

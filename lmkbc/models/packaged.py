@@ -82,4 +82,4 @@ GENERATIVE = (
 
 def generative(name: str) -> Packaged | None:
     """The causal model of a name, where a package has it."""
-    return next((one for one in GENERATIVE if one.called(name)), None)
+    return next((model for model in GENERATIVE if model.called(name)), None)

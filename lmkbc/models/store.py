@@ -66,7 +66,7 @@ class Call:
         return {name: getattr(self, name) for name in _SETTINGS}
 
 
-_SETTINGS = tuple(one.name for one in fields(Call) if one.name != "prompt")
+_SETTINGS = tuple(field.name for field in fields(Call) if field.name != "prompt")
 
 
 class Store:
@@ -155,7 +155,7 @@ class Store:
         names = "model", "answers", "prompts", "prompt_tokens", "completion_tokens", "first", "last"
         with self._reading():
             rows = self._db.execute(sql).fetchall()
-        return [dict(zip(names, map(_told, row), strict=True)) for row in rows]
+        return [dict(zip(names, map(_readable, row), strict=True)) for row in rows]
 
     def export(self, model: str | None = None) -> Iterator[bytes]:
         """One JSON line per answer, in the order of the keys, so that two exports can be compared.
@@ -194,7 +194,7 @@ class Store:
     def _row(self, sql: str, key: str) -> tuple[Any, ...] | None:
         """The row of a key, None for none. What is no text in it, as only in a damaged one, becomes empty."""
         row = self._db.execute(sql, (key,)).fetchone()
-        return None if row is None else tuple(one if isinstance(one, bytes) else b"" for one in row)
+        return None if row is None else tuple(field if isinstance(field, bytes) else b"" for field in row)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -223,7 +223,7 @@ def default_store() -> Path:
     return cache_dir() / "store.sqlite"
 
 
-def _told(value: Any) -> Any:
+def _readable(value: Any) -> Any:
     """A value of a summary: text, or a whole number."""
     if isinstance(value, bytes):
         return value.decode()
@@ -243,5 +243,5 @@ def _whole(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, Mapping):
-        return {name: _whole(one) for name, one in value.items()}
-    return [_whole(one) for one in value] if isinstance(value, list | tuple) else value
+        return {name: _whole(inner) for name, inner in value.items()}
+    return [_whole(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -57,7 +57,7 @@ def seal(*fields: bytes | None) -> str:
     """What seals a row: SHA-256 of its fields, and of one field alone that field's own."""
     if len(fields) == 1:
         return hashlib.sha256(fields[0] or b"").hexdigest()
-    return hashlib.sha256(b"".join(b"%d:%b" % (len(one or b""), one or b"") for one in fields)).hexdigest()
+    return hashlib.sha256(b"".join(b"%d:%b" % (len(field or b""), field or b"") for field in fields)).hexdigest()
 
 
 def heal(db: sqlite3.Connection) -> Counter[str]:

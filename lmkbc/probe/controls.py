@@ -154,6 +154,6 @@ def compare(
     return Controls(
         system=name,
         overall=row(lambda table: table.overall),
-        relations={one: row(lambda table, one=one: table.relations.get(one)) for one in whole.relations},  # type: ignore[misc]
+        relations={name: row(lambda table, name=name: table.relations.get(name)) for name in whole.relations},  # type: ignore[misc]
         failed=sum(prediction.failed for prediction in made),
     )

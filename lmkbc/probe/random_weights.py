@@ -65,8 +65,8 @@ def _drawn(table: Mapping[str, Any], out: Path, offline: bool, seed: int) -> Pat
     else:
         from lmkbc.models.masked.backbone import load as load_masked
 
-        found = load_masked(name, revision=table.get("revision"), offline=offline, trust_remote_code=code)
-        model, tokenizer = found.model, found.tokenizer
+        backbone = load_masked(name, revision=table.get("revision"), offline=offline, trust_remote_code=code)
+        model, tokenizer = backbone.model, backbone.tokenizer
     fresh = randomised(model, seed=seed)
     if model.can_generate():
         fresh.generation_config = model.generation_config

@@ -87,7 +87,7 @@ class AliasScorer:
 
     def count(self, matches: Sequence[tuple[int, ...]]) -> int:
         """Hits of a set of distinct answers."""
-        return len({index for found in matches for index in found})
+        return len({index for indices in matches for index in indices})
 
     def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
         """Score one row: predicted is a list of strings, gold a list of alias lists."""
@@ -122,7 +122,7 @@ class IdScorer:
 
     def count(self, matches: Sequence[tuple[int, ...]]) -> int:
         """Hits of a set of distinct answers."""
-        return sum(1 for found in matches if found)
+        return sum(1 for indices in matches if indices)
 
     def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
         """Score one row of two lists of ids; in 2023 a value that is no list scores 0, as it does officially."""
@@ -162,7 +162,7 @@ class ValueScorer:
 
     def count(self, matches: Sequence[tuple[int, ...]]) -> int:
         """Hits of a set of distinct answers."""
-        return sum(1 for found in matches if found)
+        return sum(1 for indices in matches if indices)
 
     def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
         """Score one row of two lists of strings, each read as a set."""
@@ -229,10 +229,12 @@ class MatchingScorer:
 
     def _string_hits(self, keys: frozenset[str], gold: Sequence[Sequence[str]]) -> int:
         finders = (keys.intersection(map(_FOLDED.__getitem__, names)) for names in gold)
-        found = list(filter(None, finders))
-        if len(found) < 2 or sum(map(len, found)) == len(frozenset().union(*found)) == len(found):
-            return len(found)
-        return self.count([tuple(i for i, finding in enumerate(found) if key in finding) for key in keys])
+        finding_any = list(filter(None, finders))
+        if len(finding_any) < 2 or sum(map(len, finding_any)) == len(frozenset().union(*finding_any)) == len(
+            finding_any
+        ):
+            return len(finding_any)
+        return self.count([tuple(i for i, finding in enumerate(finding_any) if key in finding) for key in keys])
 
     def _numeric_hits(self, answers: Iterable[str], gold: Sequence[float | None]) -> int:
         free = set(range(len(gold)))

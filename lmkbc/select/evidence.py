@@ -49,9 +49,9 @@ def of_candidates(ranking: Ranking) -> dict[str, Floats]:
         if name != "nothing":
             columns[name] = np.where(real, column[:, None], 0.0)
     for model, given in ranking.by_model.items():
-        said = given >= 0
-        columns[f"{model}:said"] = said.astype(float)
-        columns[f"{model}:score"] = np.where(said, log_odds(np.minimum(given, 1 - SHARE_EDGE)), 0.0)
+        proposed = given >= 0
+        columns[f"{model}:said"] = proposed.astype(float)
+        columns[f"{model}:score"] = np.where(proposed, log_odds(np.minimum(given, 1 - SHARE_EDGE)), 0.0)
     return columns
 
 

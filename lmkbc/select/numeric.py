@@ -61,7 +61,7 @@ class PointRule(NumericRule):
         """The supported number of sorted positive values."""
 
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
-        """That one."""
+        """The one number of `point`."""
         return (self.point(values, weights),)
 
 

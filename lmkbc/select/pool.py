@@ -70,30 +70,32 @@ class Pool:
             if name not in models:
                 raise InputError(f"pool weighs {name!r}, which no generator is called: {did_you_mean(name, models)}")
         weights = [self.how.weights.get(model, 1.0) for model in models]
-        merged = [self._one(sets, weights, models) for sets in zip(*groups, strict=True)]
+        merged = [self._pooled(sets, weights, models) for sets in zip(*groups, strict=True)]
         return list(_against_background(merged, self._key)) if self.how.method == "background" else merged
 
-    def _one(self, sets: Sequence[CandidateSet], weights: Sequence[float], models: Sequence[str]) -> CandidateSet:
+    def _pooled(self, sets: Sequence[CandidateSet], weights: Sequence[float], models: Sequence[str]) -> CandidateSet:
         ballots: defaultdict[Hashable, list[_Ballot[Candidate]]] = defaultdict(list)
-        for group, one in enumerate(sets):
-            for candidate in one.candidates:
+        for group, item in enumerate(sets):
+            for candidate in item.candidates:
                 ballots[self._key(candidate)].append(_Ballot(group, candidate))
-        silent = [_Ballot(group, absence) for group, one in enumerate(sets) for absence in one.nothing]
-        voices = [sum(state.is_answer for state in one.draws) for one in sets]
+        silent = [_Ballot(group, absence) for group, item in enumerate(sets) for absence in item.nothing]
+        voices = [sum(state.is_answer for state in item.draws) for item in sets]
         most = max([sum(voices), _count(silent), *map(_count, ballots.values())])
         shares = self._shares(voices, weights)
         pooled = [
             _merged(cast, self._score(cast, voices, shares, most), _by_model(cast, voices, models))
             for cast in ballots.values()
         ]
-        pooled.sort(key=lambda one: (-one.score, -len(one.sources), one.text, one.id or ""))
+        pooled.sort(
+            key=lambda candidate: (-candidate.score, -len(candidate.sources), candidate.text, candidate.id or "")
+        )
         nothing: tuple[Absence, ...] = ()
         if silent:
             score = self._score(silent, voices, shares, most)
-            nothing = (Absence(score, _heard(silent), _by_model(silent, voices, models)),)
-        doubts = [_Ballot(group, doubt) for group, one in enumerate(sets) for doubt in one.doubts]
-        draws = tuple(state for one in sets for state in one.draws)
-        dropped = tuple(dict.fromkeys(loss for one in sets for loss in one.dropped))
+            nothing = (Absence(score, _voices_of(silent), _by_model(silent, voices, models)),)
+        doubts = [_Ballot(group, doubt) for group, item in enumerate(sets) for doubt in item.doubts]
+        draws = tuple(state for item in sets for state in item.draws)
+        dropped = tuple(dict.fromkeys(loss for item in sets for loss in item.dropped))
         return CandidateSet(
             sets[0].query, tuple(pooled), draws, dropped, nothing, tuple(_mean_doubt(doubts, weights, models))
         )
@@ -132,12 +134,12 @@ class Pool:
         return min(max(score, 0.0), 1.0)
 
 
-def without_subject(found: CandidateSet, relation: Relation) -> CandidateSet:
+def without_subject(candidates: CandidateSet, relation: Relation) -> CandidateSet:
     """The set without candidates that linked to the query's own subject, where no subject is its own object."""
-    own = found.query.subject_id
+    own = candidates.query.subject_id
     if own is None or relation.shape.may_be_subject:
-        return found
-    return found.without(lambda candidate: candidate.id == own, SUBJECT)
+        return candidates
+    return candidates.without(lambda candidate: candidate.id == own, SUBJECT)
 
 
 class _Ballot(NamedTuple, Generic[Proposal]):
@@ -151,8 +153,8 @@ def _model(group: Sequence[CandidateSet]) -> str:
     """The model behind a generator's sets, the first that is heard."""
     voices = (
         voice
-        for one in group
-        for proposal in chain[Candidate | Absence](one.candidates, one.nothing, one.doubts)
+        for item in group
+        for proposal in chain[Candidate | Absence](item.candidates, item.nothing, item.doubts)
         for voice in proposal.sources
     )
     return next(voices, Voice("")).model
@@ -183,17 +185,17 @@ def _best(ballots: Sequence[_Ballot[Any]]) -> dict[tuple[int, tuple[Voice, ...]]
 
 def _means(ballots: Sequence[_Ballot[Any]], voices: Sequence[int]) -> list[tuple[int, float]]:
     """The mean score over a group's voices, silence counting 0, of each group that proposes a candidate."""
-    said: dict[int, float] = {}
+    totals: dict[int, float] = {}
     for (group, _), score in _best(ballots).items():
-        said[group] = said.get(group, 0.0) + score
-    return [(group, total / max(voices[group], 1)) for group, total in sorted(said.items())]
+        totals[group] = totals.get(group, 0.0) + score
+    return [(group, total / max(voices[group], 1)) for group, total in sorted(totals.items())]
 
 
 def _by_model(ballots: Sequence[_Ballot[Any]], voices: Sequence[int], models: Sequence[str]) -> ByModel:
     return tuple(sorted((models[group], min(max(mean, 0.0), 1.0)) for group, mean in _means(ballots, voices)))
 
 
-def _heard(ballots: Sequence[_Ballot[Any]]) -> tuple[Voice, ...]:
+def _voices_of(ballots: Sequence[_Ballot[Any]]) -> tuple[Voice, ...]:
     return tuple(sorted({voice for _, proposal in ballots for voice in proposal.sources}))
 
 
@@ -205,7 +207,7 @@ def _mean_doubt(
         total = math.fsum(weights[group] for group, _ in doubts)
         given = math.fsum(weights[group] * doubt.score for group, doubt in doubts)
         by_model = _by_model(doubts, [1] * len(models), models)
-        yield Absence(min(max(given / total, 0.0), 1.0) if total else 0.0, _heard(doubts), by_model)
+        yield Absence(min(max(given / total, 0.0), 1.0) if total else 0.0, _voices_of(doubts), by_model)
 
 
 def _merged(ballots: Sequence[_Ballot[Candidate]], score: float, by_model: ByModel) -> Candidate:
@@ -218,21 +220,21 @@ def _merged(ballots: Sequence[_Ballot[Candidate]], score: float, by_model: ByMod
     ids = sorted({candidate.id for _, candidate in ballots if candidate.id})
     truths = {(group, c.text): c.truth for group, c in ballots if c.truth is not None}
     truth = math.fsum(truths.values()) / len(truths) if truths else None
-    return Candidate(text, score, _heard(ballots), ids[0] if ids else None, by_model, truth)
+    return Candidate(text, score, _voices_of(ballots), ids[0] if ids else None, by_model, truth)
 
 
 def _against_background(sets: Sequence[CandidateSet], key: Callable[[Candidate], Hashable]) -> Iterator[CandidateSet]:
     """Scores divided by the candidate's mean score over all queries of the relation, the best score kept."""
-    queries = Counter(one.query.relation for one in sets)
+    queries = Counter(item.query.relation for item in sets)
     total: defaultdict[Hashable, float] = defaultdict(float)
-    for one in sets:
-        for candidate in one.candidates:
-            total[one.query.relation, key(candidate)] += candidate.score / queries[one.query.relation]
-    for one in sets:
-        objects = [candidate for candidate in one.candidates if candidate.score > 0]
-        lifted = [candidate.score / total[one.query.relation, key(candidate)] for candidate in objects]
+    for item in sets:
+        for candidate in item.candidates:
+            total[item.query.relation, key(candidate)] += candidate.score / queries[item.query.relation]
+    for item in sets:
+        objects = [candidate for candidate in item.candidates if candidate.score > 0]
+        lifted = [candidate.score / total[item.query.relation, key(candidate)] for candidate in objects]
         scale = max((candidate.score for candidate in objects), default=0.0) / max(lifted, default=1.0)
         scores = {id(candidate): min(lift * scale, 1.0) for candidate, lift in zip(objects, lifted, strict=True)}
-        rescored = [replace(c, score=scores.get(id(c), c.score)) for c in one.candidates]
+        rescored = [replace(c, score=scores.get(id(c), c.score)) for c in item.candidates]
         rescored.sort(key=lambda candidate: -candidate.score)
-        yield replace(one, candidates=tuple(rescored))
+        yield replace(item, candidates=tuple(rescored))

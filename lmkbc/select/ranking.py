@@ -42,9 +42,9 @@ class Ranking:
         scores = np.full((len(ranked), max(map(len, ranked), default=0)), -1.0)
         for row, candidates in zip(scores, ranked, strict=True):
             row[: len(candidates)] = [min(max(candidate.score, 0.0), 1.0) for candidate in candidates]
-        nothing = [max((one.score for one in found.nothing), default=0.0) for found in sets]
+        nothing = [max((absence.score for absence in candidates.nothing), default=0.0) for candidates in sets]
         abstained = [_abstained(s.draws) for s in sets]
-        doubt = [0.5 if (p := found.existence) is None else 1 - p for found in sets]
+        doubt = [0.5 if (p := candidates.existence) is None else 1 - p for candidates in sets]
         return cls(ranked, scores, _unit(nothing), _unit(abstained), _unit(doubt), _silence(sets))
 
     @cached_property
@@ -80,13 +80,15 @@ class Ranking:
         """What verification makes of each candidate, (n, m), -1 where nobody could tell."""
         table = np.full(self.scores.shape, -1.0)
         for row, candidates in zip(table, self.ranked, strict=True):
-            row[: len(candidates)] = [-1.0 if one.truth is None else one.truth for one in candidates]
+            row[: len(candidates)] = [-1.0 if candidate.truth is None else candidate.truth for candidate in candidates]
         return table
 
     @cached_property
     def by_model(self) -> dict[str, Floats]:
         """What each model makes of each candidate, (n, m), -1 where it does not propose it; models in order."""
-        names = sorted({model for candidates in self.ranked for one in candidates for model, _ in one.by_model})
+        names = sorted(
+            {model for candidates in self.ranked for candidate in candidates for model, _ in candidate.by_model}
+        )
         tables = {name: np.full(self.scores.shape, -1.0) for name in names}
         for row, candidates in enumerate(self.ranked):
             for place, candidate in enumerate(candidates):
@@ -111,10 +113,10 @@ def _unit(column: Sequence[float]) -> Floats:
 def _silence(sets: Sequence[CandidateSet]) -> dict[str, Floats]:
     """By model: its score of nothing, 0 where it only proposes objects; and its doubt that there is one."""
     columns: dict[str, Floats] = {}
-    for row, found in enumerate(sets):
-        scores = {f"{model}:nothing": 0.0 for one in found.candidates for model, _ in one.by_model}
-        for kind, absences in (("nothing", found.nothing), ("doubt", found.doubts)):
-            for model, score in (pair for one in absences for pair in one.by_model):
+    for row, candidates in enumerate(sets):
+        scores = {f"{model}:nothing": 0.0 for candidate in candidates.candidates for model, _ in candidate.by_model}
+        for kind, absences in (("nothing", candidates.nothing), ("doubt", candidates.doubts)):
+            for model, score in (pair for absence in absences for pair in absence.by_model):
                 scores[f"{model}:{kind}"] = max(scores.get(f"{model}:{kind}", 0.0), score)
         for name, score in scores.items():
             columns.setdefault(name, np.full(len(sets), 0.5))[row] = score

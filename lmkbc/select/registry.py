@@ -13,7 +13,6 @@ from lmkbc.select.calibrated import Calibrated
 from lmkbc.select.cutoffs import (
     Cutoff,
     Relative,
-    Sticky,
     TopK,
 )
 from lmkbc.select.expected_f1 import ExpectedF1
@@ -27,6 +26,7 @@ from lmkbc.select.numeric import (
 )
 from lmkbc.select.quorum import Quorum
 from lmkbc.select.rule import Rule
+from lmkbc.select.sticky import Sticky
 from lmkbc.select.verified import Verified
 from lmkbc.settings import checked
 

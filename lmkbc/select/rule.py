@@ -133,3 +133,9 @@ class PrefixRule(MaskRule):
     def keep(self, ranking: Ranking) -> Mask:
         """Which candidates of each query to keep, (n, m)."""
         return np.arange(ranking.scores.shape[1]) < self.length(ranking)[:, None]
+
+
+def run_length(accepted: Mask) -> Ints:
+    """How many are accepted before the first that is not; no list's end is."""
+    lengths: Ints = np.argmin(accepted, axis=1)
+    return lengths

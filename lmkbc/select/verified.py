@@ -38,17 +38,21 @@ class Verified(Rule):
 
 
 def judged(candidates: CandidateSet, combine: Combine, least: float = 0.5) -> CandidateSet:
-    """The set with what the verdicts say of each object heeded, best first."""
-    heeded = _heeded(candidates.candidates, combine, least)
-    return replace(candidates, candidates=tuple(sorted(heeded, key=lambda one: -one.score)))
+    """The set with each object's score weighed by its verdicts, best first."""
+    weighed = _weighed(candidates.candidates, combine, least)
+    return replace(candidates, candidates=tuple(sorted(weighed, key=lambda candidate: -candidate.score)))
 
 
-def _heeded(candidates: Iterable[Candidate], combine: Combine, least: float) -> Iterator[Candidate]:
-    for one in candidates:
-        if one.truth is None:
-            yield one
+def _weighed(candidates: Iterable[Candidate], combine: Combine, least: float) -> Iterator[Candidate]:
+    for candidate in candidates:
+        if candidate.truth is None:
+            yield candidate
         elif combine != "veto":
-            scores = {"product": one.score * one.truth, "mean": (one.score + one.truth) / 2, "replace": one.truth}
-            yield replace(one, score=scores[combine])
-        elif one.truth >= least:
-            yield one
+            scores = {
+                "product": candidate.score * candidate.truth,
+                "mean": (candidate.score + candidate.truth) / 2,
+                "replace": candidate.truth,
+            }
+            yield replace(candidate, score=scores[combine])
+        elif candidate.truth >= least:
+            yield candidate

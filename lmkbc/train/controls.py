@@ -46,7 +46,7 @@ class Majority:
 
     def __init__(self, facts: Iterable[tuple[str, str, str]]) -> None:
         counted = _by_relation(facts)
-        self._top = {name: one.objects[int(np.argmax(one.prior))] for name, one in counted.items()}
+        self._top = {name: counts.objects[int(np.argmax(counts.prior))] for name, counts in counted.items()}
 
     def answer(self, _: str, relation: str) -> str:
         """The object, "" for a relation without train facts."""
@@ -66,12 +66,12 @@ class NaiveBayes:
         """The object, the last by name on a tie; "" for a relation without train facts."""
         if (counts := self._counts.get(relation)) is None:
             return ""
-        asked = _words(subject)
+        subject_words = _words(subject)
         (logs,) = log_posterior(
             counts.prior,
-            counts.of(asked),
+            counts.of(subject_words),
             counts.totals,
-            alone(len(asked)),
+            alone(len(subject_words)),
             size=len(counts.places) + 1,
         )
         return counts.objects[len(logs) - 1 - int(np.argmax(logs[::-1]))]
@@ -92,19 +92,19 @@ class _Counts:
 
     def of(self, words: Sequence[str]) -> Floats:
         """How often each word stands with each object, (words, c); never, for one that is not known."""
-        found = np.zeros((len(words), len(self.objects)))
+        counts = np.zeros((len(words), len(self.objects)))
         known = [(row, self.places[word]) for row, word in enumerate(words) if word in self.places]
         if known:
             rows, places = zip(*known, strict=True)
-            found[list(rows)] = self._seen[list(places)].toarray()
-        return found
+            counts[list(rows)] = self._seen[list(places)].toarray()
+        return counts
 
 
 def _by_relation(facts: Iterable[tuple[str, str, str]]) -> dict[str, _Counts]:
-    found = defaultdict[str, list[tuple[str, str]]](list)
+    grouped = defaultdict[str, list[tuple[str, str]]](list)
     for subject, relation, answer in facts:
-        found[relation].append((subject, answer))
-    return {relation: _Counts(pairs) for relation, pairs in found.items()}
+        grouped[relation].append((subject, answer))
+    return {relation: _Counts(pairs) for relation, pairs in grouped.items()}
 
 
 def _words(name: str) -> list[str]:

@@ -57,9 +57,9 @@ def gather(
     relations, removed = workspace.relations, dict[str, tuple[int, int]]()
 
     def kept(source: str, facts: Iterable[Fact]) -> list[Fact]:
-        found, lost = held.without(facts)
-        removed[source] = len(found), lost
-        return found
+        kept, lost = held.without(facts)
+        removed[source] = len(kept), lost
+        return kept
 
     challenge = [
         fact

@@ -41,10 +41,10 @@ def open_encoder(name: str, seed: int = 0, *, offline: bool = False, device: str
 
     where: str | Path = name
     if name in (MODEL, MODEL.rpartition("/")[2]):
-        found = find_encoder()
-        if found is None:
+        encoder = find_encoder()
+        if encoder is None:
             raise InputError(f"{name} is not on this machine: install lmkbc[encoder], or name a directory")
-        where = found.directory
+        where = encoder.directory
     torch.manual_seed(seed)  # the new head's
     backbone = load(where, new_head=True, offline=offline, device=device)
     if backbone.model.config.model_type != "bert":

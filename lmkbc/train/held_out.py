@@ -121,11 +121,11 @@ def _closed(
     for name, identifier in subjects:
         for known in (name, *by_id.get(identifier or name, ())):
             keys |= _readings(known)
-    found = set(keys)
+    names = set(keys)
     for group in aliases:
         if not keys.isdisjoint(map(_key, group)):
-            found.update(*map(_readings, group))
-    return frozenset(found)
+            names.update(*map(_readings, group))
+    return frozenset(names)
 
 
 def alias_groups(examples: Iterable[Example], kamel: Path | None = None) -> list[Sequence[str]]:
@@ -142,6 +142,6 @@ def alias_groups(examples: Iterable[Example], kamel: Path | None = None) -> list
         for _, raw in members(kamel, "/test.jsonl"):
             rows = msgspec.json.Decoder(_Answers).decode_lines(raw)
             groups += [
-                [*filter(None, (one.rdf, one.chosen)), *one.alternative] for row in rows for one in row.obj_label
+                [*filter(None, (gold.rdf, gold.chosen)), *gold.alternative] for row in rows for gold in row.obj_label
             ]
     return groups

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from lmkbc.ask.context.passages import gathered, told
+from lmkbc.ask.context.passages import as_context, gathered
 from lmkbc.ask.plan import Asking
 from lmkbc.ask.prompts import compose
 from lmkbc.errors import InputError
@@ -153,17 +153,17 @@ def train(run: Run, recipe: Recipe, out: Path, lora: Lora | None = None, *, repo
 def texts(run: Run, spec: Causal, model: CausalModel, recall: Callable[[], LanguageModel]) -> list[tuple[Tokens, int]]:
     """Each train row as tokens of prompt and answer, and how many of them are the prompt's.
 
-    Rows about a subject that any edition holds out are none, nor worked examples. recall: opens the model that
-    is asked for context.
+    Rows about a subject that any edition holds out are left out, of the worked examples too.
+    recall: opens the model that is asked for context.
     """
     held_out = HeldOut.of(run.workspace, alias_groups(run.train))
     examples = [example for example in run.train if not held_out.names(example.query.subject)]
     asking, finder = spec.asking(run, examples), spec.provider(run, recall)
     queries = [example.query for example in examples]
-    found = gathered(finder, queries) if finder else {}
+    passages = gathered(finder, queries) if finder else {}
     rows: list[tuple[Tokens, int]] = []
     for example in examples:
-        prompt = asking.prompt(example.query, told(found.get(example.query, ())))
+        prompt = asking.prompt(example.query, as_context(passages.get(example.query, ())))
         text = prompt.text if prompt.form == "completion" else model.chat(prompt.messages())
         start, whole = model.encode([text, text + _answer(run, asking, example)])
         rows.append(((*whole, *_end(model)), common(start, whole)))

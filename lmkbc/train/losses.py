@@ -25,14 +25,14 @@ RIVALS, STEEPNESS = 50, 5.0
 
 
 def mean(loss: Callable[[Sequence[Row]], Tensor], rows: Sequence[Row], batch: int = BATCH) -> float:
-    """The loss on rows of any number, in parts that fit into memory, without gradients."""
+    """The mean loss on any number of rows, in parts that fit into memory, without gradients."""
     with torch.inference_mode():
         parts = (rows[start : start + batch] for start in range(0, len(rows), batch))
         return sum(float(loss(part)) * len(part) for part in parts) / len(rows)
 
 
 def mean_loss(logits: Callable[[Sequence[Row]], Tensor], rows: Sequence[Row], golds: Golds, loss: Loss) -> float:
-    """The same of logits against golds."""
+    """`mean` of a loss that compares logits with golds."""
 
     def of(part: Sequence[tuple[Row, Sequence[int]]]) -> Tensor:
         return loss(logits([row for row, _ in part]), [gold for _, gold in part])

@@ -72,5 +72,5 @@ def precision(
     with torch.inference_mode():
         for start in range(0, len(subjects), BATCH):
             best = mask_logits(backbone, prompt, subjects[start : start + BATCH], columns).argmax(-1).tolist()
-            right += sum(one in gold for one, gold in zip(best, golds[start : start + BATCH], strict=True))
+            right += sum(answer in gold for answer, gold in zip(best, golds[start : start + BATCH], strict=True))
     return right / len(subjects)

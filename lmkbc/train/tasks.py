@@ -39,7 +39,7 @@ CHECKPOINT = "checkpoint.safetensors"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What all kinds of training are told.
+    """The settings that all kinds of training share.
 
     backbone: directory or id. out: where the model goes. random: draw "all" its weights or the "embeddings" anew, as a
     control. most: other facts of one relation. apart: share of the facts to stop early by. relation: the only one whose
@@ -63,13 +63,13 @@ class Task:
             raise InputError(f"{self.out} holds the backbone that is trained: name another directory for the model")
 
     def open(self) -> Backbone:
-        """The backbone, or its control, with a head."""
+        """Load the masked model to train: the backbone, or its control with weights drawn anew."""
         return self._control(load(self.backbone, offline=self.offline, device=self.device))
 
     def open_encoder(self) -> Backbone:
-        """The encoder, or its control, with an untrained head."""
-        found = open_encoder(self.backbone, self.plan.seed, offline=self.offline, device=self.device)
-        return self._control(found)
+        """Load the encoder, or its control, with an untrained head."""
+        backbone = open_encoder(self.backbone, self.plan.seed, offline=self.offline, device=self.device)
+        return self._control(backbone)
 
     def facts(self, corpus: Corpus) -> tuple[list[Fact], list[Fact]]:
         """The other facts and the challenge's that are learned. InputError when there is none."""
@@ -83,13 +83,13 @@ class Task:
             raise InputError("there is no fact to teach: give a train split, KAMEL or silver facts with --data")
         return others, challenge
 
-    def _control(self, found: Backbone) -> Backbone:
+    def _control(self, backbone: Backbone) -> Backbone:
         if self.random not in ("", "all", "embeddings"):
             raise InputError(f"random is {self.random!r}: draw 'all' weights anew, or the 'embeddings'")
         if not self.random:
-            return found
-        model = randomised(found.model, "all" if self.random == "all" else "embeddings", self.plan.seed)
-        return Backbone(found.name, model, found.tokenizer)
+            return backbone
+        model = randomised(backbone.model, "all" if self.random == "all" else "embeddings", self.plan.seed)
+        return Backbone(backbone.name, model, backbone.tokenizer)
 
     def stage(self, name: str = "all") -> Path:
         """The checkpoint of one stage of the training, beside the directory that the model goes to."""
@@ -166,7 +166,7 @@ def soft_prompts(
     if loss not in LOSSES:
         raise InputError(f"loss is {loss!r}: {did_you_mean(loss, LOSSES)}")
     backbone = task.open()
-    found, scores = dict[str, SoftPrompt](), dict[str, tuple[float, float]]()
+    trained, scores = dict[str, SoftPrompt](), dict[str, tuple[float, float]]()
     without = []
     for name, facts in sorted(_by_relation(task.facts(corpus)).items()):
         entities = Entities.of(facts, backbone.tokenizer, _size(backbone), expand=False)
@@ -184,7 +184,7 @@ def soft_prompts(
             else SoftPrompt.manual(backbone, facts[0].clozes[0])
         )
         held_out = [subject for subject, _ in others], [gold for _, gold in others]
-        found[name], _ = soft_prompt.train_soft_prompt(
+        trained[name], _ = soft_prompt.train_soft_prompt(
             backbone,
             start,
             [subject for subject, _ in some],
@@ -196,13 +196,15 @@ def soft_prompts(
             checkpoint=task.stage(name),
             report=lambda step, done, total, name=name: report(f"{name}: {step}", done, total),  # type: ignore[misc]
         )
-        before, after = (soft_prompt.precision(backbone, one, *held_out, columns) for one in (start, found[name]))
+        before, after = (
+            soft_prompt.precision(backbone, prompt, *held_out, columns) for prompt in (start, trained[name])
+        )
         scores[name] = before, after
-    if not found:
+    if not trained:
         raise InputError("no relation has objects of one token to train on and to test: give more facts")
     if without:
         log.warning("no soft prompt for %s: too few facts with an object of one token", ", ".join(without))
-    prompts = {PROMPTS: to_bytes(found, Path(task.backbone).name)}
+    prompts = {PROMPTS: to_bytes(trained, Path(task.backbone).name)}
     write(task.out, backbone.model, backbone.tokenizer, None, task.record(corpus, Trained((), (), 0)), prompts)
     task.done()
     return scores

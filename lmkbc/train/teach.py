@@ -81,13 +81,13 @@ def teach(task: Task, corpus: Corpus, *, expand: bool = True, top: int = 1, repo
 
 
 def answers(backbone: Backbone, others: Sequence[Fact], challenge: Sequence[Fact], *, expand: bool) -> Entities:
-    """Every object of the challenge's relations, the frequent ones of others, and the folds of the subjects."""
+    """What the head may answer: all objects of the challenge's relations, frequent ones of others; and folds."""
     relations = sorted({fact.relation for fact in challenge})
     size = int(backbone.model.config.vocab_size)
-    found = Entities.of(
+    entities = Entities.of(
         [*others, *challenge], backbone.tokenizer, size, expand=expand, always=relations, least=LEAST if others else 1
     )
-    return replace(found.some(), folds={folded_key(fact.subject): fold_of(fact.subject) for fact in challenge})
+    return replace(entities.some(), folds={folded_key(fact.subject): fold_of(fact.subject) for fact in challenge})
 
 
 def fold_of(subject: str) -> int:

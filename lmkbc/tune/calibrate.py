@@ -63,7 +63,7 @@ def logistic_fit(columns: Mapping[str, Floats], label: Floats, prior: Weights) -
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """What some queries of a relation teach: evidence of their candidates, and which of them are right."""
+    """What a calibration is fitted to: evidence of some queries' candidates, and which of them are right."""
 
     columns: dict[str, Floats]
     right: Floats
@@ -71,7 +71,7 @@ class Lesson:
 
     @classmethod
     def of(cls, outcomes: Outcomes, rows: Mask) -> Lesson:
-        """rows: at least one. A candidate's own score is taken out of its name's habit: no row explains itself."""
+        """Those of the chosen queries, at least one. A candidate's own score is left out of its name's habit."""
         scores, names, n = outcomes.ranking.scores, outcomes.names, int(rows.sum())
         chosen = (scores >= 0) & rows[:, None]
         totals = np.bincount(names[chosen], scores[chosen], minlength=len(outcomes.vocabulary))
@@ -91,7 +91,7 @@ def candidate_evidence(outcomes: Outcomes) -> dict[str, Floats]:
 
 
 def general(lessons: Sequence[Lesson]) -> Weights:
-    """What evidence is worth over all relations, every candidate counting alike."""
+    """Weights of the evidence over all relations, every candidate counting alike, as a prior for each of them."""
     lessons = [lesson for lesson in lessons if lesson.right.size]
     if not lessons:
         return PRIOR

@@ -12,7 +12,6 @@ from lmkbc.errors import InputError, did_you_mean
 from lmkbc.select.cutoffs import (
     Cutoff,
     Relative,
-    Sticky,
     TopK,
 )
 from lmkbc.select.gate import Evidence, NoneGate
@@ -26,6 +25,7 @@ from lmkbc.select.numeric import (
 from lmkbc.select.quorum import Quorum
 from lmkbc.select.ranking import Mask
 from lmkbc.select.rule import Rule
+from lmkbc.select.sticky import Sticky
 from lmkbc.tune.calibrate import PRIOR, Weights, fit_expected_f1
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.sweep import Curve, cutoff_steps, gate_steps
@@ -40,7 +40,7 @@ UNFITTED = TopK(k=1)
 class Task:
     """What there is to tune for one relation: its queries' outcomes, and what its answers may be.
 
-    prior: what evidence is worth over all relations, on the same training rows.
+    prior: weights of the evidence over all relations, on the same training rows (`calibrate.general`).
     """
 
     relation: str

@@ -88,8 +88,8 @@ def choose(
 ) -> Rules:
     """A rule per relation, chosen on the given rows only.
 
-    tasks: on candidates as they are. judged: on what each way to heed their verdicts makes of them; a relation takes
-    a way whose held-out F1 is higher. step: called as each relation of each kind of candidates is done.
+    tasks: on candidates as they are. judged: the same for each way that verdicts change scores; a relation takes such
+    a way where its held-out F1 is higher. step: called as each relation of each kind of candidates is done.
     """
     plain = _choose(tasks, rows, inner, how, step)
     verified = {way: _choose(others, rows, inner, how.part(way), step) for way, others in judged.items()}
@@ -131,7 +131,7 @@ def _choose(
         step()
     best, swept = {}, {}
     for name, task in tasks.items():
-        default = shared_family([compared[one] for one in tasks if tasks[one].approximate == task.approximate])
+        default = shared_family([compared[other] for other in tasks if tasks[other].approximate == task.approximate])
         family = _family(compared[name], default)
         sweeps = default if family == SEARCH else family
         swept[name] = best[name] = Chosen(fit(task, sweeps, rows[name]), _mean(compared[name].held_out[sweeps]))
@@ -181,7 +181,7 @@ def _cross_selected(table: Floats, inner: Ints) -> Floats:
 
 
 def best_of(tried: Mapping[Joint, Floats]) -> Joint:
-    """What has the highest held-out F1, the earliest on a tie, so that what the sweeps found stands."""
+    """The choice with the highest held-out F1; the earliest on a tie, so that Optuna's must beat the sweeps'."""
     return list(tried)[_first_best(np.array([f1.sum() for f1 in tried.values()]))]
 
 

@@ -1,4 +1,4 @@
-"""What the official scorer would say of every choice: computed once per query, then looked up by rule."""
+"""The official F1 of whatever a rule may select: computed once per query, then looked up."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """What the ranked candidates of one query find: their answer keys ("" is no answer), and gold indices."""
+class Matched:
+    """For each ranked candidate of a query: the scorer's key ("" for no answer), and the gold that it matches."""
 
     keys: tuple[str, ...]
     matches: tuple[tuple[int, ...], ...]
@@ -56,7 +56,7 @@ class Outcomes:
         self.ranking = Ranking.of(sets)
         self.empty = np.array([not example.objects for example in examples], dtype=np.bool_)
         self._made: dict[Any, Any] = {}
-        self._found = [
+        self._matched = [
             _find(ranked, example, edition) for ranked, example in zip(self.ranking.ranked, examples, strict=True)
         ]
 
@@ -77,7 +77,7 @@ class Outcomes:
     @cached_property
     def gold(self) -> Ints:
         """How many gold objects each query has, (n,)."""
-        return np.array([found.gold for found in self._found], dtype=np.int64)
+        return np.array([matched.gold for matched in self._matched], dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.sets)
@@ -93,32 +93,35 @@ class Outcomes:
     def f1(self, rule: Rule) -> Floats:
         """Official F1 of each query under a rule, (n,)."""
         if isinstance(rule, PrefixRule):
-            found: Floats = self.prefix_f1.ravel()[self._row_starts + rule.length(self.ranking)]
-            return found
+            f1: Floats = self.prefix_f1.ravel()[self._row_starts + rule.length(self.ranking)]
+            return f1
         if isinstance(rule, MaskRule):
             return self._mask_f1(rule.keep(self.ranking))
         if isinstance(rule, NoneGate):
             return np.where(rule.open(self.ranking), self.f1(rule.inner), self.empty)
         if isinstance(rule, NumericRule):
-            made = [Prediction(found.query, rule.answer(self.ranking.ranked[i])) for i, found in enumerate(self.sets)]
+            made = [
+                Prediction(candidates.query, rule.answer(self.ranking.ranked[i]))
+                for i, candidates in enumerate(self.sets)
+            ]
         else:
-            made = [rule.select(found) for found in self.sets]
+            made = [rule.select(candidates) for candidates in self.sets]
         return np.array([self._score(prediction, i) for i, prediction in enumerate(made)])
 
     def cached_f1(self, rule: Rule) -> Floats:
         """`f1`, kept for rules that are tried again on other folds."""
         if rule not in self._made:
             self._made[rule] = self.f1(rule)
-        found: Floats = self._made[rule]
-        return found
+        f1: Floats = self._made[rule]
+        return f1
 
     @cached_property
     def prefix_f1(self) -> Floats:
         """F1 of the best k candidates of each query, k = 0..m, (n, m + 1); constant past the end of a list."""
         table = np.empty((len(self), self.ranking.scores.shape[1] + 1))
-        for row, found in zip(table, self._found, strict=True):
-            hits, predicted = self._prefix_counts(found)
-            row[: len(hits)] = official_f1(hits, predicted, np.full(len(hits), found.gold))
+        for row, matched in zip(table, self._matched, strict=True):
+            hits, predicted = self._prefix_counts(matched)
+            row[: len(hits)] = official_f1(hits, predicted, np.full(len(hits), matched.gold))
             row[len(hits) :] = row[len(hits) - 1]
         return table
 
@@ -136,15 +139,15 @@ class Outcomes:
         starts: Ints = np.arange(len(self)) * self.prefix_f1.shape[1]
         return starts
 
-    def _prefix_counts(self, found: Found) -> tuple[Ints, Ints]:
+    def _prefix_counts(self, matched: Matched) -> tuple[Ints, Ints]:
         """Hits and distinct answers of each prefix; the count changes only where a candidate finds something."""
-        hits = np.zeros(len(found.keys) + 1, dtype=np.int64)
-        predicted = np.zeros(len(found.keys) + 1, dtype=np.int64)
+        hits = np.zeros(len(matched.keys) + 1, dtype=np.int64)
+        predicted = np.zeros(len(matched.keys) + 1, dtype=np.int64)
         matching: list[tuple[int, ...]] = []
-        for k, fresh in enumerate(_fresh(found.keys), start=1):
+        for k, fresh in enumerate(_fresh(matched.keys), start=1):
             hits[k], predicted[k] = hits[k - 1], predicted[k - 1] + fresh
-            if fresh and found.matches[k - 1]:
-                matching.append(found.matches[k - 1])
+            if fresh and matched.matches[k - 1]:
+                matching.append(matched.matches[k - 1])
                 hits[k] = self.edition.metric.scorer.count(matching)
         return hits, predicted
 
@@ -152,30 +155,30 @@ class Outcomes:
     def gains(self) -> Ints:
         """Hits of each candidate on its own, (n, m)."""
         gains = np.zeros(self.ranking.scores.shape, dtype=np.int64)
-        for row, found in zip(gains, self._found, strict=True):
-            row[: len(found.matches)] = [self._count(found, [i]) for i in range(len(found.matches))]
+        for row, matched in zip(gains, self._matched, strict=True):
+            row[: len(matched.matches)] = [self._count(matched, [i]) for i in range(len(matched.matches))]
         return gains
 
     @cached_property
     def _competing(self) -> Ints:
         """Rows whose candidates share an answer or a gold object, so that hits do not add up."""
         rows = []
-        for row, found in enumerate(self._found):
-            everything = range(len(found.keys))
-            distinct = "" not in found.keys and len(set(found.keys)) == len(found.keys)
-            if not distinct or self._count(found, everything) != self.gains[row].sum():
+        for row, matched in enumerate(self._matched):
+            everything = range(len(matched.keys))
+            distinct = "" not in matched.keys and len(set(matched.keys)) == len(matched.keys)
+            if not distinct or self._count(matched, everything) != self.gains[row].sum():
                 rows.append(row)
         return np.array(rows, dtype=np.int64)
 
-    def _count(self, found: Found, kept: Sequence[int]) -> int:
-        return self.edition.metric.scorer.count([found.matches[i] for i in kept if found.matches[i]])
+    def _count(self, matched: Matched, kept: Sequence[int]) -> int:
+        return self.edition.metric.scorer.count([matched.matches[i] for i in kept if matched.matches[i]])
 
     def _mask_f1(self, mask: Mask) -> Floats:
         hits, predicted = (self.gains * mask).sum(axis=1), mask.sum(axis=1)
         for row in self._competing:
-            found, kept = self._found[row], np.flatnonzero(mask[row]).tolist()
-            fresh = [i for i, new in zip(kept, _fresh([found.keys[i] for i in kept]), strict=True) if new]
-            hits[row], predicted[row] = self._count(found, fresh), len(fresh)
+            matched, kept = self._matched[row], np.flatnonzero(mask[row]).tolist()
+            fresh = [i for i, new in zip(kept, _fresh([matched.keys[i] for i in kept]), strict=True) if new]
+            hits[row], predicted[row] = self._count(matched, fresh), len(fresh)
         return official_f1(hits, predicted, self.gold)
 
     def _score(self, prediction: Prediction, row: int) -> float:
@@ -191,11 +194,11 @@ def _fresh(keys: Sequence[str]) -> list[bool]:
     return [not (key in seen or seen.add(key)) for key in keys]  # type: ignore[func-returns-value]
 
 
-def _find(ranked: Sequence[Candidate], example: Example, edition: Edition) -> Found:
+def _find(ranked: Sequence[Candidate], example: Example, edition: Edition) -> Matched:
     scorer, gold = edition.metric.scorer, gold_column(example, edition)
     values = [edition.value(candidate).strip() for candidate in ranked]
     matches = tuple(scorer.matches(value, gold, example.query.relation) for value in values)
-    return Found(tuple(map(scorer.key, values)), matches, len(gold))
+    return Matched(tuple(map(scorer.key, values)), matches, len(gold))
 
 
 def gold_column(example: Example, edition: Edition) -> list[Any]:

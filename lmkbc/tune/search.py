@@ -20,7 +20,7 @@ from optuna.trial import BaseTrial, FixedTrial, FrozenTrial, TrialState, create_
 from sqlalchemy.exc import SQLAlchemyError
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.select.cutoffs import Cutoff, Relative, Sticky
+from lmkbc.select.cutoffs import Cutoff, Relative
 from lmkbc.select.gate import Evidence, NoneGate
 from lmkbc.select.quorum import Quorum
 from lmkbc.select.ranking import Floats, Ints, Mask
@@ -33,6 +33,7 @@ from lmkbc.select.rule import (
     SweptRule,
     significant,
 )
+from lmkbc.select.sticky import Sticky
 from lmkbc.tune.defaults import PATIENCE, SEED
 from lmkbc.tune.families import (
     UNFITTED,
@@ -82,7 +83,7 @@ def close_storage(storage: optuna.storages.BaseStorage | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """What a trial proposes: a rule but for its swept parameter, and the gate before it, where there is one."""
+    """What a trial proposes: a rule whose swept parameter is left open, and perhaps a gate before it."""
 
     rule: SweptRule
     evidence: Evidence | None = None
@@ -129,14 +130,18 @@ class Space:
     def of(cls, task: Task, rows: Mask, rules: Sequence[str] | None) -> Space:
         """Rules among those allowed whose joint parameters make a difference; a gate makes the cut-off one of them."""
         allowed = set(applicable(task, rules))
-        gates = [one for one in get_args(Evidence) if _varies(task, rows, one)] if NoneGate.name in allowed else []
+        gates = (
+            [evidence for evidence in get_args(Evidence) if _varies(task, rows, evidence)]
+            if NoneGate.name in allowed
+            else []
+        )
         idle = set() if gates else {name for name, kind in SEARCHED.items() if not kind.joint()}
         if not _spread(task.outcomes.ranking.scores[rows]):
             idle |= {Relative.name, Sticky.name}
         return cls(task, [name for name in SEARCHED if name in allowed - idle], gates)
 
     def suggest(self, trial: BaseTrial) -> Joint:
-        """What a trial's parameters say, every number rounded to four digits."""
+        """A trial's parameters as a rule and a gate, every number rounded to four digits."""
         kind = SEARCHED[trial.suggest_categorical("rule", list(self.kinds))]
         parameters: dict[str, Any] = {kind.swept: 0.0}
         for name, span in kind.joint().items():
@@ -147,21 +152,21 @@ class Space:
         gate = trial.suggest_categorical("gate", [OPEN, *self.gates]) if self.gates else OPEN
         if gate == OPEN:
             return Joint(rule)
-        evidence = next(one for one in self.gates if one == gate)
+        evidence = next(known for known in self.gates if known == gate)
         return Joint(rule, evidence, _suggested(trial, "gate.threshold", CUT))
 
     def known(self, rows: Mask) -> list[dict[str, Any]]:
-        """Parameters of what the families found on their own, to begin with."""
+        """Trials to begin a study with: the parameters that each family alone was fitted to."""
         opened = {"gate": OPEN} if self.gates else {}
         starts: list[dict[str, Any]] = []
         for name in self.kinds:
-            found = fit(self.task, name, rows)
+            fitted = fit(self.task, name, rows)
             joint = SEARCHED[name].joint().items()
-            own = {f"{name}.{one}": _within(getattr(found, one), span) for one, span in joint}
+            own = {f"{name}.{parameter}": _within(getattr(fitted, parameter), span) for parameter, span in joint}
             starts.append({"rule": name, **own, **opened})
-        if self.gates and isinstance(found := fit(self.task, NoneGate.name, rows), NoneGate):
+        if self.gates and isinstance(fitted := fit(self.task, NoneGate.name, rows), NoneGate):
             starts.append(
-                {"rule": Cutoff.name, "gate": found.evidence, "gate.threshold": _within(found.threshold, CUT)}
+                {"rule": Cutoff.name, "gate": fitted.evidence, "gate.threshold": _within(fitted.threshold, CUT)}
             )
         return starts
 
@@ -200,7 +205,7 @@ def search(
     name: str,
     storage: Any = None,
 ) -> dict[Joint, Floats]:
-    """Run a study until it is over, with all processes that share it: what it tried, by trial number, and held-out F1.
+    """Run a study to its end, with all processes that share it: each proposal tried, by trial number, -> held-out F1.
 
     rows: the training rows, at least one; inner: the fold of each query, (n,). Empty where no rule has parameters that
     hang together.
@@ -220,7 +225,7 @@ def search(
     began, known = datetime.now(), space.known(rows)
     while not is_over(done := _complete(study), trials, patience):
         taken = [trial.params for trial in done]
-        if (start := next((one for one in known if one not in taken), None)) is not None:
+        if (start := next((parameters for parameters in known if parameters not in taken), None)) is not None:
             fixed = FixedTrial(start)
             value = mean(space.suggest(fixed))
             study.add_trial(create_trial(params=fixed.params, distributions=fixed.distributions, value=value))

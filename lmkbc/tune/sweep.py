@@ -60,8 +60,8 @@ def passable(outcomes: Outcomes, rule: SweptRule) -> Outcomes:
     """The same queries with only the candidates that pass some value of the swept parameter."""
     passes = rule.levels(outcomes.ranking) >= 0
     kept = [
-        replace(found, candidates=tuple(one for one, stays in zip(ranked, row, strict=False) if stays))
-        for found, ranked, row in zip(outcomes.sets, outcomes.ranking.ranked, passes, strict=True)
+        replace(candidates, candidates=tuple(candidate for candidate, stays in zip(ranked, row, strict=False) if stays))
+        for candidates, ranked, row in zip(outcomes.sets, outcomes.ranking.ranked, passes, strict=True)
     ]
     return Outcomes(kept, outcomes.examples, outcomes.edition)
 

@@ -117,13 +117,13 @@ def _paired(sets: Sequence[CandidateSet], examples: Sequence[Example]) -> list[t
     gold = {example.query: example for example in examples}
     by_name = {(example.query.subject, example.query.relation): example for example in examples}
     pairs = []
-    for found in sets:
-        example = gold.get(found.query) or by_name.get((found.query.subject, found.query.relation))
+    for candidates in sets:
+        example = gold.get(candidates.query) or by_name.get((candidates.query.subject, candidates.query.relation))
         if example is None:
-            pair = f"({found.query.subject!r}, {found.query.relation!r})"
+            pair = f"({candidates.query.subject!r}, {candidates.query.relation!r})"
             raise InputError(f"{pair} has candidates but no gold: tune on the split that the candidates were made for")
-        pairs.append((found, example))
-    if all(found.failed for found, _ in pairs):
+        pairs.append((candidates, example))
+    if all(candidates.failed for candidates, _ in pairs):
         raise InputError("there is no answered query to tune on: give candidates of a labelled split")
     return pairs
 
@@ -146,9 +146,11 @@ def _tune(
 ) -> Tuned:
     answered = [pair for pair in pairs if not pair[0].failed]
     tasks, verified = _tasks(answered, edition, relations, report), {}
-    if any(candidate.truth is not None for found, _ in answered for candidate in found.candidates):
+    if any(candidate.truth is not None for candidates, _ in answered for candidate in candidates.candidates):
         verified = {
-            way: _tasks([(judged(found, way), example) for found, example in answered], edition, relations, report)
+            way: _tasks(
+                [(judged(candidates, way), example) for candidates, example in answered], edition, relations, report
+            )
             for way in WAYS
         }
     examples = [example for _, example in pairs]
@@ -162,7 +164,9 @@ def _tune(
     def choice(part: str, rows: Mapping[str, Mask]) -> Rules:
         return choose(tasks, verified, rows, inner_fold, how.part(part), lambda: report(STEP, next(steps), total))
 
-    failed = {found.query: Prediction(found.query, failed=True) for found, _ in pairs if found.failed}
+    failed = {
+        candidates.query: Prediction(candidates.query, failed=True) for candidates, _ in pairs if candidates.failed
+    }
     held_out, swept = dict(failed), dict(failed)
     for number in range(folds):
         chosen = choice(f"fold{number}", {name: fold[name] != number for name in tasks})
@@ -187,7 +191,7 @@ def _tune(
         cv_macro_f1=cv.overall.f1,
         cv_macro_f1_without_optuna=without.overall.f1,
         insample_macro_f1=insample.overall.f1,
-        predictions=tuple(held_out[found.query] for found, _ in pairs),
+        predictions=tuple(held_out[candidates.query] for candidates, _ in pairs),
         failed=len(failed),
         folds=folds,
         trials=how.trials,
@@ -208,14 +212,14 @@ def _tasks(
     pairs: Sequence[tuple[CandidateSet, Example]], edition: Edition, relations: Mapping[str, Relation], report: Report
 ) -> dict[str, Task]:
     grouped: dict[str, list[tuple[CandidateSet, Example]]] = {}
-    for found, example in pairs:
-        grouped.setdefault(found.query.relation, []).append((found, example))
+    for candidates, example in pairs:
+        grouped.setdefault(candidates.query.relation, []).append((candidates, example))
     tasks = {}
     for done, name in enumerate(sorted(grouped)):
         report("score candidates (relations)", done, len(grouped))
         if name not in relations:
             raise InputError(f"unknown relation {name!r}: {did_you_mean(name, relations)}")
-        sets, examples = [found for found, _ in grouped[name]], [example for _, example in grouped[name]]
+        sets, examples = [candidates for candidates, _ in grouped[name]], [example for _, example in grouped[name]]
         outcomes = Outcomes(sets, examples, edition, numeric=relations[name].kind == "number")
         nullable = relations[name].nullable(edition.name) or bool(outcomes.empty.any())
         tasks[name] = Task(name, outcomes, nullable)

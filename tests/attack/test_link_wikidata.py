@@ -14,7 +14,7 @@ import pytest
 from link.stand_in import FAULTS, REFUSALS, SLOW
 
 from lmkbc import cli
-from lmkbc.link.api import Found, Record
+from lmkbc.link.api import Record, SearchHit
 from lmkbc.link.wikidata import Client
 
 Link = Callable[..., link_faults.Ended]
@@ -84,7 +84,7 @@ def test_wikidata_errs_for_good_and_is_healed(link: Link, tmp_path: Path, fault:
 
 def check_cache(path: Path) -> None:
     """Nothing that is of another shape was cached."""
-    shapes = {"search": list[Found], "entity": Record | None}
+    shapes = {"search": list[SearchHit], "entity": Record | None}
     with closing(sqlite3.connect(path)) as db:
         for kind, answer in db.execute("SELECT kind, answer FROM answers"):
             msgspec.json.decode(answer, type=shapes[kind])

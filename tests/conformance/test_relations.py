@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from lmkbc import Relation
 from lmkbc.cli import build
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.probe import Probe
+from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()
@@ -133,8 +133,8 @@ def test_paraphrases_are_as_many_as_recipes_ask_and_none_repeats() -> None:
         clozes = [*relation.clozes, *relation.paraphrases]
         assert len(clozes) >= asked, name
         assert len({cloze.casefold() for cloze in clozes}) == len(clozes), name
-        assert len(Probe(clozes={name: asked}).templates(relation)) == asked
-        assert Probe().templates(relation) == relation.clozes == OWNERS[name].clozes
+        assert len(ProbeSettings(clozes={name: asked}).templates(relation)) == asked
+        assert ProbeSettings().templates(relation) == relation.clozes == OWNERS[name].clozes
         for cloze in relation.paraphrases:
             assert cloze.endswith(".")
             assert cloze[0].isupper() or cloze[0] == "{"

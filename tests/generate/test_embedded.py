@@ -15,7 +15,8 @@ from threadpoolctl import threadpool_limits
 
 from lmkbc import Edition, EntityType, MatchingScorer, Metric, Relation
 from lmkbc.errors import InputError
-from lmkbc.generate.embedded.generator import EmbeddedGenerator
+from lmkbc.files.arrays import key
+from lmkbc.generate.embedded.generator import VERSION, EmbeddedGenerator
 from lmkbc.generate.embedded.links import Links
 from lmkbc.generate.embedded.stack import Stack
 from lmkbc.generate.embedded.table import Pairs
@@ -206,6 +207,23 @@ def test_a_warm_run_encodes_nothing(tmp_path: Path) -> None:
     encoder = Letters()
     list(generator(tmp_path, encoder=encoder).generate([Query("Xanton", "speaks")]))
     assert encoder.texts == []
+
+
+@pytest.mark.parametrize("subjects", [("Xanton", "Pelville"), ("Xanton", TRAIN[0].query.subject)])
+def test_a_text_is_encoded_once_whatever_is_asked_after_it(tmp_path: Path, subjects: tuple[str, str]) -> None:
+    encoder = Letters()
+    embedded = generator(tmp_path, encoder=encoder)
+    for subject in (*subjects, *subjects):
+        list(embedded.generate([Query(subject, "speaks")]))
+    assert len(encoder.texts) == len(set(encoder.texts))
+    assert {"", *subjects} <= set(encoder.texts)
+
+
+def test_the_vectors_of_train_are_stored_by_the_hash_of_its_texts(tmp_path: Path) -> None:
+    list(generator(tmp_path, encoder=Letters()).generate([TRAIN[0].query]))
+    texts = {name for row in TRAIN for name in (row.query.subject, *row.names)}
+    name = key(VERSION, "letters", sorted({*texts, ""}))
+    assert [path.stem for path in tmp_path.glob("vectors-*")] == [f"vectors-{name}"]
 
 
 @pytest.mark.parametrize("damage", [lambda raw: b"", lambda raw: raw[:-9], lambda raw: raw[:200] + b"!" + raw[201:]])

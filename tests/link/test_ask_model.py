@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import pytest
 
 from lmkbc.link.ask_model import AskModel
-from lmkbc.link.choose import Question
+from lmkbc.link.disambiguation import Question
 from lmkbc.link.evidence import Hit
 from lmkbc.relation import Relation
 from lmkbc.types import Query

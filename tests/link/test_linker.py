@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
-from lmkbc.link.choose import Question
+from lmkbc.link.disambiguation import Question
 from lmkbc.link.evidence import Hit, Link
 from lmkbc.link.linker import Linker
 from lmkbc.link.search_table import SearchTable
@@ -83,7 +83,7 @@ def test_a_hit_of_another_class_is_searched_again_with_a_type_word(relations) ->
     city, river = Hit("Q1", classes=("Q515",)), Hit("Q2", classes=("Q4022",))
     search = Described({"Ufa": [city], "Ufa River": [river]})
     link = one(Linker(relations, search=search), "Ufa", "rivers")
-    assert (link.id, link.evidence, link.asked) == ("Q2", "re-search", "Ufa River")
+    assert (link.id, link.evidence, link.searched) == ("Q2", "re-search", "Ufa River")
 
 
 def test_where_classes_are_unknown_the_name_with_its_type_word_wins(relations) -> None:
@@ -92,7 +92,7 @@ def test_where_classes_are_unknown_the_name_with_its_type_word_wins(relations) -
     assert one(linker, "Ufa", "rivers").id == "Q2"
     assert one(linker, "Ob", "rivers").id == "Q3"
     assert one(linker, "Don River", "rivers").id == "Q4"
-    assert "don river river" not in table.asked
+    assert "don river river" not in table.searched
 
 
 def test_misfits_are_refused_by_strict_types_and_a_last_resort_for_others(relations) -> None:

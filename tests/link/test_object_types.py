@@ -1,6 +1,6 @@
 import re
 
-from lmkbc.link import choose
+from lmkbc.link import disambiguation
 from lmkbc.link.evidence import Hit
 from lmkbc.link.object_types import ObjectType, ObjectTypes, bundled
 from lmkbc.workspace import Workspace
@@ -8,11 +8,11 @@ from lmkbc.workspace import Workspace
 
 def test_the_bundled_table_is_sound() -> None:
     for qid, kind in bundled().types.items():
-        choose.check(kind.strategies, f"object_types.toml, {qid}")
+        disambiguation.check(kind.strategies, f"object_types.toml, {qid}")
         for named in (qid, *kind.subclasses, *kind.known.values()):
             assert re.fullmatch(r"Q[1-9]\d*", named)
         assert qid not in kind.subclasses
-        assert choose.KNOWN in kind.strategies or not kind.known
+        assert disambiguation.KNOWN in kind.strategies or not kind.known
         assert "keyword" in kind.strategies or not kind.keywords
 
 
@@ -34,9 +34,9 @@ def test_classes_reach_through_several_levels() -> None:
 
 def test_keywords_prefer_but_never_empty() -> None:
     kind = ObjectType(qid="Q1", keywords=("book",), strategies=("keyword", "first"))
-    choice = choose.Choice(kind, ObjectTypes({}))
+    choice = disambiguation.Choice(kind, ObjectTypes({}))
     film, book = Hit("Q2", description="film"), Hit("Q3", description="Book by x")
-    assert choose.choose([film, book], kind.strategies, choice) == ([book], "keyword")
-    assert choose.choose([film], kind.strategies, choice) == ([film], "first")
-    assert choose.choose([film, book, book], ("keyword", "model"), choice) == ([book, book], "keyword")
-    assert choose.choose([], kind.strategies, choice) == ((), "no hit")
+    assert disambiguation.choose([film, book], kind.strategies, choice) == ([book], "keyword")
+    assert disambiguation.choose([film], kind.strategies, choice) == ([film], "first")
+    assert disambiguation.choose([film, book, book], ("keyword", "model"), choice) == ([book, book], "keyword")
+    assert disambiguation.choose([], kind.strategies, choice) == ((), "no hit")

@@ -34,7 +34,7 @@ def test_a_predictions_file_is_linked_and_counted(tmp_path: Path, linker: Linker
     assert rows(target)[0]["ObjectEntities"] == lines[0]["ObjectEntities"]
     assert rows(target)[2]["SubjectEntityID"] == "Q1"
     assert report.per_relation() == {"Rivers": (3, 1, 0), "children": (1, 0, 0)}
-    assert [(query.subject, link.asked, link.strategy) for query, link in report.unlinked] == [
+    assert [(query.subject, link.searched, link.strategy) for query, link in report.unlinked] == [
         ("Ulm", "Lech", "no hit")
     ]
     assert {(tally.evidence, tally.linked) for tally in report.tallies() if tally.linked} == {
@@ -81,6 +81,6 @@ def test_explain_shows_every_candidate_with_its_evidence(linker: Linker) -> None
         ("search", "Q9", None, False),
     ]
     link, offers = explain(linker, "Isar (upper)", "rivers")
-    assert (link.evidence, link.asked) == ("re-search", "Isar")
+    assert (link.evidence, link.searched) == ("re-search", "Isar")
     assert offers[-1].evidence == "search 'Isar'"
     assert explain(linker, "Lech", "rivers")[1] == []

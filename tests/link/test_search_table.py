@@ -11,7 +11,7 @@ def test_exact_strings_only_case_aside() -> None:
     table = SearchTable({"Inn": "Q1", "inn": "Q2", "Nothing": ""})
     found = table.search(["Inn", "inn", "INN", "Inn ", "nothing", "absent"])
     assert [[hit.id for hit in found[text]] for text in found] == [["Q1"], ["Q2"], ["Q1"], [], [], []]
-    assert table.asked == {"inn", "inn ", "nothing", "absent"}
+    assert table.searched == {"inn", "inn ", "nothing", "absent"}
 
 
 def test_a_recorded_no_hit_is_an_answer() -> None:

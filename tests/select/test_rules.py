@@ -13,7 +13,6 @@ from lmkbc.select.calibrated import Calibrated
 from lmkbc.select.cutoffs import (
     Cutoff,
     Relative,
-    Sticky,
     TopK,
 )
 from lmkbc.select.expected_f1 import ExpectedF1
@@ -21,6 +20,7 @@ from lmkbc.select.quorum import Quorum
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.registry import build
 from lmkbc.select.rule import Rule
+from lmkbc.select.sticky import Sticky
 from lmkbc.types import (
     Absence,
     Candidate,

@@ -14,13 +14,13 @@ from lmkbc.scoring.matchers import Scorer
 from lmkbc.select.cutoffs import (
     Cutoff,
     Relative,
-    Sticky,
     TopK,
 )
 from lmkbc.select.gate import NoneGate
 from lmkbc.select.numeric import Ball
 from lmkbc.select.quorum import Quorum
 from lmkbc.select.rule import Rule, SweptRule
+from lmkbc.select.sticky import Sticky
 from lmkbc.submission import answers
 from lmkbc.tune.outcomes import Outcomes, gold_column
 from lmkbc.tune.sweep import (

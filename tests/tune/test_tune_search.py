@@ -13,8 +13,9 @@ import pytest
 from optuna.trial import TrialState
 
 from lmkbc import IdScorer, thresholds
-from lmkbc.select.cutoffs import Relative, Sticky
+from lmkbc.select.cutoffs import Relative
 from lmkbc.select.gate import NoneGate
+from lmkbc.select.sticky import Sticky
 from lmkbc.tune import defaults
 from lmkbc.tune.families import Task, fit
 from lmkbc.tune.outcomes import Outcomes

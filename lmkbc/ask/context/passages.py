@@ -21,18 +21,18 @@ class Provider(Protocol):
 def gathered(finder: Provider, queries: Sequence[Query]) -> dict[Query, tuple[Passage, ...]]:
     """The passages of the queries for which it could be told whether there are any."""
     passages = zip(queries, finder.find(queries), strict=True)
-    return {query: one for query, one in passages if one is not None}
+    return {query: known for query, known in passages if known is not None}
 
 
-def told(passages: Sequence[Passage]) -> str:
-    """Passages as a prompt tells them."""
-    return "\n".join(f"{one.title}: {one.text}" if one.title else one.text for one in passages)
+def as_context(passages: Sequence[Passage]) -> str:
+    """Passages as text for a prompt, one a line."""
+    return "\n".join(f"{passage.title}: {passage.text}" if passage.title else passage.text for passage in passages)
 
 
-def lines(found: Mapping[Query, Sequence[Passage]]) -> bytes:
+def lines(by_query: Mapping[Query, Sequence[Passage]]) -> bytes:
     """What was found, as JSONL in the order of the queries, to be kept with a run."""
     rows = (
         {"SubjectEntity": query.subject, "Relation": query.relation, "passages": passages}
-        for query, passages in found.items()
+        for query, passages in by_query.items()
     )
     return b"".join(msgspec.json.encode(row) + b"\n" for row in rows)

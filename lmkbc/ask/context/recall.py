@@ -23,8 +23,8 @@ class Recall:
 
     def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...] | None]:
         """One passage per query, without a title; none where the model says nothing, None where it was not heard."""
-        said = self._model.paragraphs([self._prompt(query) for query in queries])
-        return [None if text is None else (Passage("", text.strip()),) if text.strip() else () for text in said]
+        replies = self._model.paragraphs([self._prompt(query) for query in queries])
+        return [None if text is None else (Passage("", text.strip()),) if text.strip() else () for text in replies]
 
     def _prompt(self, query: Query) -> str:
         relation, subject = self._relations[query.relation], one_line(query.subject)

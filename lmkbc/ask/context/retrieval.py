@@ -94,7 +94,7 @@ def faiss_index(passages: Sequence[Passage], encoder: TextEncoder, cache: Path |
         faiss: Any = import_module("faiss")
     except ModuleNotFoundError:
         raise InputError("context 'passages' needs FAISS: install lmkbc[retrieval]") from None
-    texts = [f"{one.title}\n{one.text}" for one in passages]
+    texts = [f"{passage.title}\n{passage.text}" for passage in passages]
     name = hashlib.sha256("\0".join([getattr(encoder, "digest", ""), *texts]).encode()).hexdigest()
 
     def encoded() -> dict[str, npt.NDArray[np.float32]]:

@@ -65,7 +65,7 @@ def controls(
     names = list(table.overall.controls)
 
     def line(name: str, row: Row) -> list[Any]:
-        shares = ("-" if (share := row.controls[one]) is None else share for one in names)
+        shares = ("-" if (share := row.controls[control]) is None else share for control in names)
         return [name, row.queries, row.system, *shares, row.hard, row.hard_f1]
 
     rows = [line(name, row) for name, row in table.relations.items()]

@@ -21,11 +21,11 @@ def overall(ways: Mapping[str, KamelTable]) -> Shown:
     rows: list[list[Any]] = [
         [
             way,
-            *(100 * value for value in (one.overall.p, one.overall.r, one.overall.f1)),
-            *(100 * part.f1 if part.count else None for part in (one.entities, one.literals, one.lama)),
-            one.overall.count,
+            *(100 * value for value in (table.overall.p, table.overall.r, table.overall.f1)),
+            *(100 * part.f1 if part.count else None for part in (table.entities, table.literals, table.lama)),
+            table.overall.count,
         ]
-        for way, one in ways.items()
+        for way, table in ways.items()
     ]
     for name, table in paper.PUBLISHED.items():
         rows += ([f"paper: {name}, {_shots(k)}", *scores, None, None, None, 234] for k, scores in table.items())
@@ -44,7 +44,7 @@ def by_answers(ways: Mapping[str, KamelTable]) -> Shown:
     """F1 over the queries with so many gold answers."""
     counts = sorted({count for table in ways.values() for count in table.by_answers})
     rows: list[list[Any]] = [
-        [way, *(100 * one.f1 if (one := table.by_answers.get(count)) else None for count in counts)]
+        [way, *(100 * mean.f1 if (mean := table.by_answers.get(count)) else None for count in counts)]
         for way, table in ways.items()
     ]
     plain = ways["published"].by_answers
@@ -72,13 +72,13 @@ def by_property(ways: Mapping[str, KamelTable]) -> Shown:
         [
             name,
             plain.kinds[name],
-            one.count,
-            100 * one.p,
-            100 * one.r,
+            mean.count,
+            100 * mean.p,
+            100 * mean.r,
             *(100 * table.properties[name].f1 for table in ways.values()),
             PUBLISHED_PROPERTIES.get(name),
         ]
-        for name, one in plain.properties.items()
+        for name, mean in plain.properties.items()
     ]
 
 

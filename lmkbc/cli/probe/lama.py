@@ -85,10 +85,10 @@ def _facts(source: Path, properties: list[str] | None) -> list[RelationFacts]:
         return benchmark.read(source, properties)
     with as_file(files("lmkbc.probe.kamel").joinpath("schema.toml")) as path:
         schema = read_schema(path)
-    found = kamel.read(source, properties=properties or kamel.LAMA, splits=("test",))
+    facts = kamel.read(source, properties=properties or kamel.LAMA, splits=("test",))
     for name in properties or ():
-        found.of(name, "test")
-    return benchmark.of_kamel(found, benchmark.kamel_clozes(schema))
+        facts.of(name, "test")
+    return benchmark.of_kamel(facts, benchmark.kamel_clozes(schema))
 
 
 def _show(tables: Mapping[str, LamaTable], kinds: Mapping[str, str]) -> None:

@@ -73,7 +73,7 @@ def optiprompt(
         show_json({row: asdict(line) for row, line in table.items()})
         return
     show_table(*lines(table))
-    note(f"{len(lessons)} relations, {sum(len(one.test) for one in lessons)} facts; paper: BERT-base on T-REx")
+    note(f"{len(lessons)} relations, {sum(len(lesson.test) for lesson in lessons)} facts; paper: BERT-base on T-REx")
     if lacking := [row for row in benchmark.EASY if row not in table]:
         note(f"easy is what the other controls answer, for want of {', '.join(lacking)}: no figure to compare")
 

@@ -29,20 +29,20 @@ from lmkbc.relation import Relation
 from lmkbc.run import Run
 from lmkbc.types import CandidateSet, Example, Generator, Notes, Query
 
-VERSION = 2
+VERSION = 3
 """Part of every stored file's name: raise it with each change of what is fitted or how it is kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Embedded(GeneratorSpec):
-    """Its table. encoder: whether it uses the sentence encoder, where that is on this machine."""
+    """The recipe's table of this generator. encoder: whether to use the sentence encoder, where this machine has it."""
 
     encoder: bool = True
 
     def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it has nothing to note
         """The generator."""
-        found = find_encoder() if self.encoder else None
-        return EmbeddedGenerator(run.edition, run.relations, run.train, found, run.cache, report=run.report)
+        encoder = find_encoder() if self.encoder else None
+        return EmbeddedGenerator(run.edition, run.relations, run.train, encoder, run.cache, report=run.report)
 
 
 class EmbeddedGenerator:
@@ -83,8 +83,8 @@ class EmbeddedGenerator:
         with threadpool_limits(1):  # small arrays: threads that wait for one another cost more than they bring
             self._embed_all([row.query.subject for row in self._train] + list(_labels(self._train)))
             self._embed_all([query.subject for query in queries])
-        for fold, asked in grouped.items():
-            yield from self._scored(fold, asked)
+        for fold, group in grouped.items():
+            yield from self._scored(fold, group)
 
     def out_of_fold(self) -> Iterator[CandidateSet]:
         """Yield candidates of the train queries themselves, none from a stack that saw the query's subject."""
@@ -94,13 +94,13 @@ class EmbeddedGenerator:
         by_relation: dict[str, list[Query]] = {}
         for query in queries:
             by_relation.setdefault(query.relation, []).append(query)
-        for asked in by_relation.values():
+        for group in by_relation.values():
             with threadpool_limits(1):
                 if fold not in self._fitted:
                     self._fitted[fold] = self._fit(fold)
                 stack, trees = self._fitted[fold]
-                found = list(stack.candidates(trees, asked))
-            yield from found
+                sets = list(stack.candidates(trees, group))
+            yield from sets
 
     def _fit(self, held_out: int | None) -> tuple[Stack, Trees]:
         train = [row for row, fold in zip(self._train, self._fold, strict=True) if fold != held_out]
@@ -131,7 +131,7 @@ class EmbeddedGenerator:
         """Look up or compute the vectors that are not known yet, as one block."""
         if self._encoder is None:
             return
-        encode, new = self._encoder.encode, sorted(set(texts) | {""} - self._vectors.keys())
+        encode, new = self._encoder.encode, sorted({*texts, ""} - self._vectors.keys())
         if new:
             name = key(VERSION, self._encoder.digest, new)
             block = self._store.get("vectors", name, lambda: {"vectors": encode(new, self._report)})

@@ -55,7 +55,7 @@ class Links:
         key = self._edition.metric.scorer.key
         return np.array([self._entities.get(key(self._edition.value(c)), -1) if c.text else -1 for c in candidates])
 
-    def scores(self, relation: str, rows: Ints, asked: Ints, candidates: Ints) -> dict[str, Floats]:
+    def scores(self, relation: str, rows: Ints, subjects: Ints, candidates: Ints) -> dict[str, Floats]:
         """Scores (m, c) of candidates for asked subjects, from the given train rows only.
 
         inverse: rows of the relation that say (candidate, relation, subject). together: rows of the relation that
@@ -67,17 +67,19 @@ class Links:
         links.setdiag(0)
         links.eliminate_zeros()
         near = links.sign()
-        known = np.flatnonzero(asked >= 0)
+        known = np.flatnonzero(subjects >= 0)
         named = np.flatnonzero(candidates >= 0)
         pairs = {
             "inverse": self._objects[same].T @ self._subjects[same],
             "together": both[same].T @ both[same],
             "anywhere": links,
         }
-        scores = {name: sparse.csr_array(m)[asked[known]][:, candidates[named]].toarray() for name, m in pairs.items()}
+        scores = {
+            name: sparse.csr_array(m)[subjects[known]][:, candidates[named]].toarray() for name, m in pairs.items()
+        }
         share = sparse.diags_array(1.0 / np.maximum(near.sum(axis=0), 1))
-        scores["bridges"] = (near[asked[known]] @ share @ near[:, candidates[named]]).toarray()
-        return {name: _spread(found, known, named, len(asked), len(candidates)) for name, found in scores.items()}
+        scores["bridges"] = (near[subjects[known]] @ share @ near[:, candidates[named]]).toarray()
+        return {name: _spread(counts, known, named, len(subjects), len(candidates)) for name, counts in scores.items()}
 
 
 def _incidence(pairs: list[tuple[int, int]], rows: int, columns: int) -> sparse.csr_array:
@@ -85,7 +87,7 @@ def _incidence(pairs: list[tuple[int, int]], rows: int, columns: int) -> sparse.
     return sparse.csr_array((np.ones(len(at)), (at[:, 0], at[:, 1])), (rows, columns))
 
 
-def _spread(found: Floats, known: Ints, named: Ints, rows: int, columns: int) -> Floats:
+def _spread(counts: Floats, known: Ints, named: Ints, rows: int, columns: int) -> Floats:
     scores = np.zeros((rows, columns))
-    scores[np.ix_(known, named)] = found
+    scores[np.ix_(known, named)] = counts
     return scores

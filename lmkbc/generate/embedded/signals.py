@@ -47,21 +47,21 @@ class Fit:
     candidates: Texts
 
 
-def prior(fit: Fit, asked: Texts) -> Floats:
-    """Share of the train rows."""
-    return np.repeat(class_prior(fit.hits)[None, :], asked.words.shape[0], axis=0)
+def prior(fit: Fit, texts: Texts) -> Floats:
+    """Share of the train rows that a candidate answers, whatever the query."""
+    return np.repeat(class_prior(fit.hits)[None, :], texts.words.shape[0], axis=0)
 
 
-def naive_bayes(fit: Fit, asked: Texts) -> Floats:
+def naive_bayes(fit: Fit, texts: Texts) -> Floats:
     """Binary words of the subject, smoothed towards the background, as a distribution over candidates."""
-    used = np.unique(asked.words.indices)
+    used = np.unique(texts.words.indices)
     words = fit.train.words[:, used]
     background = (np.asarray(words.mean(axis=0)) + 1e-4)[:, None]
     logits = log_posterior(
         class_prior(fit.hits) + 1e-9,
         words.T @ fit.hits,
         fit.hits.sum(axis=0),
-        asked.words[:, used],
+        texts.words[:, used],
         pseudo=PSEUDO * background,
         size=PSEUDO,
         trust=TRUST,
@@ -69,53 +69,53 @@ def naive_bayes(fit: Fit, asked: Texts) -> Floats:
     return _softmax(logits)
 
 
-def kernel_ridge(fit: Fit, asked: Texts) -> Floats:
+def kernel_ridge(fit: Fit, texts: Texts) -> Floats:
     """Ridge regression on TF-IDF of character n-grams, in its dual form."""
     weights = _idf(fit.train.grams)
-    known, new = _tfidf(fit.train.grams, weights), _tfidf(asked.grams, weights)
+    known, new = _tfidf(fit.train.grams, weights), _tfidf(texts.grams, weights)
     return _dual_ridge((known @ known.T).toarray(), (new @ known.T).toarray(), fit.hits, KERNEL_RIDGE)
 
 
-def neighbours(fit: Fit, asked: Texts) -> Floats:
+def neighbours(fit: Fit, texts: Texts) -> Floats:
     """Votes of the nearest train subjects in the sentence embedding."""
-    similar = asked.vectors @ fit.train.vectors.T
+    similar = texts.vectors @ fit.train.vectors.T
     if similar.shape[1] > NEAREST:
         similar = np.where(similar >= -np.partition(-similar, NEAREST, axis=1)[:, [NEAREST]], similar, -np.inf)
     return _softmax(similar / TEMPERATURE) @ fit.hits
 
 
-def ridge(fit: Fit, asked: Texts) -> Floats:
+def ridge(fit: Fit, texts: Texts) -> Floats:
     """One-vs-rest ridge regression on the centred sentence embedding."""
     centre = fit.train.vectors.mean(axis=0)
-    known, new = fit.train.vectors - centre, asked.vectors - centre
+    known, new = fit.train.vectors - centre, texts.vectors - centre
     return _dual_ridge(known @ known.T, new @ known.T, fit.hits, RIDGE)
 
 
-def mapping(fit: Fit, asked: Texts) -> Floats:
+def mapping(fit: Fit, texts: Texts) -> Floats:
     """Cosine of each candidate with the place where a linear map from subjects to their objects points."""
     centre, objects = fit.train.vectors.mean(axis=0), fit.candidates.vectors
-    known, new = fit.train.vectors - centre, asked.vectors - centre
+    known, new = fit.train.vectors - centre, texts.vectors - centre
     means = fit.hits[:, 1:] @ objects / np.maximum(fit.hits[:, 1:].sum(axis=1, keepdims=True), 1)
     pointed = _dual_ridge(known @ known.T, new @ known.T, means, 1.0)
     pointed /= np.linalg.norm(pointed, axis=1, keepdims=True) + 1e-9
     return _without_empty(pointed @ objects.T)
 
 
-def vector_similarity(fit: Fit, asked: Texts) -> Floats:
+def vector_similarity(fit: Fit, texts: Texts) -> Floats:
     """Cosine of subject and candidate in the sentence embedding."""
-    return _without_empty(asked.vectors @ fit.candidates.vectors.T)
+    return _without_empty(texts.vectors @ fit.candidates.vectors.T)
 
 
-def string_similarity(fit: Fit, asked: Texts) -> Floats:
+def string_similarity(fit: Fit, texts: Texts) -> Floats:
     """Cosine of subject and candidate over character n-grams."""
     weights = _idf(fit.candidates.grams)
-    return _without_empty((_tfidf(asked.grams, weights) @ _tfidf(fit.candidates.grams, weights).T).toarray())
+    return _without_empty((_tfidf(texts.grams, weights) @ _tfidf(fit.candidates.grams, weights).T).toarray())
 
 
-def scores(fit: Fit, asked: Texts) -> dict[str, Floats]:
+def scores(fit: Fit, texts: Texts) -> dict[str, Floats]:
     """Every signal that the features allow, by name."""
-    signals = STRINGS + VECTORS if asked.vectors.shape[1] else STRINGS
-    return {signal.__name__: signal(fit, asked) for signal in signals}
+    signals = STRINGS + VECTORS if texts.vectors.shape[1] else STRINGS
+    return {signal.__name__: signal(fit, texts) for signal in signals}
 
 
 STRINGS = (prior, naive_bayes, kernel_ridge, string_similarity)
@@ -142,12 +142,12 @@ def _idf(counts: sparse.csr_array) -> Floats:
 
 
 def _tfidf(counts: sparse.csr_array, weights: Floats) -> sparse.csr_array:
-    found = sparse.csr_array(
+    weighted = sparse.csr_array(
         (np.log1p(counts.data) * weights[counts.indices], counts.indices, counts.indptr), counts.shape
     )
-    norms = np.sqrt(np.asarray(found.multiply(found).sum(axis=1)).ravel()) + 1e-9
-    found.data = found.data / np.repeat(norms, np.diff(found.indptr))
-    return found
+    norms = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1)).ravel()) + 1e-9
+    weighted.data = weighted.data / np.repeat(norms, np.diff(weighted.indptr))
+    return weighted
 
 
 def _without_empty(scores: Floats) -> Floats:

@@ -95,12 +95,12 @@ class Stack:
     def _fold_pairs(self, held_out: npt.NDArray[np.bool_]) -> Iterator[tuple[Pairs, npt.NDArray[np.bool_]]]:
         within = np.flatnonzero(~held_out)
         for table in self._tables.values():
-            asked = np.flatnonzero(held_out[table.positions])
+            held = np.flatnonzero(held_out[table.positions])
             rows = np.flatnonzero(~held_out[table.positions])
-            if len(asked) and len(rows):
-                queries = [table.queries[index] for index in asked]
-                pairs = table.pairs(self._links, rows, within, queries, table.texts[asked])
-                yield pairs, table.closed.hits[asked[pairs.queries], pairs.candidates]
+            if len(held) and len(rows):
+                queries = [table.queries[index] for index in held]
+                pairs = table.pairs(self._links, rows, within, queries, table.texts[held])
+                yield pairs, table.closed.hits[held[pairs.queries], pairs.candidates]
 
     def candidates(self, trees: Trees, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Score queries, relation by relation; one of a relation without train rows gets no candidates."""
@@ -108,15 +108,15 @@ class Stack:
         for query in queries:
             grouped.setdefault(query.relation, []).append(query)
         everything = np.arange(len(self._train))
-        for relation, asked in grouped.items():
+        for relation, group in grouped.items():
             table = self._tables.get(relation)
             if table is None:
-                yield from (CandidateSet(query) for query in asked)
+                yield from (CandidateSet(query) for query in group)
                 continue
-            texts = self._texts([query.subject for query in asked])
+            texts = self._texts([query.subject for query in group])
             rows = np.arange(len(table.queries))
-            pairs = table.pairs(self._links, rows, everything, asked, texts)
-            yield from _sets(table.closed, asked, pairs, trees.probabilities(pairs.features))
+            pairs = table.pairs(self._links, rows, everything, group, texts)
+            yield from _sets(table.closed, group, pairs, trees.probabilities(pairs.features))
 
 
 def _sets(closed: ClosedSet, queries: Sequence[Query], pairs: Pairs, probabilities: Floats) -> Iterator[CandidateSet]:

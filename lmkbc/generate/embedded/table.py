@@ -54,13 +54,13 @@ class Table:
         columns = np.concatenate([[0], frequent])
         hits = self.closed.hits[np.ix_(rows, columns)].astype(np.float64)
         fitted = scores(Fit(self.texts[rows], hits, self.labels[columns[1:]]), texts)
-        asked = links.of_queries(queries)
-        linked = links.scores(self.relation, within, asked, self.entities[columns])
+        subjects = links.of_queries(queries)
+        linked = links.scores(self.relation, within, subjects, self.entities[columns])
         pooled, features = np.zeros((len(queries), len(columns)), dtype=bool), []
-        for name, found in (fitted | linked).items():
-            seen, top = _views(found, name in ON_EMPTY)
+        for name, signal in (fitted | linked).items():
+            seen, top = _views(signal, name in ON_EMPTY)
             features += seen
-            pooled |= top if name in fitted else top & (found > 0)
+            pooled |= top if name in fitted else top & (signal > 0)
         pooled[:, 0] = hits[:, 0].any()
         features += _context(hits, queries)
         query, column = np.nonzero(pooled)
@@ -68,15 +68,15 @@ class Table:
         return Pairs(query, columns[column], np.stack(cells, axis=1).astype(np.float32))
 
 
-def _views(found: Floats, on_empty: bool) -> tuple[list[Floats], npt.NDArray[np.bool_]]:
+def _views(signal: Floats, on_empty: bool) -> tuple[list[Floats], npt.NDArray[np.bool_]]:
     """A signal's scores (m, c + 1) as features, and which candidates it would ask about."""
-    objects = found.copy()
+    objects = signal.copy()
     objects[:, 0] = -np.inf
     order = np.argsort(-objects, axis=1, kind="stable")
     rank = np.argsort(order, axis=1, kind="stable")
-    best = np.take_along_axis(found, order[:, :1], axis=1)
-    share = found / (np.abs(best) + 1e-6)
-    return [found, rank.astype(np.float64), share, found[:, :1] if on_empty else best], rank < POOL
+    best = np.take_along_axis(signal, order[:, :1], axis=1)
+    share = signal / (np.abs(best) + 1e-6)
+    return [signal, rank.astype(np.float64), share, signal[:, :1] if on_empty else best], rank < POOL
 
 
 def _context(hits: Floats, queries: Sequence[Query]) -> list[Floats]:

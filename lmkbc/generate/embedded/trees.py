@@ -70,7 +70,7 @@ class Trees:
         return cls(np.ravel(model._baseline_prediction), *_packed([tree.nodes for (tree,) in model._predictors]))
 
     def probabilities(self, features: npt.NDArray[np.float32]) -> Floats:
-        """(pairs, f) -> (pairs,), in (0, 1)."""
+        """The probability that each pair is right: features (pairs, f) -> (pairs,), in (0, 1)."""
         rows = np.arange(len(features))
         odds = np.full(len(features), self.baseline[0])
         for tree in range(len(self.feature)):

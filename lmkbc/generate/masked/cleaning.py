@@ -9,7 +9,7 @@ from lmkbc.answer.clean import clean, same_name
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.answers import Scores
-from lmkbc.generate.masked.probe import Probe
+from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.generate.masked.stems import Stems
 from lmkbc.relation import Relation
 from lmkbc.types import Query
@@ -35,13 +35,17 @@ class Cleaning:
 
     def __init__(
         self,
-        probe: Probe,
+        probe: ProbeSettings,
         edition: Edition,
         relations: Mapping[str, Relation],
         origins: Mapping[str, Mapping[str, Sequence[Query]]],
     ) -> None:
         self._probe, self._edition, self._relations, self._origins = probe, edition, relations, origins
-        self._stems = {one.name: Stems(one, number) for one in relations.values() if (number := probe.stem(one))}
+        self._stems = {
+            relation.name: Stems(relation, number)
+            for relation in relations.values()
+            if (number := probe.stem(relation))
+        }
         for relation in relations.values():
             if probe.name_words_of(relation) is not None and not relation.shape.closed:
                 raise InputError(f"probe.name_words names {relation.name}, whose shape lists no closed names")
@@ -52,29 +56,29 @@ class Cleaning:
         relation, null = self._relations[query.relation], self._probe.null
         kept: dict[str, float] = {}
         for name, score in scores.items():
-            found: Iterable[str]
+            forms: Iterable[str]
             if null and name == null:
-                found = ("",) if relation.nullable(self._edition.name) else ()
+                forms = ("",) if relation.nullable(self._edition.name) else ()
             elif not self._known(name, query):
-                found = ()
+                forms = ()
             else:
-                found = self._cleaned(name, relation, query.subject) if self._probe.clean else (name,)
-            for one in found:
-                kept[one] = kept.get(one, 0.0) + score
+                forms = self._cleaned(name, relation, query.subject) if self._probe.clean else (name,)
+            for form in forms:
+                kept[form] = kept.get(form, 0.0) + score
         if self._probe.rescale and kept:
             factor = sum(scores.values()) / sum(kept.values())
             kept = {name: min(score * factor, 1.0) for name, score in kept.items()}
         return kept
 
     def words(self, query: Query) -> tuple[str, ...]:
-        """The words of the subject's name where the probe asks them too, and there are several."""
+        """Words of the subject's name that are asked beside it: none without `name_words`, or of a name of one."""
         if self._probe.name_words_of(self._relations[query.relation]) is None:
             return ()
         words = tuple(dict.fromkeys(_WORD.findall(query.subject)))
         return words if len(words) > 1 else ()
 
-    def said(self, query: Query) -> dict[str, float]:
-        """The objects that words of the subject's name say themselves, with the score declared for them."""
+    def named_in(self, query: Query) -> dict[str, float]:
+        """Objects that words of the subject's name name, each with the score that `name_words` declares."""
         relation = self._relations[query.relation]
         score = self._probe.name_words_of(relation)
         if not score:
@@ -83,7 +87,7 @@ class Cleaning:
 
     def _cleaned(self, name: str, relation: Relation, subject: str) -> list[str]:
         names = self._names(name, relation)
-        return [one for one in names if relation.shape.may_be_subject or not same_name(one, subject)]
+        return [form for form in names if relation.shape.may_be_subject or not same_name(form, subject)]
 
     def _names(self, word: str, relation: Relation) -> tuple[str, ...]:
         key = relation.name, word
@@ -111,5 +115,5 @@ class Cleaning:
         return any(not _same_subject(origin, query) for origin in self._origins[query.relation].get(name, ()))
 
 
-def _same_subject(one: Query, other: Query) -> bool:
-    return one.subject == other.subject or (one.subject_id is not None and one.subject_id == other.subject_id)
+def _same_subject(query: Query, other: Query) -> bool:
+    return query.subject == other.subject or (query.subject_id is not None and query.subject_id == other.subject_id)

@@ -20,11 +20,11 @@ def combine(proposals: Sequence[Scores], method: Ensemble, weights: Sequence[flo
     merged: dict[str, float] = {}
     for name in dict.fromkeys(name for scores in proposals for name in scores):
         given = [scores.get(name) for scores in proposals]
-        said = [score for score in given if score is not None]
+        proposed = [score for score in given if score is not None]
         if method == "mean":
             merged[name] = math.fsum(share * (score or 0.0) for share, score in zip(shares, given, strict=True))
         elif method == "max":
-            merged[name] = max(said)
+            merged[name] = max(proposed)
         else:
-            merged[name] = (len(said) - 1 + max(said)) / len(proposals)
+            merged[name] = (len(proposed) - 1 + max(proposed)) / len(proposals)
     return dict(sorted(merged.items(), key=lambda item: (-item[1], item[0])))

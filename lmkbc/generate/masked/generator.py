@@ -16,7 +16,7 @@ from lmkbc.generate.masked.cleaning import Cleaning
 from lmkbc.generate.masked.ensemble import combine
 from lmkbc.generate.masked.lexicon import Lexicon, names_of_type, train_names
 from lmkbc.generate.masked.preconditions import Asker, Prepared
-from lmkbc.generate.masked.probe import ANY, Probe
+from lmkbc.generate.masked.settings import ANY, ProbeSettings
 from lmkbc.generate.spec import GeneratorSpec, Relations, check_names
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.clozes import Clozes
@@ -56,7 +56,7 @@ class Masked(GeneratorSpec):
     revision: str | None = None
     trust_remote_code: bool = False
     device: str | None = None
-    probe: Probe = field(default_factory=Probe)
+    probe: ProbeSettings = field(default_factory=ProbeSettings)
 
     def check(self, relations: Relations) -> None:
         """InputError for a relation that does not exist."""
@@ -100,7 +100,7 @@ class MaskedGenerator:
         edition: Edition,
         relations: Mapping[str, Relation],
         train: Sequence[Example],
-        probe: Probe,
+        probe: ProbeSettings,
         notes: Notes | None = None,
     ) -> None:
         self.notes = notes or Notes()
@@ -169,13 +169,13 @@ class MaskedGenerator:
 
     def _prepared(self, queries: Sequence[Query]) -> list[Prepared]:
         """What the preconditions of each query's relation make of it."""
-        found = [Prepared()] * len(queries)
+        every_prepared = [Prepared()] * len(queries)
         for name, indices in _by_relation(queries).items():
-            asked = self._probe.asked_first(self._relations[name])
-            learned = self._asker.prepare(asked, [queries[index].subject for index in indices])
-            for index, one in zip(indices, learned, strict=True):
-                found[index] = one
-        return found
+            preconditions = self._probe.preconditions_of(self._relations[name])
+            learned = self._asker.prepare(preconditions, [queries[index].subject for index in indices])
+            for index, prepared in zip(indices, learned, strict=True):
+                every_prepared[index] = prepared
+        return every_prepared
 
     def _templates(self, query: Query) -> tuple[str, ...]:
         relation = self._relations[query.relation]
@@ -190,8 +190,8 @@ class MaskedGenerator:
             self._answering[vocabulary] = answering(self._probe, self._forward, self._clozes, self._words, lexicon)
         answer = self._answering[vocabulary]
         relations = [self._relations[queries[job.query].relation] for job in jobs]
-        asked = [(job.template, job.subject, relation) for job, relation in zip(jobs, relations, strict=True)]
-        for job, relation, scores in zip(jobs, relations, answer(asked), strict=True):
+        requests = [(job.template, job.subject, relation) for job, relation in zip(jobs, relations, strict=True)]
+        for job, relation, scores in zip(jobs, relations, answer(requests), strict=True):
             best = list(scores.items())[: self._probe.most(relation)]
             yield job, {name: score for name, score in best if score > self._probe.least(relation)}
 
@@ -213,17 +213,17 @@ class MaskedGenerator:
 
     def _set(self, query: Query, proposals: Sequence[Scores], known: Prepared) -> CandidateSet:
         weights = () if known.clozes else self._probe.cloze_weights(self._relations[query.relation], len(proposals))
-        scores, said = combine(proposals, self._probe.ensemble, weights), self._cleaning.said(query)
-        found = []
-        for name in {**scores, **said} if known.vetoed < 1 else ():
-            score = min(max(scores.get(name, 0.0), said.get(name, 0.0)), 1.0)
+        scores, named = combine(proposals, self._probe.ensemble, weights), self._cleaning.named_in(query)
+        candidates = []
+        for name in {**scores, **named} if known.vetoed < 1 else ():
+            score = min(max(scores.get(name, 0.0), named.get(name, 0.0)), 1.0)
             voices = [Voice(self._name, str(place)) for place, proposed in enumerate(proposals) if name in proposed]
-            voices += [Voice(self._name, "name")] if name in said else []
-            found.append(Candidate(name, score * (1 - known.vetoed), tuple(voices)))
-        found.sort(key=lambda one: -one.score)
+            voices += [Voice(self._name, "name")] if name in named else []
+            candidates.append(Candidate(name, score * (1 - known.vetoed), tuple(voices)))
+        candidates.sort(key=lambda candidate: -candidate.score)
         if known.vetoed:
-            found.append(Candidate("", known.vetoed, (Voice(self._name, "veto"),)))
-        return CandidateSet.proposing(query, found)
+            candidates.append(Candidate("", known.vetoed, (Voice(self._name, "veto"),)))
+        return CandidateSet.proposing(query, candidates)
 
     def _expanded(self, backbone: Backbone) -> Backbone:
         probe = self._probe

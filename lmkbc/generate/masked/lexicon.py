@@ -45,20 +45,20 @@ class Lexicon:
 
 def train_names(rows: Sequence[Example]) -> dict[str, list[Query]]:
     """The preferred name of each object in a relation's train rows -> the queries that it answers."""
-    found: dict[str, list[Query]] = {}
+    named: dict[str, list[Query]] = {}
     for row in rows:
         for name in row.names:
-            found.setdefault(name, []).append(row.query)
-    return found
+            named.setdefault(name, []).append(row.query)
+    return named
 
 
 def names_of_type(rows: Sequence[Example], relations: Mapping[str, Relation], qid: str) -> list[str]:
     """Every name that labelled rows give to things of a Wikidata class, as subjects or as objects."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for row in rows:
         relation = relations[row.query.relation]
         if relation.subject_type.qid == qid:
-            found[row.query.subject] = None
+            names[row.query.subject] = None
         if relation.object_type.qid == qid:
-            found |= dict.fromkeys(name for gold in row.objects for name in gold.names)
-    return list(found)
+            names |= dict.fromkeys(name for gold in row.objects for name in gold.names)
+    return list(names)

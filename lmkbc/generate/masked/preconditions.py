@@ -1,4 +1,4 @@
-"""Asks what must be known first, and turns the answers into clozes and vetoes.
+"""Preconditions: asks what kind of thing a subject is first, and turns the answers into clozes and vetoes.
 
 Li T. et al. (2022, section 3.2): what kind of place the subject is, put into the cloze, nearly doubles their baseline
 on bordering states; whether a person is dead is read from calibrated answers. Fang et al. (2022): the most probable
@@ -40,15 +40,15 @@ class Asker:
         self._forward, self._clozes, self._words, self._named = forward, clozes, words, named
 
     def prepare(self, preconditions: Sequence[Precondition], subjects: Sequence[str]) -> list[Prepared]:
-        """What all preconditions make of each subject; of those that rewrite clozes, the last."""
-        found = [Prepared()] * len(subjects)
+        """Each subject's clozes and veto after all preconditions; of those that rewrite clozes, the last counts."""
+        prepared = [Prepared()] * len(subjects)
         for precondition in preconditions:
             for index, answers in enumerate(self.answers(precondition, subjects)):
-                before = found[index]
+                before = prepared[index]
                 clozes = rewritten(precondition, subjects[index], answers) or before.clozes
                 vetoed = 1 - (1 - before.vetoed) * (1 - veto(precondition, answers))
-                found[index] = Prepared(clozes, vetoed)
-        return found
+                prepared[index] = Prepared(clozes, vetoed)
+        return prepared
 
     def answers(self, precondition: Precondition, subjects: Sequence[str]) -> list[dict[str, float]]:
         """Each subject's answers that count, with probabilities that sum to 1, calibrated where it is said how.
@@ -57,10 +57,13 @@ class Asker:
         """
         ids = self._ids(precondition)
         columns = torch.tensor(list(ids.values()), dtype=torch.int64)
-        asked = [*subjects, *([precondition.neutral] if precondition.neutral else [])]
-        logs, counts = torch.zeros(len(asked), len(ids)), torch.zeros(len(asked), len(ids), dtype=torch.bool)
+        subjects_and_neutral = [*subjects, *([precondition.neutral] if precondition.neutral else [])]
+        logs, counts = (
+            torch.zeros(len(subjects_and_neutral), len(ids)),
+            torch.zeros(len(subjects_and_neutral), len(ids), dtype=torch.bool),
+        )
         least = math.log(precondition.floor) if precondition.floor else -math.inf
-        for indices, logits in self._forward.logits(self._clozes.fill(precondition.cloze, asked)):
+        for indices, logits in self._forward.logits(self._clozes.fill(precondition.cloze, subjects_and_neutral)):
             every = logits[:, 0].log_softmax(dim=-1).cpu()
             logs[indices] = every[:, columns]
             counts[indices] = logs[indices] > least
@@ -70,15 +73,20 @@ class Asker:
             logs, counts = logs[:-1] - logs[-1], counts[:-1]
         logs = logs + torch.tensor([math.log(precondition.times.get(answer, 1.0)) for answer in ids])
         shares = logs.masked_fill(~counts, -math.inf).softmax(dim=-1)
-        found = [
+        counted_shares = [
             {answer: share for answer, share, counted in zip(ids, row, mine, strict=True) if counted}
             for row, mine in zip(shares.tolist(), counts.tolist(), strict=True)
         ]
-        return [{max(one, key=one.__getitem__): 1.0} if precondition.decisive and one else one for one in found]
+        return [
+            {max(scores, key=scores.__getitem__): 1.0} if precondition.decisive and scores else scores
+            for scores in counted_shares
+        ]
 
     def _ids(self, precondition: Precondition) -> dict[str, int]:
         """The vocabulary id of each answer; of the names of a type, those that are one token."""
-        known = {one: self._words.single(one) for one in precondition.answers or self._named(precondition.type)}
+        known = {
+            answer: self._words.single(answer) for answer in precondition.answers or self._named(precondition.type)
+        }
         for answer in precondition.answers:
             if known[answer] is None:
                 raise InputError(
@@ -93,8 +101,8 @@ def rewritten(precondition: Precondition, subject: str, answers: Answers) -> tup
 
     None where no answer counts, unless one is drawn then.
     """
-    said = set(subject.casefold().split())
-    in_name = next((answer for answer in precondition.answers if answer in said), None)
+    words = set(subject.casefold().split())
+    in_name = next((answer for answer in precondition.answers if answer in words), None)
     best = in_name or max(answers, key=lambda answer: answers[answer], default=None)
     if best is None and precondition.drawn:
         best = random.Random(subject).choice(precondition.answers)

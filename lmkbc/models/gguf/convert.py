@@ -63,13 +63,13 @@ class Plan:
 
 def plan(path: Path) -> Plan:
     """What a file's model is unpacked to. InputError for a file that is damaged or that is not read."""
-    found = header.read(path)
-    shape = Shape.of(found)
-    tokenizer, placed = vocabulary.tokenizer(found, shape.window), shape.placed()
+    parsed = header.read(path)
+    shape = Shape.of(parsed)
+    tokenizer, placed = vocabulary.tokenizer(parsed, shape.window), shape.placed()
     _check_kinds(path, placed)
-    tasks = {name: vocabulary.token_id(found, name) for name in ("bos", "eos", "padding", "eot")}
+    tasks = {name: vocabulary.token_id(parsed, name) for name in ("bos", "eos", "padding", "eot")}
     own = {"bos_token_id": tasks["bos"], "eos_token_id": tasks["eos"], "pad_token_id": tasks["padding"]}
-    stops = [one for one in dict.fromkeys((tasks["eos"], tasks["eot"])) if one is not None]
+    stops = [token for token in dict.fromkeys((tasks["eos"], tasks["eot"])) if token is not None]
     tables = {"config.json": shape.config() | own, "generation_config.json": own | {"eos_token_id": stops}}
     return Plan(tables, tokenizer, placed)
 
@@ -83,7 +83,7 @@ def _unpack(path: Path, target: Path) -> None:
         with _disk_errors():
             made.tokenizer.save_pretrained(stage)
         _write_weights(path, made.placed, stage)
-        files = {one.name: _sha256(one) for one in sorted(stage.iterdir())}
+        files = {file.name: _sha256(file) for file in sorted(stage.iterdir())}
         (stage / SEAL).write_text(json.dumps(files, indent=2), encoding="utf-8")
 
 
@@ -91,15 +91,15 @@ def _write_weights(path: Path, placed: Sequence[Placed], stage: Path) -> None:
     from huggingface_hub import split_state_dict_into_shards_factory
     from safetensors.numpy import save_file
 
-    by_name = {one.name: one for one in placed}
+    by_name = {part.name: part for part in placed}
     split = split_state_dict_into_shards_factory(
         by_name,
-        get_storage_size=lambda one: 4 * int(np.prod(one.tensor.shape)),
+        get_storage_size=lambda part: 4 * int(np.prod(part.tensor.shape)),
         filename_pattern="model{suffix}.safetensors",
         max_shard_size=SHARD,
     )
     for name, inside in split.filename_to_tensors.items():
-        weights = {one: _values(path, by_name[one]) for one in inside}
+        weights = {part: _values(path, by_name[part]) for part in inside}
         with _disk_errors():
             save_file(weights, stage / name, metadata={"format": "pt"})
     if split.is_sharded:
@@ -124,25 +124,25 @@ def _values(path: Path, placed: Placed) -> np.ndarray[Any, np.dtype[np.float32]]
     raw = np.fromfile(path, np.uint8, tensor.size, offset=tensor.start)
     if len(raw) < tensor.size:
         raise InputError(f"{path} changed while it was read: its tensor {tensor.name} is cut short; try again")
-    found = _dequantised(raw.reshape(*tensor.shape[:-1], -1), tensor.kind)
+    numbers = _dequantised(raw.reshape(*tensor.shape[:-1], -1), tensor.kind)
     if placed.heads:  # rows are r0 i0 r1 i1 ...; transformers has r0 r1 ... i0 i1 ... in each head
-        found = found.reshape(placed.heads, -1, 2, tensor.shape[1]).swapaxes(1, 2)
-    return np.ascontiguousarray(found).reshape(tensor.shape)
+        numbers = numbers.reshape(placed.heads, -1, 2, tensor.shape[1]).swapaxes(1, 2)
+    return np.ascontiguousarray(numbers).reshape(tensor.shape)
 
 
 def _dequantised(raw: np.ndarray[Any, Any], kind: str) -> np.ndarray[Any, np.dtype[np.float32]]:
     from gguf.constants import GGMLQuantizationType
     from gguf.quants import dequantize
 
-    found: np.ndarray[Any, np.dtype[np.float32]] = dequantize(raw, GGMLQuantizationType[kind])
-    return found
+    numbers: np.ndarray[Any, np.dtype[np.float32]] = dequantize(raw, GGMLQuantizationType[kind])
+    return numbers
 
 
 def _check_kinds(path: Path, placed: Sequence[Placed]) -> None:
     """InputError for a quantisation that cannot be undone, before anything is written."""
     from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 
-    for kind, name in {one.tensor.kind: one.tensor.name for one in placed}.items():
+    for kind, name in {part.tensor.kind: part.tensor.name for part in placed}.items():
         try:
             _dequantised(np.zeros((1, GGML_QUANT_SIZES[GGMLQuantizationType[kind]][1]), np.uint8), kind)
         except NotImplementedError:

@@ -65,13 +65,13 @@ class Header:
 
     def value(self, key: str, kind: type, default: Any = None) -> Any:
         """A value by its key. InputError where it is missing and has no default, or is of another type."""
-        found = self.metadata.get(key, default)
-        if kind is float and isinstance(found, int) and not isinstance(found, bool):
-            found = float(found)
-        if not isinstance(found, kind) or (isinstance(found, bool) and kind is not bool):
-            what = "is missing" if found is None else f"is no {kind.__name__}"
+        value = self.metadata.get(key, default)
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            what = "is missing" if value is None else f"is no {kind.__name__}"
             raise InputError(f"{self.path}: its field {key} {what}, so it is no model that can be read; fetch it again")
-        return found
+        return value
 
 
 def read(path: Path) -> Header:
@@ -139,7 +139,7 @@ class _Reading:
         if not isinstance(alignment, int) or not 8 <= alignment <= MOST_BYTES or alignment & (alignment - 1):
             raise self._refused(f"has the alignment {alignment}")
         base = -(-self._place // alignment) * alignment
-        found = []
+        tensors = []
         for name, shape, number, offset in infos:
             try:
                 kind = GGMLQuantizationType(number)
@@ -152,13 +152,13 @@ class _Reading:
             size = prod(shape) // block * bytes_each
             if not size or shape[-1] % block or offset % alignment or base + offset + size > self._size:
                 raise self._refused(f"ends before its tensor {name} does, or that is misplaced")
-            found.append(Tensor(name, shape, kind.name, base + offset, size))
-        if len({one.name for one in found}) < len(found):
+            tensors.append(Tensor(name, shape, kind.name, base + offset, size))
+        if len({tensor.name for tensor in tensors}) < len(tensors):
             raise self._refused("names a tensor twice")
-        ordered = sorted(found, key=lambda one: one.start)
-        if any(one.start + one.size > other.start for one, other in pairwise(ordered)):
+        ordered = sorted(tensors, key=lambda tensor: tensor.start)
+        if any(tensor.start + tensor.size > following.start for tensor, following in pairwise(ordered)):
             raise self._refused("keeps two tensors in one place")
-        yield from found
+        yield from tensors
 
     def _numbers(self, kind: int, count: int) -> Any:
         form = np.dtype(_SCALARS[kind])

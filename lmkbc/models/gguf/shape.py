@@ -91,10 +91,10 @@ class Shape:
         _check_positions(header, name)
 
         def size(key: str, default: int | None = None) -> int:
-            found = int(header.value(f"{name}.{key}", int, default))
-            if not 0 < found <= MOST:
-                raise InputError(f"{header.path}: its field {name}.{key} is {found}, which is no size; fetch it again")
-            return found
+            number = int(header.value(f"{name}.{key}", int, default))
+            if not 0 < number <= MOST:
+                raise InputError(f"{header.path}: its field {name}.{key} is {number}, which is no size; fetch it again")
+            return number
 
         width, heads = size("embedding_length"), size("attention.head_count")
         made = cls(
@@ -112,7 +112,7 @@ class Shape:
             epsilon=header.value(f"{name}.attention.layer_norm_rms_epsilon", float),
         )
         turned = size("rope.dimension_count", made.head), size("attention.value_length", made.head)
-        sound = all(math.isfinite(one) and one > 0 for one in (made.theta, made.epsilon))
+        sound = all(math.isfinite(number) and number > 0 for number in (made.theta, made.epsilon))
         if not sound or made.heads % made.groups or made.head % 2 or turned != (made.head, made.head):
             raise InputError(
                 f"{header.path}: its sizes do not fit together as those of a {made.kin.name}; fetch it again"
@@ -122,7 +122,7 @@ class Shape:
     @property
     def tied(self) -> bool:
         """Whether what reads tokens also writes them."""
-        return all(one.name != "output.weight" for one in self.header.tensors)
+        return all(tensor.name != "output.weight" for tensor in self.header.tensors)
 
     def config(self) -> dict[str, Any]:
         """What config.json says. Its dtype is for accelerators; the weights are kept as exact as the file has them."""
@@ -148,7 +148,7 @@ class Shape:
     def placed(self) -> list[Placed]:
         """Every tensor of the file with its place. InputError for one too many, too few, or of another size."""
         wanted = dict(self._wanted())
-        here = {one.name: one for one in self.header.tensors}
+        here = {tensor.name: tensor for tensor in self.header.tensors}
         if lacking := sorted(wanted.keys() - here.keys()):
             raise InputError(f"{self.header.path} lacks the tensor {lacking[0]}: fetch the whole model again")
         if unknown := sorted(here.keys() - wanted.keys()):

@@ -52,7 +52,7 @@ def tokenizer(header: Header, window: int) -> PreTrainedTokenizerFast:
         )
     tokens = _strings(header, "tokenizer.ggml.tokens")
     template = header.value("tokenizer.chat_template", str, "")
-    places = {f"{one}_token": token_id(header, key) for one, key in _ENDS.items()}
+    places = {f"{end}_token": token_id(header, key) for end, key in _ENDS.items()}
     ends: dict[str, Any] = {name: tokens[place] for name, place in places.items() if place is not None}
     try:
         return PreTrainedTokenizerFast(
@@ -75,8 +75,8 @@ _ENDS = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
 def _raw(header: Header, tokens: list[str], split: str, bos: str | None) -> Tokenizer:
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, processors
 
-    pairs = [one.split(" ") for one in _strings(header, "tokenizer.ggml.merges")]
-    if len(set(tokens)) < len(tokens) or any(len(one) != 2 for one in pairs):
+    pairs = [merge.split(" ") for merge in _strings(header, "tokenizer.ggml.merges")]
+    if len(set(tokens)) < len(tokens) or any(len(pair) != 2 for pair in pairs):
         raise InputError(f"{header.path}: its vocabulary names a token twice, or merges no pairs; fetch it again")
     merges = [(left, right) for left, right in pairs]
     words = {token: place for place, token in enumerate(tokens)}
@@ -95,14 +95,16 @@ def _raw(header: Header, tokens: list[str], split: str, bos: str | None) -> Toke
         )
     kinds = header.metadata.get("tokenizer.ggml.token_type", ())
     whole = [(token, int(kind)) for token, kind in zip(tokens, kinds, strict=False) if kind in (_CONTROL, _OWN)]
-    raw.add_special_tokens([AddedToken(one, normalized=False, special=True) for one, kind in whole if kind == _CONTROL])
-    raw.add_tokens([AddedToken(one, normalized=False, special=False) for one, kind in whole if kind == _OWN])
+    raw.add_special_tokens(
+        [AddedToken(token, normalized=False, special=True) for token, kind in whole if kind == _CONTROL]
+    )
+    raw.add_tokens([AddedToken(token, normalized=False, special=False) for token, kind in whole if kind == _OWN])
     return raw
 
 
 def _strings(header: Header, key: str) -> list[str]:
-    found: list[str] = header.value(key, list)
-    return found
+    strings: list[str] = header.value(key, list)
+    return strings
 
 
 def token_id(header: Header, name: str) -> int | None:

@@ -28,17 +28,17 @@ def layer_at(layer: Any, hidden: Tensor, keep: Tensor, at: Tensor | None = None,
 
     keep: (b, t), true where there is a token and no padding.
     """
-    asked = hidden if at is None else hidden[torch.arange(len(at), device=at.device), at][:, None]
+    queried = hidden if at is None else hidden[torch.arange(len(at), device=at.device), at][:, None]
     own, heads = layer.attention.self, layer.attention.self.num_attention_heads
 
     def split(x: Tensor) -> Tensor:
         return x.view(*x.shape[:2], heads, -1).transpose(1, 2)
 
     mixed = fn.scaled_dot_product_attention(
-        split(own.query(asked)), split(own.key(hidden)), split(own.value(hidden)), attn_mask=keep[:, None, None]
+        split(own.query(queried)), split(own.key(hidden)), split(own.value(hidden)), attn_mask=keep[:, None, None]
     )
     out = layer.attention.output
-    seen = out.LayerNorm(fn.dropout(out.dense(mixed.transpose(1, 2).flatten(-2)), dropout) + asked)
+    seen = out.LayerNorm(fn.dropout(out.dense(mixed.transpose(1, 2).flatten(-2)), dropout) + queried)
     wide = layer.intermediate.intermediate_act_fn(layer.intermediate.dense(seen))
     return cast(Tensor, layer.output.LayerNorm(fn.dropout(layer.output.dense(wide), dropout) + seen))
 

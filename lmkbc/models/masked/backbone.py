@@ -148,7 +148,7 @@ def _check_weights(name: str, revision: str | None, offline: bool) -> None:
     from transformers.utils.hub import cached_file
 
     for file in WEIGHTS:
-        found = cached_file(
+        path = cached_file(
             name,
             file,
             revision=revision,
@@ -156,7 +156,7 @@ def _check_weights(name: str, revision: str | None, offline: bool) -> None:
             _raise_exceptions_for_missing_entries=False,
             _raise_exceptions_for_connection_errors=not offline,
         )
-        if found is not None:
+        if path is not None:
             return
     raise InputError(
         f"{name} has no {WEIGHTS[0]}: weights that are only a pickle are refused, since reading one can run any "

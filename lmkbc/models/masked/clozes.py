@@ -79,8 +79,8 @@ def check_template(template: str, special: Sequence[str] = (), slots: Sequence[s
         parts = list(string.Formatter().parse(template))
     except ValueError as error:
         raise InputError(f"cloze {template!r} is malformed: {error}") from None
-    found = [slot for _, slot, _, _ in parts if slot is not None]
-    if sorted(found) != sorted(slots):
+    named = [slot for _, slot, _, _ in parts if slot is not None]
+    if sorted(named) != sorted(slots):
         raise InputError(f"cloze {template!r} needs {{subject}} and {{mask}}, each exactly once")
     for token in special:
         if any(token in literal for literal, *_ in parts):

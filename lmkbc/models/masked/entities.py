@@ -74,8 +74,8 @@ class Entities:
         relations = {
             name: (0, *sorted({number[key] for key in keys if key in number})) for name, keys in answers.items()
         }
-        found = tuple(ids.get(folded_key(name), "") for name in names)
-        return cls(tuple(names), found, tuple(rows), tuple(pieces), relations)
+        ids_by_name = tuple(ids.get(folded_key(name), "") for name in names)
+        return cls(tuple(names), ids_by_name, tuple(rows), tuple(pieces), relations)
 
     def some(self) -> Entities:
         """Themselves. InputError when there is nothing among them but no object."""
@@ -115,7 +115,9 @@ class Entities:
         count = len(self.names)
         if not count or not len(self.ids) == len(self.rows) == len(self.pieces) == count:
             raise ValueError("names, ids, rows and pieces are not equally many")
-        if min(self.rows) < 0 or not all(0 <= one < count for answers in self.relations.values() for one in answers):
+        if min(self.rows) < 0 or not all(
+            0 <= number < count for answers in self.relations.values() for number in answers
+        ):
             raise ValueError("a number points nowhere")
 
     @classmethod
@@ -123,9 +125,9 @@ class Entities:
         """From a trained directory. InputError when it holds no list of objects, or a broken one."""
         path = directory / FILE
         try:
-            found = msgspec.json.decode(read_bytes(path), type=cls)
-            found.check()
-            return found
+            entities = msgspec.json.decode(read_bytes(path), type=cls)
+            entities.check()
+            return entities
         except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
             raise InputError(f"{path} is no list of objects ({error}); train the model again") from error
 

@@ -83,11 +83,11 @@ def _joined(batches: Iterable[tuple[list[int], Tensor]]) -> Iterator[tuple[list[
     """Batches joined until they hold ROWS masks: reading the output matrix costs as much for one row as for many."""
     indices: list[int] = []
     states: list[Tensor] = []
-    for more, found in batches:
-        if states and (len(indices) * found.shape[1] >= ROWS or states[0].shape[1] != found.shape[1]):
+    for more, logits in batches:
+        if states and (len(indices) * logits.shape[1] >= ROWS or states[0].shape[1] != logits.shape[1]):
             yield indices, torch.cat(states)
             indices, states = [], []
-        indices, states = [*indices, *more], [*states, found]
+        indices, states = [*indices, *more], [*states, logits]
     if states:
         yield indices, torch.cat(states)
 

@@ -32,18 +32,18 @@ def fill_masks(
     The first token begins a word; no token is a special one.
     """
     mask, starts, inner = forward.backbone.mask_id, _columns(words.plain), _columns(words.ordinary)
-    found: list[dict[str, float]] = [{} for _ in inputs]
+    answers: list[dict[str, float]] = [{} for _ in inputs]
     for size in range(1, most + 1):
         spans = [ids.index(mask) for ids in inputs]
         beams = [[_Partial(tuple(_inserted(ids, [mask] * size, mask)), 0.0)] for ids in inputs]
         for _ in range(size):
             beams = _step(forward, beams, spans, starts, inner, beam, order)
-        for texts, span, partials in zip(found, spans, beams, strict=True):
+        for texts, span, partials in zip(answers, spans, beams, strict=True):
             for partial in partials:
                 text = words.text(list(partial.ids[span : span + size]))
                 score = float(torch.tensor(partial.total / size).exp())
                 texts[text] = max(score, texts.get(text, 0.0))
-    yield from found
+    yield from answers
 
 
 def _step(
@@ -90,13 +90,13 @@ def pseudo_log_likelihood(
     mask = forward.backbone.mask_id
     scores = torch.zeros(len(inputs), len(candidates))
     for row, ids in enumerate(inputs):
-        asked, wanted = [], []
+        masked, wanted = [], []
         for column, candidate in enumerate(candidates):
             for place, token in enumerate(candidate):
                 holed = [*candidate[:place], mask, *candidate[place + 1 :]]
-                asked.append(_inserted(ids, holed, mask))
+                masked.append(_inserted(ids, holed, mask))
                 wanted.append((column, token))
-        for indices, logits in forward.logits(asked):
+        for indices, logits in forward.logits(masked):
             logs = logits[:, 0].log_softmax(dim=-1).cpu()
             for index, log in zip(indices, logs, strict=True):
                 column, token = wanted[index]

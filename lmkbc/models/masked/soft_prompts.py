@@ -66,7 +66,7 @@ def with_prompts(backbone: Backbone, prompts: Mapping[str, SoftPrompt]) -> tuple
 
 def by_cloze(layouts: Mapping[str, Layout], relations: Iterable[Relation]) -> dict[str, Layout]:
     """The layouts of the relations, by what stands for a soft prompt among a relation's clozes."""
-    return {cloze_of(one): layouts[one.name] for one in relations if one.name in layouts}
+    return {cloze_of(relation): layouts[relation.name] for relation in relations if relation.name in layouts}
 
 
 def cloze_of(relation: Relation) -> str:
@@ -166,10 +166,10 @@ def read(path: Path) -> dict[str, SoftPrompt]:
     try:
         with safe_open(path, framework="pt") as file:
             layouts = msgspec.json.decode((file.metadata() or {})["prompts"], type=_Header).layouts
-            found = {name: SoftPrompt(tuple(layout), file.get_tensor(name)) for name, layout in layouts.items()}
-        if not all(one.vectors.isfinite().all() for one in found.values()):
+            prompts = {name: SoftPrompt(tuple(layout), file.get_tensor(name)) for name, layout in layouts.items()}
+        if not all(prompt.vectors.isfinite().all() for prompt in prompts.values()):
             raise ValueError("a vector is not finite")
-        return found
+        return prompts
     except (SafetensorError, KeyError, ValueError, OSError) as error:
         raise InputError(
             f"{path} holds no soft prompts ({error}): train some with 'lmkbc train soft-prompt'"

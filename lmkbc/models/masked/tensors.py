@@ -26,7 +26,7 @@ BATCH = 256
 def masked(backbone: Backbone, clozes: Sequence[str], subjects: Sequence[str]) -> list[list[int]]:
     """Token ids of n clozes with one mask each, special tokens included, as long as the model reads at most."""
     ways = Clozes(backbone)
-    found: list[list[int]] = [[]] * len(clozes)
+    inputs: list[list[int]] = [[]] * len(clozes)
     places = defaultdict[str, list[int]](list)
     for place, cloze in enumerate(clozes):
         places[cloze].append(place)
@@ -35,8 +35,8 @@ def masked(backbone: Backbone, clozes: Sequence[str], subjects: Sequence[str]) -
         for place, ids in zip(mine, ways.fill(cloze, names), strict=True):
             if ids.count(ways.mask_id) != 1:
                 raise InputError(f"cloze {cloze!r} does not hold exactly one mask once tokenised: mend it")
-            found[place] = ids
-    return found
+            inputs[place] = ids
+    return inputs
 
 
 def mask_id(tokenizer: PreTrainedTokenizerBase) -> int:

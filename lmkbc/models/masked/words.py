@@ -30,12 +30,12 @@ class Words:
         """Vocabulary id -> the word that it stands for, in order of ids."""
         special = set(self._tokenizer.all_special_ids)
         added = set(self._tokenizer.get_added_vocab().values())
-        found = {}
+        ids = {}
         for piece, index in sorted(self._tokenizer.get_vocab().items(), key=lambda item: item[1]):
             word = piece if index in added else self._word(piece)
             if index not in special and any(char.isalnum() for char in word) and not _RESERVED.fullmatch(word):
-                found[index] = word
-        return found
+                ids[index] = word
+        return ids
 
     @cached_property
     def ordinary(self) -> list[int]:

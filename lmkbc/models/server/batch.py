@@ -84,7 +84,7 @@ async def run(
     jobs: list[_Job] = []
     try:
         for requests in _jobs([missing[key] for key in sorted(missing)], session.client.server.model):
-            guess = sum(one.guess[0] for one in requests), sum(one.guess[1] for one in requests)
+            guess = sum(request.guess[0] for request in requests), sum(request.guess[1] for request in requests)
             if limit := session.budget.exhausted_by(*guess):
                 session.stopped = f"a batch of {len(requests)} requests might overrun {limit}"
                 break
@@ -118,18 +118,18 @@ async def _sent(
     session: Session, store: Store, requests: Sequence[_Request], guess: tuple[int, int], limits: Limits
 ) -> _Job:
     """The job of some requests: the one that a killed run noted, else a new one."""
-    note = "batch " + hashlib.sha256("".join(one.call.key for one in requests).encode()).hexdigest()
+    note = "batch " + hashlib.sha256("".join(request.call.key for request in requests).encode()).hexdigest()
     identifier: Any = store.note(note)
     if identifier is None:
         identifier = await session.client.through(partial(_send, requests), limits.total_wait)
         store.set_note(note, identifier)
-    return _Job(identifier, note, guess, {one.call.key: one.call for one in requests})
+    return _Job(identifier, note, guess, {request.call.key: request.call for request in requests})
 
 
 async def _send(requests: Sequence[_Request], sdk: openai.AsyncOpenAI) -> str:
     path: Any = requests[0].path
     try:
-        file = ("calls.jsonl", b"\n".join(one.line for one in requests))
+        file = ("calls.jsonl", b"\n".join(request.line for request in requests))
         sent = await sdk.files.create(file=file, purpose="batch")
         return (await sdk.batches.create(input_file_id=sent.id, endpoint=path, completion_window=WINDOW)).id
     except openai.NotFoundError:
@@ -144,8 +144,8 @@ async def _answered(session: Session, store: Store, job: _Job, limits: Limits) -
         raise LmkbcError(f"the server no longer knows the batch job {job.id!r}: run again to send it anew")
     log.info("batch %s: %s", job.id, ended.status)
     if ended.status != "completed":
-        said = ended.errors.data[0].message if ended.errors and ended.errors.data else None
-        session.failures[session.client.server.without_key(f"it {ended.status} ({said or 'no reason given'})")] += 1
+        message = ended.errors.data[0].message if ended.errors and ended.errors.data else None
+        session.failures[session.client.server.without_key(f"it {ended.status} ({message or 'no reason given'})")] += 1
     used = (0, 0)
     for file in filter(None, (ended.output_file_id, ended.error_file_id)):
         most = min(len(job.calls) * MOST_BYTES, MOST_OUTPUT)

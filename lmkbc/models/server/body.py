@@ -42,8 +42,8 @@ def _reply(answer: _Answer, choice: _Choice) -> Reply:
 
 
 def _finish(choice: _Choice) -> str:
-    told = choice.finish_reason or "stop"
-    return _SAME.get(told.casefold(), told)
+    reason = choice.finish_reason or "stop"
+    return _SAME.get(reason.casefold(), reason)
 
 
 def _optional(raw: msgspec.Raw, kind: type[Optional]) -> Optional | None:
@@ -93,16 +93,16 @@ class _Logprobs(msgspec.Struct):
 
     def pairs(self) -> list[tuple[str, float]] | None:
         if self.content is not None:
-            return [(one.token, one.logprob) for one in self.content]
+            return [(token.token, token.logprob) for token in self.content]
         if self.tokens is None or self.token_logprobs is None:
             return None
         return [(token, p) for token, p in zip(self.tokens, self.token_logprobs, strict=False) if p is not None]
 
     def first(self) -> list[tuple[str, float]] | None:
         """What could have come in place of the first token that is not blank."""
-        for one in self.content or ():
-            if one.token.strip():
-                return [(other.token, other.logprob) for other in one.top_logprobs or ()] or None
+        for chosen in self.content or ():
+            if chosen.token.strip():
+                return [(alternative.token, alternative.logprob) for alternative in chosen.top_logprobs or ()] or None
         for token, others in zip(self.tokens or (), self.top_logprobs or (), strict=False):
             if token.strip():
                 return [*others.items()] if others else None

@@ -106,7 +106,7 @@ class ChatClient:
         )
         return self.read(response.content)
 
-    async def told(self, path: str, kind: type[Result], body: Mapping[str, Any] | None = None) -> Result | None:
+    async def metadata(self, path: str, kind: type[Result], body: Mapping[str, Any] | None = None) -> Result | None:
         """What the server tells of itself at a path beside that of its API; None for nothing of that kind, or soon."""
         root = f"{self.server.base_url}/" if not path.startswith("../") else urljoin(f"{self.server.base_url}/", "..")
         url, content = root + path.removeprefix("../"), msgspec.json.encode(body) if body else b""
@@ -160,32 +160,36 @@ class ChatClient:
 
     def _other_model(self, served: str) -> LmkbcError:
         """What an answer of another model comes to: a slip of a server that knows ours, else the end of asking."""
-        asked, shown = self.server.name, served[:SHOWN]
+        wanted, shown = self.server.name, served[:SHOWN]
         if self._recognised:
-            return CallError(f"model {shown!r} answered in place of {asked!r}", transient=True)
+            return CallError(f"model {shown!r} answered in place of {wanted!r}", transient=True)
         return OtherModelError(
-            f"asked for model {asked!r}, {self.server.base_url} answers as {shown!r}: say --model {shown}, or "
+            f"asked for model {wanted!r}, {self.server.base_url} answers as {shown!r}: say --model {shown}, or "
             "--any-model to take what it serves"
         )
 
     def _refusal(self, error: openai.APIStatusError) -> LmkbcError:
-        status, said = error.status_code, self.server.without_key(_message(error))[:SHOWN]
+        status, message = error.status_code, self.server.without_key(_message(error))[:SHOWN]
         if 300 <= status < 400:
             return ServerError(self._redirected(status, error.response.headers.get("location", "")))
         if status in (401, 403):
-            return ServerError(f"{self.server.base_url} refuses the key in {KEY} ({status}: {said}): set the right one")
+            return ServerError(
+                f"{self.server.base_url} refuses the key in {KEY} ({status}: {message}): set the right one"
+            )
         if status == 404:
             hint = "check --model and --base-url"
-            return ServerError(f"{self.server.base_url} has no model {self.server.name!r} ({said}): {hint}")
+            return ServerError(f"{self.server.base_url} has no model {self.server.name!r} ({message}): {hint}")
         if status == 402 or error.code == "insufficient_quota":
-            return ServerError(f"the account at {self.server.base_url} has no quota left ({said}): the run can resume")
+            return ServerError(
+                f"the account at {self.server.base_url} has no quota left ({message}): the run can resume"
+            )
         if status in (408, 409, 425, 429) or status >= 500:
             return CallError(
-                f"{status}: {said}", transient=True, wait=retry_after(error.response.headers.get("retry-after"))
+                f"{status}: {message}", transient=True, wait=retry_after(error.response.headers.get("retry-after"))
             )
         if lengths := too_long(error.body if isinstance(error.body, dict) else {}, _message(error)):
-            return TooLongError(f"{status}: {said}", lengths)
-        return RejectedError(f"{status}: {said}")
+            return TooLongError(f"{status}: {message}", lengths)
+        return RejectedError(f"{status}: {message}")
 
     def _redirected(self, status: int, location: str) -> str:
         """What a redirect comes to, which is not followed."""
@@ -202,5 +206,5 @@ class ChatClient:
 
 def _message(error: openai.APIStatusError) -> str:
     body = error.body
-    said = body.get("message") if isinstance(body, dict) else body
-    return " ".join(str(said or error.message).split())
+    message = body.get("message") if isinstance(body, dict) else body
+    return " ".join(str(message or error.message).split())

@@ -34,9 +34,9 @@ class Limits:
 
     def __post_init__(self) -> None:
         """ValueError for a value that makes no sense."""
-        for one in fields(self):
-            if (value := getattr(self, one.name)) is not None and not 0 < value < math.inf:
-                raise ValueError(f"{one.name} is {value}: give a finite number above 0")
+        for limit in fields(self):
+            if (value := getattr(self, limit.name)) is not None and not 0 < value < math.inf:
+                raise ValueError(f"{limit.name} is {value}: give a finite number above 0")
 
 
 class Throttle:

@@ -44,10 +44,10 @@ def pumped(
         try:
             workers = runner.run(start())
             for _ in items:
-                one = runner.run(done.get())
-                if isinstance(one, Exception):
-                    raise one
-                yield one
+                result = runner.run(done.get())
+                if isinstance(result, Exception):
+                    raise result
+                yield result
         finally:
             runner.run(_end(session, workers))
 

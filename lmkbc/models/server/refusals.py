@@ -37,4 +37,4 @@ def too_long(body: Mapping[str, Any], message: str) -> TooLong | None:
 def _number(field: Any, written: re.Match[str] | None) -> int | None:
     if isinstance(field, int) and 0 < field < MOST_TOKENS:
         return field
-    return next((int(one) for one in written.groups() if one), None) if written else None
+    return next((int(number) for number in written.groups() if number), None) if written else None

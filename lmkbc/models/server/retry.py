@@ -20,12 +20,12 @@ async def retrying(request: Callable[[], Awaitable[Result]], limits: Limits, thr
 
     def wait(state: tenacity.RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome else None
-        asked = error.wait if isinstance(error, CallError) else None
-        if asked is None:
+        named = error.wait if isinstance(error, CallError) else None
+        if named is None:
             return growing(state) + jitter(state)
-        if asked <= limits.total_wait:
-            throttle.hold(asked)
-        return asked + jitter(state)
+        if named <= limits.total_wait:
+            throttle.hold(named)
+        return named + jitter(state)
 
     attempts = tenacity.AsyncRetrying(
         retry=tenacity.retry_if_exception(lambda error: isinstance(error, CallError) and error.transient),

@@ -45,14 +45,14 @@ class ChatScorer:
     def texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
         """The first line of each draw of each prompt; draws that cannot be had are left out."""
         how = {"temperature": self._temperature, "max_tokens": max_tokens} | self._stop("\n")
-        found = self._run(prompts, how, self._draws)
-        answers = [[reply.text for reply in replies if reply and reply.is_answer] for replies in found]
+        drawn = self._run(prompts, how, self._draws)
+        answers = [[reply.text for reply in replies if reply and reply.is_answer] for replies in drawn]
         return [[text.strip().partition("\n")[0] for text in texts] for texts in answers]
 
     def paragraphs(self, prompts: Sequence[str], max_tokens: int = 256) -> list[str | None]:
         """The whole answer to each prompt; None where no answer can be had."""
-        found = self._run(prompts, {"temperature": 0.0, "max_tokens": max_tokens} | self._stop("\n\n"))
-        return [reply.text if reply and reply.is_answer else None for (reply,) in found]
+        replies = self._run(prompts, {"temperature": 0.0, "max_tokens": max_tokens} | self._stop("\n\n"))
+        return [reply.text if reply and reply.is_answer else None for (reply,) in replies]
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
         """For each prompt, the log-probability that the answer begins with each word, as far as the server tells.
@@ -60,12 +60,12 @@ class ChatScorer:
         A word that is not among the alternatives told gets the most that it may have; none of them, all -inf. A server
         that tells no alternatives is taken by its word: 0 for the one it wrote, -inf for the others.
         """
-        asked: dict[str, Any] = {"temperature": 0.0, "max_tokens": 4}
+        sampling: dict[str, Any] = {"temperature": 0.0, "max_tokens": 4}
         if self._completion:
-            asked["logprobs"] = ALTERNATIVES["completion"]
+            sampling["logprobs"] = ALTERNATIVES["completion"]
         else:
-            asked |= {"logprobs": True, "top_logprobs": ALTERNATIVES["chat"]}
-        replies = [reply for (reply,) in self._run(prompts, asked)]
+            sampling |= {"logprobs": True, "top_logprobs": ALTERNATIVES["chat"]}
+        replies = [reply for (reply,) in self._run(prompts, sampling)]
         if any(reply is not None and reply.first is None for reply in replies):
             self.notes.remark(
                 f"{self._server.base_url} tells no log-probabilities: what it writes is taken for certain"
@@ -83,8 +83,8 @@ class ChatScorer:
 
         async def ask(place: int) -> tuple[int, list[Reply | None]]:
             text = prompts[place]
-            asked = text if self._completion else [{"role": "user", "content": text}]
-            first = self._server.call(asked, self._extra | dict(sampling))
+            prompt = text if self._completion else [{"role": "user", "content": text}]
+            first = self._server.call(prompt, self._extra | dict(sampling))
             return place, await session.draws([replace(first, draw=draw) for draw in range(draws)])
 
         try:
@@ -101,16 +101,18 @@ class ChatScorer:
 
 def _first_word(reply: Reply, options: Sequence[str]) -> list[float]:
     if reply.first is None:
-        said = _named(reply.text.strip().partition(" ")[0], options)
-        return [0.0 if option == said else -math.inf for option in options]
+        named = _named(reply.text.strip().partition(" ")[0], options)
+        return [0.0 if option == named else -math.inf for option in options]
     mass = dict.fromkeys(options, 0.0)
     for token, logprob in reply.first:
         if option := _named(token, options):
             mass[option] += math.exp(min(logprob, 0.0))
     if not any(mass.values()):
         return [-math.inf] * len(options)
-    told = [math.exp(min(logprob, 0.0)) for _, logprob in reply.first]
-    least = min(1 - math.fsum(told), *told)  # what is not told has no more than the least that is, and than the rest
+    listed = [math.exp(min(logprob, 0.0)) for _, logprob in reply.first]
+    least = min(
+        1 - math.fsum(listed), *listed
+    )  # what is not told has no more than the least that is, and than the rest
     return [math.log(p) if p > 0 else -math.inf for p in (mass[option] or least for option in options)]
 
 

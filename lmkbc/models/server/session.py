@@ -154,7 +154,7 @@ class Session:
             try:
                 await self._ask(calls, missing, replies)
             except TooLongError as error:
-                self.window.heed(calls[0], error.lengths)
+                self.window.learn_from(calls[0], error.lengths)
                 raise
             except CallError as error:
                 self._failed(error)
@@ -168,18 +168,18 @@ class Session:
         while missing and self.stopped is None:
             several = calls[0].seed is None and self.offers.several
             together = missing[: MOST_DRAWS if several else 1]
-            found = (await self._request(calls[together[0]], len(together)))[: len(together)]
-            if len(found) < len(together):
+            received = (await self._request(calls[together[0]], len(together)))[: len(together)]
+            if len(received) < len(together):
                 self.offers.several = False
-            answered = together[: len(found)]
-            pairs = zip(answered, found, strict=True)
+            answered = together[: len(received)]
+            pairs = zip(answered, received, strict=True)
             self._store.put((calls[draw], msgspec.to_builtins(reply)) for draw, reply in pairs if reply.is_answer)
-            for draw, reply in zip(answered, found, strict=True):
+            for draw, reply in zip(answered, received, strict=True):
                 if reply.failed:
                     self.failures[f"the server ended an answer with {reply.finish!r}"] += 1
                 else:
                     replies[draw] = reply
-            missing = missing[len(found) :]
+            missing = missing[len(received) :]
             self._failed_in_a_row = 0
 
     async def _request(self, call: Call, draws: int) -> list[Reply]:
@@ -236,5 +236,5 @@ def _own(reply: Reply, prompt: Any) -> Reply:
 
 def _tokens(replies: Sequence[Reply], prompt: int) -> tuple[int, int]:
     """Tokens that a request used, as the server tells; else as estimated."""
-    told = sum(reply.prompt_tokens for reply in replies), sum(reply.completion_tokens for reply in replies)
-    return told if any(told) else (prompt, sum(len(reply.text) // 4 + 1 for reply in replies))
+    tokens = sum(reply.prompt_tokens for reply in replies), sum(reply.completion_tokens for reply in replies)
+    return tokens if any(tokens) else (prompt, sum(len(reply.text) // 4 + 1 for reply in replies))

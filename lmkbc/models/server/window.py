@@ -60,33 +60,33 @@ class Window:
 
     async def ask(self, client: ChatClient) -> None:
         """Ask the server for its context. What it does not tell stays unknown."""
-        models = await client.told("models", _Models)
+        models = await client.metadata("models", _Models)
         listed = models.data if models else []
-        ours = [one for one in listed if same_model(client.server.model, one.id)] or listed
+        ours = [model for model in listed if same_model(client.server.model, model.id)] or listed
         if not ours or (len(ours) > 1 and len(ours) == len(listed)):
             return
-        (told, *_) = ours
-        self.whole = told.max_model_len is not None
-        found = told.max_model_len or (told.meta.n_ctx if told.meta else None) or told.context_length
-        if found is None and told.owned_by == LLAMA_CPP:
-            props = await client.told("../props", _Props)
-            found = props.default_generation_settings.n_ctx if props else None
-        self.tokens = found if found is not None and found > 0 else None
+        (served, *_) = ours
+        self.whole = served.max_model_len is not None
+        length = served.max_model_len or (served.meta.n_ctx if served.meta else None) or served.context_length
+        if length is None and served.owned_by == LLAMA_CPP:
+            props = await client.metadata("../props", _Props)
+            length = props.default_generation_settings.n_ctx if props else None
+        self.tokens = length if length is not None and length > 0 else None
 
     async def count(self, client: ChatClient, call: Call) -> None:
         """Let the server count the tokens of a prompt, where it does, so that those of others are known better."""
         turns = [] if isinstance(call.prompt, str) else call.prompt
         text = "\n".join(turn["content"] for turn in turns) if turns else call.prompt
         fields = {"model": client.server.model, "content": text, "prompt": text}
-        if counted := await client.told("../tokenize", _Tokens, fields):
+        if counted := await client.metadata("../tokenize", _Tokens, fields):
             self._learn(call, len(counted.tokens) + TURN * len(turns))
 
-    def heed(self, call: Call, told: TooLong | None) -> None:
+    def learn_from(self, call: Call, lengths: TooLong | None) -> None:
         """Learn from a refusal, as far as it tells numbers."""
-        if told is not None:
-            self.tokens = told.window or self.tokens
-            if told.prompt is not None:
-                self._learn(call, told.prompt)
+        if lengths is not None:
+            self.tokens = lengths.window or self.tokens
+            if lengths.prompt is not None:
+                self._learn(call, lengths.prompt)
 
     def exceeded(self, prompt: int, answer: int) -> bool:
         """Whether a prompt of that length probably leaves no room for an answer, by all that is known."""

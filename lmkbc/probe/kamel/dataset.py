@@ -113,16 +113,16 @@ def _members(path: Path) -> Iterator[tuple[str, str, bytes]]:
         raise InputError(f"{path} does not exist: give KAMEL.tar.xz or the directory that holds P36/test.jsonl")
     if path.is_dir():
         for file in sorted(path.rglob("P*/*.jsonl")):
-            if found := _MEMBER.search(file.as_posix()):
-                yield found[1], found[2], jsonl.read_bytes(file)
+            if match := _MEMBER.search(file.as_posix()):
+                yield match[1], match[2], jsonl.read_bytes(file)
         return
     try:
         with packed.stream(path) as content, tarfile.open(fileobj=content, mode="r|") as archive:
             for member in archive:
-                found = _MEMBER.search(member.name)
-                inner = archive.extractfile(member) if found and member.isfile() else None
-                if found and inner:
-                    yield found[1], found[2], inner.read()
+                match = _MEMBER.search(member.name)
+                inner = archive.extractfile(member) if match and member.isfile() else None
+                if match and inner:
+                    yield match[1], match[2], inner.read()
     except (OSError, EOFError, tarfile.TarError) as error:
         raise InputError(f"{path} cannot be read as KAMEL's archive ({error}): give KAMEL.tar.xz or its tree") from None
 

@@ -39,17 +39,17 @@ def questions(path: Path | None = None) -> dict[str, str]:
         raw, name = files("lmkbc.probe.kamel").joinpath("questions.tsv").read_text(encoding="utf-8"), "kamel_questions"
     else:
         raw, name = jsonl.read_bytes(path).decode("utf-8", "replace"), str(path)
-    found = {}
+    prompts = {}
     for number, line in enumerate(raw.splitlines(), start=1):
         if not (row := _LINE.match(line)):
             continue
         question = _SLOT.sub(lambda _: SUBJECT, row[2].strip().strip('"'))
         if question.count(SUBJECT) != 1:
             raise InputError(f"{name}, line {number}: {row[2]!r} needs {{subject}} (or [S], [X]) exactly once")
-        found[row[1]] = question
-    if not found:
+        prompts[row[1]] = question
+    if not prompts:
         raise InputError(f"{name} holds no templates: give lines such as P36,What is the capital of [S]?")
-    return found
+    return prompts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,7 +49,7 @@ PUBLISHED_PROPERTIES: Mapping[str, float] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class MeanScore:
     """Averaged precision and recall, their harmonic mean, and over how many queries or properties."""
 
     p: float
@@ -58,7 +58,7 @@ class Scored:
     count: int
 
     @classmethod
-    def mean(cls, pairs: Sequence[tuple[float, float]]) -> Scored:
+    def mean(cls, pairs: Sequence[tuple[float, float]]) -> MeanScore:
         """The score of some (precision, recall); of none it is 0."""
         n = len(pairs) or 1
         p, r = (math.fsum(column) / n for column in (zip(*pairs, strict=True) if pairs else ((), ())))
@@ -72,12 +72,12 @@ class KamelTable:
     kinds: property -> "entity", or "literal" where every object is a year or a number.
     """
 
-    overall: Scored
-    properties: Mapping[str, Scored]
-    by_answers: Mapping[int, Scored]
-    entities: Scored
-    literals: Scored
-    lama: Scored
+    overall: MeanScore
+    properties: Mapping[str, MeanScore]
+    by_answers: Mapping[int, MeanScore]
+    entities: MeanScore
+    literals: MeanScore
+    lama: MeanScore
     kinds: Mapping[str, str]
 
 
@@ -89,8 +89,8 @@ def parts(text: str, *, strip: bool = False) -> set[str]:
     """
     if not strip:
         return set(text.replace(END, "").lower().split(SEPARATOR))
-    found = {part.strip() for part in text.split(END, 1)[0].lower().split(SEPARATOR)}
-    return found - {""}
+    objects = {part.strip() for part in text.split(END, 1)[0].lower().split(SEPARATOR)}
+    return objects - {""}
 
 
 def spellings(answer: Answer, *, alternatives: bool) -> set[str]:
@@ -117,15 +117,15 @@ def score(answers: Iterable[tuple[Fact, str]], *, strip: bool = False, alternati
         rows[fact.property].append(pair)
         by_answers[len(fact.objects)].append(pair)
         literals[fact.property] &= all(answer.literal for answer in fact.objects)
-    per = {name: Scored.mean(rows[name]) for name in sorted(rows, key=lambda name: int(name[1:]))}
+    per = {name: MeanScore.mean(rows[name]) for name in sorted(rows, key=lambda name: int(name[1:]))}
 
-    def over(names: Iterable[str]) -> Scored:
-        return Scored.mean([(per[name].p, per[name].r) for name in names])
+    def over(names: Iterable[str]) -> MeanScore:
+        return MeanScore.mean([(per[name].p, per[name].r) for name in names])
 
     return KamelTable(
         overall=over(per),
         properties=per,
-        by_answers={count: Scored.mean(by_answers[count]) for count in sorted(by_answers)},
+        by_answers={count: MeanScore.mean(by_answers[count]) for count in sorted(by_answers)},
         entities=over(name for name in per if not literals[name]),
         literals=over(name for name in per if literals[name]),
         lama=over(name for name in per if name in LAMA),

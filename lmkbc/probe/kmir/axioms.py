@@ -69,17 +69,17 @@ class Closure:
 
     def _round(self, fresh: list[Triple]) -> list[Triple]:
         """What follows from the fresh triples and those known before; it joins the closure once all is found."""
-        found: dict[Triple, Step] = {}
+        steps: dict[Triple, Step] = {}
         for triple in fresh:
             for made, step in self._follows(triple):
-                if made.subject != made.object and made not in self and made not in found:
-                    found[made] = step
-            if len(self.steps) + len(found) > LIMIT:
+                if made.subject != made.object and made not in self and made not in steps:
+                    steps[made] = step
+            if len(self.steps) + len(steps) > LIMIT:
                 raise LmkbcError(f"the schema derives more than {LIMIT} triples: drop a transitive relation or a chain")
-        self.steps |= found
-        for triple in found:
+        self.steps |= steps
+        for triple in steps:
             self._add(triple)
-        return list(found)
+        return list(steps)
 
     def _follows(self, triple: Triple) -> Iterator[tuple[Triple, Step]]:
         subject, relation, object_ = triple

@@ -111,8 +111,8 @@ class Builder:
             return row.triple._replace(**{end: name})
 
         pool = self._pools[end, row.relation, row.subject_type if end == "subject" else row.object_type]
-        found = _drawn(pool, draw, lambda name: not self._holds(swap(name)))
-        return None if found is None else swap(found)
+        names = _drawn(pool, draw, lambda name: not self._holds(swap(name)))
+        return None if names is None else swap(names)
 
     def _holds(self, triple: Triple) -> bool:
         return triple.subject == triple.object or triple in self.closure

@@ -64,11 +64,11 @@ def prompts(questions: Sequence[Question], train: Sequence[Question], shots: int
 
 def guesses(model: Local, requests: Sequence[Prompt], report: Report = silent) -> list[str]:
     """What the model goes on with, without the full stop; nothing where a prompt exceeds its window, which is told."""
-    found, unasked = [""] * len(requests), 0
+    completions, unasked = [""] * len(requests), 0
     for done, (place, text) in enumerate(model.answers(requests), start=1):
-        found[place] = (text or "").strip().rstrip(".")
+        completions[place] = (text or "").strip().rstrip(".")
         unasked += text is None
         report("questions", done, len(requests))
     if unasked:
         _LOG.info("%d questions are longer than the model's window: they count as wrong", unasked)
-    return found
+    return completions

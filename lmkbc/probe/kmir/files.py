@@ -89,8 +89,10 @@ def _tsv_row(path: Path, number: int, line: bytes) -> TypedTriple:
 
 
 def _kamel(path: Path, schema: Schema) -> list[TypedTriple]:
-    found = kamel.read(path, properties=schema.relations)
-    facts = (fact for name in found.properties for split in kamel.SPLITS for fact in found.facts.get((name, split), ()))
+    dataset = kamel.read(path, properties=schema.relations)
+    facts = (
+        fact for name in dataset.properties for split in kamel.SPLITS for fact in dataset.facts.get((name, split), ())
+    )
     return [TypedTriple(fact.subject, fact.property, answer.shown) for fact in facts for answer in fact.objects]
 
 
@@ -135,10 +137,10 @@ class _Guesses(msgspec.Struct, gc=False):
 def read_guesses(path: Path, questions: Iterable[Question]) -> dict[str, list[str]]:
     """Question id -> guesses, of a JSONL file of {"id", "ret"}. InputError for an unknown or repeated id."""
     known = {question.id for question in questions}
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for row in jsonl.read_jsonl(path, _Guesses):
-        if row.id not in known or row.id in found:
-            what = "is answered twice" if row.id in found else "is no question's id"
+        if row.id not in known or row.id in names:
+            what = "is answered twice" if row.id in names else "is no question's id"
             raise InputError(f"{path}, field id: {row.id!r} {what}; answer each question of the file once")
-        found[row.id] = [row.ret] if isinstance(row.ret, str) else row.ret
-    return found
+        names[row.id] = [row.ret] if isinstance(row.ret, str) else row.ret
+    return names

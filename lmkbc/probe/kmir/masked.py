@@ -152,11 +152,11 @@ def guesses(backbone: Backbone, questions: Sequence[Question], report: Report = 
     """What the model fills in: the likeliest token at each of the eight masks, up to the first padding."""
     words, fill = Words(backbone.tokenizer), _padding(backbone)
     barred = torch.tensor(sorted(set(backbone.tokenizer.all_special_ids) - {fill}))
-    found, done = [""] * len(questions), 0
+    texts, done = [""] * len(questions), 0
     for indices, logits in Forward(backbone).logits(inputs(backbone, questions)):
         logits[..., barred.to(logits.device)] = -torch.inf
         for index, tokens in zip(indices, logits.argmax(-1).tolist(), strict=True):
-            found[index] = words.text(tokens[: tokens.index(fill)] if fill in tokens else tokens)
+            texts[index] = words.text(tokens[: tokens.index(fill)] if fill in tokens else tokens)
         done += len(indices)
         report("questions", done, len(questions))
-    return found
+    return texts

@@ -100,7 +100,9 @@ class Schema:
     @cached_property
     def joins(self) -> list[Join]:
         """The axioms with two premises."""
-        transitive = [Join("transitive", name, name, name) for name, one in self.relations.items() if one.transitive]
+        transitive = [
+            Join("transitive", name, name, name) for name, relation in self.relations.items() if relation.transitive
+        ]
         return transitive + [Join("chain", chain.first, chain.second, chain.implies) for chain in self.chains]
 
     def _check_symmetry(self, name: str, relation: RelationSchema) -> None:
@@ -123,15 +125,15 @@ class Schema:
 
     def _implied(self, name: str) -> set[tuple[str, bool]]:
         """Every (q, flipped) that follows from one triple of a relation."""
-        found, open_ = {(name, False)}, [(name, False)]
+        reached, open_ = {(name, False)}, [(name, False)]
         while open_:
             source, flipped = open_.pop()
             for rule in self.rules:
                 fresh = (rule.target, flipped != rule.flipped)
-                if rule.source == source and fresh not in found:
-                    found.add(fresh)
+                if rule.source == source and fresh not in reached:
+                    reached.add(fresh)
                     open_.append(fresh)
-        return found
+        return reached
 
 
 def _rules(name: str, relation: RelationSchema) -> Iterator[Rule]:

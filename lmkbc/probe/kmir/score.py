@@ -79,7 +79,7 @@ class KmirTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class QuestionScore:
     """One question's F1 and what it is grouped by."""
 
     f1: float
@@ -91,17 +91,17 @@ class Scored:
 def score(questions: Iterable[Question], guesses: Mapping[str, Sequence[str]]) -> KmirTable:
     """Score guesses by question id. A question without guesses scores 0."""
     return table(
-        [Scored(question_f1(guesses.get(q.id, ()), q.answer), q.type, q.topic, str(q.fact)) for q in questions]
+        [QuestionScore(question_f1(guesses.get(q.id, ()), q.answer), q.type, q.topic, str(q.fact)) for q in questions]
     )
 
 
-def table(scored: Sequence[Scored]) -> KmirTable:
+def table(scores: Sequence[QuestionScore]) -> KmirTable:
     """Group the questions' F1."""
     return KmirTable(
-        f1=_mean([answer.f1 for answer in scored]),
-        types=_grouped((answer.type, answer.f1) for answer in scored),
-        topics=_grouped((answer.topic, answer.f1) for answer in scored),
-        robustness=robustness((answer.fact, answer.f1 == 1.0) for answer in scored),
+        f1=_mean([answer.f1 for answer in scores]),
+        types=_grouped((answer.type, answer.f1) for answer in scores),
+        topics=_grouped((answer.topic, answer.f1) for answer in scores),
+        robustness=robustness((answer.fact, answer.f1 == 1.0) for answer in scores),
     )
 
 

@@ -75,7 +75,7 @@ def read(path: Path, relations: Collection[str] | None = None) -> list[RelationF
 
     InputError for a template without [X] and [Y], a relation that is not there, or where no file is found.
     """
-    found: list[RelationFacts] = []
+    benchmark: list[RelationFacts] = []
     absent: list[str] = []
     for row in jsonl.read_jsonl(path / "relations.jsonl", _Relation):
         file = next(
@@ -95,16 +95,16 @@ def read(path: Path, relations: Collection[str] | None = None) -> list[RelationF
             raise InputError(f"{path / 'relations.jsonl'}: template {row.template!r} of {row.relation} needs [X], [Y]")
         cloze = row.template.replace("{", "{{").replace("}", "}}").replace("[X]", "{subject}").replace("[Y]", "{mask}")
         pairs = dict.fromkeys((fact.sub_label, fact.obj_label) for fact in jsonl.read_jsonl(file, _Fact))
-        found.append(RelationFacts(row.relation, cloze, row.type, tuple(pairs)))
-    if not found:
+        benchmark.append(RelationFacts(row.relation, cloze, row.type, tuple(pairs)))
+    if not benchmark:
         raise InputError(f"{path} holds no facts of these relations: give the directory of relations.jsonl and TREx/")
-    for name in sorted(set(relations or ()) - {relation.name for relation in found}):
+    for name in sorted(set(relations or ()) - {relation.name for relation in benchmark}):
         raise InputError(
-            f"{path} holds no facts of {name}: {did_you_mean(name, (relation.name for relation in found))}"
+            f"{path} holds no facts of {name}: {did_you_mean(name, (relation.name for relation in benchmark))}"
         )
     if absent:
         _LOG.info("left out, since their files are not there: %s", ", ".join(absent))
-    return found
+    return benchmark
 
 
 def kamel_clozes(schema: Schema) -> dict[str, str]:
@@ -117,14 +117,14 @@ def kamel_clozes(schema: Schema) -> dict[str, str]:
 
 def of_kamel(benchmark: Kamel, clozes: Mapping[str, str], split: str = "test") -> list[RelationFacts]:
     """KAMEL's facts with a single object: for want of LAMA's own files. InputError for a property without a cloze."""
-    found = []
+    relations = []
     for name in benchmark.properties:
         if name not in clozes:
             raise InputError(f"there is no template for {name}: {did_you_mean(name, clozes)}")
         facts = benchmark.of(name, split)
         pairs = dict.fromkeys((fact.subject, fact.objects[0].shown) for fact in facts if len(fact.objects) == 1)
-        found.append(RelationFacts(name, clozes[name], type_of(name, facts), tuple(pairs)))
-    return found
+        relations.append(RelationFacts(name, clozes[name], type_of(name, facts), tuple(pairs)))
+    return relations
 
 
 def type_of(name: str, facts: Sequence[Fact]) -> str:
@@ -189,7 +189,7 @@ def unhelpful(
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class MeanRank:
     """P@1, P@10, reciprocal rank and natural log-probability of the gold object, averaged; over how many facts."""
 
     p1: float
@@ -203,9 +203,9 @@ class Scored:
 class LamaTable:
     """Means over relations, overall and by type, and each relation's mean over facts."""
 
-    overall: Scored
-    types: Mapping[str, Scored]
-    relations: Mapping[str, Scored]
+    overall: MeanRank
+    types: Mapping[str, MeanRank]
+    relations: Mapping[str, MeanRank]
 
 
 Rank = tuple[int, float]
@@ -215,19 +215,19 @@ Rank = tuple[int, float]
 def table(relations: Sequence[RelationFacts], ranks: Mapping[str, Sequence[Rank]]) -> LamaTable:
     """The tables of the ranks of each relation's facts."""
     per = {relation.name: _facts(ranks[relation.name]) for relation in relations}
-    by_type: defaultdict[str, list[Scored]] = defaultdict(list)
+    by_type: defaultdict[str, list[MeanRank]] = defaultdict(list)
     for relation in relations:
         by_type[relation.type].append(per[relation.name])
     types = {name: _mean(by_type[name]) for name in sorted(by_type) if name}
     return LamaTable(_mean(list(per.values())), types, per)
 
 
-def _facts(ranks: Sequence[Rank]) -> Scored:
-    return _mean([Scored(rank == 1, rank <= 10, 1 / rank if rank <= TOP else 0.0, log, 1) for rank, log in ranks])
+def _facts(ranks: Sequence[Rank]) -> MeanRank:
+    return _mean([MeanRank(rank == 1, rank <= 10, 1 / rank if rank <= TOP else 0.0, log, 1) for rank, log in ranks])
 
 
-def _mean(parts: Sequence[Scored]) -> Scored:
+def _mean(parts: Sequence[MeanRank]) -> MeanRank:
     n = len(parts) or 1
     columns = ("p1", "p10", "mrr", "log_probability")
     p1, p10, mrr, log = (math.fsum(getattr(part, column) for part in parts) / n for column in columns)
-    return Scored(p1, p10, mrr, log, sum(part.facts for part in parts))
+    return MeanRank(p1, p10, mrr, log, sum(part.facts for part in parts))

@@ -32,13 +32,13 @@ class MaskedRanks:
         """Of each fact's object among the vocabulary; words that are exactly as likely do not push it down."""
         inputs = self._clozes.fill(relation.cloze, [subject for subject, _ in relation.facts])
         gold = torch.tensor([self._places[object_] for _, object_ in relation.facts])
-        found: dict[int, Rank] = {}
+        ranks: dict[int, Rank] = {}
         for indices, logits in self._forward.logits(inputs, self._columns):
             logs = logits[:, 0].log_softmax(-1).cpu()
             own = logs.gather(1, gold[indices][:, None])
             places = (logs > own).sum(1) + 1
-            found |= zip(indices, zip(places.tolist(), own[:, 0].tolist(), strict=True), strict=True)
-        return [found[index] for index in range(len(inputs))]
+            ranks |= zip(indices, zip(places.tolist(), own[:, 0].tolist(), strict=True), strict=True)
+        return [ranks[index] for index in range(len(inputs))]
 
     def guesses(self, relations: Sequence[RelationFacts]) -> Callable[[str, str], Collection[str]]:
         """What the model makes of each single word of persons' names: the likeliest objects, for LAMA-UHN."""
@@ -52,11 +52,11 @@ class MaskedRanks:
 
     def _top(self, cloze: str, names: Sequence[str]) -> list[frozenset[str]]:
         words, inputs = list(self._places), self._clozes.fill(cloze, names)
-        found: dict[int, frozenset[str]] = {}
+        guesses: dict[int, frozenset[str]] = {}
         for indices, logits in self._forward.logits(inputs, self._columns):
             tops = logits[:, 0].topk(min(GUESSES, len(words))).indices.tolist()
-            found |= zip(indices, (frozenset(words[place] for place in top) for top in tops), strict=True)
-        return [found[index] for index in range(len(inputs))]
+            guesses |= zip(indices, (frozenset(words[place] for place in top) for top in tops), strict=True)
+        return [guesses[index] for index in range(len(inputs))]
 
 
 def known_words(backbone: Backbone) -> Mapping[str, int]:

@@ -76,10 +76,10 @@ def read(source: Path, train: Path | None, properties: Collection[str] | None, *
     InputError when LAMA's facts come without any to learn, and for a property that is not there.
     """
     if not (source / "relations.jsonl").is_file():
-        found = kamel.read(source, properties=properties if properties or not lama else LAMA)
+        facts = kamel.read(source, properties=properties if properties or not lama else LAMA)
         for name in properties or ():
-            found.of(name, "test")
-        return of_kamel(found)
+            facts.of(name, "test")
+        return of_kamel(facts)
     if train is None:
         raise InputError(f"{source} has facts to be tested on only: name those to learn with --train")
     return of_trex(read_trex(source, properties), train)
@@ -155,22 +155,22 @@ def within(lessons: Iterable[Lesson], known: Callable[[str], bool], *, least: in
     def kept(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
         return tuple(pair for pair in pairs if pair[1] in named)[:most]
 
-    found = [
+    kept_lessons = [
         replace(lesson, train=kept(lesson.train), dev=kept(lesson.dev), test=kept(lesson.test)) for lesson in lessons
     ]
-    found = [
+    kept_lessons = [
         lesson
-        for lesson in found
+        for lesson in kept_lessons
         if len(lesson.train) >= least and lesson.dev and len(lesson.test) >= max(least // 5, 1)
     ]
-    if left := [lesson.name for lesson in lessons if lesson.name not in {kept.name for kept in found}]:
+    if left := [lesson.name for lesson in lessons if lesson.name not in {kept.name for kept in kept_lessons}]:
         _LOG.info("left out, with fewer than %d facts to learn or too few to test: %s", least, ", ".join(left))
-    if not found:
+    if not kept_lessons:
         raise InputError(
             f"no relation keeps {least} facts to learn whose object is one word of the model: "
             "lower --least, or name a model with a larger vocabulary"
         )
-    return found
+    return kept_lessons
 
 
 @dataclass(frozen=True, slots=True)

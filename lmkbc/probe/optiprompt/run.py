@@ -75,10 +75,10 @@ class Runner:
     def __init__(self, backbone: Backbone, lessons: Sequence[Lesson], how: Experiment) -> None:
         self._backbone, words = backbone, Words(backbone.tokenizer)
         pairs = (pair for lesson in lessons for part in (lesson.train, lesson.dev, lesson.test) for pair in part)
-        found = {name: words.single(name) for _, name in pairs}
-        self._names = sorted(found)
+        tokens = {name: words.single(name) for _, name in pairs}
+        self._names = sorted(tokens)
         self._number = {name: number for number, name in enumerate(self._names)}
-        self._columns = torch.tensor([found[name] for name in self._names])
+        self._columns = torch.tensor([tokens[name] for name in self._names])
         self._how, self._lessons = how, lessons
         self._models = {name: self._drawn(backbone, name) for name in how.models}
         self._identity = identity(backbone.name, backbone.model) or backbone.name
@@ -168,9 +168,9 @@ class Runner:
         return [subject for subject, _ in pairs], [[self._number[object_]] for _, object_ in pairs]
 
     def _best(self, subjects: Sequence[str], logits: Callable[[Sequence[str]], Tensor]) -> list[str]:
-        found: list[str] = []
+        names: list[str] = []
         with torch.inference_mode():
             for start in range(0, len(subjects), BATCH):
                 best = logits(subjects[start : start + BATCH]).argmax(-1).tolist()
-                found += [self._names[number] for number in best]
-        return found
+                names += [self._names[number] for number in best]
+        return names

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from opened import recipe_of
 
 from lmkbc.ask.context.corpus import Titles, chunks, read_corpus
-from lmkbc.ask.context.passages import gathered, lines, told
+from lmkbc.ask.context.passages import as_context, gathered, lines
 from lmkbc.ask.context.providers import provider
 from lmkbc.ask.context.recall import Recall
 from lmkbc.ask.context.retrieval import Retrieval, faiss_index
@@ -156,7 +156,7 @@ def test_recall_asks_about_each_subject_and_silence_is_no_passage() -> None:
     found = gathered(Recall(RELATIONS, model), given)
     assert found == {given[0]: (Passage("", "Chile meets Peru."),), FIJI: ()}  # silence is known, failure is not
     assert "{type} of" in model.asked[0]
-    assert told(found[given[0]]) == "Chile meets Peru."
+    assert as_context(found[given[0]]) == "Chile meets Peru."
 
 
 def test_providers_by_name(corpus: Path) -> None:
@@ -176,7 +176,7 @@ def test_providers_by_name(corpus: Path) -> None:
 
 
 def test_what_was_found_is_told_and_kept() -> None:
-    assert told(TEXTS[:2]) == f"Chile: {TEXTS[0].text}\nFiji: {TEXTS[1].text}"
+    assert as_context(TEXTS[:2]) == f"Chile: {TEXTS[0].text}\nFiji: {TEXTS[1].text}"
     rows = [json.loads(line) for line in lines({CHILE: TEXTS[:1], FIJI: ()}).splitlines()]
     assert rows[0]["passages"] == [{"title": "Chile", "text": TEXTS[0].text, "score": 1.0}]
     assert (rows[1]["SubjectEntity"], rows[1]["passages"]) == ("Fiji", [])

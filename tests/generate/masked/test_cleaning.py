@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.cleaning import FUNCTION_WORDS, Cleaning
-from lmkbc.generate.masked.probe import Probe
+from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.generate.masked.stems import Stems
 from lmkbc.settings import checked
 from lmkbc.types import Query
@@ -25,7 +25,7 @@ ELEMENTS = RELATIONS["ChemicalCompoundElement"]
 
 
 def cleaning(**settings: Any) -> Cleaning:
-    return Cleaning(checked(Probe, settings, "probe"), EDITION, RELATIONS, {})
+    return Cleaning(checked(ProbeSettings, settings, "probe"), EDITION, RELATIONS, {})
 
 
 def kept(relation: str, scores: dict[str, float], subject: str = "Somebody", **settings: Any) -> dict[str, float]:
@@ -85,10 +85,10 @@ def test_words_of_a_name_are_asked_and_say_elements_themselves() -> None:
     settings = {"stems": {"compound-elements": 4}, "name_words": {"compound-elements": 0.7}}
     found, query = cleaning(**settings), Query("(2-)Sodium hydrogen-sulfate", "ChemicalCompoundElement")
     assert found.words(query) == ("Sodium", "hydrogen", "sulfate")
-    assert found.said(query) == {"sodium": 0.7, "hydrogen": 0.7, "sulfur": 0.7}
+    assert found.named_in(query) == {"sodium": 0.7, "hydrogen": 0.7, "sulfur": 0.7}
     assert found.words(Query("Water", "ChemicalCompoundElement")) == ()
     assert found.words(replace(query, relation="PersonInstrument")) == ()
-    assert found.said(replace(query, relation="PersonInstrument")) == {}
+    assert found.named_in(replace(query, relation="PersonInstrument")) == {}
 
 
 @pytest.mark.parametrize("setting", ["stems", "name_words"])

@@ -18,7 +18,7 @@ from lmkbc.errors import InputError
 from lmkbc.generate.masked.ensemble import combine
 from lmkbc.generate.masked.generator import Masked, MaskedGenerator
 from lmkbc.generate.masked.preconditions import rewritten
-from lmkbc.generate.masked.probe import Probe
+from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.words import Words
 from lmkbc.recipe import read_recipe
@@ -69,7 +69,7 @@ TRAIN = [
 def run(
     backbone: Backbone, queries: Sequence[Query] = (NORWAY,), relation: Relation = CAPITAL, **settings: Any
 ) -> list[CandidateSet]:
-    spec = Masked(component="masked", probe=checked(Probe, settings, "probe"))
+    spec = Masked(component="masked", probe=checked(ProbeSettings, settings, "probe"))
     spec.check({"CountryCapital": relation})
     generator = MaskedGenerator(backbone, EDITION, {"CountryCapital": relation}, TRAIN, spec.probe)
     return list(generator.generate(queries))
@@ -308,7 +308,7 @@ def test_wrong_settings_are_refused(backbone: Backbone, settings: dict[str, Any]
 
 
 def test_a_cut_subject_is_remarked(backbone: Backbone) -> None:
-    generator = MaskedGenerator(backbone, EDITION, {"CountryCapital": CAPITAL}, TRAIN, Probe(clozes=1))
+    generator = MaskedGenerator(backbone, EDITION, {"CountryCapital": CAPITAL}, TRAIN, ProbeSettings(clozes=1))
     list(generator.generate([Query("rome " * 600, "CountryCapital")]))
     assert generator.notes.remarks == [f"1 clozes were cut to the longest input of {Path(backbone.name).name}"]
 
@@ -316,7 +316,7 @@ def test_a_cut_subject_is_remarked(backbone: Backbone) -> None:
 @pytest.mark.parametrize("objects", ["token", "pll"])
 def test_a_relation_without_a_known_object_is_remarked(backbone: Backbone, objects: str) -> None:
     train = [Example(ITALY, (GoldObject(("東京",)),))]
-    probe = Probe(vocabulary="train", objects=objects)
+    probe = ProbeSettings(vocabulary="train", objects=objects)
     generator = MaskedGenerator(backbone, EDITION, {"CountryCapital": CAPITAL}, train, probe)
     assert [found.candidates for found in generator.generate([NORWAY, PERU])] == [(), ()]
     assert generator.notes.remarks[0].startswith("no train object of CountryCapital is in")

@@ -12,7 +12,7 @@ from lmkbc import EntityType, Precondition, Relation
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.lexicon import names_of_type
 from lmkbc.generate.masked.preconditions import Asker, Prepared, rewritten
-from lmkbc.generate.masked.probe import Probe
+from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.clozes import Clozes
 from lmkbc.models.masked.forward import Forward
@@ -123,7 +123,7 @@ def test_names_of_a_type_are_subjects_and_objects() -> None:
 )
 def test_a_recipes_precondition_that_makes_no_sense_is_refused(table: dict[str, Any], reason: str) -> None:
     with pytest.raises(InputError, match=reason):
-        checked(Probe, {"preconditions": {"Thing": [table]}}, "probe")
+        checked(ProbeSettings, {"preconditions": {"Thing": [table]}}, "probe")
 
 
 def test_an_answer_may_count_more_than_once(backbone: Backbone) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lmkbc.probe.kmir.score import (
-    Scored,
+    QuestionScore,
     question_f1,
     robustness,
     table,
@@ -36,6 +36,6 @@ def test_articles_and_punctuation_do_not_count() -> None:
 def test_a_fact_is_steady_only_when_all_its_questions_are_right() -> None:
     found = robustness([("a", True), ("a", True), ("b", True), ("b", False), ("c", False)])
     assert (found.every, found.some, found.none, found.facts) == (1 / 3, 1 / 3, 1 / 3, 3)
-    grouped = table([Scored(1.0, "checking", "places", "a"), Scored(0.5, "completion", "places", "a")])
+    grouped = table([QuestionScore(1.0, "checking", "places", "a"), QuestionScore(0.5, "completion", "places", "a")])
     assert (grouped.f1, grouped.types, grouped.topics) == (0.75, {"checking": 1.0, "completion": 0.5}, {"places": 0.75})
     assert grouped.robustness.some == 1.0

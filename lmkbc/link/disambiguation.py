@@ -1,6 +1,6 @@
 """Disambiguation: which of several hits a text means. Strategies run in turn, each narrows or orders the hits.
 
-At "model" they end: which of the hits that are left a language model is asked, for many texts at a time.
+The strategy "model" ends them: a language model is asked which of the hits that are left is meant, many texts at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lmkbc.types import Query
 
 
 class Question(NamedTuple):
-    """Which of some described hits a text means, as an answer to a query."""
+    """What a language model is to decide: which of the hits is meant by a text that answers the query."""
 
     query: Query
     text: str
@@ -29,7 +29,7 @@ Ask = Callable[[Sequence[Question]], Sequence[int | None]]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is being chosen: its type, and the tables that strategies read."""
+    """What strategies go by: the type of object that is wanted, and the tree of all types."""
 
     type: ObjectType
     types: ObjectTypes
@@ -79,9 +79,10 @@ def check(names: Sequence[str], where: str) -> None:
 
 
 def choose(hits: Sequence[Hit], names: Sequence[str], choice: Choice) -> tuple[Sequence[Hit], str]:
-    """The hits that are left, the chosen one first, and the strategies that told, joined by "+".
+    """Apply strategies in turn: the hits that are left, the chosen one first, and what led there.
 
-    More than one is left only for a language model to choose among; none with the reason why nothing fits.
+    That is the names of the strategies that narrowed or reordered, joined by "+", or why no hit fits. More than one hit
+    is left only where a language model is to choose among them.
     """
     if not hits:
         return (), "no hit"

@@ -1,4 +1,4 @@
-"""How a masked LM is asked, as a recipe's table says it."""
+"""A recipe's table `probe`: how a masked LM is asked clozes (not the benchmarks in `lmkbc.probe`)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ WHOLE, ANY = "all", "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
-    """How clozes are asked and what their answers become.
+class ProbeSettings:
+    """How clozes are asked and what becomes of their answers, per relation: the settings of a masked generator.
 
     Tables have relations as keys, in any spelling, and "*" for all that they do not name.
 
@@ -120,7 +120,7 @@ class Probe:
         return (*relation.clozes, *relation.paraphrases)[:chosen] if chosen else relation.clozes
 
     def cloze_weights(self, relation: Relation, clozes: int) -> Sequence[float]:
-        """Their weights; none where all count alike. InputError when they are not as many."""
+        """The weight of each cloze, () where all count alike. InputError when they are not as many."""
         weights = _entry(self.weights, relation, ())
         if weights and (len(weights) != clozes or min(weights) < 0 or not sum(weights)):
             raise InputError(
@@ -129,21 +129,21 @@ class Probe:
         return weights
 
     def most(self, relation: Relation) -> int:
-        """Answers of one cloze."""
+        """How many answers of one cloze count."""
         return _entry(self.top_k, relation, 100) if isinstance(self.top_k, Mapping) else self.top_k
 
     def least(self, relation: Relation) -> float:
         """The least probability of an answer."""
         return _entry(self.floor, relation, 0.0) if isinstance(self.floor, Mapping) else self.floor
 
-    def asked_first(self, relation: Relation) -> Sequence[Precondition]:
-        """The preconditions of a relation."""
+    def preconditions_of(self, relation: Relation) -> Sequence[Precondition]:
+        """The preconditions that are asked of a relation first."""
         if isinstance(self.preconditions, bool):
             return relation.preconditions if self.preconditions else ()
         return _entry(self.preconditions, relation, ())
 
     def variant(self, word: str, relation: Relation) -> str:
-        """What a word stands for."""
+        """The object that a word stands for, by the table of variants; else the word."""
         return _entry(self.variants, relation, {}).get(word.casefold(), word)
 
     def stem(self, relation: Relation) -> int:
@@ -156,7 +156,7 @@ class Probe:
         return most is not None and word.isascii() and word.isdecimal() and int(word) > most
 
     def name_words_of(self, relation: Relation) -> float | None:
-        """The score of what a word of the subject's name names, None where those words are not asked."""
+        """The score of an object that the subject's name holds, None where `name_words` is not set."""
         return _entry(self.name_words, relation, None)
 
 
