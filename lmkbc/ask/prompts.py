@@ -95,6 +95,11 @@ class PromptStyle:
         """What ends an answer when a base model goes on with a text."""
         return ("\n\n",) if self.recall or self.listing == "line" else ("\n",)
 
+    @property
+    def brackets(self) -> bool:
+        """Whether an answer is a list in brackets, so that it ends where they are closed."""
+        return self.listing in ("json", "python")
+
 
 def compose(
     style: PromptStyle,
