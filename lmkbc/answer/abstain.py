@@ -18,8 +18,8 @@ not available, not known, not specified, not disclosed, not provided, not sure, 
 not yet, not married, never, not listed, not public, not publicly traded, unknown, unspecified, undefined, unclear,
 undisclosed, uncertain, unavailable, undetermined, inapplicable, missing, alive, still alive, currently alive, living,
 still living, unmarried, never married, unlisted, privately held, privately owned, independent, no data, no information,
-no record, empty list, empty set, no result, no results, none known, none recorded, none found, none of the above,
-i dont know, dont know, unsure
+no record, non existent, non existing, non applicable, non available, empty list, empty set, no result, no results,
+none known, none recorded, none found, none of the above, i dont know, dont know, unsure
 """
 
 
@@ -97,9 +97,9 @@ def is_abstention(text: str, relation: Relation) -> bool:
     key = folded_key(text)
     if key in _NOTHING_WORDS or key == "na":
         marked = any(letter.isalpha() and not letter.isascii() for letter in text)  # folding made "Ñañ" a nan
-        return not marked and text.strip(" .") != "Na"  # the symbol of sodium
+        return not marked and text.strip(" .") not in ("Na", "Nan")  # the symbol of sodium, a province
     first, _, rest = key.partition(" ")
-    if first in ("no", "without", "none", "non") and rest:
+    if first in ("no", "without", "none", "non") and rest and not text.lower().startswith("non-"):
         following = text.replace("-", " ").split()[1:2]
         word = rest.split(" ", 1)[0]
         return bool(following and following[0].islower()) or word in _own_words(relation) or key in _NOTHING_WORDS
