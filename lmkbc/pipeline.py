@@ -99,7 +99,8 @@ def _in_order(found: Iterable[CandidateSet], queries: Sequence[Query], name: str
 
 def _summed(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """What generators of one name used together; what is not known of one, such as a cost, is what the others tell."""
-    return {**before, **{key: value + (before.get(key) or 0) for key, value in now.items() if value is not None}}
+    sums = {key: value + (before.get(key) or 0) for key, value in now.items() if value is not None}
+    return {**now, **before, **sums}
 
 
 def _linked(links: Linker, found: Sequence[CandidateSet], report: Report) -> list[CandidateSet]:

@@ -20,7 +20,7 @@ from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.prefixes import groups
 from lmkbc.models.causal.scorer import CausalScorer
 from lmkbc.models.store import Store
-from lmkbc.pipeline import propose
+from lmkbc.pipeline import _summed, propose
 from lmkbc.run import Run, Servers
 from lmkbc.types import Notes, Query
 from lmkbc.workspace import Workspace
@@ -143,5 +143,7 @@ def test_a_step_s_own_questions_are_counted_where_it_says(tmp_path: Path) -> Non
 def test_generators_of_one_name_are_told_of_together(tiny: Path, tmp_path: Path) -> None:
     run = Run(workspace=SPACE, edition=EDITION, servers=Servers(store=tmp_path / "s.sqlite"))
     table = {"component": "causal", "model": str(tiny), **ASKS}
+    assert _summed({}, {"cost": None, "calls": 1}) == {"cost": None, "calls": 1}
+    assert _summed({"cost": 0.5, "calls": 2}, {"cost": None, "calls": 1}) == {"cost": 0.5, "calls": 3}
     both = recipe_of(table, {**table, "shots": {"k": 1}}, name="x")
     assert propose(run, both, QUERIES).usage["causal"]["calls"] == 2 * len(QUERIES)
