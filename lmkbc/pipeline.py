@@ -75,7 +75,8 @@ def propose(run: Run, recipe: Recipe, queries: Sequence[Query], report: Report =
             groups.append(
                 [without_subject(candidates, run.relations[candidates.query.relation]) for candidates in proposed]
             )
-            usage |= {name: dict(notes.usage)} if notes.usage else {}
+            if notes.usage:
+                usage[name] = _summed(usage.get(name, {}), notes.usage)
         passages |= notes.passages
     usage |= {"link": linking.usage} if linking.usage else {}
     pool = Pool(run.edition, recipe.pool)
@@ -96,6 +97,12 @@ def _in_order(
         by_query[candidates.query] = candidates
         report(f"{name} (queries)", done, total)
     return [by_query[query] for query in queries]
+
+
+def _summed(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """What generators of one name used together; what is not known of one, such as a cost, is what the others tell."""
+    sums = {key: value + (before.get(key) or 0) for key, value in now.items() if value is not None}
+    return {**now, **before, **sums}
 
 
 def _linked(links: Linker, proposed: Sequence[CandidateSet], report: Report) -> list[CandidateSet]:
@@ -184,6 +191,7 @@ def _counts(edition: Edition, predictions: Sequence[Prediction], sets: Sequence[
     """How much came of a run.
 
     dropped: empty answers whose models named objects of which none could be kept; dropped_objects: rule -> objects.
+    draws: what became of them -> how many.
     """
     sizes = [len(submission.answers(edition, prediction)) for prediction in predictions]
     failed = sum(prediction.failed for prediction in predictions)
@@ -194,7 +202,12 @@ def _counts(edition: Edition, predictions: Sequence[Prediction], sets: Sequence[
     ]
     rules = Counter(loss.rule for lost in losses for loss in lost)
     counts = {"queries": len(predictions), "objects": sum(sizes), "failed": failed, "empty": sizes.count(0) - failed}
-    return counts | {"dropped": sum(spent), "dropped_objects": dict(sorted(rules.items()))}
+    draws = Counter(str(state) for candidates in sets for state in candidates.draws)
+    return counts | {
+        "dropped": sum(spent),
+        "dropped_objects": dict(sorted(rules.items())),
+        "draws": dict(sorted(draws.items())),
+    }
 
 
 def _models(run: Run, recipe: Recipe) -> Iterator[tuple[str, str]]:

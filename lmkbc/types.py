@@ -130,12 +130,15 @@ class Absence:
 
 
 class State(StrEnum):
-    """What became of one draw from a model. Only the first three are answers; the rest never count as empty.
+    """What became of one draw from a model. Only the first four are answers; the rest never count as empty.
 
+    CUT: it was cut off, or went round in circles, once it had named objects: those whose end it had come to count.
     DROPPED: it named objects, none of which was kept: an answer with nothing in it, and no abstention.
+    TRUNCATED: it was cut off before it had come to the end of one.
     """
 
     ANSWERED = "answered"
+    CUT = "cut"
     ABSTAINED = "abstained"
     DROPPED = "dropped"
     UNPARSED = "unparsed"
@@ -145,7 +148,12 @@ class State(StrEnum):
     @property
     def is_answer(self) -> bool:
         """Whether the model committed itself, be it to nothing."""
-        return self in (State.ANSWERED, State.ABSTAINED, State.DROPPED)
+        return self.has_objects or self in (State.ABSTAINED, State.DROPPED)
+
+    @property
+    def has_objects(self) -> bool:
+        """Whether it named objects that were kept."""
+        return self in (State.ANSWERED, State.CUT)
 
 
 class Dropped(NamedTuple):
@@ -211,7 +219,7 @@ class CandidateSet:
         kept = tuple(candidate for candidate in self.candidates if not wrong(candidate))
         draws = self.draws
         if not kept:
-            draws = tuple(State.DROPPED if state is State.ANSWERED else state for state in draws)
+            draws = tuple(State.DROPPED if state.has_objects else state for state in draws)
         return replace(self, candidates=kept, draws=draws, dropped=(*self.dropped, *dropped))
 
 

@@ -18,8 +18,8 @@ not available, not known, not specified, not disclosed, not provided, not sure, 
 not yet, not married, never, not listed, not public, not publicly traded, unknown, unspecified, undefined, unclear,
 undisclosed, uncertain, unavailable, undetermined, inapplicable, missing, alive, still alive, currently alive, living,
 still living, unmarried, never married, unlisted, privately held, privately owned, independent, no data, no information,
-no record, empty list, empty set, no result, no results, none known, none recorded, none found, none of the above,
-i dont know, dont know, unsure
+no record, non existent, non existing, non applicable, non available, empty list, empty set, no result, no results,
+none known, none recorded, none found, none of the above, i dont know, dont know, unsure
 """
 
 
@@ -85,6 +85,9 @@ _CLAUSE = re.compile(
 _YES = frozenset(("yes", "true"))
 
 
+_FURTHER = (["other"], ["others"], ["various"], ["several"], ["many"])
+
+
 LONG = 25
 """Words from which on even a quoted text is prose."""
 
@@ -97,9 +100,9 @@ def is_abstention(text: str, relation: Relation) -> bool:
     key = folded_key(text)
     if key in _NOTHING_WORDS or key == "na":
         marked = any(letter.isalpha() and not letter.isascii() for letter in text)  # folding made "Ñañ" a nan
-        return not marked and text.strip(" .") != "Na"  # the symbol of sodium
+        return not marked and text.strip(" .") not in ("Na", "Nan")  # the symbol of sodium, a province
     first, _, rest = key.partition(" ")
-    if first in ("no", "without", "none", "non") and rest:
+    if first in ("no", "without", "none", "non") and rest and not text.lower().startswith("non-"):
         following = text.replace("-", " ").split()[1:2]
         word = rest.split(" ", 1)[0]
         return bool(following and following[0].islower()) or word in _own_words(relation) or key in _NOTHING_WORDS
@@ -124,7 +127,8 @@ def is_prose(text: str, subject: str, quoted: bool = False) -> bool:
     after = lowered[len(start) :] if start and lowered.startswith(start) else ""
     if (after and _VERB.match(after)) or _CLAUSE.match(lowered):
         return True
-    return not quoted and (len(words) > 12 or has_verb(text))
+    tells = len(words) > 6 and start and lowered.startswith("the ") and start in lowered
+    return not quoted and (len(words) > 12 or bool(tells) or has_verb(text))
 
 
 def has_verb(text: str) -> bool:
@@ -158,8 +162,11 @@ def relation_words(relation: Relation) -> frozenset[str]:
 
 
 def is_placeholder(name: str, relation: Relation) -> bool:
-    """Whether a name only says what kind of thing is asked for: "Parent Organisation", "State A", "Member 2"."""
+    """Whether a name only says what kind of thing is asked for: "State A", "Member 2", "other languages"."""
     words = folded_key(name).split()
+    if words[:1] in _FURTHER:
+        own = _words(relation.object_type.noun)
+        return all(word in own or word.removesuffix("s") in own for word in words[1:])
     if len(words) > 1 and (len(words[-1]) == 1 or words[-1].isdigit()):
         words = words[:-1]
     return bool(words) and _words(relation.object_type.noun, *_spelt_out(relation)).issuperset(words)

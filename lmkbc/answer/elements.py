@@ -72,7 +72,10 @@ def _behind_subject(group: Group, relation: Relation, subject: str) -> list[Word
         return [item for item in items if isinstance(item, Group)]
     about_subject = folded_key(words[0]) == folded_key(subject)
     phrase = folded_key(words[1]).split() if len(words) > 1 else []
-    related = bool(phrase) and 2 * len(relation_words(relation).intersection(phrase)) >= len(phrase)
+    shared = len(relation_words(relation).intersection(phrase))
+    # "Potomac River" or "New York Stock Exchange" in a plain list are objects, though half of their words are the
+    # relation's: it has the whole phrase, or the subject before it
+    related = bool(phrase) and (2 if group.bracket == "(" or about_subject else 1) * shared >= len(phrase)
     if len(items) > 2 and (related or (about_subject and group.bracket == "(")):
         return items[2:]
     return items[1:] if about_subject and (group.bracket == "(" or len(words) < len(items)) else items

@@ -45,7 +45,7 @@ _ANSWER = re.compile(
 _FENCE = re.compile(r"```[ \t]*\w*[ \t]*\n?(.*?)(?:```|\Z)", re.DOTALL)
 
 
-_BULLET = re.compile(r"[ \t]*(?:[-*•–·][ \t]+|\(?\d{1,4}[.)][ \t]+)(?=\S)")
+_BULLET = re.compile(r"[ \t]*(?:[-*•–·][ \t]+(?:\(?\d{1,4}[.)][ \t]+)?|\(?\d{1,4}[.)][ \t]+)(?=\S)")
 
 
 _REMARK = re.compile(r"\s+[-–—]\s+")
@@ -59,6 +59,9 @@ _LEAD = re.compile(
     r"the [^:\n]{0,200}\b(?:are|is|answer|following|list)\b)[^:\n]{0,200}:(?=\s|$)",
     re.IGNORECASE,
 )
+
+
+_RESTATED = re.compile(r"(the [^:\n]{1,300}?) (?:is|are|include|includes):? (?!an? |the [a-z])(\S.*)", re.IGNORECASE)
 
 
 _HEDGE = re.compile(r"(?:probably|possibly|most likely|likely|perhaps|maybe|presumably)\s+", re.IGNORECASE)
@@ -211,7 +214,21 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
             return Parsed(State.ANSWERED, objects)
         if denied:
             return Parsed(State.ABSTAINED)
-    return None
+    return _restated(text, relation, subject)
+
+
+def _restated(text: str, relation: Relation, subject: str) -> Parsed | None:
+    """Objects of a first sentence that says the question again, as in "The official languages of Fiji are ..."."""
+    restated = _RESTATED.match(_SENTENCE.split(text[:LONGEST_ANSWER], maxsplit=1)[0])
+    if not (restated and (restated[1].casefold() == "the answer" or subject.casefold() in restated[1].casefold())):
+        return None
+    said = restated[2]
+    if is_abstention(trim(said), relation):
+        return Parsed(State.ABSTAINED)
+    if subject.casefold() in said.casefold() or is_prose(f"{said} x x x", subject):
+        return None
+    objects, _ = _judge(_split(said, relation), relation, subject)
+    return Parsed(State.ANSWERED, objects) if objects else None
 
 
 def _is_sentence(paragraph: str) -> bool:

@@ -10,7 +10,8 @@ from dataclasses import replace
 from lmkbc.answer.clean import sifted
 from lmkbc.answer.parse import parse
 from lmkbc.ask.prompts import PromptStyle
-from lmkbc.models.base import WITHHELD, Reply
+from lmkbc.models.base import CUT_OFF, WITHHELD, Reply
+from lmkbc.models.causal.endings import list_end
 from lmkbc.relation import Relation
 from lmkbc.types import (
     Absence,
@@ -45,7 +46,7 @@ def mends(query: Query, relation: Relation, style: PromptStyle, reply: Reply | N
     if reply is None:
         return False
     (state,) = _draw(query, reply, relation, style, Voice("")).draws
-    return state in (State.ANSWERED, State.DROPPED)
+    return state.has_objects or state is State.DROPPED
 
 
 def united(sets: Sequence[CandidateSet]) -> CandidateSet:
@@ -60,15 +61,16 @@ def united(sets: Sequence[CandidateSet]) -> CandidateSet:
     whole = together(sets[0].query, sets)
     for candidate in whole.candidates:
         (voice,) = candidate.sources
-        if draws[int(voice.draw)] is State.ANSWERED:
+        if draws[int(voice.draw)].has_objects:
             key = candidate.text.casefold(), voice
             best[key] = max(best.get(key, candidate), candidate, key=lambda one: one.score)
-    silent = [one for one in whole.nothing if draws[int(one.sources[0].draw)] not in (State.MISSING, State.ANSWERED)]
+    spoken = [state is State.MISSING or state.has_objects for state in draws]
+    silent = [one for one in whole.nothing if not spoken[int(one.sources[0].draw)]]
     return replace(whole, candidates=tuple(best.values()), draws=draws, nothing=tuple(dict.fromkeys(silent)))
 
 
 def _whole_state(parts: Sequence[State]) -> State:
-    order = State.MISSING, State.ANSWERED, State.DROPPED, State.ABSTAINED, State.TRUNCATED
+    order = State.MISSING, State.CUT, State.ANSWERED, State.DROPPED, State.ABSTAINED, State.TRUNCATED
     return next((state for state in order if state in parts), State.UNPARSED)
 
 
@@ -78,22 +80,29 @@ def _draw(query: Query, reply: Reply | None, relation: Relation, style: PromptSt
         return CandidateSet(query, draws=(State.MISSING,))
     if reply.finish in WITHHELD:
         return CandidateSet(query, draws=(State.UNPARSED,))
-    if style.objects == "ids" and relation.kind != "number" and (ids := dict.fromkeys(_QID.findall(reply.text))):
-        return CandidateSet(query, tuple(Candidate(one, _sureness(one, reply), (voice,), one) for one in ids))
+    cut = reply.finish in CUT_OFF and list_end(reply.text) is None  # behind its list, nothing is lost
+    if style.objects == "ids" and relation.kind != "number" and (ids := _ids(reply.text, cut)):
+        found = tuple(Candidate(one, _sureness(one, reply), (voice,), one) for one in ids)
+        return CandidateSet(query, found, (State.CUT if cut else State.ANSWERED,))
     parsed = parse(reply.text, relation, query.subject)
-    if parsed.state is State.ABSTAINED and reply.finish != "length":
+    if parsed.state is State.ABSTAINED and not cut:
         return CandidateSet(query, draws=(parsed.state,), nothing=(Absence(1.0, (voice,)),))
     objects = parsed.objects
-    if reply.finish == "length":
+    if cut:
         objects = _whole(reply.text, objects, relation, query.subject)
         if not objects:
             return CandidateSet(query, draws=(State.TRUNCATED,))
     sieved = [(one, *sifted((one,), relation, query.subject)) for one in objects]
     kept = [(text, one) for one, texts, _ in sieved for text in texts]
     scores = {text.casefold(): Candidate(text, _sureness(item, reply), (voice,)) for text, item in reversed(kept)}
-    state = State.DROPPED if objects and not kept else parsed.state
+    state = State.DROPPED if objects and not kept else State.CUT if cut else parsed.state
     dropped = (*parsed.dropped, *(loss for _, _, losses in sieved for loss in losses))
     return CandidateSet(query, tuple(scores.values())[::-1], (state,), dropped)
+
+
+def _ids(text: str, cut: bool) -> dict[str, None]:
+    """The QIDs in a text, each once; of one that was cut off, without what may be the beginning of another."""
+    return dict.fromkeys(_QID.findall(f"{text}_" if cut else text))
 
 
 def _whole(text: str, objects: Sequence[str], relation: Relation, subject: str) -> tuple[str, ...]:

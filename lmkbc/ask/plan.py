@@ -133,6 +133,7 @@ class Asking:
         style = self._plans[query.relation].style
         if not style.repair:
             return None
-        slots = {"answer": answer.strip(), "list": listed(style, ("first name", "second name"))}
+        relation = self._relations[query.relation]
+        slots = {"answer": answer.strip(), "list": listed(style, ("first name", "second name"), relation)}
         text = worded(style.repair, style, self._relations, query, **slots)
         return Prompt((), (Message("user", text),), style.form)

@@ -95,6 +95,11 @@ class PromptStyle:
         """What ends an answer when a base model goes on with a text."""
         return ("\n\n",) if self.recall or self.listing == "line" else ("\n",)
 
+    @property
+    def brackets(self) -> bool:
+        """Whether an answer is a list in brackets, so that it ends where they are closed."""
+        return self.listing in ("json", "python")
+
 
 def compose(
     style: PromptStyle,
@@ -130,15 +135,17 @@ def worded(template: str, style: PromptStyle, relations: Mapping[str, Relation],
     return _Writer(style, relations[query.relation], "").filled(template, query, **slots)
 
 
-def listed(style: PromptStyle, objects: Sequence[str]) -> str:
-    """Objects as the style writes an answer."""
+def listed(style: PromptStyle, objects: Sequence[str], relation: Relation) -> str:
+    """Objects as the style writes an answer: parted by semicolons where the relation's names hold commas."""
     if not objects:
         return style.null
     if style.listing == "json":
         return json.dumps(list(objects), ensure_ascii=False)
     if style.listing == "python":
         return repr(list(objects))
-    return {"comma": ", ", "semicolon": "; ", "line": "\n"}[style.listing].join(objects)
+    if style.listing == "comma" and "," in relation.shape.separators:
+        return ", ".join(objects)
+    return ("\n" if style.listing == "line" else "; ").join(objects)
 
 
 def one_line(text: str) -> str:
@@ -195,7 +202,7 @@ class _Writer:
         """What a good answer to an example is."""
         style = self._style
         ids = [gold.id for gold in shot.objects if gold.id]
-        objects = listed(style, ids if style.objects == "ids" else list(map(one_line, shot.names)))
+        objects = listed(style, ids if style.objects == "ids" else list(map(one_line, shot.names)), self._relation)
         if style.style == "tuple":
             objects = f"{objects})" if self._text else f"{self.ask(shot.query).removesuffix('[])')}{objects})"
         elif style.style == "json":

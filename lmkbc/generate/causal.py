@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import msgspec
@@ -16,7 +16,7 @@ from lmkbc.generate.completer import CompleterSpec
 from lmkbc.generate.conversation import Conversation, LanguageModelSpec, Turn
 from lmkbc.generate.local import Local, LocalSettings
 from lmkbc.generate.verify import verifying
-from lmkbc.models.base import Prompt, Reply
+from lmkbc.models.base import LOOP, Prompt, Reply
 from lmkbc.models.causal.closed_scorer import ClosedScorer
 from lmkbc.models.causal.decode import Completion, Decoding
 from lmkbc.models.causal.model import CausalModel
@@ -44,11 +44,11 @@ class Causal(LocalSettings, LanguageModelSpec):
     def open(self, run: Run, notes: Notes) -> Generator:
         """The generator, and around it the verifier that the table asks for."""
         local, check = self.local(run), self.verify
-        generator = self._closed(run, local) if self.closed else self._answering(run, local, notes)
+        generator = self._closed(run, local, notes) if self.closed else self._answering(run, local, notes)
         if check is None:
             return generator
         how = Decoding(draws=check.draws, temperature=check.heat, seed=check.seed)
-        scorer = local.scorer(how, chat=self.prompt.form != "completion")
+        scorer = local.scorer(how, chat=self.prompt.form != "completion", notes=notes)
         return verifying(generator, scorer, check, run.relations, run.train, notes)
 
     def _answering(self, run: Run, local: Local, notes: Notes) -> Generator:
@@ -64,8 +64,8 @@ class Causal(LocalSettings, LanguageModelSpec):
             notes=notes,
         )
 
-    def _closed(self, run: Run, local: Local) -> Generator:
-        scorer = ClosedScorer(local.model, local.store(), local.name, local.identity)
+    def _closed(self, run: Run, local: Local, notes: Notes) -> Generator:
+        scorer = ClosedScorer(local.model, local.store(), local.name, local.identity, notes)
         how = self.closed or ClosedList()
         voice = self.name or local.name
         return ClosedGenerator(scorer, self.asking(run), run.edition, run.relations, run.train, how, voice)
@@ -75,16 +75,17 @@ class Causal(LocalSettings, LanguageModelSpec):
 class CausalCompleter(LocalSettings, CompleterSpec):
     """A local model that another step asks."""
 
-    def open(self, run: Run, notes: Notes) -> CausalScorer:  # noqa: ARG002 -- it has nothing to note
+    def open(self, run: Run, notes: Notes) -> CausalScorer:
         """The model."""
-        return self.local(run).scorer()
+        return self.local(run).scorer(notes=notes)
 
 
 class CausalGenerator:
     """Proposes what a local model answers: draw k of the model "m" is the voice "m#k", or another where voice says so.
 
     context: what is told of a query in its prompt. identity: what tells this model from others of its name in the
-    store, weights included. notes: where passages go, and how many draws were no whole answers.
+    store, weights included. notes: where passages go, what was asked, and how many
+    draws were no whole answers.
     """
 
     def __init__(
@@ -107,13 +108,23 @@ class CausalGenerator:
         self._ends: Counter[str] = Counter()
 
     def _remarks(self) -> tuple[str, ...]:
-        kinds = {"length": "cut off at max_tokens", "window": "not asked, since prompts exceed the model's window"}
+        kinds = {
+            "length": "cut off at max_tokens",
+            LOOP: "stopped, since they only repeated themselves",
+            "window": "not asked, since prompts exceed the model's window",
+        }
         total = self._ends.total()
         ends = [f"{self._ends[k]} of {total} draws {why}" for k, why in kinds.items() if self._ends[k]]
         return tuple(f"{self._voice}: {one}" for one in (*ends, *(self._store.remarks if self._store else ())))
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """One set per distinct query, in the order in which the model comes to them."""
+        with self._model.usage.added(self.notes.usage):
+            yield from self._sets(queries)
+        for remark in self._remarks():
+            self.notes.remark(remark)
+
+    def _sets(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         distinct = list(dict.fromkeys(queries))
         self._talk.begin(distinct)
         prompts = {query: self._talk.prompts(query) for query in distinct}
@@ -131,8 +142,6 @@ class CausalGenerator:
             parts[query][part] = replies
             if len(parts[query]) == len(prompts[query]):
                 yield self._set(query, [said for _, said in sorted(parts.pop(query).items())])
-        for remark in self._remarks():
-            self.notes.remark(remark)
 
     def _followed(
         self, asked: Mapping[Place, Asked], answered: Iterable[tuple[Place, Sequence[Reply | None]]], turn: Turn
@@ -158,34 +167,45 @@ class CausalGenerator:
     def _answers(self, asked: Mapping[Key, tuple[Prompt, Decoding]]) -> Iterator[tuple[Key, Sequence[Reply | None]]]:
         """The draws of each prompt, in any order."""
         waiting: defaultdict[Decoding, list[Key]] = defaultdict(list)
+        kept: dict[Key, list[Reply]] = {}
         for key, (prompt, how) in asked.items():
             stored = self._stored(prompt, how)
+            for reply in stored:
+                self._model.usage.replayed(reply.prompt_tokens, reply.completion_tokens)
             if len(stored) == how.draws:
                 yield key, stored
             else:
+                kept[key] = stored
                 waiting[replace(how, first=len(stored), draws=how.draws - len(stored))].append(key)
         for how, keys in waiting.items():
             for place, draws in self._model.complete([self._model.text(asked[key][0]) for key in keys], how):
-                prompt, whole = asked[keys[place]]
+                key = keys[place]
                 replies = [self._reply(draw) for draw in draws]
-                self._keep(prompt, how, replies)
-                yield keys[place], [*self._stored(prompt, replace(whole, draws=how.first)), *replies]
+                self._keep(asked[key][0], how, replies)
+                yield key, [*kept.pop(key), *replies]
 
     def _decoding(self, query: Query) -> Decoding:
         plan = self._talk.plan(query)
-        return Decoding.of(plan.sampling, plan.style.stops if plan.style.form == "completion" else ())
+        stops = plan.style.stops if plan.style.form == "completion" else ()
+        return Decoding.of(plan.sampling, stops, lists=plan.style.brackets)
 
     def _reply(self, draw: Completion) -> Reply | None:
         if draw.text is None:
             return None
-        return Reply(draw.text, "stop" if draw.finished else "length", logprobs=list(draw.logprobs) or None)
+        return Reply(
+            draw.text,
+            "stop" if draw.finished else LOOP if draw.looped else "length",
+            prompt_tokens=draw.prompt_tokens,
+            completion_tokens=draw.tokens,
+            logprobs=list(draw.logprobs) or None,
+        )
 
     def _set(self, query: Query, parts: Sequence[Sequence[Reply | None]]) -> CandidateSet:
         self._ends.update(reply.finish if reply else "window" for replies in parts for reply in replies)
         return self._talk.candidates(query, parts)
 
     def _calls(self, prompt: Prompt, how: Decoding) -> list[Call]:
-        sampling = asdict(how)
+        sampling = how.key
         first, draws, seed = (sampling.pop(name) for name in ("first", "draws", "seed"))
         return [
             Call(

@@ -59,6 +59,8 @@ def remarks(session: Session, tally: Tally, store: Store) -> Iterator[str]:
             f"{tally.withheld} draws were refused by the model or a content filter: they count as no answer, and are "
             f"kept; {PRUNE}"
         )
+    if cut := tally.states[State.CUT]:
+        yield f"{cut} draws were cut off within their lists: what they had come to the end of counts"
     if tally.unread:
         yield f"{tally.unread} draws hold no answer that can be read: they are kept; {PRUNE}"
     if tally.blank:

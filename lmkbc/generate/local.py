@@ -13,6 +13,7 @@ from lmkbc.models.causal.scorer import CausalScorer
 from lmkbc.models.files import model_name
 from lmkbc.models.store import Store
 from lmkbc.run import Run
+from lmkbc.types import Notes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,9 +65,20 @@ class Local:
     identity: str
     store: Callable[[], Store]
 
-    def scorer(self, how: Decoding | None = None, *, chat: bool | None = None) -> CausalScorer:
-        """What asks it short questions: as a chat where that is said, or else where it has a template."""
+    def scorer(
+        self, how: Decoding | None = None, *, chat: bool | None = None, notes: Notes | None = None
+    ) -> CausalScorer:
+        """What asks it short questions: as a chat where that is said, or else where it has a template.
+
+        notes: where that is counted, unless the one who asks counts it.
+        """
         chats = bool(self.model.tokenizer.chat_template) if chat is None else chat
         return CausalScorer(
-            self.model, how or Decoding(), chat=chats, store=self.store(), name=self.name, identity=self.identity
+            self.model,
+            how or Decoding(),
+            chat=chats,
+            store=self.store(),
+            name=self.name,
+            identity=self.identity,
+            notes=notes,
         )

@@ -93,6 +93,14 @@ WITHHELD = ("refusal", "content_filter")
 """How a draw ends that the model or its keeper withheld: neither an answer nor a lost call."""
 
 
+LOOP = "loop"
+"""How a draw ends that was stopped since it only repeated itself."""
+
+
+CUT_OFF = ("length", LOOP)
+"""How a draw ends that was not at its end: what it had come to the end of counts, its last words do not."""
+
+
 FAILED = frozenset(
     "error server_error network_error internal_error insufficient_system_resource abort aborted cancelled canceled "
     "failed timeout".split()
@@ -101,7 +109,7 @@ FAILED = frozenset(
 
 
 class Reply(msgspec.Struct, omit_defaults=True):
-    """One draw, as it is stored. finish: "stop", "length", "content_filter", "refusal" or the server's own word.
+    """One draw, as it is stored. finish: "stop", one of CUT_OFF or WITHHELD, or the server's own word.
 
     The tokens are this draw's share of the request's. logprobs: (token, log-probability) of the answer, where offered.
     first: the same of the tokens that could have come where its first word begins, where the request asked for them.

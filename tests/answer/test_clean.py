@@ -59,7 +59,7 @@ CASES: list[tuple[str, Relation, list[str], list[str]]] = [
     ("the subject itself", OPEN, ["Acme Motors", "ACME MOTORS", "Acme Motors, Inc.", "The Acme Motors Company"], []),
     ("the subject's relatives", OPEN, ["Acme", "Acme Motors Group"], ["Acme", "Acme Motors Group"]),
     ("the subject where it may be", OWN, ["Acme Motors"], ["Acme Motors"]),
-    ("placeholders", OPEN, ["Parent", "Organisation A", "Parent 1"], []),
+    ("placeholders", OPEN, ["Parent", "Organisation A", "Parent 1", "other organisations", "Others"], []),
     ("closed list", CLOSED, ["Physics", "PEACE", "Chemistry", "Nobel"], [PHYSICS, PEACE]),
     ("closed list with a year", CLOSED, ["Nobel Prize in Physics 1964", "1920 Nobel Peace Prize"], [PHYSICS, PEACE]),
     ("closed list in brackets", CLOSED, ["Nobel Prize (Physics)", "Peace (shared)"], [PHYSICS, PEACE]),

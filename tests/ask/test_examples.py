@@ -9,6 +9,7 @@ import pytest
 
 from lmkbc.ask.examples import ExampleSelector, Method, Shots
 from lmkbc.errors import InputError
+from lmkbc.files.pairing import named
 from lmkbc.settings import checked
 from lmkbc.types import Example, GoldObject, Query
 
@@ -100,6 +101,12 @@ def test_taking_one_example_away_leaves_the_others() -> None:
     shots = selector.select(Query("elsewhere", R))
     without = selector.select(shots[2].query)
     assert without[:4] == (*shots[:2], *shots[3:])
+
+
+def test_a_row_whose_name_is_an_id_is_no_example() -> None:
+    known, lost = named(("Tufts University",), "Q49120"), named(("Q168756",), "Q168756")
+    train = [Example(Query(f"s{n}", R), objects) for n, objects in enumerate([(lost,), (known, lost), (known,)])]
+    assert [shot.query.subject for shot in select(train)] == ["s2"]
 
 
 def test_all_relations_in_turn() -> None:

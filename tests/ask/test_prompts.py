@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmkbc.answer.parse import parse
 from lmkbc.ask.prompts import (
     Listing,
     PromptStyle,
@@ -93,8 +94,30 @@ def test_recall_first_shows_what_is_known_before_each_answer() -> None:
     ],
 )  # fmt: skip
 def test_listings(listing: Listing, text: str) -> None:
-    assert listed(PromptStyle(listing=listing), ["a, b", 'c"d']) == text
-    assert listed(PromptStyle(listing=listing, null="None"), []) == "None"
+    relation = RELATIONS[BORDERS]
+    assert listed(PromptStyle(listing=listing), ["a, b", 'c"d'], relation) == text
+    assert listed(PromptStyle(listing=listing, null="None"), [], relation) == "None"
+
+
+@pytest.mark.parametrize("listing", ["json", "python", "comma", "semicolon", "line"])
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        ("PersonHasEmployer", ("University of California, Berkeley", "Harvard University")),
+        ("PersonHasEmployer", ("University of Oxford", "University of Oxford Press", "Santander Group")),
+        ("CompanyHasParentOrganisation", ("Audi", "Volkswagen Group")),
+        ("CityLocatedAtRiver", ("Anacostia River", "Potomac River", "Rock Creek")),
+        ("PersonPlaysInstrument", ("piano", "keyboard instrument", "synthesizer", "melodica", "voice")),
+        ("companyTradesAtStockExchange", ("Nasdaq", "New York Stock Exchange", "Frankfurt Stock Exchange")),
+        ("StateBordersState", ("Lampang", "Phayao", "Nan", "Uttaradit", "Sukhothai")),
+        ("PersonHasProfession", ("politician", "pastor", "non-fiction writer", "professor")),
+        ("PersonCauseOfDeath", ("non-Hodgkin lymphoma",)),
+    ],
+)
+def test_what_an_example_shows_is_read_as_it_was_shown(listing: Listing, name: str, names: tuple[str, ...]) -> None:
+    relation = SPACE.relation(name)
+    answer = listed(PromptStyle(listing=listing, null="None"), names, relation)
+    assert parse(answer, relation, "Some Subject").objects == names
 
 
 def test_knowledge_is_told_once_or_in_each_record() -> None:

@@ -261,7 +261,10 @@ def test_what_is_withheld_is_no_answer_and_not_asked_again(chat: Chat, said: dic
 
 def test_of_an_answer_cut_off_only_whole_objects_count(chat: Chat) -> None:
     with Loopback(lambda _: {"content": '["Spain", "Portu', "finish_reason": "length"}) as server:
-        assert [c.text for c in run(chat(server), queries(1))["land 0"].candidates] == ["Spain"]
+        generator = chat(server)
+        found = run(generator, queries(1))["land 0"]
+    assert ([c.text for c in found.candidates], found.draws) == (["Spain"], (State.CUT,))
+    assert any("1 draws were cut off within their lists" in remark for remark in generator.notes.remarks)
     with Loopback(lambda _: {"content": "Portu", "finish_reason": "length"}) as server:
         assert run(chat(server, store="b.sqlite"), queries(1))["land 0"].draws == (State.TRUNCATED,)
     with Loopback(lambda _: {"content": "12", "finish_reason": "length"}) as server:

@@ -12,13 +12,15 @@ import numpy.typing as npt
 from lmkbc.models.base import Prompt
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.store import Call, Store
+from lmkbc.types import Notes
 
 
 class ClosedScorer:
-    """Scores options after prompts. name, identity: what the store knows the model as."""
+    """Scores options after prompts. name, identity: what the store knows the model as. notes: where that is counted."""
 
-    def __init__(self, model: CausalModel, store: Store, name: str, identity: str) -> None:
+    def __init__(self, model: CausalModel, store: Store, name: str, identity: str, notes: Notes | None = None) -> None:
         self._model, self._store, self._name, self._identity = model, store, name, identity
+        self._notes = notes or Notes()
 
     def scores(
         self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]], by_length: bool = False
@@ -35,7 +37,9 @@ class ClosedScorer:
         ]
         found: list[Any] = [self._store.get(call) for call in calls]
         missing = [place for place, one in enumerate(found) if one is None]
-        fresh = self._model.log_probabilities([texts[at] for at in missing], [choices[at] for at in missing])
+        with self._model.usage.added(self._notes.usage):
+            self._model.replayed([text for text, one in zip(texts, found, strict=True) if one is not None])
+            fresh = self._model.log_probabilities([texts[at] for at in missing], [choices[at] for at in missing])
         for place, logs in zip(missing, fresh, strict=True):
             found[place] = [p if math.isfinite(p) else None for p in logs]  # JSON has no infinity
         self._store.put((calls[place], found[place]) for place in missing)

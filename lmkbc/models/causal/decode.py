@@ -1,7 +1,8 @@
 """Decoding: the next token of every row until each has come to the end of its answer.
 
-A row ends at a stop string or an end token, and then leaves the batch; one that ends at the budget is unfinished. The
-tokens that a draw takes depend on its prompt, the seed and its number alone, never on what else is in the batch.
+A row ends at a stop string, an end token or the end of its list, and then leaves the batch; one that ends at the
+budget, or that only repeats itself, is unfinished. The tokens that a draw takes depend on its prompt, the seed and its
+number alone, never on what else is in the batch.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import torch
 
 from lmkbc.errors import InputError
 from lmkbc.models.base import Sampling
 from lmkbc.models.causal.branches import Branches
+from lmkbc.models.causal.endings import Repeats
 from lmkbc.models.causal.prefixes import Tokens
 from lmkbc.settings import checked
 
@@ -28,7 +31,8 @@ class Decoding:
     tokens with that much probability in all, only so many of them (0: all). draws: answers per prompt, first: the
     number of the first of them, since a draw's number decides what it takes.
     repetition_penalty: what the scores of tokens already seen are divided by (or multiplied, below 0), as in CTRL.
-    stops: what ends an answer, besides the model's end token. logprobs: whether those of the tokens are told.
+    stops: what ends an answer, besides the model's end token. lists: whether an answer that is a list ends where that
+    is closed. logprobs: whether those of the tokens are told.
     """
 
     max_tokens: int = 64
@@ -40,13 +44,20 @@ class Decoding:
     first: int = 0
     seed: int = 0
     stops: tuple[str, ...] = ()
+    lists: bool = False
     logprobs: bool = False
 
+    @property
+    def key(self) -> dict[str, Any]:
+        """What the store tells answers apart by. Not `lists`: what came behind a list was never part of the answer."""
+        return {name: value for name, value in asdict(self).items() if name != "lists"}
+
     @classmethod
-    def of(cls, sampling: Sampling, stops: Sequence[str]) -> Decoding:
+    def of(cls, sampling: Sampling, stops: Sequence[str], *, lists: bool = False) -> Decoding:
         """From a recipe's sampling; `extra` may hold top_k and repetition_penalty. InputError for senseless values.
 
-        Without a temperature, several draws are sampled at 1, and a single one is greedy. stops: of the prompt's style.
+        Without a temperature, several draws are sampled at 1, and a single one is greedy. stops, lists: of the prompt's
+        style.
         """
         given = {name: getattr(sampling, name) for name in ("temperature", "top_p", "max_tokens", "seed")}
         if given["temperature"] is None and sampling.draws > 1:
@@ -57,7 +68,7 @@ class Decoding:
             raise InputError("sampling: max_tokens is at least 1, temperature and top_k at least 0, top_p in (0, 1]")
         if one.repetition_penalty <= 0:
             raise InputError(f"sampling: repetition_penalty is {one.repetition_penalty}: give more than 0")
-        return replace(one, stops=tuple(stops if sampling.stop is None else sampling.stop))
+        return replace(one, stops=tuple(stops if sampling.stop is None else sampling.stop), lists=lists)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +76,17 @@ class Completion:
     """One draw: its text up to the stop string, and whether it came to an end by itself.
 
     text: None where the model was not asked, since the prompt leaves no room in its window. logprobs: what each token
-    adds to the text, and its log-probability, where asked for.
+    adds to the text, and its log-probability, where asked for. looped: whether it was stopped since it only repeated
+    itself. tokens: how many were decoded, the end token included. prompt_tokens: that were read for this draw, none
+    for a further one of the same prompt.
     """
 
     text: str | None
     finished: bool = True
     logprobs: tuple[tuple[str, float], ...] = ()
+    looped: bool = False
+    tokens: int = 0
+    prompt_tokens: int = 0
 
 
 class _Row:
@@ -84,16 +100,19 @@ class _Row:
         self.tokens: list[int] = []
         self.logprobs: list[float] = []
         self.completion: Completion | None = None
+        self._repeats = Repeats()
 
     def take(self, token: int, ends: Collection[int], read: Callable[[list[int]], Completion]) -> None:
-        """Add a token; the row is complete at an end token, at a stop string, or when its budget is spent."""
+        """Add a token; the row is complete at an end token or stop string, in a loop, or when its budget is spent."""
         if token in ends:
-            self.completion = Completion(read(self.tokens).text)
+            self.completion = Completion(read(self.tokens).text, tokens=len(self.tokens) + 1)
             return
         self.tokens.append(token)
         self.seen[token] = None
         done = read(self.tokens)
-        self.completion = done if done.finished or len(self.tokens) == self.budget else None
+        looped = self._repeats.take(token) and not done.finished
+        if done.finished or looped or len(self.tokens) == self.budget:
+            self.completion = replace(done, looped=looped, tokens=len(self.tokens))
 
 
 def decode(

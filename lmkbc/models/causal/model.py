@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import inspect
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from jinja2 import TemplateError
@@ -18,12 +21,16 @@ from lmkbc.models.base import Prompt
 from lmkbc.models.causal.branches import Batched, Branches, Packed
 from lmkbc.models.causal.closed import Option, log_probabilities
 from lmkbc.models.causal.decode import Completion, Decoding, decode
+from lmkbc.models.causal.endings import list_end
 from lmkbc.models.causal.prefixes import (
     Group,
     Tokens,
     common,
     groups,
 )
+from lmkbc.models.usage import Usage
+
+Worked = TypeVar("Worked")
 
 COLUMNS = 2048
 """Tokens of prompts and answers that branch from a prefix at one time: more saves no time and takes memory."""
@@ -33,10 +40,13 @@ ANSWER = 32
 
 
 class CausalModel:
-    """Completes prompts and scores continuations. Prompts that begin alike share that beginning's key/value cache."""
+    """Completes prompts and scores continuations. Prompts that begin alike share that beginning's key/value cache.
+
+    usage: what that took so far.
+    """
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-        self.model, self.tokenizer = model, tokenizer
+        self.model, self.tokenizer, self.usage = model, tokenizer, Usage()
         started = list(tokenizer("")["input_ids"])
         self._start = tokenizer.bos_token if started and started[0] == tokenizer.bos_token_id else None
         self._config = model.config.get_text_config()
@@ -49,11 +59,17 @@ class CausalModel:
         asked = [place for place in range(len(prompts)) if room[place] >= 1 and encoded[place]]
         for place in set(range(len(prompts))) - set(asked):
             yield place, [Completion(None, finished=False)] * how.draws
-        for shared, branches, batch in self._batches([encoded[place] for place in asked], how):
+        read: Branches | None = None  # whose beginning is read already
+        for shared, branches, batch in self._timed(self._batches([encoded[place] for place in asked], how)):
             places = [asked[member] for member in batch]
             left = [room[place] for place in places]
-            done = self._draws(branches, [encoded[place] for place in places], shared, how, left)
-            yield from zip(places, done, strict=True)
+            with self._timing():
+                done = self._draws(branches, [encoded[place] for place in places], shared, how, left)
+            self._count([len(encoded[place]) for place in places], shared * (len(batch) - (branches is not read)))
+            self.usage.completion_tokens += sum(draw.tokens for draws in done for draw in draws)
+            read = branches
+            for place, (first, *rest) in zip(places, done, strict=True):
+                yield place, [replace(first, prompt_tokens=len(encoded[place])), *rest]
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[list[float]]:
         """For each prompt, the natural logarithm of the probability that it goes on with each of its options.
@@ -71,8 +87,9 @@ class CausalModel:
         asked = [number for number, places in enumerate(fits) if places]
         kept = [[told[number][place] for place in fits[number]] for number in asked]
         longest = max((len(option.whole) for choices in kept for option in choices), default=0)
+        self._count([min(option.first for option in choices) for choices in kept])
         read = self._trees if self._packs_up_to(longest) else self._branches
-        for at, scores in read(kept):
+        for at, scores in self._timed(read(kept)):
             for place, score in zip(fits[asked[at]], scores, strict=True):
                 logs[asked[at]][place] = score
         return logs
@@ -111,6 +128,7 @@ class CausalModel:
         """The log-probabilities of each prompt's options, by its place, what options begin with read once."""
         starts = [choices[0].whole[: min(option.first for option in choices)] for choices in prompts]
         for group in groups(starts) if self._shares else [Group(0, tuple(range(len(prompts))))]:
+            self.usage.saved_by_prefixes += group.shared * (len(group.members) - 1)
             found = log_probabilities(self.model, group.shared, [prompts[member] for member in group.members])
             yield from zip(group.members, found, strict=True)
 
@@ -160,6 +178,31 @@ class CausalModel:
             )
         return self.chat(prompt.messages())
 
+    def replayed(self, texts: Sequence[str]) -> None:
+        """Count what texts would have taken, whose answers were stored without a count."""
+        for tokens in self.encode(texts):
+            self.usage.replayed(len(tokens))
+
+    def _count(self, prompts: Sequence[int], saved: int = 0) -> None:
+        self.usage.calls += len(prompts)
+        self.usage.prompt_tokens += sum(prompts)
+        self.usage.saved_by_prefixes += saved
+
+    @contextmanager
+    def _timing(self) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.usage.seconds += time.perf_counter() - start
+
+    def _timed(self, work: Iterator[Worked]) -> Iterator[Worked]:
+        """The same, without the time that passes between one piece of work and the next."""
+        while True:
+            with self._timing():
+                piece = next(work, None)
+            if piece is None:
+                return
+            yield piece
+
     @property
     def _window(self) -> int:
         """Tokens that prompt and answer may have together."""
@@ -200,6 +243,8 @@ class CausalModel:
         def read(tokens: list[int]) -> Completion:
             text = str(self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
             found = [place for stop in how.stops if (place := text.find(stop)) >= 0]
+            if how.lists and (end := list_end(text)) is not None:
+                found.append(end)
             return Completion(text[: min(found)] if found else text, finished=bool(found))
 
         ends = self.model.generation_config.eos_token_id if self.model.generation_config else None

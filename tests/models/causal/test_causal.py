@@ -15,9 +15,11 @@ from transformers import BloomConfig, MistralConfig, Qwen3NextConfig
 
 from lmkbc.errors import InputError
 from lmkbc.models.base import Sampling
+from lmkbc.models.causal import decode as decode_module
 from lmkbc.models.causal import model as model_module
 from lmkbc.models.causal.branches import Batched, Packed
 from lmkbc.models.causal.decode import Decoding
+from lmkbc.models.causal.endings import Repeats
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.prefixes import common, groups
 from lmkbc.settings import checked
@@ -99,6 +101,49 @@ def test_draws_are_the_same_whatever_the_batch(asked: CausalModel, monkeypatch: 
     assert answers(asked, PROMPTS[::-1], **how)[::-1] == together
     assert answers(asked, PROMPTS, **{**how, "seed": 5}) != together
     assert all(len(set(draws)) > 1 for draws in together)
+
+
+def test_an_answer_that_goes_round_in_circles_is_stopped_and_the_others_go_on() -> None:
+    model = CausalModel(MODELS["bloom"], TOKENIZER)
+    found = dict(model.complete(PROMPTS, Decoding(max_tokens=90)))
+    assert 0 < sum(draw.looped for (draw,) in found.values()) < len(PROMPTS)
+    for place, prompt in enumerate(PROMPTS):
+        (draw,) = found[place]
+        read = TOKENIZER(prompt, return_tensors="pt")
+        whole = model.model.generate(**read, max_new_tokens=90, do_sample=False)[0, read["input_ids"].shape[1] :]
+        repeats = Repeats()
+        end = next((at for at, token in enumerate(whole.tolist(), start=1) if repeats.take(token)), None)
+        assert (draw.looped, draw.finished) == (end is not None, end is None and len(whole) < 90)
+        assert (draw.text, draw.tokens) == (TOKENIZER.decode(whole[:end], skip_special_tokens=True), end or len(whole))
+        assert dict(model.complete([prompt], Decoding(max_tokens=90)))[0] == [draw]
+
+
+def test_an_answer_that_is_a_list_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = CausalModel(MODELS["llama"], TOKENIZER)
+    script = TOKENIZER(' ["Chile", "Bo"] and so on')["input_ids"]
+    monkeypatch.setattr(decode_module, "_pick", lambda _, rows, __: [script[len(row.tokens)] for row in rows])
+    for lists, text in ((True, ' ["Chile", "Bo"]'), (False, ' ["Chile", "Bo"] and so')):
+        ((draw,),) = dict(model.complete(["Peru"], Decoding(max_tokens=len(script) - 3, lists=lists))).values()
+        assert (draw.text, draw.finished, draw.tokens) == (text, lists, len(text))
+    assert Decoding(lists=True).key == Decoding().key
+
+
+def test_what_a_model_was_asked_is_counted() -> None:
+    model = CausalModel(MODELS["llama"], TOKENIZER)
+    sizes = [len(TOKENIZER(prompt)["input_ids"]) for prompt in PROMPTS]
+    draws = dict(model.complete([*PROMPTS, "x" * 5000, ""], Decoding(max_tokens=5, draws=2, temperature=1.0)))
+    used = model.usage
+    shared = groups(model.encode(PROMPTS))
+    assert (used.calls, used.prompt_tokens) == (len(PROMPTS), sum(sizes))
+    assert used.saved_by_prefixes == sum(group.shared * (len(group.members) - 1) for group in shared) > 0
+    assert used.completion_tokens == sum(draw.tokens for each in draws.values() for draw in each)
+    assert [[draw.prompt_tokens for draw in draws[place]] for place in range(len(PROMPTS))] == [
+        [size, 0] for size in sizes
+    ]
+    assert used.seconds > 0
+    before = used.prompt_tokens
+    model.log_probabilities(PROMPTS[:3], [[" Peru", " Chile"]] * 3)
+    assert (used.calls, used.prompt_tokens - before) == (len(PROMPTS) + 3, sum(sizes[:3]))
 
 
 def test_draws_follow_the_distribution() -> None:

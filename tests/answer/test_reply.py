@@ -1,0 +1,94 @@
+"""Draws that were not at their end: what they had come to the end of counts, marked; their last words do not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmkbc.answer.reply import candidates, united
+from lmkbc.ask.prompts import PromptStyle
+from lmkbc.models.base import CUT_OFF, Reply
+from lmkbc.select.pool import Pool
+from lmkbc.types import CandidateSet, Query, State
+from lmkbc.workspace import Workspace
+
+SPACE = Workspace()
+RELATIONS = {name: SPACE.relation(name) for name in SPACE.edition("2023").relations}
+LISTS = PromptStyle(form="completion", style="triple")
+COMMAS = PromptStyle(form="completion", style="triple", listing="comma", null="none")
+QIDS = PromptStyle(form="completion", objects="ids")
+
+
+def drawn(relation: str, text: str, finish: str = "loop", style: PromptStyle = LISTS) -> CandidateSet:
+    return candidates(Query("Algeria", relation), RELATIONS[relation], style, [Reply(text, finish)], "m")
+
+
+def names(found: CandidateSet) -> list[str]:
+    return [candidate.text for candidate in found.candidates]
+
+
+SUDAN = ' ["Sudan", "Sudan", "Tanzania"' + ', "Sudan"' * 9
+"""What SmolLM2-135M-Instruct said of Algeria, and below of others, greedily after four examples of 2023 train."""
+
+REAL = [
+    ("CountryBordersCountry", SUDAN + ', "Sud', LISTS, State.CUT, ["Sudan", "Tanzania"]),
+    ("CityLocatedAtRiver", ' ["Swan River", "Swan River River", "Swan River River", "S', LISTS, State.CUT, 2),
+    ("CountryHasStates", ' ["Guyana", "Bahia Region", "Bahia Premaxa Region", "Bahia Premaxa', LISTS, State.CUT, 3),
+    ("CountryBordersCountry", " Egypt, Libya, Sudan, Egypt, Libya, Sudan, Egy", COMMAS, State.CUT, 3),
+    ("PersonHasProfession", " artist, musician, dancer, dancer, d", COMMAS, State.CUT, 3),
+    ("CountryBordersCountry", ' ["Algeria", "Algeria", "Algeria", "Alg', LISTS, State.DROPPED, []),
+    ("PersonHasAutobiography", ' ["The family of the family of the family of', LISTS, State.TRUNCATED, []),
+]
+
+
+@pytest.mark.parametrize(("relation", "text", "style", "state", "expected"), REAL)
+@pytest.mark.parametrize("finish", CUT_OFF)
+def test_the_whole_items_of_a_real_list_that_was_cut_off_count_once_each(
+    relation: str, text: str, style: PromptStyle, state: State, expected: list[str] | int, finish: str
+) -> None:
+    found = drawn(relation, text, finish, style)
+    assert found.draws == (state,)
+    assert (len(names(found)) if isinstance(expected, int) else names(found)) == expected
+    assert not found.nothing
+
+
+STATES = ["Chad", "Mali", "Fiji", "Peru", "Sudan", "Kenya"]
+
+
+@given(st.permutations(STATES), st.sampled_from([json.dumps, repr]), st.integers(0, 60), st.sampled_from(CUT_OFF))
+def test_wherever_a_list_is_cut_off_items_with_a_comma_behind_them_count_and_broken_ones_do_not(
+    given_names: list[str], write: Callable[[list[str]], str], place: int, finish: str
+) -> None:
+    text = write(given_names)[:place]
+    found = drawn("CountryBordersCountry", text, finish)
+    certain = text.count(",")
+    assert names(found) in (given_names[:certain], given_names[: certain + 1])
+    assert set(names(found)) <= set(STATES)
+    whole = text.endswith("]")
+    assert found.draws == ((State.ANSWERED if whole else State.CUT if names(found) else State.TRUNCATED),)
+
+
+@pytest.mark.parametrize(("text", "state"), [("[]\n\nIt has no", State.ABSTAINED), ('["Mali"] and so', State.ANSWERED)])
+def test_what_was_cut_off_behind_the_list_was_no_part_of_the_answer(text: str, state: State) -> None:
+    assert drawn("CountryBordersCountry", text, "length").draws == (state,)
+
+
+def test_an_id_that_was_cut_off_is_none() -> None:
+    found = drawn("CountryBordersCountry", "Q912, Q10", "length", QIDS)
+    assert (names(found), found.draws) == (["Q912"], (State.CUT,))
+    assert names(drawn("CountryBordersCountry", "Q912, Q10", "stop", QIDS)) == ["Q912", "Q10"]
+
+
+def test_the_mark_stays_where_parts_and_voices_come_together() -> None:
+    cut, whole = drawn("CountryBordersCountry", SUDAN), drawn("CountryBordersCountry", '["Mali"]', "stop")
+    one = united([cut, whole])
+    assert (one.draws, sorted(names(one))) == ((State.CUT,), ["Mali", "Sudan", "Tanzania"])
+    (pooled,) = Pool(edition=SPACE.edition("2023")).merge([[cut], [whole]])
+    assert pooled.draws == (State.CUT, State.ANSWERED)
+    assert {candidate.score for candidate in pooled.candidates} == {0.5}
+    assert not cut.failed
+    assert cut.without(lambda _: True, "stop").draws == (State.DROPPED,)

@@ -1,0 +1,149 @@
+"""What a local run used: `timing.json` against a count by hand, for answers, closed lists, verdicts and stored ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_causal
+from opened import asks, recipe_of
+from typer.testing import CliRunner
+
+from lmkbc.ask.plan import Asking
+from lmkbc.cli import build
+from lmkbc.models.base import Prompt
+from lmkbc.models.causal import decode as decode_module
+from lmkbc.models.causal.decode import Decoding
+from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.causal.prefixes import groups
+from lmkbc.models.causal.scorer import CausalScorer
+from lmkbc.models.store import Store
+from lmkbc.pipeline import _summed, propose
+from lmkbc.run import Run, Servers
+from lmkbc.types import Notes, Query
+from lmkbc.workspace import Workspace
+
+SPACE = Workspace()
+EDITION = SPACE.edition("mini")
+RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}
+TABLE = """description = "x"
+[[generate]]
+component = "causal"
+model = "{model}"
+prompt = {{ form = "completion", style = "triple" }}
+shots = {{ k = 2 }}
+sampling = {{ max_tokens = 9, draws = 2, temperature = 1.0 }}
+[select]
+rule = "cutoff"
+threshold = 0.5
+"""
+QUERIES = SPACE.queries(EDITION, "val")[:6]
+ASKS = {"prompt": {"form": "completion", "style": "triple"}, "shots": {"k": 2}}
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    tiny_causal.model("llama").save_pretrained(tmp_path / "tiny")
+    tiny_causal.tokenizer().save_pretrained(tmp_path / "tiny")
+    return tmp_path / "tiny"
+
+
+@pytest.fixture(autouse=True)
+def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every answer is a list of five bytes, and would go on."""
+    script = tiny_causal.tokenizer()(' ["a"] and so')["input_ids"]
+    monkeypatch.setattr(decode_module, "_pick", lambda _, rows, __: [script[len(row.tokens)] for row in rows])
+
+
+def prompts(given: list[Query]) -> list[Prompt]:
+    asking = Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), asks(ASKS), SPACE.relations)
+    return [asking.prompt(query) for query in given]
+
+
+def counted(model: CausalModel, texts: list[str]) -> tuple[int, int]:
+    """Tokens of prompts, and how many of them are read once for several."""
+    tokens = model.encode(texts)
+    return sum(map(len, tokens)), sum(group.shared * (len(group.members) - 1) for group in groups(tokens))
+
+
+def test_timing_json_tells_what_a_local_model_was_asked(tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(TABLE.format(model=tiny))
+
+    def timing() -> dict[str, Any]:
+        told = CliRunner().invoke(
+            build(),
+            ["predict", "--split", "val", "--edition", "mini", "--system", str(tmp_path / "x.toml"), "--limit", "6",
+             "--store", str(tmp_path / "s.sqlite"), "--out", str(tmp_path / "run")],
+        )  # fmt: skip
+        assert told.exit_code == 0, told.output
+        used: dict[str, Any] = json.loads((tmp_path / "run" / "timing.json").read_bytes())["usage"]["causal"]
+        return used
+
+    model = CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer())
+    read, shared = counted(model, [prompt.text for prompt in prompts(QUERIES)])
+    expected = {
+        "prompt_tokens": read,
+        "completion_tokens": len(' ["a"]') * 2 * len(QUERIES),
+        "calls": len(QUERIES),
+        "from_store": 0,
+        "saved_by_prefixes": shared,
+        "saved_by_store": 0,
+    }
+    first = timing()
+    assert first.pop("seconds") > 0
+    assert first == expected
+    assert shared > 0
+    again = timing()
+    again.pop("seconds")
+    saved = read + expected["completion_tokens"]
+    assert again == expected | {
+        "calls": 0, "from_store": 2 * len(QUERIES), "saved_by_prefixes": 0, "saved_by_store": saved,
+    }  # fmt: skip
+    counts = json.loads((tmp_path / "run" / "manifest.json").read_bytes())["counts"]
+    assert sum(counts["draws"].values()) == 2 * len(QUERIES)
+
+
+def used(tiny: Path, tmp_path: Path, **settings: Any) -> dict[str, Any]:
+    run = Run(workspace=SPACE, edition=EDITION, servers=Servers(store=tmp_path / "s.sqlite"))
+    found = propose(run, recipe_of({"component": "causal", "model": str(tiny), **ASKS, **settings}, name="x"), QUERIES)
+    usage: dict[str, Any] = found.usage["causal"]
+    return usage
+
+
+def test_closed_lists_and_verdicts_are_counted(tiny: Path, tmp_path: Path) -> None:
+    closed = used(tiny, tmp_path, closed={"objects": 5, "off": "nothing"})
+    model = CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer())
+    assert closed["calls"] == len(QUERIES)
+    assert closed["prompt_tokens"] == counted(model, [prompt.text for prompt in prompts(QUERIES)])[0]
+    again = used(tiny, tmp_path, closed={"objects": 5, "off": "nothing"})
+    assert (again["calls"], again["from_store"]) == (0, len(QUERIES))
+    assert again["saved_by_store"] == again["prompt_tokens"] == closed["prompt_tokens"]
+    plain = used(tiny, tmp_path)
+    judged = used(tiny, tmp_path, verify={"lenses": ["statement"]})
+    assert judged["from_store"] == plain["calls"]  # the answers; the verdicts are new
+    assert judged["calls"] > 0
+
+
+def test_a_step_s_own_questions_are_counted_where_it_says(tmp_path: Path) -> None:
+    model, notes, other = CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer()), Notes(), Notes()
+    store = Store(tmp_path / "s.sqlite")
+    scorer = CausalScorer(model, Decoding(), chat=False, store=store, name="m", notes=notes)
+    CausalScorer(model, Decoding(), chat=False, store=store, name="m", notes=other).texts(["elsewhere"], 4)
+    scorer.texts(["Peru", "Chile"], 4)
+    scorer.texts(["Peru"], 4)
+    assert {name: notes.usage[name] for name in ("calls", "prompt_tokens", "from_store", "saved_by_store")} == {
+        "calls": 2, "prompt_tokens": 4 + 5 + 4, "from_store": 1, "saved_by_store": 4,
+    }  # fmt: skip
+    assert other.usage["calls"] == 1
+    store.close()
+
+
+def test_generators_of_one_name_are_told_of_together(tiny: Path, tmp_path: Path) -> None:
+    run = Run(workspace=SPACE, edition=EDITION, servers=Servers(store=tmp_path / "s.sqlite"))
+    table = {"component": "causal", "model": str(tiny), **ASKS}
+    assert _summed({}, {"cost": None, "calls": 1}) == {"cost": None, "calls": 1}
+    assert _summed({"cost": 0.5, "calls": 2}, {"cost": None, "calls": 1}) == {"cost": 0.5, "calls": 3}
+    both = recipe_of(table, {**table, "shots": {"k": 1}}, name="x")
+    assert propose(run, both, QUERIES).usage["causal"]["calls"] == 2 * len(QUERIES)
