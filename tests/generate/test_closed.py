@@ -76,7 +76,7 @@ def test_a_row_is_not_its_own_evidence() -> None:
         TRAIN[0], objects=tuple(replace(gold, names=("Klingon",), id="Q10134") for gold in TRAIN[0].objects[:1])
     )
     scorer = Fixed(LOGS)
-    list(generator(scorer, [row, *TRAIN[1:]]).generate([row.query, Query("Atlantis", NAME)]))
+    list(generator(scorer, [row, *TRAIN[1:]], rows=1).generate([row.query, Query("Atlantis", NAME)]))
     (own, other) = (options for _, options in scorer.asked)
     assert "Klingon" not in own
     assert "Klingon" in other
