@@ -18,8 +18,6 @@ from lmkbc.generate.causal import CausalGenerator
 from lmkbc.generate.chat import ChatGenerator
 from lmkbc.generate.completer import completer
 from lmkbc.generate.conversation import LanguageModelSpec
-from lmkbc.generate.verify import Verifying
-from lmkbc.generate.wrappers import Only
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.scorer import CausalScorer
 from lmkbc.models.located import lies_here
@@ -59,7 +57,7 @@ def over(model: Path | str, tmp_path: Path, **servers: Any) -> Run:
 
 
 def bare(generator: Any) -> Any:
-    while isinstance(generator, Only | Verifying):
+    while hasattr(generator, "_generator"):  # wrapped, as by a verifier
         generator = generator._generator
     return generator
 
