@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 
-def opened(model: str, context: int = 8192, slots: int = 2, threads: int = 1, port: int = 0) -> Any:
+def opened(model: str, context: int = 8192, slots: int = 2, threads: int = 1, port: int = 0, exact: bool = False) -> Any:
     """The server, as llama.cpp would have it but for: tokens of context, shared by slots; requests at a time; threads.
 
-    port: 0 takes a free one.
+    port: 0 takes a free one. exact: keep keys and values in float32, where llama.cpp would halve them.
     """
     import xllamacpp
 
@@ -27,6 +27,9 @@ def opened(model: str, context: int = 8192, slots: int = 2, threads: int = 1, po
     given.model.path, given.n_ctx, given.n_parallel, given.warmup = model, context, slots, False
     given.cpuparams.n_threads = given.cpuparams_batch.n_threads = threads
     given.port = port
+    if exact:
+        given.cache_type_k = given.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
+        given.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     return xllamacpp.Server(given)
 
 

@@ -105,7 +105,7 @@ def short(spec: GeneratorSpec, caps: Mapping[str, int]) -> GeneratorSpec:
     if not isinstance(spec, LanguageModelSpec) or not caps:
         return spec
 
-    def capped(settings: Mapping[str, Any], always: bool) -> dict[str, int]:
+    def capped(settings: Mapping[str, Any], always: bool) -> dict[str, Any]:
         least = {name: min(settings.get(name) or cap, cap) for name, cap in caps.items()}
         return {name: value for name, value in least.items() if always or name in settings}
 
