@@ -1,6 +1,6 @@
 """A real llama.cpp server on loopback, in a process of its own: `python llama_server.py '{"model": "FILE.gguf"}'`.
 
-The wheel xllamacpp carries it.
+The wheel xllamacpp carries it (lmkbc[llamacpp]).
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 
-def opened(model: str, context: int = 8192, slots: int = 2, threads: int = 1, port: int = 0, exact: bool = False) -> Any:
+def opened(
+    model: str, context: int = 8192, slots: int = 2, threads: int = 1, port: int = 0, exact: bool = False
+) -> Any:
     """The server, as llama.cpp would have it but for: tokens of context, shared by slots; requests at a time; threads.
 
     port: 0 takes a free one. exact: keep keys and values in float32, where llama.cpp would halve them.

@@ -26,7 +26,7 @@ QUERIES = [Query(f"Utopia {place}", "CountryBordersCountry") for place in range(
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("xllamacpp", reason="the llama.cpp test needs the wheel xllamacpp")
+    pytest.importorskip("xllamacpp", reason="xllamacpp is not installed: install lmkbc[llamacpp]")
     model = tiny_causal.model("llama")
     model.config.max_position_embeddings = 4096
     with torch.no_grad():

@@ -121,7 +121,7 @@ def process(command: list[str], log: Path, **environment: str) -> Iterator[subpr
 
 @pytest.fixture(scope="module")
 def llama_cpp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    pytest.importorskip("xllamacpp", reason="the llama.cpp test needs the wheel xllamacpp")
+    pytest.importorskip("xllamacpp", reason="xllamacpp is not installed: install lmkbc[llamacpp]")
     folder = tmp_path_factory.mktemp("llama.cpp")
     write_gguf(folder / "tiny.gguf")
     with llama_server.serving(folder / "log.txt", folder / "tiny.gguf") as url:
