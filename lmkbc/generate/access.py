@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
 
 from lmkbc.models.budget import Budget, checked_prices
-from lmkbc.models.server.address import Server
+from lmkbc.models.located import lies_here
+from lmkbc.models.server.address import BASE_URL, Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.session import Session
 from lmkbc.models.store import Store
@@ -27,6 +29,11 @@ class ServerSettings:
         """InputError for prices that nothing can be held against."""
         if self.prices is not None:
             checked_prices(self.prices, f"prices is {list(self.prices)}")
+
+    def is_local(self, run: Run) -> bool:
+        """Whether no server is named, and the model is one of this machine: then it is asked here."""
+        named = run.model or self.model
+        return not (run.servers.base_url or self.base_url or os.environ.get(BASE_URL)) and lies_here(named or "")
 
     def access(self, run: Run) -> Access:
         """How this run may ask the server; what the command line gives (--model, --base-url, ...) comes first."""

@@ -21,6 +21,7 @@ from lmkbc.models.causal.closed_scorer import ClosedScorer
 from lmkbc.models.causal.decode import Completion, Decoding
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.scorer import CausalScorer
+from lmkbc.models.server.limits import GUESSED_ANSWER
 from lmkbc.models.store import Call, Store
 from lmkbc.relation import Relation
 from lmkbc.run import Run
@@ -106,6 +107,7 @@ class CausalGenerator:
         self._talk = Conversation(asking, relations, self._voice, context, self.notes)
         self._model, self._name, self._store, self._identity = model, name, store, identity
         self._ends: Counter[str] = Counter()
+        self._shortened = 0
 
     def _remarks(self) -> tuple[str, ...]:
         kinds = {
@@ -115,6 +117,8 @@ class CausalGenerator:
         }
         total = self._ends.total()
         ends = [f"{self._ends[k]} of {total} draws {why}" for k, why in kinds.items() if self._ends[k]]
+        if self._shortened:
+            ends.append(f"{self._shortened} prompts were shown fewer examples, to fit the model's window")
         return tuple(f"{self._voice}: {one}" for one in (*ends, *(self._store.remarks if self._store else ())))
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
@@ -130,7 +134,7 @@ class CausalGenerator:
         prompts = {query: self._talk.prompts(query) for query in distinct}
         yield from (self._talk.candidates(query, ()) for query, its in prompts.items() if not its)
         asked = {
-            (query, part): (prompt, self._decoding(query))
+            (query, part): (self._fitted(query, part, prompt), self._decoding(query))
             for query, its in prompts.items()
             for part, prompt in enumerate(its)
         }
@@ -183,6 +187,16 @@ class CausalGenerator:
                 replies = [self._reply(draw) for draw in draws]
                 self._keep(asked[key][0], how, replies)
                 yield key, [*kept.pop(key), *replies]
+
+    def _fitted(self, query: Query, part: int, prompt: Prompt) -> Prompt:
+        """The prompt, with fewer examples where it leaves the window no room for an answer and the shots may be cut."""
+        answer = min(self._decoding(query).max_tokens, GUESSED_ANSWER)
+        if self._model.fits(self._model.text(prompt), answer):
+            return prompt
+        shorter = (one for one in self._talk.shorter(query, part) if self._model.fits(self._model.text(one), answer))
+        if (found := next(shorter, None)) is not None:
+            self._shortened += 1
+        return found or prompt
 
     def _decoding(self, query: Query) -> Decoding:
         plan = self._talk.plan(query)

@@ -15,7 +15,7 @@ from lmkbc.generate.chat_tally import Tally, remarks, usage
 from lmkbc.generate.completer import CompleterSpec
 from lmkbc.generate.conversation import Conversation, LanguageModelSpec
 from lmkbc.generate.verify import verifying
-from lmkbc.models.base import Prompt, Reply
+from lmkbc.models.base import LanguageModel, Prompt, Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.server import batch
 from lmkbc.models.server.address import Server
@@ -50,7 +50,11 @@ class Chat(ServerSettings, LanguageModelSpec):
             raise ValueError("a batch is answered once: use executor 'calls' where prompt has again or repair")
 
     def open(self, run: Run, notes: Notes) -> Generator:
-        """The generator, and around it the verifier that the table asks for."""
+        """The generator, and around it the verifier that the table asks for; over a local model where that is meant."""
+        if self.is_local(run):
+            from lmkbc.generate import here
+
+            return here.generator(self, run, notes)
         access, check = self.access(run), self.verify
         scorer = ChatScorer(
             access.server,
@@ -84,8 +88,12 @@ class ChatCompleter(ServerSettings, CompleterSpec):
 
     extra: Mapping[str, Any] = field(default_factory=dict)
 
-    def open(self, run: Run, notes: Notes) -> ChatScorer:
+    def open(self, run: Run, notes: Notes) -> LanguageModel:
         """The model."""
+        if self.is_local(run):
+            from lmkbc.generate import here
+
+            return here.completer(self, run, notes)
         access = self.access(run)
         return ChatScorer(access.server, access.session, completion=False, extra=self.extra, notes=notes)
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lmkbc.models.files import file_digest
+from lmkbc.models.files import file_digest, is_path
 from lmkbc.models.hub import cached
 from lmkbc.models.packaged import generative
+
+SETTINGS = ("config.json", "adapter_config.json")
+"""One of them is in every directory that holds a model."""
 
 
 def gguf_file(name: str, revision: str | None = None) -> Path | None:
@@ -34,6 +37,17 @@ def located(name: str, revision: str | None = None) -> str:
         return str(unpacked(path))
     known = None if Path(name).is_dir() else generative(name)
     return known.hub if known else name
+
+
+def lies_here(name: str) -> bool:
+    """Whether a name leads to a model of this machine, not of a server: a GGUF file, a directory, or a package's model.
+
+    A GGUF file that is not there, or a model whose package is not, counts too: no server is meant by such a name.
+    """
+    path = Path(name)
+    if path.suffix.casefold() == ".gguf" or (is_path(name) and path.exists()):
+        return True
+    return any((path / settings).is_file() for settings in SETTINGS) or generative(name) is not None
 
 
 def gguf_digest(name: str) -> str:

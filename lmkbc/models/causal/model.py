@@ -155,16 +155,19 @@ class CausalModel:
     def chat(self, messages: Sequence[Mapping[str, str]]) -> str:
         """A chat as the text that the model's template makes of it, up to where the answer begins.
 
-        InputError where the template refuses the turns, as some do a system turn.
+        A last turn of the assistant is the beginning of the answer. InputError where the template refuses the turns, as
+        some do a system turn.
         """
         turns = [dict(turn) for turn in messages]
-        how: dict[str, Any] = {"tokenize": False, "add_generation_prompt": True, "enable_thinking": False}
+        begun = turns[-1]["role"] == "assistant"
+        how: dict[str, Any] = {"add_generation_prompt": not begun, "continue_final_message": begun}
+        how |= {"tokenize": False, "enable_thinking": False}
         try:
             return str(self.tokenizer.apply_chat_template(turns, **how))
-        except TemplateError as error:
+        except (TemplateError, ValueError) as error:  # the latter where a turn that is to go on is left out
             raise InputError(
-                f"the model's chat template refuses a prompt ({error}): use form = 'single', whose only turn is the "
-                "user's, or 'completion'"
+                f"the model's chat template refuses a prompt ({' '.join(str(error).split())[:200]}): use form = "
+                "'single' with speaker = 'user', whose only turn is the user's, or 'completion'"
             ) from None
 
     def text(self, prompt: Prompt) -> str:
@@ -177,6 +180,11 @@ class CausalModel:
                 "use form = 'completion', or a model tuned for chat"
             )
         return self.chat(prompt.messages())
+
+    def fits(self, text: str, answer: int) -> bool:
+        """Whether the window has room for a text and for an answer of so many tokens."""
+        room = self._window - answer
+        return len(text.encode()) < room or len(self.encode([text])[0]) <= room  # a token is a byte or more
 
     def replayed(self, texts: Sequence[str]) -> None:
         """Count what texts would have taken, whose answers were stored without a count."""

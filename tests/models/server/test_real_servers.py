@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import llama_server
 import numpy as np
 import pytest
 from opened import asks
@@ -38,15 +39,6 @@ EDITION = SPACE.edition("mini")
 RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}
 TEMPLATE = "{% for turn in messages %}{{ turn['role'] }}: {{ turn['content'] }}\n{% endfor %}assistant:"
 DIM, HEADS, INNER, SPECIAL = 32, 4, 64, 3
-LLAMA_CPP = """
-import sys, threading, xllamacpp
-given = xllamacpp.CommonParams()
-given.model.path, given.n_ctx, given.n_parallel, given.warmup = sys.argv[1], 8192, 2, False
-given.cpuparams.n_threads = 1
-server = xllamacpp.Server(given)
-print(server.listening_address, flush=True)
-threading.Event().wait()
-"""
 
 
 def write_gguf(path: Path) -> None:
@@ -129,12 +121,11 @@ def process(command: list[str], log: Path, **environment: str) -> Iterator[subpr
 
 @pytest.fixture(scope="module")
 def llama_cpp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    pytest.importorskip("xllamacpp", reason="the llama.cpp test needs the wheel xllamacpp")
+    pytest.importorskip("xllamacpp", reason="xllamacpp is not installed: install lmkbc[llamacpp]")
     folder = tmp_path_factory.mktemp("llama.cpp")
     write_gguf(folder / "tiny.gguf")
-    with process([sys.executable, "-c", LLAMA_CPP, str(folder / "tiny.gguf")], folder / "log.txt") as server:
-        assert server.stdout is not None
-        yield Server(f"{server.stdout.readline().strip()}/v1", "tiny")
+    with llama_server.serving(folder / "log.txt", folder / "tiny.gguf") as url:
+        yield Server(url, "tiny")
 
 
 @pytest.fixture(scope="module")

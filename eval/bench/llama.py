@@ -1,0 +1,162 @@
+"""Our torch path against llama.cpp at its best setting, on the same real prompts and the same GGUF file.
+
+    python eval/bench/llama.py [--prompts 200] [--threads 2] [--portions 4] [--slots 8] [--only torch-float32 ...]
+
+Prompts: few-shot triples about the labelled held-out split, those of a relation one after the other, so that both sides
+find what they share. llama.cpp runs in process, without HTTP: slots that decode in one batch, each prompt cache on.
+Each side is a process of its own; portion by portion they take turns, so that a busy machine is busy for all. CPU
+time is that of the side at work. Answers: the share that are the same text as the first side's, up to the line's end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from lmkbc.ask.examples import Shots
+from lmkbc.ask.plan import Asking, Asks
+from lmkbc.ask.prompts import PromptStyle
+from lmkbc.models.located import gguf_file
+from lmkbc.workspace import Workspace
+
+SIDES = ("torch-float32", "torch-bfloat16", "llama.cpp")
+STYLE = PromptStyle(form="completion", style="triple")
+Answer = Callable[[Sequence[str]], list[str]]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--prompts", type=int, help="so many, evenly from all relations (default: the whole split)")
+    parser.add_argument("--edition", default="2023")
+    parser.add_argument("--shots", type=int, default=4)
+    parser.add_argument("--max-tokens", type=int, default=64)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--slots", type=int, default=8, help="of llama.cpp: prompts that it decodes at a time")
+    parser.add_argument("--portions", type=int, default=4, help="in how many the sides take turns")
+    parser.add_argument("--only", nargs="+", choices=SIDES, default=SIDES)
+    parser.add_argument("--model", default="SmolLM2-135M-Instruct", help="a packaged model, or FILE.gguf")
+    parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
+    given = parser.parse_args(argv)
+    path = gguf_file(given.model)
+    if path is None:
+        sys.exit(f"{given.model} is no GGUF file, and llama.cpp reads nothing else")
+    portions = list(prompts(Workspace(data=given.data), given))
+    os.environ["OMP_NUM_THREADS"] = str(given.threads)  # of the processes that begin now
+    sides = {name: Side(name, str(path), given) for name in given.only}
+    print(f"{sum(map(len, portions))} prompts of {given.edition}, {given.threads} threads, {path.name}")
+    for number, portion in enumerate(portions):
+        for side in list(sides.values())[:: 1 if number % 2 == 0 else -1]:
+            side.take(portion)
+        print(f"portion {number + 1} of {len(portions)} done", file=sys.stderr, flush=True)
+    first = sides[given.only[0]]
+    print("side              load s  CPU s a prompt  wall s a prompt  same answers")
+    for name, side in sides.items():
+        side.end()
+        count = len(side.answers)
+        same = sum(one == other for one, other in zip(side.answers, first.answers, strict=True)) / count
+        print(f"{name:16} {side.load:7.1f}  {side.cpu / count:14.3f}  {side.wall / count:15.3f}  {same:12.3f}")
+
+
+def prompts(workspace: Workspace, given: argparse.Namespace) -> Iterator[list[str]]:
+    """The prompts in portions, each with some of every relation, those of a relation together."""
+    edition = workspace.edition(given.edition)
+    relations = {name: workspace.relation(name) for name in edition.relations}
+    asks = Asks(prompt=STYLE, shots=Shots(k=given.shots))
+    asking = Asking(edition, relations, workspace.examples(edition, "train"), asks, workspace.relations)
+    queries = workspace.queries(edition, edition.held_out)
+    places: Counter[str] = Counter()
+    order = []
+    for query in queries:
+        order.append((places[query.relation], query))
+        places[query.relation] += 1
+    chosen = [query for _, query in sorted(order, key=lambda one: one[0])][: given.prompts]
+    size = -(-len(chosen) // given.portions)
+    for portion in (chosen[start : start + size] for start in range(0, len(chosen), size)):
+        yield [asking.prompt(query).text for query in sorted(portion, key=lambda query: query.relation)]
+
+
+class Side:
+    """One side, in a process of its own. load, cpu, wall: seconds so far."""
+
+    def __init__(self, name: str, path: str, given: argparse.Namespace) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        self._line, far = spawn.Pipe()
+        self._process = spawn.Process(target=work, args=(name, path, given, far), daemon=True)
+        self._process.start()
+        self.load: float = self._line.recv()
+        self.cpu = self.wall = 0.0
+        self.answers: list[str] = []
+
+    def take(self, portion: Sequence[str]) -> None:
+        """Have a portion answered."""
+        self._line.send(portion)
+        answers, cpu, wall = self._line.recv()
+        self.answers += answers
+        self.cpu += cpu
+        self.wall += wall
+
+    def end(self) -> None:
+        """Let the process go."""
+        self._line.send(None)
+        self._process.join()
+
+
+def work(name: str, path: str, given: argparse.Namespace, line: Connection) -> None:
+    """Answer portions as they come, and tell what each took."""
+    start = time.perf_counter()
+    answer = llama(path, given) if name == "llama.cpp" else causal(path, given, name.partition("-")[2])
+    answer(["Warm:"])
+    line.send(time.perf_counter() - start)
+    while (portion := line.recv()) is not None:
+        wall, cpu = time.perf_counter(), time.process_time()
+        answers = answer(portion)
+        line.send((answers, time.process_time() - cpu, time.perf_counter() - wall))
+
+
+def causal(path: str, given: argparse.Namespace, dtype: str) -> Answer:
+    """Our path: a batch, whose shared beginnings are read once."""
+    import torch
+
+    from lmkbc.models.causal.checkpoint import load
+    from lmkbc.models.causal.decode import Decoding
+    from lmkbc.models.causal.model import CausalModel
+
+    torch.set_num_threads(given.threads)
+    model = CausalModel(*load(path, dtype=dtype, offline=True))
+    how = Decoding(max_tokens=given.max_tokens, stops=STYLE.stops)
+
+    def answer(portion: Sequence[str]) -> list[str]:
+        found = dict(model.complete(portion, how))
+        return [(found[place][0].text or "").strip() for place in range(len(portion))]
+
+    return answer
+
+
+def llama(path: str, given: argparse.Namespace) -> Answer:
+    """llama.cpp's: as many requests at a time as it has slots; a slot keeps what its prompts share."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+    import llama_server
+
+    server = llama_server.opened(path, context=2048 * given.slots, slots=given.slots, threads=given.threads)
+    asks = {"temperature": 0.0, "max_tokens": given.max_tokens, "stop": list(STYLE.stops), "cache_prompt": True}
+
+    def one(prompt: str) -> str:
+        return str(server.handle_completions({"prompt": prompt, **asks})["choices"][0]["text"]).strip()
+
+    def answer(portion: Sequence[str]) -> list[str]:
+        with ThreadPoolExecutor(given.slots) as pool:
+            return list(pool.map(one, portion))
+
+    return answer
+
+
+if __name__ == "__main__":
+    main()

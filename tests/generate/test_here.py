@@ -1,0 +1,224 @@
+"""Recipes of servers that name a model of this machine: it is asked as a server would be, and no socket is opened."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_causal
+import tiny_gguf
+import tiny_masked
+from opened import generated, generators, recipe_of
+
+from lmkbc.errors import InputError
+from lmkbc.generate.causal import CausalGenerator
+from lmkbc.generate.chat import ChatGenerator
+from lmkbc.generate.completer import completer
+from lmkbc.generate.conversation import LanguageModelSpec
+from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.causal.scorer import CausalScorer
+from lmkbc.models.located import lies_here
+from lmkbc.models.server.scorer import ChatScorer
+from lmkbc.models.store import Store
+from lmkbc.recipe import read_recipe
+from lmkbc.run import Run, Servers
+from lmkbc.types import Notes, Query, State
+from lmkbc.workspace import Workspace
+
+SPACE = Workspace()
+EDITION = SPACE.edition("mini")
+RECIPES = {name: read_recipe(SPACE, name) for name in SPACE.system_names()}
+SERVED = {name: one for name, one in RECIPES.items() if any(spec.component == "chat" for spec in one.generate)}
+QUERIES = [Query(f"Utopia {{{place}}}", relation) for place, relation in enumerate(EDITION.relations)]
+SHORT = {"temperature": 0.0, "max_tokens": 6}
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model with a chat template, as a GGUF file."""
+    model = tiny_causal.model("llama")
+    model.config.max_position_embeddings = 8192
+    return tiny_gguf.write(tmp_path_factory.mktemp("weights") / "tiny.gguf", model)
+
+
+@pytest.fixture
+def run(weights: Path, tmp_path: Path) -> Run:
+    return over(weights, tmp_path)
+
+
+def over(model: Path | str, tmp_path: Path, **servers: Any) -> Run:
+    given = Servers(store=tmp_path / "store.sqlite", **servers)
+    return Run(workspace=SPACE, edition=EDITION, model=str(model), offline=True, servers=given)
+
+
+def bare(generator: Any) -> Any:
+    while hasattr(generator, "_generator"):  # wrapped, as by a verifier
+        generator = generator._generator
+    return generator
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_every_recipe_of_a_server_runs_here(name: str, run: Run, tmp_path: Path) -> None:
+    """With few tokens and draws, since it is a random model that speaks."""
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text('{"title": "Utopia {0}", "text": "It borders Spain."}\n')
+    run = replace(run, files=(texts,))
+    for spec in SERVED[name].generate:
+        if not isinstance(spec, LanguageModelSpec):
+            continue
+        few = {"max_tokens": 4, "draws": 2}
+        own = {key: replace(one, sampling=one.sampling | few) for key, one in spec.relations.items()}
+        short = replace(spec, sampling=replace(spec.sampling, **few), relations=own)
+        for _, generator in short.opened(run, Notes()):
+            assert isinstance(bare(generator), CausalGenerator)
+            found = list(generator.generate(QUERIES))
+            assert {one.query for one in found} == set(QUERIES)
+            assert not any(State.MISSING in one.draws for one in found)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        {"form": "completion", "style": "triple"},
+        {"form": "single"},
+        {"form": "single", "style": "record", "speaker": "assistant"},
+        {"form": "chat", "task": "List them.", "again": "Are you sure? {question}"},
+    ],
+)
+def test_it_is_asked_what_the_component_causal_asks(prompt: dict[str, Any], run: Run, tmp_path: Path) -> None:
+    table = {"prompt": prompt, "shots": {"k": 2}, "sampling": SHORT | {"extra": {"top_k": 5}, "logprobs": True}}
+    here, notes = generated(run, recipe_of({"component": "chat"} | table), QUERIES)
+    lines = list(Store(tmp_path / "store.sqlite").export())
+    causal, _ = generated(run, recipe_of({"component": "causal"} | table), QUERIES)
+    assert sorted(here, key=repr) == sorted(causal, key=repr)
+    assert lines == list(Store(tmp_path / "store.sqlite").export())  # nothing was asked a second time
+    assert not any("ignored" in remark for remark in notes.remarks)
+
+
+def test_what_only_a_server_heeds_is_named_once(run: Run, tmp_path: Path) -> None:
+    settings = {"enable_thinking": False}
+    table = {
+        "component": "chat",
+        "shots": {"k": 0},
+        "schema": True,
+        "prices": [1.0, 2.0],
+        "limits": {"concurrency": 2},
+        "sampling": {"temperature": 0.0, "extra": {"chat_template_kwargs": settings, "repetition_penalty": 1.5}},
+        "relations": {"country-borders": {"sampling": {"max_tokens": 5, "extra": {"min_p": 0.1, "top_k": 3}}}},
+    }
+    _, notes = generated(run, recipe_of(table), QUERIES)
+    assert [remark for remark in notes.remarks if "ignored" in remark] == [
+        "tiny.gguf is asked on this machine: what its table says to a server alone is ignored (limits, prices, "
+        "sampling.extra.chat_template_kwargs, sampling.extra.min_p, schema)"
+    ]
+    kept = [json.loads(line)["call"]["sampling"] for line in Store(tmp_path / "store.sqlite").export()]
+    heeded = {(one["max_tokens"], one["repetition_penalty"], one["top_k"]) for one in kept}
+    assert heeded == {(256, 1.5, 0), (5, 1.0, 3)}  # an answer that the table does not limit ends all the same
+
+
+@pytest.mark.parametrize("place", ["option", "recipe", "environment"])
+def test_a_server_that_is_named_is_asked(
+    place: str, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = "http://127.0.0.1:9/v1"
+    if place == "environment":
+        monkeypatch.setenv("OPENAI_BASE_URL", url)
+    table = {"component": "chat"} | ({"base_url": url} if place == "recipe" else {})
+    run = over(weights, tmp_path, **({"base_url": url} if place == "option" else {}))
+    ((_, generator),) = generators(run, recipe_of(table))
+    assert isinstance(generator, ChatGenerator)
+    assert isinstance(completer(table, "ask").open(run, Notes()), ChatScorer)
+
+
+def test_a_step_that_asks_a_server_asks_the_model_here(run: Run) -> None:
+    notes = Notes()
+    found = completer({"component": "chat", "model": "gpt-4", "extra": {"top_k": 1}}, "ask").open(run, notes)
+    assert isinstance(found, CausalScorer)
+    assert found.texts(["Say yes."], 4) == completer({"component": "causal"}, "ask").open(run, Notes()).texts(
+        ["Say yes."], 4
+    )
+    assert notes.remarks == [
+        "tiny.gguf is asked on this machine: what its table says to a server alone is ignored (extra)"
+    ]
+
+
+MODELS = {getattr(spec, "model", "") for one in SERVED.values() for spec in one.generate if spec.component == "chat"}
+
+
+@pytest.mark.parametrize("model", sorted(MODELS))
+def test_models_of_the_recipes_are_servers(model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert not lies_here(model)
+    (tmp_path / model).mkdir(parents=True)
+    assert lies_here(model) == ("/" in model)  # a single word may be any folder of the user's
+    (tmp_path / model / "config.json").write_text("{}")
+    assert lies_here(model)
+
+
+def test_models_of_this_machine(weights: Path, tmp_path: Path) -> None:
+    assert all(map(lies_here, (str(weights), str(weights.parent), "there-is-none.gguf", "SmolLM2-135M-Instruct")))
+    assert not any(map(lies_here, ("", "gpt-4", "owner/model", str(tmp_path / "nothing"))))
+
+
+def _plain(folder: Path) -> Path:
+    """A model without a chat template."""
+    tiny_causal.model("llama").save_pretrained(folder)
+    tiny_causal.tokenizer().save_pretrained(folder)
+    return folder
+
+
+def _empty(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def _refusing(folder: Path) -> Path:
+    template = "{% if messages[0]['role'] != 'user' %}{{ raise_exception('users\nfirst') }}{% endif %}"
+    return tiny_gguf.write(folder.with_suffix(".gguf"), fields={"tokenizer.chat_template": template})
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (tiny_masked.save, "which does not continue a text: name a causal language model"),
+        (_empty, "holds no config.json, so it is no model"),
+        (lambda folder: folder.with_suffix(".gguf"), "is no file: name a GGUF file"),
+        (_plain, "has no chat template, which a prompt of form 'chat' needs: use form = 'completion'"),
+        (_refusing, r"refuses a prompt \(users first\): use form = 'single' with speaker = 'user'"),
+    ],
+)
+def test_what_cannot_work_is_one_sentence(make: Any, sentence: str, tmp_path: Path) -> None:
+    model = make(tmp_path / "broken")
+    with pytest.raises(InputError, match=sentence) as raised:
+        generated(over(model, tmp_path), recipe_of({"component": "chat", "prompt": {"task": "List."}}), QUERIES)
+    assert "\n" not in str(raised.value)
+
+
+def test_prompts_are_fitted_to_the_window(weights: Path, tmp_path: Path) -> None:
+    """Where the shots may be cut; else they are not asked."""
+    small = tiny_gguf.write(tmp_path / "small.gguf", tiny_causal.model("llama"))  # 512 tokens, which are bytes
+    table = {"component": "chat", "prompt": {"form": "completion", "style": "triple"}, "sampling": SHORT}
+    for fit in (True, False):
+        recipe = recipe_of(table | {"shots": {"k": 40, "fit": fit, "relations": "all"}})
+        found, notes = generated(over(small, tmp_path), recipe, QUERIES)
+        assert [State.MISSING in one.draws for one in found] == [not fit] * len(QUERIES)
+        said = "prompts were shown fewer examples" if fit else "not asked, since prompts exceed the model's window"
+        assert any(f"{len(QUERIES)} {said}" in one or f"{len(QUERIES)} draws {said}" in one for one in notes.remarks)
+
+
+@pytest.mark.parametrize("text", ["A\n\nB ==>", "  spaced  ", "{{ braces }} {% if %}", "<end> é"])
+def test_a_turn_of_the_assistant_is_gone_on_with(text: str) -> None:
+    """No second turn begins after it, as a generation prompt would have it."""
+    tokenizer = tiny_causal.tokenizer()
+    tokenizer.chat_template = (
+        "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}<end>\n{% endfor %}"
+        "{% if add_generation_prompt %}<assistant>{% endif %}"
+    )
+    model = CausalModel(tiny_causal.model("llama"), tokenizer)
+    assert model.chat([{"role": "assistant", "content": text}]) == f"<assistant>{text}"
+    assert model.chat([{"role": "user", "content": text}]) == f"<user>{text}<end>\n<assistant>"

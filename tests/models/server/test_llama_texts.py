@@ -1,0 +1,82 @@
+"""A real llama.cpp server and our own decoding, over the same GGUF file: greedy texts are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import llama_server
+import msgspec
+import pytest
+import tiny_causal
+import tiny_gguf
+import torch
+from opened import generated, recipe_of
+
+from lmkbc.models.store import Store
+from lmkbc.run import Run, Servers
+from lmkbc.types import Query, State
+from lmkbc.workspace import Workspace
+
+SPACE = Workspace()
+EDITION = SPACE.edition("mini")
+QUERIES = [Query(f"Utopia {place}", "CountryBordersCountry") for place in range(4)]
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("xllamacpp", reason="xllamacpp is not installed: install lmkbc[llamacpp]")
+    model = tiny_causal.model("llama")
+    model.config.max_position_embeddings = 4096
+    with torch.no_grad():
+        for layer in model.model.layers:
+            layer.self_attn.v_proj.weight *= 20  # so that what is said depends on the whole prompt
+    return tiny_gguf.write(tmp_path_factory.mktemp("llama") / "tiny.gguf", model)
+
+
+@pytest.fixture(scope="module")
+def server(weights: Path) -> Iterator[str]:
+    with llama_server.serving(weights.parent / "log.txt", weights, exact=True) as url:
+        yield url
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        {"form": "completion", "style": "triple"},
+        {"form": "single", "style": "question"},
+        {"form": "single", "style": "record", "speaker": "assistant"},
+        {"form": "chat", "task": "List them."},
+    ],
+    ids=lambda prompt: "-".join(prompt.values()),
+)
+@pytest.mark.usefixtures("one_thread")
+def test_the_server_and_the_model_here_say_the_same(
+    prompt: dict[str, Any], server: str, weights: Path, tmp_path: Path
+) -> None:
+    """Templates included: what the server makes of the turns is what is read here."""
+    table = {
+        "component": "chat",
+        "prompt": prompt,
+        "shots": {"k": 2},
+        "sampling": {"temperature": 0.0, "max_tokens": 12},
+    }
+
+    def own(asked: Any, text: str) -> str:
+        # llama.cpp repeats the answer's beginning that it was given
+        text = text.removeprefix(asked[-1]["content"]) if prompt.get("speaker") else text
+        return text.rstrip("\ufffd")  # half a character, which it leaves out
+
+    def said(name: str, **where: Any) -> list[str]:
+        store = tmp_path / f"{name}.sqlite"
+        given = Servers(store=store, any_model=True, **where)
+        run = Run(workspace=SPACE, edition=EDITION, model=str(weights), servers=given)
+        found, _ = generated(run, recipe_of(table), QUERIES)
+        assert not any(State.MISSING in one.draws for one in found)
+        lines = [msgspec.json.decode(line) for line in Store(store).export()]
+        return sorted(own(line["prompt"], line["answer"]["text"]) for line in lines)
+
+    texts = said("served", base_url=server)
+    assert texts == said("here")
+    assert any(texts)
