@@ -10,23 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
 from lmkbc.models.causal.branches import forward
-from lmkbc.models.causal.prefixes import Tokens
+from lmkbc.models.causal.options import Option
 
 COLUMNS = 768
 """Tokens that are read at one time: more save little, and what they see of each other grows with the square."""
-
-
-class Option(NamedTuple):
-    """What a prompt may go on with: the tokens of both, and how many of them are the prompt's alone."""
-
-    whole: Tokens
-    first: int
 
 
 @dataclass(slots=True)

@@ -19,13 +19,13 @@ from transformers.cache_utils import LinearAttentionCacheLayerMixin
 from lmkbc.errors import InputError
 from lmkbc.models.base import Prompt
 from lmkbc.models.causal.branches import Batched, Branches, Packed
-from lmkbc.models.causal.closed import Option, log_probabilities
+from lmkbc.models.causal.closed import log_probabilities
 from lmkbc.models.causal.decode import Completion, Decoding, decode
 from lmkbc.models.causal.endings import list_end
+from lmkbc.models.causal.options import Option, with_options
 from lmkbc.models.causal.prefixes import (
     Group,
     Tokens,
-    common,
     groups,
 )
 from lmkbc.models.usage import Usage
@@ -76,16 +76,16 @@ class CausalModel:
 
         -inf for what the model's window has no room for, and after an empty prompt.
         """
-        told = self._options(prompts, options)
+        tokens = with_options(self.encode, prompts, options)
         logs: list[list[float]] = [[-math.inf] * len(choices) for choices in options]
         fits: list[list[int]] = []
-        for row, choices in zip(logs, told, strict=True):
+        for row, choices in zip(logs, tokens, strict=True):
             for place, (whole, first) in enumerate(choices):
                 if 1 <= first == len(whole):
                     row[place] = 0.0
             fits.append([at for at, (whole, first) in enumerate(choices) if 1 <= first < len(whole) <= self._window])
         asked = [number for number, places in enumerate(fits) if places]
-        kept = [[told[number][place] for place in fits[number]] for number in asked]
+        kept = [[tokens[number][place] for place in fits[number]] for number in asked]
         longest = max((len(option.whole) for choices in kept for option in choices), default=0)
         self._count([min(option.first for option in choices) for choices in kept])
         read = self._trees if self._packs_up_to(longest) else self._branches
@@ -93,36 +93,6 @@ class CausalModel:
             for place, score in zip(fits[asked[at]], scores, strict=True):
                 logs[asked[at]][place] = score
         return logs
-
-    def _options(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[list[Option]]:
-        """The tokens of each prompt with each option.
-
-        No token goes on over the beginning of a word, so an option that only adds tokens to the shortest prompt adds
-        the same ones to every prompt that ends with the same word.
-        """
-        starts = self.encode(prompts)
-        shortest: dict[str, int] = {}
-        texts: dict[str, dict[str, None]] = {}
-        for place, (prompt, choices) in enumerate(zip(prompts, options, strict=True)):
-            last = _last_word(prompt)
-            if last not in shortest or len(prompt) < len(prompts[shortest[last]]):
-                shortest[last] = place
-            texts.setdefault(last, {}).update(dict.fromkeys(choices))
-        tails: dict[tuple[str, str], Tokens | None] = {}
-        for last, place in shortest.items():
-            start = starts[place]
-            wholes = self.encode([prompts[place] + text for text in texts[last]])
-            for text, whole in zip(texts[last], wholes, strict=True):
-                tails[last, text] = whole[len(start) :] if whole[: len(start)] == start else None
-        found: list[list[Option]] = []
-        for prompt, start, choices in zip(prompts, starts, options, strict=True):
-            added = [tails[_last_word(prompt), text] for text in choices]
-            ends = [
-                start + tail if tail is not None else self.encode([prompt + text])[0]
-                for tail, text in zip(added, choices, strict=True)
-            ]
-            found.append([Option(whole, common(start, whole)) for whole in ends])
-        return found
 
     def _trees(self, prompts: Sequence[Sequence[Option]]) -> Iterator[tuple[int, list[float]]]:
         """The log-probabilities of each prompt's options, by its place, what options begin with read once."""
@@ -259,12 +229,6 @@ class CausalModel:
         ends = self.tokenizer.eos_token_id if ends is None else ends
         with torch.inference_mode():
             return decode(branches, prompts, shared, how, room, ends if isinstance(ends, list) else [ends], read)
-
-
-def _last_word(text: str) -> str:
-    """The last word of a text, with the blank before it and those behind."""
-    words = text.rstrip()
-    return text[max(words.rfind(" "), words.rfind("\n"), 0) :]
 
 
 def _portions(members: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]:

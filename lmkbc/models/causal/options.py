@@ -1,0 +1,55 @@
+"""Prompts with what they may go on with, in tokens: a long prompt is split once, not once for each of its options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from lmkbc.models.causal.prefixes import Tokens, common
+
+Encode = Callable[[Sequence[str]], list[Tokens]]
+"""Texts to tokens."""
+
+
+class Option(NamedTuple):
+    """What a prompt may go on with: the tokens of both, and how many of them are the prompt's alone."""
+
+    whole: Tokens
+    first: int
+
+
+def with_options(encode: Encode, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[list[Option]]:
+    """The tokens of each prompt with each option.
+
+    No token goes on over the beginning of a word, so an option that only adds tokens to the shortest prompt adds
+    the same ones to every prompt that ends with the same word.
+    """
+    starts = encode(prompts)
+    shortest: dict[str, int] = {}
+    texts: dict[str, dict[str, None]] = {}
+    for place, (prompt, choices) in enumerate(zip(prompts, options, strict=True)):
+        last = _last_word(prompt)
+        if last not in shortest or len(prompt) < len(prompts[shortest[last]]):
+            shortest[last] = place
+        texts.setdefault(last, {}).update(dict.fromkeys(choices))
+    tails: dict[tuple[str, str], Tokens | None] = {}
+    for last, place in shortest.items():
+        start = starts[place]
+        wholes = encode([prompts[place] + text for text in texts[last]])
+        for text, whole in zip(texts[last], wholes, strict=True):
+            tails[last, text] = whole[len(start) :] if whole[: len(start)] == start else None
+    found: list[list[Option]] = []
+    for prompt, start, choices in zip(prompts, starts, options, strict=True):
+        added = [tails[_last_word(prompt), text] for text in choices]
+        ends = [
+            start + tail if tail is not None else encode([prompt + text])[0]
+            for tail, text in zip(added, choices, strict=True)
+        ]
+        found.append([Option(whole, common(start, whole)) for whole in ends])
+    return found
+
+
+def _last_word(text: str) -> str:
+    """The last word of a text, with the blank before it and those behind."""
+    words = text.rstrip()
+    return text[max(words.rfind(" "), words.rfind("\n"), 0) :]
