@@ -6,7 +6,7 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 import numpy as np
@@ -39,6 +39,7 @@ class Shots:
     skip: rows of the file that "fixed" leaves out first. empties: whether examples without objects may occur.
     empty: share of "balanced" that is empty, in [0, 1], or "train" for the share that train has.
     relations: from the query's relation, or from "all" of the edition, a different one each where there are enough.
+    names: of how many objects an example tells at most, the first ones; all where it is left out.
     fit: show a server fewer where a prompt exceeds its context, the last (of "nearest" the farthest) left out first.
     """
 
@@ -50,12 +51,15 @@ class Shots:
     empties: bool = True
     empty: float | Literal["train"] = 0.5
     relations: Literal["own", "all"] = "own"
+    names: int | None = None
     fit: bool = False
 
     def __post_init__(self) -> None:
         """ValueError for a value that makes no sense."""
         if self.k < 0 or self.skip < 0:
             raise ValueError(f"k is {self.k} and skip is {self.skip}: neither can be negative")
+        if self.names is not None and self.names < 1:
+            raise ValueError(f"names is {self.names}: give at least 1, or leave it out for all")
         if self.empty != "train" and not 0 <= self.empty <= 1:
             raise ValueError(f"empty is {self.empty}: give a share in [0, 1]")
 
@@ -104,7 +108,8 @@ class ExampleSelector:
         free = [example for example in pool if not self._names.same(example.query, query)]
         if shots.relations == "all":
             free = _mixed(free)
-        return tuple(_METHODS[shots.method](self, free, query)[: shots.k])
+        chosen = _METHODS[shots.method](self, free, query)[: shots.k]
+        return tuple(replace(example, objects=example.objects[: shots.names]) for example in chosen)
 
     def _fixed(self, pool: list[Example], _: Query) -> list[Example]:
         return pool[self._shots.skip :]

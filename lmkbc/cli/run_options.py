@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from lmkbc import run
 from lmkbc.cli import options
+from lmkbc.cli.screen import note
 from lmkbc.errors import InputError
 from lmkbc.models.budget import checked_prices
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
     from lmkbc.recipe import Recipe
+
+
+DEFAULT, WITHOUT_MODEL = "smollm2-embedded", "embedded"
+"""The recipe that is run where none is named, and the one in its place where its model is not on this machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,13 +99,35 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
+def default_recipe(space: Workspace, model: str | None = None) -> Recipe:
+    """What is run where no system is named; model: what the command line names in place of its model.
+
+    A model that is not on this machine is not fetched for this: another recipe takes its place, and that is told.
+    """
+    from lmkbc.generate.local import LocalSettings
+    from lmkbc.models.located import is_here
+    from lmkbc.models.packaged import generative
+    from lmkbc.recipe import read_recipe
+
+    recipe = read_recipe(space, DEFAULT)
+    models = [spec.model for spec in recipe.generate if isinstance(spec, LocalSettings) and spec.model]
+    lacking = [name for name in models if not is_here(name)]
+    if model or not lacking:
+        return recipe
+    known = generative(lacking[0])
+    how = f" ({known.install})" if known else ""
+    note(f"{lacking[0]} is not on this machine{how}: {WITHOUT_MODEL} answers without it")
+    return read_recipe(space, WITHOUT_MODEL)
+
+
 def opened(recipe: RecipeOptions, sources: SourceOptions, servers: ServerOptions) -> tuple[run.Run, Recipe]:
-    """A run, and its recipe: recorded answers where files are given, else the embedded default."""
+    """A run, and its recipe: recorded answers where files are given, else the default."""
     from lmkbc.recipe import read_recipe
 
     settings = servers.as_settings()
     space = Workspace(sources.workspace, sources.data)
-    chosen = read_recipe(space, recipe.system or ("recorded" if recipe.files else "embedded"))
+    system = recipe.system or ("recorded" if recipe.files else None)
+    chosen = read_recipe(space, system) if system else default_recipe(space, recipe.model)
     opened_run = run.Run(
         workspace=space,
         edition=options.chosen_edition(space, recipe.edition),

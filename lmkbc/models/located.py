@@ -50,6 +50,14 @@ def lies_here(name: str) -> bool:
     return any((path / settings).is_file() for settings in SETTINGS) or generative(name) is not None
 
 
+def is_here(name: str) -> bool:
+    """Whether a model can be loaded without asking any hub: a directory, a file, the hub's cache, or a package."""
+    if Path(name).exists():
+        return True
+    known = generative(name)
+    return cached(known.hub if known else name) or (known is not None and known.found() is not None)
+
+
 def gguf_digest(name: str) -> str:
     """The SHA-256 of the GGUF file that a name leads to; "" where it leads to none."""
     path = gguf_file(name)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -151,3 +152,11 @@ def test_wrong_settings_are_named(settings: dict[str, Any], said: str) -> None:
 def test_nearest_needs_the_encoder() -> None:
     with pytest.raises(InputError, match=r"lmkbc\[encoder\]"):
         ExampleSelector(Shots(method="nearest"), TRAIN)
+
+
+def test_an_example_tells_of_so_many_objects_at_most() -> None:
+    long = replace(TRAIN[0], objects=tuple(GoldObject((f"name {place}",)) for place in range(30)))
+    (shown,) = ExampleSelector(Shots(k=1, names=4), [long]).select(Query("someone else", long.query.relation))
+    assert shown.names == ("name 0", "name 1", "name 2", "name 3")
+    with pytest.raises(ValueError, match="names is 0"):
+        Shots(names=0)

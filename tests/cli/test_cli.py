@@ -39,9 +39,9 @@ def lmkbc(*arguments: object, cwd: Path, code: int = 0, **environment: str) -> t
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory in which the default system has predicted mini's val split."""
+    """A directory in which the embedded default has predicted mini's val split."""
     path = tmp_path_factory.mktemp("run")
-    _, told = lmkbc("predict", "--split", "val", cwd=path)
+    _, told = lmkbc("predict", "--split", "val", "--system", "embedded", cwd=path)
     assert "No data of edition 2023 here: using the small bundled edition 'mini'" in told
     assert "lmkbc data fetch 2023" in told
     return path
@@ -64,7 +64,7 @@ def test_predict_ends_with_a_checked_submission(run: Path) -> None:
 
 
 def test_the_same_inputs_give_the_same_bytes(run: Path) -> None:
-    lmkbc("predict", "--split", "val", "--edition", "mini", "--out", "again", cwd=run)
+    lmkbc("predict", "--split", "val", "--edition", "mini", "--system", "embedded", "--out", "again", cwd=run)
     folder = run / "submissions" / "mini-val-embedded"
     for name in ("candidates.jsonl.gz", "manifest.json", "predictions.jsonl", "predictions.zip"):
         assert (run / "again" / name).read_bytes() == (folder / name).read_bytes(), name

@@ -41,7 +41,7 @@ def test_an_interrupted_run_says_so(run: Run, tmp_path: Path, monkeypatch: pytes
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Workspace, "queries", interrupt)
-    status, printed, told = run("predict", "--edition", "mini", "--out", "run")
+    status, printed, told = run("predict", "--edition", "mini", "--system", "embedded", "--out", "run")
     assert (status, printed, told) == (1, "", "error: interrupted; nothing half-written is left behind\n")
     assert not list(tmp_path.glob("**/run*"))
     monkeypatch.setattr(cli, "build", interrupt)
