@@ -17,7 +17,6 @@ from lmkbc.generate.conversation import Conversation, LanguageModelSpec, Turn
 from lmkbc.generate.local import Local, LocalSettings
 from lmkbc.generate.verify import verifying
 from lmkbc.models.base import LOOP, Prompt, Reply
-from lmkbc.models.causal.closed_scorer import ClosedScorer
 from lmkbc.models.causal.decode import Completion, Decoding
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.scorer import CausalScorer
@@ -66,10 +65,11 @@ class Causal(LocalSettings, LanguageModelSpec):
         )
 
     def _closed(self, run: Run, local: Local, notes: Notes) -> Generator:
-        scorer = ClosedScorer(local.model, local.store(), local.name, local.identity, notes)
         how = self.closed or ClosedList()
         voice = self.name or local.name
-        return ClosedGenerator(scorer, self.asking(run), run.edition, run.relations, run.train, how, voice)
+        return ClosedGenerator(
+            local.scorer(notes=notes), self.asking(run), run.edition, run.relations, run.train, how, voice
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from lmkbc.ask.plan import Asking
 from lmkbc.ask.prompts import one_line
 from lmkbc.edition import Edition
 from lmkbc.generate.prior import ClosedSet, Floats, ranked
-from lmkbc.models.causal.closed_scorer import ClosedScorer
+from lmkbc.models.causal.scorer import CausalScorer
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.types import CandidateSet, Example, Query
@@ -52,7 +52,7 @@ class ClosedList:
 
 
 class _Scored(NamedTuple):
-    """A query with what is scored: columns of its relation's closed set, and their log-probabilities, NaN for none."""
+    """A query, the columns of its closed set that are scored, and their log-probabilities, -inf where unknown."""
 
     query: Query
     columns: list[int]
@@ -68,7 +68,7 @@ class ClosedGenerator:
 
     def __init__(
         self,
-        scorer: ClosedScorer,
+        scorer: CausalScorer,
         asking: Asking,
         edition: Edition,
         relations: Mapping[str, Relation],
@@ -87,36 +87,34 @@ class ClosedGenerator:
         by_relation: defaultdict[str, list[Query]] = defaultdict(list)
         for query in dict.fromkeys(queries):
             by_relation[query.relation].append(query)
-        for relation, asked in by_relation.items():
+        for relation, members in by_relation.items():
             closed = ClosedSet.of(self._edition, self._relations[relation], self._rows[relation])
-            listed = {query: self._listed(closed, query) for query in asked}
+            listed = {query: self._listed(closed, query) for query in members}
             yield from (CandidateSet(query, draws=()) for query, columns in listed.items() if not columns)
             scorable = [(query, columns) for query, columns in listed.items() if columns]
             if not scorable:
                 continue
             usual = self._usual(relation, closed)
             for portion in (scorable[start : start + PORTION] for start in range(0, len(scorable), PORTION)):
-                for one in self._scored(closed, portion):
+                for scored in self._scored(closed, portion):
                     shares = np.zeros(len(closed.candidates))
-                    shares[one.columns] = _shares(one.logs - usual.off(one))
-                    yield ranked(one.query, closed.candidates, np.round(shares, 6), self._voice)
+                    shares[scored.columns] = _shares(scored.logs - usual.off(scored))
+                    yield ranked(scored.query, closed.candidates, np.round(shares, 6), self._voice)
 
     def _listed(self, closed: ClosedSet, query: Query) -> list[int]:
         """The columns that are scored for a query: none, and the most frequent objects of the other rows, if any."""
         others = np.array([row.query != query for row in self._rows[query.relation]], dtype=bool)
-        counts = closed.hits[others].sum(axis=0)
-        known = np.flatnonzero(closed.sources[others].any(axis=0))
-        named = [column for column in known.tolist() if column and counts[column] >= self._how.rows]
-        usual = sorted(named, key=lambda column: (-counts[column], column))[: self._how.objects]
+        counts = np.rint(closed.prior(others) * others.sum())
+        ordered = np.argsort(-counts, kind="stable").tolist()
+        usual = [column for column in ordered if column and counts[column] >= self._how.rows][: self._how.objects]
         return [0, *usual] if usual else []
 
-    def _scored(self, closed: ClosedSet, asked: Sequence[tuple[Query, list[int]]]) -> Iterator[_Scored]:
-        prompts = [self._asking.prompt(query) for query, _ in asked]
-        options = [[self._text(closed, column, query) for column in columns] for query, columns in asked]
-        for (query, columns), logs in zip(
-            asked, self._scorer.scores(prompts, options, self._how.by_length), strict=True
-        ):
-            yield _Scored(query, columns, logs)
+    def _scored(self, closed: ClosedSet, listed: Sequence[tuple[Query, list[int]]]) -> Iterator[_Scored]:
+        prompts = [self._asking.prompt(query) for query, _ in listed]
+        options = [[self._text(closed, column, query) for column in columns] for query, columns in listed]
+        rows = map(np.array, self._scorer.option_scores(prompts, options))
+        for (query, columns), texts, logs in zip(listed, options, rows, strict=True):
+            yield _Scored(query, columns, logs / self._scorer.lengths(texts) if self._how.by_length else logs)
 
     def _text(self, closed: ClosedSet, column: int, query: Query) -> str:
         return one_line(closed.labels[column]) if column else self._asking.plan(query).style.null
@@ -127,25 +125,25 @@ class ClosedGenerator:
         size = len(closed.candidates)
         match self._how.off:
             case "nothing":
-                return _Usual({}, size)
+                return _Usual({})
             case "neutral":
                 subjects = [Query(f"the {self._relations[relation].subject_type.noun}", relation)]
             case "background":
                 rows = self._rows[relation]
                 drawn = random.Random(repr((self._how.seed, relation)))
                 subjects = [row.query for row in drawn.sample(rows, min(self._how.subjects, len(rows)))]
-        found = {}
-        for one in self._scored(closed, [(query, columns) for query in subjects]):
-            found[folded_key(one.query.subject)] = np.full(size, np.nan)
-            found[folded_key(one.query.subject)][one.columns] = one.logs
-        return _Usual(found, size)
+        by_subject = {}
+        for scored in self._scored(closed, [(query, columns) for query in subjects]):
+            logs = by_subject[folded_key(scored.query.subject)] = np.full(size, -np.inf)
+            logs[scored.columns] = scored.logs
+        return _Usual(by_subject)
 
 
 class _Usual:
-    """The log-probabilities of a relation's objects with other subjects, (columns,) by subject, NaN where unknown."""
+    """The log-probabilities of a relation's objects with other subjects, (columns,) by subject, -inf where unknown."""
 
-    def __init__(self, by_subject: Mapping[str, Floats], size: int) -> None:
-        self._by_subject, self._size = by_subject, size
+    def __init__(self, by_subject: Mapping[str, Floats]) -> None:
+        self._by_subject = by_subject
 
     def off(self, scored: _Scored) -> Floats:
         """What is taken off a query's log-probabilities: the mean over the other subjects, 0 where none is known."""

@@ -72,6 +72,12 @@ class ClosedSet:
             sources[sorted(origins[key]), column] = True
         return cls(tuple(candidates[key] for key in keys), tuple(labels[key] for key in keys), hits, sources)
 
+    def prior(self, rows: Mask) -> Floats:
+        """The share of some rows, (n,), that each candidate is right for, (c + 1,), 0 where none of them names it."""
+        shares = class_prior(self.hits[rows])
+        shares[~self.sources[rows].any(axis=0)] = 0.0
+        return shares
+
 
 def class_prior(hits: Mask | Floats | sparse.csr_array) -> Floats:
     """(n, c) -> (c,): the share of n rows that each candidate is right for, 0 without rows."""
@@ -128,9 +134,7 @@ class ClassPrior:
         for query in dict.fromkeys(queries):
             closed = self._closed[query.relation]
             others = np.array([row != query for row in self._rows[query.relation]], dtype=bool)
-            shares = class_prior(closed.hits[others])
-            shares[~closed.sources[others].any(axis=0)] = 0.0
-            yield ranked(query, closed.candidates, shares, "prior")
+            yield ranked(query, closed.candidates, closed.prior(others), "prior")
 
 
 def ranked(query: Query, candidates: Sequence[Candidate], scores: Floats, model: str) -> CandidateSet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -31,13 +32,16 @@ class Fixed:
         self.logs, self.by_subject = logs, by_subject or {}
         self.asked: list[tuple[str, Sequence[str]]] = []
 
-    def scores(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]], by_length: bool) -> list[np.ndarray]:
-        found = []
+    def option_scores(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[list[float]]:
+        scores = []
         for prompt, row in zip(prompts, options, strict=True):
             self.asked.append((prompt.suffix, row))
             known = next((logs for subject, logs in self.by_subject.items() if subject in prompt.suffix), self.logs)
-            found.append(np.array([known.get(option, np.nan) for option in row]))
-        return found
+            scores.append([known.get(option, -math.inf) for option in row])
+        return scores
+
+    def lengths(self, options: Sequence[str]) -> list[int]:
+        return [len(option) for option in options]
 
 
 def generator(scorer: Fixed, train: Sequence[Example] = TRAIN, **how: object) -> ClosedGenerator:
@@ -60,6 +64,11 @@ def test_shares_are_a_softmax_over_what_has_a_probability() -> None:
         {"English": np.exp(-1) / total, "French": np.exp(-2) / total, "": np.exp(-3) / total}, abs=1e-6
     )
     assert [one.text for one in found.candidates] == ["English", "French"]
+
+
+def test_by_length_a_long_name_has_a_chance() -> None:
+    (found,) = generator(Fixed(LOGS), by_length=True).generate([Query("Atlantis", NAME)])
+    assert shares(found)["French"] / shares(found)["English"] == pytest.approx(np.exp(-2 / 6 + 1 / 7), rel=1e-4)
 
 
 def test_what_other_subjects_make_likely_is_taken_off() -> None:

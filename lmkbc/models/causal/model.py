@@ -19,9 +19,9 @@ from transformers.cache_utils import LinearAttentionCacheLayerMixin
 from lmkbc.errors import InputError
 from lmkbc.models.base import Prompt
 from lmkbc.models.causal.branches import Batched, Branches, Packed
-from lmkbc.models.causal.closed import log_probabilities
 from lmkbc.models.causal.decode import Completion, Decoding, decode
 from lmkbc.models.causal.endings import list_end
+from lmkbc.models.causal.option_trees import log_probabilities
 from lmkbc.models.causal.options import Option, with_options
 from lmkbc.models.causal.prefixes import (
     Group,

@@ -1,4 +1,4 @@
-"""A local causal model as verification asks it: short texts, and the probabilities of words, kept in the store."""
+"""A local causal model as other steps ask it: short texts, and the probabilities of words and options, stored."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from lmkbc.models.base import Prompt
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.store import Call, Store
@@ -40,55 +41,86 @@ class CausalScorer:
         """The draws of each prompt, up to the end of the line; draws that say nothing are left out."""
         how = replace(self._how, max_tokens=max_tokens, stops=("\n",))
 
-        def ask(asked: Sequence[str]) -> list[list[str] | None]:
-            found = dict(self._model.complete(asked, how))
-            draws = [[draw.text or "" for draw in found[place]] for place in range(len(asked))]
-            return [one if any(one) else None for one in draws]
+        def complete(places: Sequence[int]) -> list[list[str] | None]:
+            completions = dict(self._model.complete([texts[place] for place in places], how))
+            draws = [[draw.text or "" for draw in completions[row]] for row in range(len(places))]
+            return [row if any(row) else None for row in draws]
 
-        kept = self._kept(prompts, how.key, ask)
+        texts = self._put(prompts)
+        kept = self._kept(texts, [how.key] * len(texts), complete)
         return [[text for draw in draws or () if (text := draw.strip())] for draws in kept]
 
     def paragraphs(self, prompts: Sequence[str], max_tokens: int = 128) -> list[str | None]:
         """The greedy answer to each prompt, about a paragraph; None for a prompt that the window has no room for."""
         how = Decoding(max_tokens=max_tokens, stops=("\n\n",))
 
-        def ask(asked: Sequence[str]) -> list[str | None]:
-            found = dict(self._model.complete(asked, how))
-            return [found[place][0].text for place in range(len(asked))]
+        def complete(places: Sequence[int]) -> list[str | None]:
+            completions = dict(self._model.complete([texts[place] for place in places], how))
+            return [completions[row][0].text for row in range(len(places))]
 
-        return self._kept(prompts, how.key, ask)
+        texts = self._put(prompts)
+        return self._kept(texts, [how.key] * len(texts), complete)
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
         """For each prompt, the log-probability of each word that may come next."""
         words = list(options) if self._chat else [f" {option}" for option in options]
+        texts = self._put(prompts)
+        return self._likelihoods(texts, [words] * len(texts), "words")
 
-        def ask(asked: Sequence[str]) -> list[list[float | None] | None]:
-            found = self._model.log_probabilities(asked, [words] * len(asked))  # JSON has no infinity
-            told = [[p if math.isfinite(p) else None for p in row] for row in found]
-            return [row if any(p is not None for p in row) else None for row in told]
+    def option_scores(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[list[float]]:
+        """The log-probability that each prompt is answered by each of its own options; -inf where it cannot be told."""
+        texts = [self._model.text(prompt) for prompt in prompts]
+        spaced = [
+            [f" {text}" if prompt.form == "completion" else text for text in row]
+            for prompt, row in zip(prompts, options, strict=True)
+        ]
+        return self._likelihoods(texts, spaced, "options")
 
-        rows = self._kept(prompts, {"words": words}, ask)
-        return [[-math.inf if p is None else p for p in row or [None] * len(words)] for row in rows]
+    def lengths(self, options: Sequence[str]) -> list[int]:
+        """Of how many tokens each option is, as it stands after a prompt."""
+        return [max(len(tokens), 1) for tokens in self._model.encode([f" {option}" for option in options])]
+
+    def _likelihoods(self, texts: Sequence[str], options: Sequence[Sequence[str]], key: str) -> list[list[float]]:
+        """Log-probabilities of each text's options. key: what the store calls the options."""
+
+        def score(places: Sequence[int]) -> list[list[float | None] | None]:
+            rows = self._model.log_probabilities([texts[at] for at in places], [options[at] for at in places])
+            finite = [[p if math.isfinite(p) else None for p in row] for row in rows]  # JSON has no infinity
+            return [row if any(p is not None for p in row) else None for row in finite]
+
+        kept = self._kept(texts, [{key: list(row)} for row in options], score)
+        return [
+            [-math.inf if p is None else p for p in row or [None] * len(choices)]
+            for row, choices in zip(kept, options, strict=True)
+        ]
 
     def _kept(
-        self, prompts: Sequence[str], sampling: Mapping[str, Any], ask: Callable[[Sequence[str]], list[Any]]
+        self,
+        texts: Sequence[str],
+        sampling: Sequence[Mapping[str, Any]],
+        answer: Callable[[Sequence[int]], list[Any]],
     ) -> list[Any]:
-        """What is asked for of each prompt, from the store where it is there; None, which is not kept, for nothing."""
-        put = self._put(prompts)
-        calls = [Call(model=self._name, revision=self._identity, prompt=text, sampling=sampling) for text in put]
-        found = [self._store.get(call) if self._store else None for call in calls]
-        missing = [place for place, one in enumerate(found) if one is None]
+        """The answer to each text, from the store where it is there; None, which is not kept, for nothing.
+
+        answer: from the places of texts to what the model makes of these.
+        """
+        calls = [
+            Call(model=self._name, revision=self._identity, prompt=text, sampling=how)
+            for text, how in zip(texts, sampling, strict=True)
+        ]
+        answers = [self._store.get(call) if self._store else None for call in calls]
+        missing = [place for place, stored in enumerate(answers) if stored is None]
         with self._model.usage.added(self._notes.usage):
-            self._model.replayed([text for text, one in zip(put, found, strict=True) if one is not None])
+            self._model.replayed([text for text, stored in zip(texts, answers, strict=True) if stored is not None])
             for start in range(0, len(missing), PORTION):
                 places = missing[start : start + PORTION]
-                for place, answer in zip(places, ask([put[place] for place in places]), strict=True):
-                    found[place] = answer
+                for place, fresh in zip(places, answer(places), strict=True):
+                    answers[place] = fresh
                 if self._store:
-                    self._store.put((calls[place], found[place]) for place in places if found[place] is not None)
-        return found
+                    self._store.put((calls[place], answers[place]) for place in places if answers[place] is not None)
+        return answers
 
     def _put(self, prompts: Sequence[str]) -> list[str]:
         return (
-            [self._model.chat([{"role": "user", "content": one}]) for one in prompts] if self._chat else list(prompts)
+            [self._model.chat([{"role": "user", "content": text}]) for text in prompts] if self._chat else list(prompts)
         )

@@ -1,4 +1,4 @@
-"""Closed lists: the log-probability that a prompt goes on with each of many options.
+"""Trees of options: the log-probability that a prompt goes on with each of many, read together.
 
 The options of a prompt are a tree of tokens: what several begin with is read once, and the last token of an option is
 never read, since its probability stands where the token before it ends. The trees of all prompts hang on the key/value
@@ -32,15 +32,15 @@ class _Tree:
 
     def path(self, prompt: int, tokens: Sequence[int]) -> list[int]:
         """The places of some tokens of a prompt, each put where it is not yet; prompts share none."""
-        parent, found = -1, []
+        parent, places = -1, []
         for depth, token in enumerate(tokens):
             place = self._places.setdefault((prompt, parent, token), len(self.tokens))
             if place == len(self.tokens):
                 self.tokens.append(token)
                 self.parents.append(parent)
                 self.depths.append(depth)
-            found.append(parent := place)
-        return found
+            places.append(parent := place)
+        return places
 
     def mask(self, before: int, dtype: torch.dtype) -> torch.Tensor:
         """What is added to attention, (tokens, before + tokens): each sees the beginning, what it follows, itself."""
@@ -93,8 +93,8 @@ def _read(
         for whole, first in options:
             path = tree.path(number, whole[shared:-1])
             steps += zip(path[first - shared - 1 :], whole[first:], strict=True)
-    asked = sorted({place for place, _ in steps})
-    row_of = {place: row for row, place in enumerate(asked)}
+    read = sorted({place for place, _ in steps})
+    row_of = {place: row for row, place in enumerate(read)}
     dtype, device = next(model.parameters()).dtype, model.device
     logits = forward(
         model,
@@ -102,7 +102,7 @@ def _read(
         cache,
         attention_mask=tree.mask(shared, dtype)[None, None].to(device),
         position_ids=torch.tensor([tree.depths], device=device) + shared,
-        logits_to_keep=torch.tensor(asked, device=device),
+        logits_to_keep=torch.tensor(read, device=device),
     )[0]
     cache.crop(-len(tree.tokens))
     rows = torch.tensor([row_of[place] for place, _ in steps], device=device)
