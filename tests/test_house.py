@@ -33,7 +33,7 @@ ROOMS = """
     generate
     link
     recipe
-    tune thresholds submission run_directory
+    tune thresholds default submission run_directory
     pipeline
     train probe report scale
     cli __main__

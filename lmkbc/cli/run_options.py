@@ -14,16 +14,10 @@ from lmkbc.cli import options
 from lmkbc.cli.screen import note
 from lmkbc.errors import InputError
 from lmkbc.models.budget import checked_prices
-from lmkbc.thresholds import path_of
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
-    from lmkbc.edition import Edition
     from lmkbc.recipe import Recipe
-
-
-DEFAULT, WITHOUT_MODEL = "smollm2-embedded", "embedded"
-"""The recipe that is run where none is named, and the one in its place where its model or its rules are lacking."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,32 +95,6 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-def default_recipe(space: Workspace, edition: Edition, model: str | None = None) -> Recipe:
-    """What is run where no system is named; model: what the command line names in place of the default's.
-
-    Without rules that were tuned for the edition, the default is no better than what takes its place. A model that is
-    not on this machine is not fetched for this; that is told.
-    """
-    from lmkbc.generate.local import LocalSettings
-    from lmkbc.models.located import is_here
-    from lmkbc.models.packaged import generative
-    from lmkbc.recipe import read_recipe
-
-    if model:
-        return read_recipe(space, DEFAULT)
-    if not path_of(space.folder("thresholds"), edition.name, DEFAULT).is_file():
-        return read_recipe(space, WITHOUT_MODEL)
-    recipe = read_recipe(space, DEFAULT)
-    models = [spec.model for spec in recipe.generate if isinstance(spec, LocalSettings) and spec.model]
-    lacking = [name for name in models if not is_here(name)]
-    if not lacking:
-        return recipe
-    known = generative(lacking[0])
-    how = f" ({known.install})" if known else ""
-    note(f"{lacking[0]} is not on this machine{how}: {WITHOUT_MODEL} answers without it")
-    return read_recipe(space, WITHOUT_MODEL)
-
-
 def opened(recipe: RecipeOptions, sources: SourceOptions, servers: ServerOptions) -> tuple[run.Run, Recipe]:
     """A run, and its recipe: recorded answers where files are given, else the default."""
     from lmkbc.recipe import read_recipe
@@ -135,7 +103,14 @@ def opened(recipe: RecipeOptions, sources: SourceOptions, servers: ServerOptions
     space = Workspace(sources.workspace, sources.data)
     system = recipe.system or ("recorded" if recipe.files else None)
     edition = options.chosen_edition(space, recipe.edition)
-    chosen = read_recipe(space, system) if system else default_recipe(space, edition, recipe.model)
+    if system:
+        chosen = read_recipe(space, system)
+    else:
+        from lmkbc.default import default_recipe  # which reads of local models, and loads much
+
+        chosen, remark = default_recipe(space, edition, recipe.model)
+        if remark:
+            note(remark)
     opened_run = run.Run(
         workspace=space,
         edition=edition,

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field, replace
 
 from lmkbc.models.budget import Budget, checked_prices
-from lmkbc.models.located import lies_here
+from lmkbc.models.located import is_local_name
 from lmkbc.models.server.address import BASE_URL, Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.session import Session
@@ -33,7 +33,7 @@ class ServerSettings:
     def is_local(self, run: Run) -> bool:
         """Whether no server is named, and the model is one of this machine: then it is asked here."""
         named = run.model or self.model
-        return not (run.servers.base_url or self.base_url or os.environ.get(BASE_URL)) and lies_here(named or "")
+        return not (run.servers.base_url or self.base_url or os.environ.get(BASE_URL)) and is_local_name(named or "")
 
     def access(self, run: Run) -> Access:
         """How this run may ask the server; what the command line gives (--model, --base-url, ...) comes first."""

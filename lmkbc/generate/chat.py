@@ -52,9 +52,9 @@ class Chat(ServerSettings, LanguageModelSpec):
     def open(self, run: Run, notes: Notes) -> Generator:
         """The generator, and around it the verifier that the table asks for; over a local model where that is meant."""
         if self.is_local(run):
-            from lmkbc.generate import here
+            from lmkbc.generate import local_table
 
-            return here.generator(self, run, notes)
+            return local_table.generator(self, run, notes)
         access, check = self.access(run), self.verify
         scorer = ChatScorer(
             access.server,
@@ -91,9 +91,9 @@ class ChatCompleter(ServerSettings, CompleterSpec):
     def open(self, run: Run, notes: Notes) -> LanguageModel:
         """The model."""
         if self.is_local(run):
-            from lmkbc.generate import here
+            from lmkbc.generate import local_table
 
-            return here.completer(self, run, notes)
+            return local_table.completer(self, run, notes)
         access = self.access(run)
         return ChatScorer(access.server, access.session, completion=False, extra=self.extra, notes=notes)
 

@@ -39,7 +39,7 @@ def located(name: str, revision: str | None = None) -> str:
     return known.hub if known else name
 
 
-def lies_here(name: str) -> bool:
+def is_local_name(name: str) -> bool:
     """Whether a name leads to a model of this machine, not of a server: a GGUF file, a directory, or a package's model.
 
     A GGUF file that is not there, or a model whose package is not, counts too: no server is meant by such a name.
@@ -50,7 +50,7 @@ def lies_here(name: str) -> bool:
     return any((path / settings).is_file() for settings in SETTINGS) or generative(name) is not None
 
 
-def is_here(name: str) -> bool:
+def is_available(name: str) -> bool:
     """Whether a model can be loaded without asking any hub: a directory, a file, the hub's cache, or a package."""
     if Path(name).exists():
         return True

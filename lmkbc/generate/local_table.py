@@ -1,6 +1,6 @@
 """A table of a server that names none, but a model of this machine: the same is asked of that model.
 
-What both back ends know is kept as it stands; what only a server heeds is left out, and named in one remark.
+What both back ends know is kept as it stands; what only a server knows is left out, and named in one remark.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from lmkbc.types import Generator, Notes
 
 Table = TypeVar("Table", Causal, CausalCompleter)
 
-HEEDED = {one.name for one in fields(Decoding)} - {one.name for one in fields(Sampling)} - {"first", "stops"}
-"""Further fields of a request that a local model heeds too."""
+LOCAL_EXTRAS = {item.name for item in fields(Decoding)} - {item.name for item in fields(Sampling)} - {"first", "stops"}
+"""Further fields of a request that a local model knows too."""
 
 
 def generator(table: ServerSettings, run: Run, notes: Notes) -> Generator:
@@ -37,21 +37,21 @@ def completer(table: ServerSettings, run: Run, notes: Notes) -> LanguageModel:
 
 def _local(table: ServerSettings, kind: type[Table], run: Run, notes: Notes) -> Table:
     """A server's table as a local model's. An answer that nothing limits has as many tokens as one is taken to have."""
-    known = {one.name for one in fields(kind)}
-    settings = {one.name: getattr(table, one.name) for one in fields(table) if one.name in known}
-    ignored = {one.name for one in fields(table) if one.name not in known and _given(table, one)}
+    known = {item.name for item in fields(kind)}
+    settings = {item.name: getattr(table, item.name) for item in fields(table) if item.name in known}
+    ignored = {item.name for item in fields(table) if item.name not in known and _given(table, item)}
     if "sampling" in settings:
         sampling: Sampling = settings["sampling"]
         relations: Mapping[str, Differs] = settings["relations"]
-        extras = sampling.extra, *(one.sampling.get("extra", {}) for one in relations.values())
-        ignored |= {f"sampling.extra.{name}" for extra in extras for name in extra if name not in HEEDED}
+        extras = sampling.extra, *(item.sampling.get("extra", {}) for item in relations.values())
+        ignored |= {f"sampling.extra.{name}" for extra in extras for name in extra if name not in LOCAL_EXTRAS}
         longest = sampling.max_tokens or GUESSED_ANSWER
-        settings["sampling"] = replace(sampling, max_tokens=longest, extra=_heeded(sampling.extra))
+        settings["sampling"] = replace(sampling, max_tokens=longest, extra=_local_extras(sampling.extra))
         settings["relations"] = {
-            name: replace(one, sampling={**one.sampling, "extra": _heeded(one.sampling["extra"])})
-            if "extra" in one.sampling
-            else one
-            for name, one in relations.items()
+            name: replace(item, sampling={**item.sampling, "extra": _local_extras(item.sampling["extra"])})
+            if "extra" in item.sampling
+            else item
+            for name, item in relations.items()
         }
     if ignored:
         model, names = model_name(run.model or table.model or ""), ", ".join(sorted(ignored))
@@ -59,11 +59,11 @@ def _local(table: ServerSettings, kind: type[Table], run: Run, notes: Notes) -> 
     return kind(**settings | {"revision": table.revision or None})
 
 
-def _given(table: ServerSettings, one: Field[Any]) -> bool:
+def _given(table: ServerSettings, item: Field[Any]) -> bool:
     """Whether a table says something else than the default."""
-    default = one.default if one.default_factory is MISSING else one.default_factory()
-    return bool(getattr(table, one.name) != default)
+    default = item.default if item.default_factory is MISSING else item.default_factory()
+    return bool(getattr(table, item.name) != default)
 
 
-def _heeded(extra: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in extra.items() if name in HEEDED}
+def _local_extras(extra: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in extra.items() if name in LOCAL_EXTRAS}

@@ -20,7 +20,7 @@ from lmkbc.generate.completer import completer
 from lmkbc.generate.conversation import LanguageModelSpec
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.scorer import CausalScorer
-from lmkbc.models.located import lies_here
+from lmkbc.models.located import is_local_name
 from lmkbc.models.server.scorer import ChatScorer
 from lmkbc.models.store import Store
 from lmkbc.recipe import read_recipe
@@ -153,16 +153,16 @@ MODELS = {getattr(spec, "model", "") for one in SERVED.values() for spec in one.
 @pytest.mark.parametrize("model", sorted(MODELS))
 def test_models_of_the_recipes_are_servers(model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    assert not lies_here(model)
+    assert not is_local_name(model)
     (tmp_path / model).mkdir(parents=True)
-    assert lies_here(model) == ("/" in model)  # a single word may be any folder of the user's
+    assert is_local_name(model) == ("/" in model)  # a single word may be any folder of the user's
     (tmp_path / model / "config.json").write_text("{}")
-    assert lies_here(model)
+    assert is_local_name(model)
 
 
 def test_models_of_this_machine(weights: Path, tmp_path: Path) -> None:
-    assert all(map(lies_here, (str(weights), str(weights.parent), "there-is-none.gguf", "SmolLM2-135M-Instruct")))
-    assert not any(map(lies_here, ("", "gpt-4", "owner/model", str(tmp_path / "nothing"))))
+    assert all(map(is_local_name, (str(weights), str(weights.parent), "there-is-none.gguf", "SmolLM2-135M-Instruct")))
+    assert not any(map(is_local_name, ("", "gpt-4", "owner/model", str(tmp_path / "nothing"))))
 
 
 def _plain(folder: Path) -> Path:
