@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmkbc.errors import InputError
+from lmkbc.files.database import DATABASE_ERRORS
 from lmkbc.link.builder import PARTIAL, SQLITE, Builder
 from lmkbc.link.dump import LANGUAGES, add_dump
 from lmkbc.link.tables import example_entities, read_table
@@ -87,7 +88,7 @@ def _is_index(path: Path) -> bool:
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
             return {"meta", "names"} <= {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
-    except sqlite3.DatabaseError:
+    except DATABASE_ERRORS:
         return False
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.files.database import DATABASE_ERRORS
 from lmkbc.link import fuzzy
 from lmkbc.link.index import SCHEMA, VERSION
 from lmkbc.link.names import key
@@ -94,7 +95,7 @@ class Builder:
                 return True
         except sqlite3.OperationalError:  # locked by another build, or a place that cannot be written
             raise
-        except sqlite3.DatabaseError as error:
+        except DATABASE_ERRORS as error:
             _LOG.warning("%s is damaged (%s): the build starts over", self._partial, error)
         self._db.close()
         return False
@@ -110,7 +111,7 @@ class Builder:
         """What SQLite and the disk refuse, as one sentence."""
         try:
             yield
-        except (sqlite3.DatabaseError, OSError) as error:
+        except (*DATABASE_ERRORS, OSError) as error:
             if "locked" in str(error):
                 raise InputError(f"{self._path} is being built already: wait for that, or name another place") from None
             raise LmkbcError(

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.files.database import DATABASE_ERRORS
 from lmkbc.link.schema import ShapeError, T, decode
 
 VERSION = 1
@@ -40,7 +41,7 @@ class Cache:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(path, timeout=30)
             self._open()
-        except (OSError, sqlite3.DatabaseError) as error:
+        except (OSError, *DATABASE_ERRORS) as error:
             raise InputError(
                 f"{path} cannot serve as the linker's cache ({error}): move it away, and what it held is asked anew"
             ) from None
@@ -103,7 +104,7 @@ class Cache:
     def _errors(self, what: str) -> Iterator[None]:
         try:
             yield
-        except sqlite3.DatabaseError as error:
+        except DATABASE_ERRORS as error:
             raise LmkbcError(
                 f"{self.path}, the linker's cache, cannot be {what} ({error}): make room where the disk is full, else "
                 f"move the file away, and what it held is asked anew"

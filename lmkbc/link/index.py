@@ -14,6 +14,7 @@ import msgspec
 from rapidfuzz.distance import OSA, JaroWinkler
 
 from lmkbc.errors import InputError
+from lmkbc.files.database import DATABASE_ERRORS
 from lmkbc.link import fuzzy
 from lmkbc.link.evidence import Hit
 from lmkbc.link.names import key
@@ -53,7 +54,7 @@ class AliasIndex:
     def _check(self) -> None:
         try:
             meta = dict(self._db.execute("SELECT name, value FROM meta"))
-        except sqlite3.DatabaseError:
+        except DATABASE_ERRORS:
             meta = {}
         version, sources = meta.get("version", "none"), meta.get("sources", "--table FILE")
         rebuild = f"rebuild it with 'lmkbc link build {self._path} {sources}'"
@@ -68,7 +69,7 @@ class AliasIndex:
         """What a query finds, as a list of `shape`. InputError for a file that is damaged."""
         try:
             return msgspec.convert(self._db.execute(sql, values).fetchall(), list[shape])
-        except (sqlite3.DatabaseError, msgspec.ValidationError) as error:
+        except (*DATABASE_ERRORS, msgspec.ValidationError) as error:
             raise InputError(f"{self._path} is damaged ({error}): remove it and build it anew") from None
 
     def close(self) -> None:

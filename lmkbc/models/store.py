@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,13 +22,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.files.database import DATABASE_ERRORS, is_damage
 from lmkbc.files.places import cache_dir
-from lmkbc.models.store_file import (
-    heal,
-    is_damage,
-    opened,
-    seal,
-)
+from lmkbc.models.store_file import heal, opened, seal
 
 Shape = TypeVar("Shape")
 
@@ -81,7 +76,7 @@ class Store:
         self.damaged: Counter[str] = Counter()
         try:
             self._db = opened(path)
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, *DATABASE_ERRORS) as error:
             raise InputError(f"{path} cannot serve as the store ({error}): name another with --store") from None
 
     @property
@@ -200,7 +195,7 @@ class Store:
     def _reading(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except DATABASE_ERRORS as error:
             raise self._refusal(error, "read", "name another with --store") from None
 
     @contextmanager
@@ -209,10 +204,10 @@ class Store:
         try:
             with self._db:
                 yield
-        except sqlite3.Error as error:
+        except DATABASE_ERRORS as error:
             raise self._refusal(error, "written", "make room and run again to resume") from None
 
-    def _refusal(self, error: sqlite3.Error, done: str, advice: str) -> LmkbcError:
+    def _refusal(self, error: Exception, done: str, advice: str) -> LmkbcError:
         if is_damage(error):
             advice = "it is damaged, so move it aside or name another with --store; its answers are asked for anew"
         return LmkbcError(f"{self.path} cannot be {done} ({error}): {advice}")

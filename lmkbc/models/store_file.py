@@ -38,7 +38,7 @@ JSON = {"answers": ("call", "answer"), "notes": ("note",)}
 def opened(path: Path) -> sqlite3.Connection:
     """A connection to a file of this version, made or brought up to date where need be. Texts are read as bytes.
 
-    InputError for a file of a newer version; OSError and sqlite3.Error for what can be no store.
+    InputError for a file of a newer version; OSError and `files.database.DATABASE_ERRORS` for what can be no store.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     db = sqlite3.connect(path, timeout=WAIT)
@@ -79,11 +79,6 @@ def heal(db: sqlite3.Connection) -> Counter[str]:
             db.execute(f"DROP TABLE {table}")
             db.execute(f"ALTER TABLE sound RENAME TO {table}")
     return damaged
-
-
-def is_damage(error: sqlite3.Error) -> bool:
-    """Whether SQLite says that the file itself is broken."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def _upgrade(db: sqlite3.Connection) -> None:

@@ -230,8 +230,8 @@ USES: list[Callable[[Store], Any]] = [
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return filled(tmp_path_factory.mktemp("store") / "s.sqlite").read_bytes()
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return filled(tmp_path_factory.mktemp("store") / "s.sqlite")
 
 
 # The file holds dates, so an example of another session is none of this one: nothing is kept.
@@ -241,10 +241,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
         st.tuples(st.integers(0, 1 << 20) | st.integers(0, 200), st.integers(1, 255)), min_size=1, max_size=20
     )
 )
-def test_flipped_bytes_never_change_an_answer(tmp_path: Path, whole: bytes, flips: list[tuple[int, int]]) -> None:
-    raw = bytearray(whole)
+def test_flipped_bytes_never_change_an_answer(tmp_path: Path, whole: Path, flips: list[tuple[int, int]]) -> None:
+    raw = bytearray(whole.read_bytes())
     for where, change in flips:
-        raw[where % len(whole)] ^= change
+        raw[where % len(raw)] ^= change
     path = tmp_path / "s.sqlite"
     for rest in tmp_path.glob("s.sqlite*"):
         rest.unlink()

@@ -1,0 +1,15 @@
+"""What SQLite says of a file that it cannot read or write."""
+
+from __future__ import annotations
+
+import sqlite3
+
+DATABASE_ERRORS: tuple[type[Exception], ...] = (sqlite3.Error, UnicodeDecodeError)
+"""To be caught together: where a file is damaged, SQLite's sentence may quote bytes that are no text, and Python's
+binding then fails to decode the sentence instead of raising it."""
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether SQLite says that the file itself is broken."""
+    code: int = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return isinstance(error, UnicodeDecodeError) or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
