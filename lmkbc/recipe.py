@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -13,6 +12,7 @@ from lmkbc.files.jsonl import read_toml
 from lmkbc.generate.spec import GeneratorSpec, specs
 from lmkbc.link.recipe import Linking
 from lmkbc.link.type_filter import Cleaning
+from lmkbc.recipe_file import RecipeFile
 from lmkbc.relation import Relation
 from lmkbc.select.pool import Pooling
 from lmkbc.select.registry import build
@@ -41,30 +41,6 @@ class Recipe:
     citation: str = ""
     published: Mapping[str, float] = field(default_factory=dict)
     tables: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecipeFile:
-    """What stands at the top level of a recipe's file, the steps not yet looked into."""
-
-    description: str
-    generate: tuple[Mapping[str, Any], ...]
-    select: Mapping[str, Any]
-    link: Mapping[str, Any] = field(default_factory=dict)
-    clean: Mapping[str, Any] = field(default_factory=dict)
-    pool: Mapping[str, Any] = field(default_factory=dict)
-    citation: str = ""
-    published: Mapping[str, float] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """ValueError for no generator, and for a published score of no split, or that is none."""
-        if not self.generate:
-            raise ValueError("generate is empty: give a table [[generate]] for each generator")
-        for place, score in self.published.items():
-            if not re.fullmatch("[^/]+/[^/]+", place):
-                raise ValueError(f"published names {place!r}: give an edition and a split, as in '2023/val'")
-            if not 0 <= score <= 1:
-                raise ValueError(f"published.{place} is {score}: give a macro-F1 from 0 to 1")
 
 
 def read_recipe(workspace: Workspace, name: str) -> Recipe:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import unquote
 
 log = logging.getLogger(__name__)
@@ -127,6 +127,10 @@ class Absence:
     score: float = 1.0
     sources: tuple[Voice, ...] = ()
     by_model: tuple[tuple[str, float], ...] = ()
+
+
+Proposal = TypeVar("Proposal", Candidate, Absence)
+"""What a voice may put forward: an object, or that there is none."""
 
 
 class State(StrEnum):

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lmkbc.ask.plan import Asks
-from lmkbc.recipe import Recipe, RecipeFile, make_recipe
+from lmkbc.recipe import Recipe, make_recipe
+from lmkbc.recipe_file import RecipeFile
 from lmkbc.run import Run
 from lmkbc.settings import checked
 from lmkbc.types import Generator, Notes

@@ -32,7 +32,7 @@ ROOMS = """
     select
     generate
     link
-    recipe
+    recipe_file recipe
     tune thresholds default submission run_directory
     pipeline
     train probe report scale

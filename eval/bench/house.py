@@ -1,8 +1,8 @@
 """The house in numbers, and the way of `predict`: the modules that a run crosses from the command to the zip.
 
-    python eval/bench/house.py
+    python eval/bench/house.py [--system prior]
 
-The way is traced, not read: `predict` runs on the bundled edition with the class prior, once so that all is imported,
+The way is traced, not read: `predict` runs on the bundled edition with the system given, once so that all is imported,
 and once more with every call from one module of the engine to another noted. Construction lasts until the first query
 is answered. A module is entered again where another one calls it while it still waits for an answer itself: the way
 goes back and forth. Leaving a module for good and calling it later, as a loop over rows does, is no such thing.
@@ -10,15 +10,19 @@ goes back and forth. Leaving a module for good and calling it later, as a loop o
 
 from __future__ import annotations
 
+import argparse
 import ast
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from lmkbc.cli import build
+from lmkbc.generate.spec import GENERATORS, declared
+from lmkbc.select.registry import RULES
 
 PACKAGE = Path(__file__).resolve().parents[2] / "lmkbc"
 
@@ -57,20 +61,20 @@ class Way:
             again[module] = again.get(module, 0) + (module in callers)
 
 
-def predict(folder: Path) -> None:
+def predict(system: str, folder: Path) -> None:
     """A run on the bundled edition."""
-    command = ["predict", "--split", "val", "--edition", "mini", "--system", "prior", "--out", str(folder / "run")]
+    command = ["predict", "--split", "val", "--edition", "mini", "--system", system, "--out", str(folder / "run")]
     build()(command, standalone_mode=False)
 
 
-def trace() -> Way:
+def trace(system: str) -> Way:
     """Run `predict` twice, the second time noting its way."""
     way = Way()
     with tempfile.TemporaryDirectory() as folder:
-        predict(Path(folder))
+        predict(system, Path(folder))
         sys.setprofile(way.note)
         try:
-            predict(Path(folder))
+            predict(system, Path(folder))
         finally:
             sys.setprofile(None)
     return way
@@ -108,14 +112,36 @@ def in_circles(graph: dict[str, set[str]]) -> list[str]:
     return sorted(name for name in graph if name in reached(name))
 
 
+def parameter_lists() -> dict[str, int]:
+    """Component -> declarations of its parameters: its dataclass, and every function that takes most of its fields."""
+    generators = [declared({"component": name}, GENERATORS, "") for name in GENERATORS]
+    own = {spec.__name__: {field.name for field in fields(spec)} for spec in (*generators, *RULES.values())}
+    signatures = [
+        {argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)} - {"self", "cls"}
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef)
+    ]
+    return {
+        name: 1 + sum(2 * len(names & arguments) > len(names) for arguments in signatures)
+        for name, names in own.items()
+        if len(names) > 3  # fewer are met by chance
+    }
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--system", default="prior", help="the system whose way is traced")
+    system = parser.parse_args().system
     texts = {path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
     graph = imports()
     validators = sorted(path.name for path, text in texts.items() if "msgspec.convert" in text)
     print(f"lines of the engine: {sum(len(text.splitlines()) for text in texts.values()):,} in {len(graph)} modules")
     print(f"modules that check tables by type: {len(validators)} ({', '.join(validators)})")
+    lists = parameter_lists()
+    print(f"parameter lists per component: at most {max(lists.values())} in {len(lists)} components")
     print(f"modules in circles of imports: {len(in_circles(graph))}")
-    for step, entered in trace().steps.items():
+    for step, entered in trace(system).steps.items():
         again = {module: count for module, count in entered.items() if count}
         print(f"{step}: {len(entered)} modules, {len(again)} of them entered again while they wait")
         for module in entered:

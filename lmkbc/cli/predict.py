@@ -11,8 +11,9 @@ import typer
 
 from lmkbc import run_directory, submission
 from lmkbc.cli import options
-from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, opened, spread
+from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, opened
 from lmkbc.cli.screen import note
+from lmkbc.cli.spread import spread
 from lmkbc.cli.terminal import progress
 from lmkbc.pipeline import (
     decide,

@@ -10,8 +10,9 @@ import typer
 
 from lmkbc import submission, thresholds
 from lmkbc.cli import options
-from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, opened, spread
+from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, opened
 from lmkbc.cli.screen import note, show_json
+from lmkbc.cli.spread import spread
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
 from lmkbc.files.atomic import check_file

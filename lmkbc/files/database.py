@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-DATABASE_ERRORS: tuple[type[Exception], ...] = (sqlite3.Error, UnicodeDecodeError)
+DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """To be caught together: where a file is damaged, SQLite's sentence may quote bytes that are no text, and Python's
 binding then fails to decode the sentence instead of raising it."""
 

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from lmkbc.select.pool import Proposal
 from lmkbc.select.rule import Rule
-from lmkbc.types import Candidate, CandidateSet, Prediction
+from lmkbc.types import Candidate, CandidateSet, Prediction, Proposal
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple
 
 from lmkbc.answer.clean import SUBJECT
 from lmkbc.edition import Edition
@@ -20,11 +20,10 @@ from lmkbc.errors import InputError, did_you_mean
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.scoring.matchers import number
-from lmkbc.types import Absence, Candidate, CandidateSet, Voice
+from lmkbc.types import Absence, Candidate, CandidateSet, Proposal, Voice
 
 Method = Literal["mean", "vote", "union", "max", "count-max", "background"]
 Per = Literal["draw", "model"]
-Proposal = TypeVar("Proposal", Candidate, Absence)
 ByModel = tuple[tuple[str, float], ...]
 
 

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from lmkbc.cli import build
 from lmkbc.cli.options import listed
-from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, spread
+from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions
+from lmkbc.cli.spread import spread
 from lmkbc.errors import InputError
 
 SHARED = (

@@ -9,8 +9,9 @@ import typer
 
 from lmkbc.cli.options import AsJson
 from lmkbc.cli.probe import kamel, kmir, lama, optiprompt
-from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, opened, spread
+from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, opened
 from lmkbc.cli.screen import note, note_published, show_json
+from lmkbc.cli.spread import spread
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
 from lmkbc.cli.tune import Folds, Trials

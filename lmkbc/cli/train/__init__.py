@@ -14,8 +14,8 @@ from lmkbc.cli.options import (
     Offline,
     Root,
 )
-from lmkbc.cli.run_options import spread
 from lmkbc.cli.screen import note, show_json
+from lmkbc.cli.spread import spread
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
 from lmkbc.cli.train import lora as train_lora

@@ -12,15 +12,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-import msgspec
-
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import jsonl
+from lmkbc.settings import checked
 
 Axiom = Literal["symmetric", "transitive", "equivalent", "inverse", "sub-relation", "chain"]
 
 
-class RelationSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+@dataclass(frozen=True, slots=True)
+class RelationSchema:
     """One relation r. Templates use {subject} and {object} once each and make whole sentences.
 
     aspect: what subjects with the same object share, as in "continent"; None where that makes no category.
@@ -41,7 +41,8 @@ class RelationSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     implies: tuple[str, ...] = ()
 
 
-class Chain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+@dataclass(frozen=True, slots=True)
+class Chain:
     """(x first y), (y second z) give (x implies z)."""
 
     first: str
@@ -49,8 +50,11 @@ class Chain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     implies: str
 
 
-class _File(msgspec.Struct, forbid_unknown_fields=True):
-    relations: dict[str, RelationSchema]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaFile:
+    """What stands at the top level of a schema's file."""
+
+    relations: Mapping[str, RelationSchema]
     chains: tuple[Chain, ...] = ()
 
 
@@ -162,8 +166,5 @@ def _check_templates(name: str, templates: tuple[str, ...]) -> None:
 
 def read_schema(path: Path) -> Schema:
     """A schema from its TOML file. InputError naming what is wrong."""
-    try:
-        file = msgspec.convert(jsonl.read_toml(path), _File)
-    except msgspec.ValidationError as error:
-        raise InputError(f"{path} is no schema of relations: {error}") from None
+    file = checked(SchemaFile, jsonl.read_toml(path), f"{path}: a schema")
     return Schema(file.relations, file.chains)

@@ -247,7 +247,7 @@ def test_files(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="line 1: 2 columns"):
         read_triples(path, SCHEMA)
     path.write_text("[relations.r]\nname = 3\n")
-    with pytest.raises(InputError, match="no schema"):
+    with pytest.raises(InputError, match=r"relations\.r\.name"):
         read_schema(path)
 
 
