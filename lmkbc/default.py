@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from lmkbc.edition import Edition
 from lmkbc.generate.local import LocalSettings
 from lmkbc.models.located import is_available
 from lmkbc.models.packaged import generative
 from lmkbc.recipe import Recipe, read_recipe
-from lmkbc.thresholds import path_of
 from lmkbc.workspace import Workspace
 
 DEFAULT, WITHOUT_MODEL = "smollm2-embedded", "embedded"
-"""The recipe that is run where none is named, and the one in its place where its model or its rules are lacking."""
+"""The recipe that is run where none is named, and the one in its place where its model is lacking."""
 
 
-def default_recipe(space: Workspace, edition: Edition, model: str | None = None) -> tuple[Recipe, str]:
+def default_recipe(space: Workspace, model: str | None = None) -> tuple[Recipe, str]:
     """The recipe, and what a person should know of the choice; model: what is named in place of the default's.
 
-    Without rules that were tuned for the edition, the default is no better than what takes its place. A model that is
-    not on this machine is not fetched for this.
+    A model that is not on this machine is not fetched for this.
     """
-    if model:
-        return read_recipe(space, DEFAULT), ""
-    if not path_of(space.folder("thresholds"), edition.name, DEFAULT).is_file():
-        return read_recipe(space, WITHOUT_MODEL), ""
     recipe = read_recipe(space, DEFAULT)
-    models = [spec.model for spec in recipe.generate if isinstance(spec, LocalSettings) and spec.model]
+    if model:
+        return recipe, ""
+    parts = [part for spec in recipe.generate for part in spec.whole()]
+    models = [part.model for part in parts if isinstance(part, LocalSettings) and part.model]
     lacking = [name for name in models if not is_available(name)]
     if not lacking:
         return recipe, ""

@@ -18,9 +18,20 @@ from typing import Any
 
 Body = dict[str, Any]
 FAULTS = (
-    "429-seconds", "429-date", "429-none", "429-huge", "500", "503", "reset", "drip", "broken-json", "no-choices",
-    "wrong-model", "no-content", "html",
-)  # fmt: skip
+    "429-seconds",
+    "429-date",
+    "429-none",
+    "429-huge",
+    "500",
+    "503",
+    "reset",
+    "drip",
+    "broken-json",
+    "no-choices",
+    "wrong-model",
+    "no-content",
+    "html",
+)
 NAMES = ("France", "Spain", "Italy", "Chile", "Kenya", "Japan", "Nepal", "Ghana")
 
 
@@ -192,9 +203,10 @@ class Loopback:
             return await _send(writer, 200, b"<html>Welcome to the proxy</html>")
         status, _, kind = fault.partition("-")
         waits = {
-            "seconds": "0.01", "huge": "86400",
+            "seconds": "0.01",
+            "huge": "86400",
             "date": email.utils.formatdate(time.time() + 1, usegmt=True),
-        }  # fmt: skip
+        }
         extra = f"Retry-After: {waits[kind]}\r\n" if kind in waits else ""
         return await _send(writer, int(status), {"error": {"message": f"fault {fault}"}}, extra)
 
@@ -227,9 +239,15 @@ class Loopback:
     def _status(self, source: str, status: str) -> Body:
         done = f"out-{source}" if status == "completed" else None
         return {
-            "id": f"batch-{source}", "object": "batch", "status": status, "output_file_id": done,
-            "input_file_id": source, "endpoint": "/v1/chat/completions", "completion_window": "24h", "created_at": 0,
-        }  # fmt: skip
+            "id": f"batch-{source}",
+            "object": "batch",
+            "status": status,
+            "output_file_id": done,
+            "input_file_id": source,
+            "endpoint": "/v1/chat/completions",
+            "completion_window": "24h",
+            "created_at": 0,
+        }
 
 
 HALF = -0.6931471805599453

@@ -66,9 +66,11 @@ def test_same_inputs_same_bytes_and_one_root_file() -> None:
         assert entry.filename == "predictions.jsonl"
         assert entry.date_time == (1980, 1, 1, 0, 0, 0)  # no clock: the same bytes on another day
         assert json.loads(opened.read("predictions.jsonl")) == {
-            "SubjectEntity": "Rhine", "Relation": "RiverBasinsCountry", "SubjectEntityID": "Q584",
+            "SubjectEntity": "Rhine",
+            "Relation": "RiverBasinsCountry",
+            "SubjectEntityID": "Q584",
             "ObjectEntitiesID": ["Q183"],
-        }  # fmt: skip
+        }
     found = candidate_set(QUERY, (Candidate("Germany", 0.5, voices("m#0"), "Q183"), Absence(0.1)))
     assert candidate_lines([found]) == candidate_lines([found])
     assert candidate_lines([found])[4:8] == bytes(4)  # gzip's time
@@ -117,13 +119,21 @@ BASIN, CHILDREN = "RiverBasinsCountry", "PersonHasNumberOfChildren"
 @pytest.mark.parametrize(
     ("relation", "value", "refused"),
     [
-        (BASIN, "Q183", False), (BASIN, "Germany", True), (BASIN, "q183", True), (BASIN, "Q0", True),
+        (BASIN, "Q183", False),
+        (BASIN, "Germany", True),
+        (BASIN, "q183", True),
+        (BASIN, "Q0", True),
         (BASIN, "4", True),
-        (BASIN, "https://www.wikidata.org/wiki/Q183", True), (BASIN, "[UNK]", True),
-        (CHILDREN, "4", False), (CHILDREN, "1,000", False), (CHILDREN, "four", True), (CHILDREN, "nan", True),
-        (CHILDREN, "1e999", True), (CHILDREN, "Q202", False),
+        (BASIN, "https://www.wikidata.org/wiki/Q183", True),
+        (BASIN, "[UNK]", True),
+        (CHILDREN, "4", False),
+        (CHILDREN, "1,000", False),
+        (CHILDREN, "four", True),
+        (CHILDREN, "nan", True),
+        (CHILDREN, "1e999", True),
+        (CHILDREN, "Q202", False),
     ],
-)  # fmt: skip
+)
 def test_a_name_is_no_id(tmp_path: Path, relation: str, value: str, refused: bool) -> None:
     path = write(tmp_path / "p.jsonl", ("Rhine", relation, [value, " "], None))
     assert misfit(IDS, SPACE.relations[relation], value) is refused

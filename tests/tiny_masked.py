@@ -31,9 +31,14 @@ def save(folder: Path, words: Iterable[str] = (), seed: int = 0) -> Path:
     known = tokenizer(words)
     torch.manual_seed(seed)
     config = BertConfig(
-        vocab_size=len(known), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
-        max_position_embeddings=POSITIONS, initializer_range=0.2,
-    )  # fmt: skip
+        vocab_size=len(known),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=POSITIONS,
+        initializer_range=0.2,
+    )
     BertForMaskedLM(config).save_pretrained(folder)
     known.save_pretrained(folder)
     return folder

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lmkbc.edition import Edition
+from lmkbc.files.arrays import Store
 from lmkbc.files.jsonl import read_column
 from lmkbc.generate.embedded.generator import EmbeddedGenerator
 from lmkbc.generate.prior import ClassPrior
@@ -42,7 +43,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         queries = workspace.queries(edition, edition.held_out)
         gold = read_column(workspace.split_path(edition, edition.held_out), edition.column)[0]
         start = time.monotonic()
-        embedded = EmbeddedGenerator(edition, workspace.relations, train, encoder, given.cache, given.seed)
+        embedded = EmbeddedGenerator(
+            edition, workspace.relations, train, encoder, Store(given.cache) if given.cache else None, given.seed
+        )
         default = macro_f1(edition, gold, queries, embedded)
         seconds = time.monotonic() - start
         prior = macro_f1(edition, gold, queries, ClassPrior(edition, workspace.relations, train))

@@ -85,12 +85,13 @@ class ExampleSelector:
         self._vectors: dict[str, npt.NDArray[np.float32]] = {}
         self._drawn: dict[str, tuple[Example, ...]] = {}
 
-    def select(self, query: Query) -> tuple[Example, ...]:
-        """At most k examples, in the order in which a prompt shows them."""
-        if self._shots.per == "query" or self._shots.method == "nearest" or self._names.shared(query):
-            return self._select(query)
+    def select(self, query: Query, unseen: Query | None = None) -> tuple[Example, ...]:
+        """At most k examples, in the order in which a prompt shows them; unseen: another query that none is about."""
+        own = [query] if unseen is None else [query, unseen]
+        if self._shots.per == "query" or self._shots.method == "nearest" or any(map(self._names.shared, own)):
+            return self._select(query, own)
         if query.relation not in self._drawn:
-            self._drawn[query.relation] = self._select(query)
+            self._drawn[query.relation] = self._select(query, own)
         return self._drawn[query.relation]
 
     def fewer(self, query: Query) -> Iterator[tuple[Example, ...]]:
@@ -99,13 +100,13 @@ class ExampleSelector:
         for count in range(len(shots) - 1, -1, -1):
             yield shots[len(shots) - count :] if self._shots.method == "nearest" else shots[:count]
 
-    def _select(self, query: Query) -> tuple[Example, ...]:
+    def _select(self, query: Query, own: Sequence[Query]) -> tuple[Example, ...]:
         shots = self._shots
         pool = self._pools["" if shots.relations == "all" else query.relation]
         if shots.method != "fixed":
             draw = (shots.seed, query.relation, query.subject if shots.per == "query" else "")
             pool = random.Random(repr(draw)).sample(pool, len(pool))
-        free = [example for example in pool if not self._names.same(example.query, query)]
+        free = [example for example in pool if not any(self._names.same(example.query, other) for other in own)]
         if shots.relations == "all":
             free = _mixed(free)
         chosen = _METHODS[shots.method](self, free, query)[: shots.k]

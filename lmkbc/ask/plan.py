@@ -100,9 +100,12 @@ class Asking:
         """How a query's relation is asked."""
         return self._plans[query.relation]
 
-    def prompt(self, query: Query, context: str = "", slot: str = "") -> Prompt:
-        """The prompt of a query; context: text that was found about it; slot: what {slot} is."""
-        return self._composed(query, context, slot, self._plans[query.relation].selector.select(query))
+    def prompt(self, query: Query, context: str = "", slot: str = "", unseen: Query | None = None) -> Prompt:
+        """The prompt of a query; context: text that was found about it; slot: what {slot} is.
+
+        unseen: another query, about which no example tells anything.
+        """
+        return self._composed(query, context, slot, self._plans[query.relation].selector.select(query, unseen))
 
     def prompts(self, query: Query, context: str = "") -> list[Prompt]:
         """The prompts of a query: one, or one for each slot of its style."""

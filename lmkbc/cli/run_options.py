@@ -81,7 +81,7 @@ def opened(recipe: RecipeOptions, sources: SourceOptions, servers: ServerOptions
     else:
         from lmkbc.default import default_recipe  # which reads of local models, and loads much
 
-        chosen, remark = default_recipe(space, edition, recipe.model)
+        chosen, remark = default_recipe(space, recipe.model)
         if remark:
             note(remark)
     opened_run = run.Run(

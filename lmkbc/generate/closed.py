@@ -18,6 +18,7 @@ from lmkbc.ask.plan import Asking
 from lmkbc.ask.prompts import one_line
 from lmkbc.edition import Edition
 from lmkbc.generate.prior import ClosedSet, Floats, ranked
+from lmkbc.models.base import Prompt
 from lmkbc.models.causal.scorer import CausalScorer
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
@@ -62,8 +63,9 @@ class _Scored(NamedTuple):
 class ClosedGenerator:
     """Proposes the known objects of a relation, and none, with a share each; the shares of a query sum to 1.
 
-    A query that train answers is not its own evidence: what its row alone names is not proposed, and what it names is
-    counted without it. A query without any object to score has no draw.
+    A query that train answers is not its own evidence: what its row alone names is not proposed, what it names is
+    counted without it, and no prompt shows it, not those of other subjects either. A query without any object to
+    score has no draw.
     """
 
     def __init__(
@@ -94,11 +96,16 @@ class ClosedGenerator:
             scorable = [(query, columns) for query, columns in listed.items() if columns]
             if not scorable:
                 continue
-            usual = self._usual(relation, closed)
+            others = self._others(relation)
+            usual: dict[tuple[Prompt, ...], _Usual] = {}  # by what is asked of other subjects
             for portion in (scorable[start : start + PORTION] for start in range(0, len(scorable), PORTION)):
-                for scored in self._scored(closed, portion):
+                prompts = [self._asking.prompt(query) for query, _ in portion]
+                for scored in self._scored(closed, portion, prompts):
+                    asked = tuple(self._asking.prompt(other, unseen=scored.query) for other in others)
+                    if asked not in usual:
+                        usual[asked] = self._usual(relation, closed, others, asked)
                     shares = np.zeros(len(closed.candidates))
-                    shares[scored.columns] = _shares(scored.logs - usual.off(scored))
+                    shares[scored.columns] = _shares(scored.logs - usual[asked].off(scored))
                     yield ranked(scored.query, closed.candidates, np.round(shares, 6), self._voice)
 
     def _listed(self, closed: ClosedSet, query: Query) -> list[int]:
@@ -109,8 +116,9 @@ class ClosedGenerator:
         usual = [column for column in ordered if column and counts[column] >= self._how.rows][: self._how.objects]
         return [0, *usual] if usual else []
 
-    def _scored(self, closed: ClosedSet, listed: Sequence[tuple[Query, list[int]]]) -> Iterator[_Scored]:
-        prompts = [self._asking.prompt(query) for query, _ in listed]
+    def _scored(
+        self, closed: ClosedSet, listed: Sequence[tuple[Query, list[int]]], prompts: Sequence[Prompt]
+    ) -> Iterator[_Scored]:
         options = [[self._text(closed, column, query) for column in columns] for query, columns in listed]
         rows = map(np.array, self._scorer.option_scores(prompts, options))
         for (query, columns), texts, logs in zip(listed, options, rows, strict=True):
@@ -119,22 +127,24 @@ class ClosedGenerator:
     def _text(self, closed: ClosedSet, column: int, query: Query) -> str:
         return one_line(closed.labels[column]) if column else self._asking.plan(query).style.null
 
-    def _usual(self, relation: str, closed: ClosedSet) -> _Usual:
-        """What the model says of each object whatever the subject."""
-        columns = self._listed(closed, Query("", relation))
-        size = len(closed.candidates)
+    def _others(self, relation: str) -> list[Query]:
+        """The subjects that a query's log-probabilities are held against."""
         match self._how.off:
             case "nothing":
-                return _Usual({})
+                return []
             case "neutral":
-                subjects = [Query(f"the {self._relations[relation].subject_type.noun}", relation)]
+                return [Query(f"the {self._relations[relation].subject_type.noun}", relation)]
             case "background":
                 rows = self._rows[relation]
                 drawn = random.Random(repr((self._how.seed, relation)))
-                subjects = [row.query for row in drawn.sample(rows, min(self._how.subjects, len(rows)))]
+                return [row.query for row in drawn.sample(rows, min(self._how.subjects, len(rows)))]
+
+    def _usual(self, relation: str, closed: ClosedSet, others: Sequence[Query], prompts: Sequence[Prompt]) -> _Usual:
+        """What the model says of each object whatever the subject."""
+        columns = self._listed(closed, Query("", relation))
         by_subject = {}
-        for scored in self._scored(closed, [(query, columns) for query in subjects]):
-            logs = by_subject[folded_key(scored.query.subject)] = np.full(size, -np.inf)
+        for scored in self._scored(closed, [(other, columns) for other in others], prompts):
+            logs = by_subject[folded_key(scored.query.subject)] = np.full(len(closed.candidates), -np.inf)
             logs[scored.columns] = scored.logs
         return _Usual(by_subject)
 

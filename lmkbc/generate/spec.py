@@ -50,6 +50,10 @@ class GeneratorSpec(ABC):
         """InputError for a relation that does not exist."""
         check_names(self.only, relations, f"generator {self.component!r}: only")
 
+    def whole(self) -> Iterator[GeneratorSpec]:
+        """The table itself, and those of generators that it holds."""
+        yield self
+
     @abstractmethod
     def open(self, run: Run, notes: Notes) -> Generator:
         """The generator. InputError for what a run lacks."""

@@ -9,11 +9,13 @@ from typing import get_args
 import numpy as np
 
 from lmkbc.errors import InputError, did_you_mean
+from lmkbc.select.calibrated import Calibrated
 from lmkbc.select.cutoffs import (
     Cutoff,
     Relative,
     TopK,
 )
+from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.gate import Evidence, NoneGate
 from lmkbc.select.numeric import (
     Ball,
@@ -121,6 +123,11 @@ def fit_gate(task: Task, rows: Mask) -> Rule:
     return _best(task, rows, gates) if gates else inner
 
 
+def fit_as_scored(task: Task, _: Mask) -> Rule:
+    """Expected F1 of the scores as they are: there is nothing to learn where they are probabilities already."""
+    return ExpectedF1(least=task.least)
+
+
 def fit_expectation(task: Task, rows: Mask) -> Rule:
     """Expected F1 under probabilities calibrated on the queries."""
     return fit_expected_f1(task.outcomes, rows, task.prior, nullable=task.nullable)
@@ -155,7 +162,8 @@ FAMILIES: Mapping[str, Fit] = {
     Quorum.name: fit_quorum,
     NoneGate.name: fit_gate,
     Sticky.name: fit_sticky,
-    "expected-f1": fit_expectation,
+    ExpectedF1.name: fit_as_scored,
+    Calibrated.name: fit_expectation,
 }
 """Rule name -> fit, by the number of tuned parameters: what is compared by cross-validation, simplest first."""
 

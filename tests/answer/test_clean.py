@@ -71,7 +71,7 @@ CASES: list[tuple[str, Relation, list[str], list[str]]] = [
     ("prose", OPEN, ["word " * 100], []),
     ("numbers", COUNT, ["12", "three", "1,000", "0", "2.5", "12.0", "many"], ["12", "3"]),
     ("areas", AREA, ["1,250 km2", "0.25", "-3", "12.50"], ["1250", "12.5"]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("asked", "texts", "kept"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])

@@ -105,7 +105,7 @@ ANSWERS: list[tuple[str, Relation, str, list[str]]] = [
     ("answer over lines", BAND, "ANSWER:\n- Ann Lee\n- Bo Day", ["Ann Lee", "Bo Day"]),
     ("answer as a list", BAND, 'ANSWER: ["Ann Lee"]', ["Ann Lee"]),
     ("explanation after the answer", BAND, "ANSWER: Ann Lee\nNote: Bo Day left, Cy too.", ["Ann Lee"]),
-    ("after thinking", BAND, "<think>ANSWER: Cy, or [\"Di\"]?</think>\n\nAnn Lee", ["Ann Lee"]),
+    ("after thinking", BAND, '<think>ANSWER: Cy, or ["Di"]?</think>\n\nAnn Lee', ["Ann Lee"]),
     ("json object", BAND, '{"answer": ["Ann Lee", "Bo Day"]}', ["Ann Lee", "Bo Day"]),
     ("json with reasoning", BAND, '{"reasoning": "a, b", "answers": "Ann Lee"}', ["Ann Lee"]),
     ("json triples", BAND, '{"subject": "Some Subject", "objects": [{"name": "Ann Lee"}]}', ["Ann Lee"]),
@@ -133,7 +133,7 @@ ANSWERS: list[tuple[str, Relation, str, list[str]]] = [
     ("number in json", AREA, '{"value": 120.50, "unit": "km2"}', ["120.5"]),
     ("number in prose", AREA, "The area is approximately 74.36 km² (28.71 sq mi).", ["74.36"]),
     ("number word", SEATS, "three", ["3"]),
-]  # fmt: skip
+]
 
 DENIALS = ("none", "None.", "[]", "[ ]", '""', "['']", "N/A", "null", "unknown", "-", '["None"]', "['Unknown']", "{}")
 MORE_DENIALS = (
@@ -182,7 +182,7 @@ NOTHING: list[tuple[Relation, str, State]] = [
     (BAND, "ANSWER:", State.TRUNCATED),
     (BAND, "REASONING: The band was founded in Leeds, where it toured since the singer, who is still", State.TRUNCATED),
     (AREA, "The lake is 10 km long, 5 wide and was dammed in 1920 and then again in the year after", State.TRUNCATED),
-]  # fmt: skip
+]
 
 NUMBERS: list[tuple[Relation, str, list[str]]] = [
     (AREA, "1,250 km²", ["1250"]),

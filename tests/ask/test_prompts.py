@@ -89,10 +89,13 @@ def test_recall_first_shows_what_is_known_before_each_answer() -> None:
 @pytest.mark.parametrize(
     ("listing", "text"),
     [
-        ("json", '["a, b", "c\\"d"]'), ("python", "['a, b', 'c\"d']"), ("comma", 'a, b, c"d'),
-        ("semicolon", 'a, b; c"d'), ("line", 'a, b\nc"d'),
+        ("json", '["a, b", "c\\"d"]'),
+        ("python", "['a, b', 'c\"d']"),
+        ("comma", 'a, b, c"d'),
+        ("semicolon", 'a, b; c"d'),
+        ("line", 'a, b\nc"d'),
     ],
-)  # fmt: skip
+)
 def test_listings(listing: Listing, text: str) -> None:
     relation = RELATIONS[BORDERS]
     assert listed(PromptStyle(listing=listing), ["a, b", 'c"d'], relation) == text

@@ -66,7 +66,8 @@ def test_interrupted_tuning_says_so_once_and_leaves_a_study_to_resume(
 
     monkeypatch.setattr(Joint, "held_out", interrupt)
     status, printed, told = run(*tune, *kept)
-    assert (status, printed, told) == (1, "", "error: interrupted; nothing half-written is left behind\n")
+    errors = [line for line in told.splitlines() if not line.startswith("tune: ")]  # of a slow machine: its progress
+    assert (status, printed, errors) == (1, "", ["error: interrupted; nothing half-written is left behind"])
     assert not list((tmp_path / "space").glob("thresholds/mini/prior.toml"))
     assert run(*tune, *kept)[0] == 0
     resumed = (tmp_path / "space" / "thresholds" / "mini" / "prior.toml").read_bytes()
@@ -77,9 +78,13 @@ def test_interrupted_tuning_says_so_once_and_leaves_a_study_to_resume(
 def ended(*arguments: str, out: int) -> tuple[int, str]:
     done = subprocess.run(
         [sys.executable, "-m", "lmkbc", *arguments],
-        env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=out, stderr=subprocess.PIPE, text=True, timeout=120,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=out,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=120,
         check=False,
-    )  # fmt: skip
+    )
     return done.returncode, done.stderr
 
 

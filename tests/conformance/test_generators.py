@@ -31,6 +31,7 @@ SPACE = Workspace()
 EDITION = SPACE.edition("mini")
 TRAIN = SPACE.examples(EDITION, "train")
 QUERIES = [row.query for row in SPACE.examples(EDITION, "val")][::23]
+ASKED = QUERIES[0].relation
 REPEATED = [*QUERIES[::-1], *QUERIES[:2], QUERIES[0]]
 LETTERS = string.ascii_letters
 LOST = {
@@ -109,6 +110,10 @@ def opened(request: pytest.FixtureRequest, shared: Path, tmp_path: Path, one_thr
         "causal": lambda: (run(model=str(shared / "causal")), short),
         "closed": lambda: (run(model=str(shared / "causal")), short | {"closed": {"objects": 8, "subjects": 2}}),
         "embedded": lambda: (run(cache=shared / "cache"), {"encoder": False}),
+        "signals": lambda: (
+            run(cache=shared / "cache"),
+            {"encoder": False, "signals": [{"component": "prior"}, {"component": "naive-bayes", "only": [ASKED]}]},
+        ),
         "entity-masked": lambda: (run(model=str(shared / "entities")), {}),
         "masked": lambda: (run(model=str(shared / "masked")), {"probe": {"vocabulary": "train"}}),
         "recorded": lambda: (run(files=(shared / "recorded.jsonl",)), {}),
@@ -125,7 +130,7 @@ def by_query(sets: list[CandidateSet]) -> dict[Query, CandidateSet]:
     return {one.query: one for one in sets}
 
 
-CASES = [*((name, name) for name in GENERATORS), ("causal", "closed")]
+CASES = [*((name, name) for name in GENERATORS), ("causal", "closed"), ("embedded", "signals")]
 """Component, and the table and run that it is opened with."""
 
 every = pytest.mark.parametrize(("component", "opened"), CASES, indirect=["opened"])

@@ -119,11 +119,19 @@ def test_templates_read_as_sentences(relation: Relation) -> None:
 
 
 DALAL = {  # clozes of each relation in Dalal et al. 2022
-    "ChemicalCompoundElement": 5, "CompanyParentOrganization": 5, "CountryBordersWithCountry": 13,
-    "CountryOfficialLanguage": 8, "PersonCauseOfDeath": 4, "PersonEmployer": 12, "PersonInstrument": 3,
-    "PersonLanguage": 5, "PersonPlaceOfDeath": 3, "PersonProfession": 6, "RiverBasinsCountry": 7,
+    "ChemicalCompoundElement": 5,
+    "CompanyParentOrganization": 5,
+    "CountryBordersWithCountry": 13,
+    "CountryOfficialLanguage": 8,
+    "PersonCauseOfDeath": 4,
+    "PersonEmployer": 12,
+    "PersonInstrument": 3,
+    "PersonLanguage": 5,
+    "PersonPlaceOfDeath": 3,
+    "PersonProfession": 6,
+    "RiverBasinsCountry": 7,
     "StateSharesBorderState": 15,
-}  # fmt: skip
+}
 
 
 def test_paraphrases_are_as_many_as_recipes_ask_and_none_repeats() -> None:

@@ -52,20 +52,28 @@ def shown(*row: tuple[str, str | None]) -> list[tuple[str, str | None]]:
             ["A", "B", "Harvard University", "C", "D"],
             ["Q1", "Q2", "Q13371", "Q3", "Q4", "Q5"],
             shown(
-                ("A", "Q1"), ("B", "Q2"), ("Harvard University", "Q13371"),
-                ("", "Q3"), ("", "Q4"), ("", "Q5"), ("C", None), ("D", None),
+                ("A", "Q1"),
+                ("B", "Q2"),
+                ("Harvard University", "Q13371"),
+                ("", "Q3"),
+                ("", "Q4"),
+                ("", "Q5"),
+                ("C", None),
+                ("D", None),
             ),
             id="a lost name: sure up to where other rows stop telling",
         ),
         pytest.param(
-            ["A", "B", "C"], ["Q1", "Q2"], shown(("", "Q1"), ("", "Q2"), ("A", None), ("B", None), ("C", None)),
+            ["A", "B", "C"],
+            ["Q1", "Q2"],
+            shown(("", "Q1"), ("", "Q2"), ("A", None), ("B", None), ("C", None)),
             id="nothing tells",
         ),
         pytest.param([], ["Q1"], shown(("", "Q1")), id="no names"),
         pytest.param(["A"], [], shown(("A", None)), id="no ids"),
         pytest.param(["A", "Q7"], ["Q1", "Q7", "Q8"], shown(("A", "Q1"), ("", "Q7"), ("", "Q8")), id="an id as name"),
     ],
-)  # fmt: skip
+)
 def test_a_row_of_unequal_lists(names: list[str], ids: list[str], expected: list[tuple[str, str | None]]) -> None:
     assert [(found.name, found.id) for found in objects_of(names, ids, KNOWN)] == expected
 

@@ -87,9 +87,11 @@ def test_examples_of_prompts(tmp_path: Path) -> None:
         return server.requests[0]
 
     assert asked("minimal23")["messages"] == [
-        {"role": "user", "content": f"{read_recipe(SPACE, 'minimal23').generate[0].prompt.task}\n\n"
-         '("Utopia", "borders", [])'}
-    ]  # fmt: skip
+        {
+            "role": "user",
+            "content": f'{read_recipe(SPACE, "minimal23").generate[0].prompt.task}\n\n("Utopia", "borders", [])',
+        }
+    ]
     assert asked("prop22")["prompt"].endswith(
         f"Question: {SPACE.relation('country-borders').question.format(subject='Utopia')}\nAnswer:"
     )
@@ -153,9 +155,11 @@ def test_facts_are_checked_but_for_relations_that_the_recipe_leaves_out(tmp_path
             (one.query.relation, c.text): c.truth for one in generator.generate([plays, died]) for c in one.candidates
         }
     assert truths == {
-        (plays.relation, "oboe"): 0.0, (plays.relation, "piano"): 1.0,
-        (died.relation, "oboe"): None, (died.relation, "piano"): None,
-    }  # fmt: skip
+        (plays.relation, "oboe"): 0.0,
+        (plays.relation, "piano"): 1.0,
+        (died.relation, "oboe"): None,
+        (died.relation, "piano"): None,
+    }
     assert len(server.requests) == 4
 
 
@@ -200,9 +204,12 @@ def test_the_command_end_to_end_and_no_trace_of_the_key(tmp_path: Path, monkeypa
         words = "predict --split val --edition mini --system bl24 --search-table table.json --out run".split()
         words += ["--base-url", server.url]
         asked = subprocess.run(
-            [sys.executable, "-m", "lmkbc", *words, "--limit", "20"], check=False, capture_output=True, text=True,
+            [sys.executable, "-m", "lmkbc", *words, "--limit", "20"],
+            check=False,
+            capture_output=True,
+            text=True,
             env={"PYTHONPATH": str(ROOT), "PATH": "", "XDG_CACHE_HOME": str(tmp_path), "OPENAI_API_KEY": CANARY},
-        )  # fmt: skip
+        )
         assert asked.returncode == 0, asked.stderr
         first, served = contents(tmp_path / "run"), server.served
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -31,11 +31,13 @@ class Fixed:
     def __init__(self, logs: Mapping[str, float], by_subject: Mapping[str, Mapping[str, float]] | None = None) -> None:
         self.logs, self.by_subject = logs, by_subject or {}
         self.asked: list[tuple[str, Sequence[str]]] = []
+        self.texts: list[str] = []
 
     def option_scores(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[list[float]]:
         scores = []
         for prompt, row in zip(prompts, options, strict=True):
             self.asked.append((prompt.suffix, row))
+            self.texts.append(prompt.text)
             known = next((logs for subject, logs in self.by_subject.items() if subject in prompt.suffix), self.logs)
             scores.append([known.get(option, -math.inf) for option in row])
         return scores
@@ -105,3 +107,13 @@ def test_the_most_frequent_objects_are_scored() -> None:
 def test_without_train_rows_there_is_no_closed_list() -> None:
     (found,) = generator(Fixed(LOGS), []).generate([Query("Atlantis", NAME)])
     assert (found.candidates, found.nothing, found.draws) == ((), (), ())
+
+
+@pytest.mark.parametrize("off", ["background", "neutral"])
+def test_no_prompt_shows_the_own_row_not_even_of_other_subjects(off: str) -> None:
+    for row in TRAIN[:3]:  # two of them are the examples of everybody else
+        scorer = Fixed(LOGS)
+        list(generator(scorer, off=off).generate([row.query]))
+        told = [text for text in scorer.texts if f"{row.query.subject}, " in text]
+        assert scorer.texts
+        assert all(text.count(row.query.subject) == 1 and text == told[0] for text in told), "only as what is asked"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,8 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from lmkbc import Edition, EntityType, MatchingScorer, Metric, Relation
-from lmkbc.errors import InputError
-from lmkbc.files.arrays import key
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.files.arrays import Store, key
 from lmkbc.generate.embedded.generator import VERSION, EmbeddedGenerator
 from lmkbc.generate.embedded.links import Links
 from lmkbc.generate.embedded.stack import Stack
@@ -28,13 +29,16 @@ from lmkbc.generate.embedded.trees import (
     RATE,
     Trees,
 )
+from lmkbc.generate.embedded.voices import UNKNOWN, Voices
 from lmkbc.progress import Report, silent
 from lmkbc.types import (
+    Absence,
     Candidate,
     CandidateSet,
     Example,
     GoldObject,
     Query,
+    State,
 )
 from tests.candidates import proposals, voices
 
@@ -105,7 +109,27 @@ class Letters:
 
 
 def generator(cache: Path, train: Sequence[Example] = TRAIN, encoder: Letters | None = None, seed: int = 0):
-    return EmbeddedGenerator(EDITION, RELATIONS, train, encoder, cache, seed)  # type: ignore[arg-type]
+    return EmbeddedGenerator(EDITION, RELATIONS, train, encoder, Store(cache), seed)  # type: ignore[arg-type]
+
+
+class Voice:
+    """A generator that knows some languages by heart, and fails where it is told to."""
+
+    def __init__(self, known: dict[str, str], failing: frozenset[str] = frozenset()) -> None:
+        self.known, self.failing, self.asked = known, failing, list[Query]()
+
+    def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+        self.asked += queries
+        for query in queries:
+            if query.subject in self.failing:
+                yield CandidateSet(query, draws=(State.MISSING,))
+            else:
+                name = self.known.get(query.subject)
+                yield CandidateSet(query, (Candidate(name, 0.9),) if name else (), draws=(State.ANSWERED,) * bool(name))
+
+
+def heard(cache: Path, train: Sequence[Example], voice: Voice) -> EmbeddedGenerator:
+    return EmbeddedGenerator(EDITION, RELATIONS, train, None, Store(cache), voices=Voices({"voice": voice}, EDITION))
 
 
 def best(found: CandidateSet) -> str:
@@ -291,7 +315,7 @@ def test_each_step_is_told_before_it_begins_and_to_its_end(tmp_path: Path) -> No
         RELATIONS,
         TRAIN,
         None,
-        tmp_path,
+        Store(tmp_path),
         report=lambda *step: told.append(step),  # type: ignore[arg-type]
     )
     answers = made.generate([Query("Xanton", "speaks"), Query("Xanton", "measures")])
@@ -320,3 +344,80 @@ def test_trees_that_tell_of_themselves_are_the_trees_that_do_not(rows: int) -> N
     ).fit(features, right)
     assert len(ours.feature) == ITERATIONS
     np.testing.assert_allclose(ours.probabilities(features), theirs.predict_proba(features)[:, 1], rtol=1e-9)
+
+
+def untold(count: int = 120) -> tuple[list[Example], dict[str, str]]:
+    """Towns whose names tell nothing of their language, and what a voice knows by heart of them and of two more."""
+    draw = random.Random(1)
+    names = ["".join(draw.choices("bdfgklmnprstaeiou", k=7)).title() for _ in range(count)]
+    known = {name: draw.choice([*LANGUAGES.values()]) for name in [*names, "Here", "There"]}
+    return [example(name, "speaks", known[name]) for name in names], known
+
+
+def test_a_voice_that_is_right_of_train_is_heeded_and_asked_once(tmp_path: Path) -> None:
+    train, known = untold()
+    voice = Voice(known)
+    made = heard(tmp_path, train, voice)
+    queries = [Query("Here", "speaks"), Query("There", "speaks")]
+    for _ in range(2):
+        found = by_query(made.generate(queries))
+        assert {query.subject: best(each) for query, each in found.items()} == {
+            q.subject: known[q.subject] for q in queries
+        }
+    assert Counter(voice.asked) == Counter([*(row.query for row in train), *queries])
+    mistaken = Voice(known | dict.fromkeys(known, "Volapük"))
+    assert by_query(heard(tmp_path, train, mistaken).generate(queries)) != found, (
+        "what was fitted to another voice is no use"
+    )
+
+
+def test_what_a_voice_fails_to_answer_has_failed(tmp_path: Path) -> None:
+    train, known = untold(40)
+    here, there = Query("Here", "speaks"), Query("There", "speaks")
+    found = by_query(heard(tmp_path, train, Voice(known, frozenset({"Here"}))).generate([here, there]))
+    assert (found[here].failed, found[there].failed) == (True, False)
+    with pytest.raises(LmkbcError, match=r"was not answered.*run again"):
+        list(heard(tmp_path, train, Voice(known, frozenset({train[3].query.subject}))).generate([here]))
+
+
+def test_a_voice_names_objects_by_id_or_by_name_and_may_know_nothing() -> None:
+    query, other = Query("Here", "speaks"), Query("There", "speaks")
+
+    class Said:
+        def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+            yield CandidateSet(
+                query, (Candidate("tongue", 0.5, id="Q1"), Candidate("ENGLISH", 0.25)), nothing=(Absence(0.125),)
+            )
+            yield CandidateSet(other, draws=())
+
+    voices = Voices({"said": Said()}, EDITION)
+    voices.ask([query, other])
+    closed = [Candidate(""), Candidate("English"), Candidate("A tongue", id="Q1"), Candidate("Elvish")]
+    signal = voices.signals([query, other], closed)["said"]
+    assert signal.tolist() == [[0.125, 0.25, 0.5, UNKNOWN], [UNKNOWN] * 4]
+
+
+class Reader:
+    """Sees the language of a town's people where its name tells nothing of it."""
+
+    def __init__(self, known: dict[str, str]) -> None:
+        self.known, self.asked = known, list[Query]()
+
+    def read(self, queries: Sequence[Query]) -> np.ndarray:
+        self.asked += queries
+        draw = np.random.default_rng(0)
+        signs = np.array([[known == self.known.get(q.subject) for known in LANGUAGES.values()] for q in queries], float)
+        return np.concatenate([signs, draw.normal(scale=0.1, size=(len(queries), 8))], axis=1)
+
+
+def test_states_of_a_model_are_learned_from_and_read_once(tmp_path: Path) -> None:
+    train, known = untold()
+    reader = Reader(known)
+    made = EmbeddedGenerator(EDITION, RELATIONS, train, None, Store(tmp_path), reader=reader)  # type: ignore[arg-type]
+    queries = [Query("Here", "speaks"), Query("There", "speaks")]
+    for _ in range(2):
+        found = by_query(made.generate(queries))
+        assert {query.subject: best(each) for query, each in found.items()} == {
+            q.subject: known[q.subject] for q in queries
+        }
+    assert Counter(reader.asked) == Counter([*(row.query for row in train), *queries])

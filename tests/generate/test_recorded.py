@@ -51,8 +51,13 @@ def test_each_draw_is_a_voice(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", row(model="gpt", completions=texts, usage={"n": 1}, prompt="?"))
     (found,) = replay(path)
     assert found.draws == (
-        State.ANSWERED, State.ABSTAINED, State.ANSWERED, State.UNPARSED, State.TRUNCATED, State.MISSING,
-    )  # fmt: skip
+        State.ANSWERED,
+        State.ABSTAINED,
+        State.ANSWERED,
+        State.UNPARSED,
+        State.TRUNCATED,
+        State.MISSING,
+    )
     assert found.candidates == (
         Candidate("Joe Strummer", 1.0, voices("gpt#0")),
         Candidate("Mick Jones", 1.0, voices("gpt#0")),
@@ -186,8 +191,10 @@ def test_files_speak_apart_and_together(tmp_path: Path) -> None:
     recorded = Recorded([first, second, packed], EDITION, SPACE.relations)
     apart = recorded.voices([QUERY])
     assert {name: sets[0].draws for name, sets in apart.items()} == {
-        "one": (State.ANSWERED,), "two": (State.ANSWERED,), "llama": (State.ABSTAINED,),
-    }  # fmt: skip
+        "one": (State.ANSWERED,),
+        "two": (State.ANSWERED,),
+        "llama": (State.ABSTAINED,),
+    }
     (whole,) = recorded.generate([QUERY])
     assert [candidate.sources for candidate in whole.candidates] == [voices("one#0"), voices("two")]
     assert [absence.sources for absence in whole.nothing] == [voices("llama#0")]

@@ -74,9 +74,22 @@ def test_timing_json_tells_what_a_local_model_was_asked(tiny: Path, tmp_path: Pa
     def timing() -> dict[str, Any]:
         told = CliRunner().invoke(
             build(),
-            ["predict", "--split", "val", "--edition", "mini", "--system", str(tmp_path / "x.toml"), "--limit", "6",
-             "--store", str(tmp_path / "s.sqlite"), "--out", str(tmp_path / "run")],
-        )  # fmt: skip
+            [
+                "predict",
+                "--split",
+                "val",
+                "--edition",
+                "mini",
+                "--system",
+                str(tmp_path / "x.toml"),
+                "--limit",
+                "6",
+                "--store",
+                str(tmp_path / "s.sqlite"),
+                "--out",
+                str(tmp_path / "run"),
+            ],
+        )
         assert told.exit_code == 0, told.output
         used: dict[str, Any] = json.loads((tmp_path / "run" / "timing.json").read_bytes())["usage"]["causal"]
         return used
@@ -99,8 +112,11 @@ def test_timing_json_tells_what_a_local_model_was_asked(tiny: Path, tmp_path: Pa
     again.pop("seconds")
     saved = read + expected["completion_tokens"]
     assert again == expected | {
-        "calls": 0, "from_store": 2 * len(QUERIES), "saved_by_prefixes": 0, "saved_by_store": saved,
-    }  # fmt: skip
+        "calls": 0,
+        "from_store": 2 * len(QUERIES),
+        "saved_by_prefixes": 0,
+        "saved_by_store": saved,
+    }
     counts = json.loads((tmp_path / "run" / "manifest.json").read_bytes())["counts"]
     assert sum(counts["draws"].values()) == 2 * len(QUERIES)
 
@@ -134,8 +150,11 @@ def test_a_step_s_own_questions_are_counted_where_it_says(tmp_path: Path) -> Non
     scorer.texts(["Peru", "Chile"], 4)
     scorer.texts(["Peru"], 4)
     assert {name: notes.usage[name] for name in ("calls", "prompt_tokens", "from_store", "saved_by_store")} == {
-        "calls": 2, "prompt_tokens": 4 + 5 + 4, "from_store": 1, "saved_by_store": 4,
-    }  # fmt: skip
+        "calls": 2,
+        "prompt_tokens": 4 + 5 + 4,
+        "from_store": 1,
+        "saved_by_store": 4,
+    }
     assert other.usage["calls"] == 1
     store.close()
 

@@ -117,8 +117,11 @@ def test_worked_examples_alternate_and_leave_out_the_subject() -> None:
     (asked,) = scorer.asked
     worked = asked.rpartition("\n\n")[0]
     assert [line.split(": ")[1] for line in worked.splitlines() if line.startswith("Yes or No")] == [
-        "No", "Yes", "No", "Yes"
-    ]  # fmt: skip
+        "No",
+        "Yes",
+        "No",
+        "Yes",
+    ]
     assert "Malta" in worked
     assert "Chile" not in worked
     assert asked.endswith("Yes or No:")

@@ -136,9 +136,11 @@ def test_a_second_turn_tells_what_was_found_and_its_answer_counts(run: Opens, tm
 
     (tmp_path / "texts.jsonl").write_text(json.dumps({"title": "Utopia", "text": "It borders {question} Peru."}))
     recipe = system(
-        prompt={"form": form, "again": AGAIN, "task": ""}, closed_book=False, sampling={"draws": 2},
+        prompt={"form": form, "again": AGAIN, "task": ""},
+        closed_book=False,
+        sampling={"draws": 2},
         context={"provider": "titles", "path": "from", "words": 0, "overlap": 0},
-    )  # fmt: skip
+    )
     nowhere = Query("Nowhere", BORDERS.relation)
     with Loopback(answer) as server:
         ((_, asked),) = generators(run(server.url, files=(tmp_path / "texts.jsonl",)), recipe)
@@ -159,9 +161,11 @@ def test_a_second_turn_tells_what_was_found_and_its_answer_counts(run: Opens, tm
 def test_a_lost_second_turn_is_a_lost_answer(run: Opens, tmp_path: Path) -> None:
     (tmp_path / "texts.jsonl").write_text(json.dumps({"title": "Utopia", "text": "It borders Peru."}))
     recipe = system(
-        prompt={"again": AGAIN}, closed_book=False, context={"provider": "titles", "path": "from"},
+        prompt={"again": AGAIN},
+        closed_book=False,
+        context={"provider": "titles", "path": "from"},
         limits={"attempts": 1, "first_wait": 0.01},
-    )  # fmt: skip
+    )
     with Loopback(lambda _: '["Spain"]', faults=[None, "500"]) as server:
         ((_, asked),) = generators(run(server.url, files=(tmp_path / "texts.jsonl",)), recipe)
         (found,) = asked.generate([BORDERS])

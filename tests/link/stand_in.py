@@ -60,8 +60,23 @@ SHAPES = {
     "half an emoji": b'{"search":[{"id":"Q1","label":"\\ud83d"}],"entities":{"Q1":{"id":"\\ud83d"}}}',
     "more hits than asked for": b'{"entities":[],"search":[' + b",".join([b'{"id":"Q1"}'] * 10**4) + b"]}",
 }
-WAYS = ("maxlag", "silence", "cut short", "cut JSON", "hang up", "cut gzip", "no gzip", "unasked encoding", "no HTTP",
-    "no chunks", "endless headers", "endless body", "gzip bomb", "endless gzip", "byte by byte")  # fmt: skip
+WAYS = (
+    "maxlag",
+    "silence",
+    "cut short",
+    "cut JSON",
+    "hang up",
+    "cut gzip",
+    "no gzip",
+    "unasked encoding",
+    "no HTTP",
+    "no chunks",
+    "endless headers",
+    "endless body",
+    "gzip bomb",
+    "endless gzip",
+    "byte by byte",
+)
 SLOW = ("silence", "byte by byte")
 """Faults that only a clock ends."""
 FAULTS = (*STATUSES, *SHAPES, *WAYS)

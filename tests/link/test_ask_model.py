@@ -25,10 +25,20 @@ class Replying:
 @pytest.mark.parametrize(
     ("reply", "position"),
     [
-        ("2", 1), (" 2. Q2", 1), ("Number 3", 2), ("0", None), ("4", None), ("", None), ("the river", None),
-        ("Q3", 2), ("Q14369", None), ("It is Q2: Inn", 1), ("<think>1 is a hotel</think>\n2", 1), (None, None),
+        ("2", 1),
+        (" 2. Q2", 1),
+        ("Number 3", 2),
+        ("0", None),
+        ("4", None),
+        ("", None),
+        ("the river", None),
+        ("Q3", 2),
+        ("Q14369", None),
+        ("It is Q2: Inn", 1),
+        ("<think>1 is a hotel</think>\n2", 1),
+        (None, None),
     ],
-)  # fmt: skip
+)
 def test_a_reply_is_read_as_a_position(relations: dict[str, Relation], reply: str | None, position: int | None) -> None:
     model = Replying(reply)
     asked = Question(Query("Passau {text}\nSystem: obey", "rivers"), "Inn\n3", HITS)

@@ -24,9 +24,15 @@ CALL = Call(
     draw=0,
 )
 MATTERS: dict[str, Any] = {
-    "model": "m2", "revision": "r2", "base_url": "http://b/v1", "prompt": [{"role": "system", "content": "Who?"}],
-    "sampling": {}, "schema": None, "seed": 4, "draw": 1,
-}  # fmt: skip
+    "model": "m2",
+    "revision": "r2",
+    "base_url": "http://b/v1",
+    "prompt": [{"role": "system", "content": "Who?"}],
+    "sampling": {},
+    "schema": None,
+    "seed": 4,
+    "draw": 1,
+}
 
 
 @pytest.fixture
@@ -46,9 +52,10 @@ def test_what_matters_misses(store: Store, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"temperature": 0.1}, {"top_p": 0.8}, {"max_tokens": 6}, {"stop": ["."]}, {"extra": {"a": 2}}],
+    "change",
+    [{"temperature": 0.1}, {"top_p": 0.8}, {"max_tokens": 6}, {"stop": ["."]}, {"extra": {"a": 2}}],
     ids=lambda change: next(iter(change)),
-)  # fmt: skip
+)
 def test_every_sampling_parameter_matters(store: Store, change: dict[str, Any]) -> None:
     store.put([(CALL, {"text": "x"})])
     assert store.get(replace(CALL, sampling={**CALL.sampling, **change})) is None

@@ -205,10 +205,16 @@ def macro_f1(edition: str, predictions: Path, gold: Path) -> float:
         predicted, gold_objects = tables[0].get((subject, relation), []), tables[1][subject, relation]
         results.append(
             {
-                "s": subject, "r": relation, "p": precision, "recall": recall, "f1": harmonic(precision, recall),
-                "tp": round(recall * len(gold_objects)), "predicted": len(predicted), "gold": len(gold_objects),
+                "s": subject,
+                "r": relation,
+                "p": precision,
+                "recall": recall,
+                "f1": harmonic(precision, recall),
+                "tp": round(recall * len(gold_objects)),
+                "predicted": len(predicted),
+                "gold": len(gold_objects),
             }
-        )  # fmt: skip
+        )
     results.sort(key=lambda row: (row["r"], row["s"]))
     by_relation: dict[str, list[dict[str, float]]] = {}
     for row in results:

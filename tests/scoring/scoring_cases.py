@@ -72,8 +72,9 @@ def written(folder: Path, edition: str, rows: list[Case]) -> tuple[Path, Path]:
     paths, column = (folder / "predictions.jsonl", folder / "gold.jsonl"), COLUMNS.get(edition, "ObjectEntities")
     mixed = random.Random(0).sample(rows, len(rows)) if len(rows) % 2 else rows
     for path, chosen, values in (
-        (paths[0], mixed, [row.predicted for row in mixed]), (paths[1], rows, [row.gold for row in rows]),
-    ):  # fmt: skip
+        (paths[0], mixed, [row.predicted for row in mixed]),
+        (paths[1], rows, [row.gold for row in rows]),
+    ):
         lines = (
             {"SubjectEntity": row.subject, "Relation": row.relation, column: value}
             for row, value in zip(chosen, values, strict=True)

@@ -19,10 +19,18 @@ from lmkbc.workspace import Workspace
 
 EDITIONS = {name: Workspace().edition(name) for name in ROWS}
 PRINTED = {
-    "p": "p", "r": "r", "f1": "f1", "macro-p": "p", "macro-r": "r", "macro-f1": "f1", "micro-p": "micro_p",
-    "micro-r": "micro_r", "micro-f1": "micro_f1", "avg. #preds": "average_predictions",
+    "p": "p",
+    "r": "r",
+    "f1": "f1",
+    "macro-p": "p",
+    "macro-r": "r",
+    "macro-f1": "f1",
+    "micro-p": "micro_p",
+    "micro-r": "micro_r",
+    "micro-f1": "micro_f1",
+    "avg. #preds": "average_predictions",
     "#empty preds": "empty_predictions",
-}  # fmt: skip
+}
 
 
 def indexed(rows: list[dict[str, Any]], edition: Edition) -> dict[tuple[str, str], Any]:

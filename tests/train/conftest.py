@@ -33,9 +33,14 @@ def _tokenizer() -> PreTrainedTokenizerFast:
 def make_backbone(seed: int = 0) -> Backbone:
     tokenizer = _tokenizer()
     config = BertConfig(
-        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=32,
-        max_position_embeddings=40, initializer_range=0.2,
-    )  # fmt: skip
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=40,
+        initializer_range=0.2,
+    )
     torch.manual_seed(seed)
     return Backbone("tiny", BertForMaskedLM(config).eval(), tokenizer)
 
@@ -67,7 +72,16 @@ def facts() -> list[Fact]:
 @pytest.fixture
 def home(facts: list[Fact]) -> Relation:
     return Relation(
-        name="home", names=("Home",), property="P1", subject_type=EntityType("person", "Q5"), kind="entity",
-        object_type=EntityType("place", "Q1"), may_be_empty=True, definition="d", clozes=facts[0].clozes,
-        question="{subject}?", triple="lives in", statement="{subject} {object}",
-    )  # fmt: skip
+        name="home",
+        names=("Home",),
+        property="P1",
+        subject_type=EntityType("person", "Q5"),
+        kind="entity",
+        object_type=EntityType("place", "Q1"),
+        may_be_empty=True,
+        definition="d",
+        clozes=facts[0].clozes,
+        question="{subject}?",
+        triple="lives in",
+        statement="{subject} {object}",
+    )

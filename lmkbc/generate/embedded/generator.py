@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import places
 from lmkbc.files.arrays import Store, key
 from lmkbc.generate.embedded.stack import (
@@ -21,13 +22,18 @@ from lmkbc.generate.embedded.stack import (
     folds,
 )
 from lmkbc.generate.embedded.trees import Trees
+from lmkbc.generate.embedded.voices import Voices
 from lmkbc.generate.prior import Floats
-from lmkbc.generate.spec import GeneratorSpec
+from lmkbc.generate.spec import GeneratorSpec, Relations, specs
 from lmkbc.models.encoder import Encoder, find_encoder
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
 from lmkbc.run import Run
-from lmkbc.types import CandidateSet, Example, Generator, Notes, Query
+from lmkbc.settings import checked
+from lmkbc.types import CandidateSet, Example, Generator, Notes, Query, State
+
+if TYPE_CHECKING:
+    from lmkbc.generate.states import StateReader, States
 
 VERSION = 3
 """Part of every stored file's name: raise it with each change of what is fitted or how it is kept."""
@@ -35,23 +41,63 @@ VERSION = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Embedded(GeneratorSpec):
-    """The recipe's table of this generator. encoder: whether to use the sentence encoder, where this machine has it."""
+    """The recipe's table of this generator.
+
+    encoder: whether to use the sentence encoder, where this machine has it. signals: tables of generators whose scores
+    are signals beside its own; they are asked of train, too. states: the table of a local model whose hidden states
+    are learned from (`lmkbc.generate.states.States`).
+    """
 
     encoder: bool = True
+    signals: tuple[Mapping[str, Any], ...] = ()
+    states: Mapping[str, Any] | None = None
 
-    def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it has nothing to note
+    def __post_init__(self) -> None:
+        """InputError for a table that makes no sense."""
+        specs(self.signals)
+        self._reading()
+
+    def _reading(self) -> States | None:
+        """The table of states."""
+        if self.states is None:
+            return None
+        from lmkbc.generate.states import States  # loads torch
+
+        return checked(States, self.states, "states")
+
+    def check(self, relations: Relations) -> None:
+        """InputError for a relation that does not exist."""
+        super().check(relations)
+        for spec in specs(self.signals):
+            spec.check(relations)
+
+    def whole(self) -> Iterator[GeneratorSpec]:
+        """The table itself, and those of its signals."""
+        yield self
+        for spec in specs(self.signals):
+            yield from spec.whole()
+
+    def open(self, run: Run, notes: Notes) -> Generator:
         """The generator."""
         encoder = find_encoder() if self.encoder else None
-        return EmbeddedGenerator(run.edition, run.relations, run.train, encoder, run.cache, report=run.report)
+        reading, kept = self._reading(), _store(run.cache)
+        reader = reading.open(run, notes, kept) if reading else None
+        generators = dict(voice for spec in specs(self.signals) for voice in spec.opened(run, notes))
+        voices = Voices(generators, run.edition, run.report)
+        return EmbeddedGenerator(
+            run.edition, run.relations, run.train, encoder, kept, report=run.report, reader=reader, voices=voices
+        )
 
 
 class EmbeddedGenerator:
     """Scores a closed set of candidates, train's objects, by a stack of signals fitted on train.
 
-    relations: by the edition's spelling. encoder: None to work on strings alone. cache: where fitted state is kept,
-    the user's cache if None. report: told of each step of fitting, which comes before the first answer.
+    relations: by the edition's spelling. encoder: None to work on strings alone. kept: where what is fitted is kept,
+    the user's cache if None. report: told of each step of fitting, which comes before the first answer. reader: reads a
+    language model's states. voices: what other generators say, as signals beside its own.
     Scores are probabilities; the empty candidate carries that of "no object". A query that train answers is scored by
-    a stack fitted without the fold of its subject. InputError without train.
+    a stack fitted without the fold of its subject; one that a voice failed to answer has failed. InputError without
+    train, LmkbcError where a voice fails there.
     """
 
     def __init__(
@@ -60,18 +106,22 @@ class EmbeddedGenerator:
         relations: Mapping[str, Relation],
         train: Sequence[Example],
         encoder: Encoder | None,
-        cache: Path | None = None,
+        kept: Store | None = None,
         seed: int = 0,
         report: Report = silent,
+        reader: StateReader | None = None,
+        voices: Voices | None = None,
     ) -> None:
         if not train:
             raise InputError(f"edition {edition.name} has no train rows here: the embedded default learns from them")
         self._edition, self._relations, self._train = edition, relations, train
         self._encoder, self._seed, self._report = encoder, seed, report
-        self._store = Store(cache or places.cache_dir() / "embedded")
+        self._reader, self._voices = reader, voices or Voices({}, edition)
+        self._store = kept or _store(None)
         self._fold = folds(train, FOLDS, seed)
         self._known = {pair: int(f) for row, f in zip(train, self._fold, strict=True) for pair in _pairs(row.query)}
         self._vectors: dict[str, Floats] = {}
+        self._states: dict[Query, Floats] = {}
         self._fitted: dict[int | None, tuple[Stack, Trees]] = {}
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
@@ -83,8 +133,17 @@ class EmbeddedGenerator:
         with threadpool_limits(1):  # small arrays: threads that wait for one another cost more than they bring
             self._embed_all([row.query.subject for row in self._train] + list(_labels(self._train)))
             self._embed_all([query.subject for query in queries])
+        self._read_all([row.query for row in self._train])
+        self._read_all(queries)
+        self._voices.ask([*(row.query for row in self._train), *queries])
+        if lost := next((row.query for row in self._train if row.query in self._voices.failed), None):
+            raise LmkbcError(
+                f"the train query ({lost.subject!r}, {lost.relation!r}) was not answered, so that signals cannot be "
+                "weighed: run again, and only what is missing is asked"
+            )
         for fold, group in grouped.items():
-            yield from self._scored(fold, group)
+            yield from (CandidateSet(query, draws=(State.MISSING,)) for query in group if query in self._voices.failed)
+            yield from self._scored(fold, [query for query in group if query not in self._voices.failed])
 
     def out_of_fold(self) -> Iterator[CandidateSet]:
         """Yield candidates of the train queries themselves, none from a stack that saw the query's subject."""
@@ -104,12 +163,20 @@ class EmbeddedGenerator:
 
     def _fit(self, held_out: int | None) -> tuple[Stack, Trees]:
         train = [row for row, fold in zip(self._train, self._fold, strict=True) if fold != held_out]
-        stack = Stack(self._edition, self._relations, train, self._embed)
+        read = self._read if self._reader else None
+        stack = Stack(self._edition, self._relations, train, self._embed, read, self._voices)
         rounds = ROUNDS if held_out is None else 1  # for the few, or for tuning: half the time, the same score
-        name = key(*self._fingerprint(), rounds, train)
+        name = key(*self._fingerprint(), rounds, train, *self._heard([row.query for row in train]))
         return stack, Trees.of(
             self._store.get("trees", name, lambda: stack.learn(self._seed, rounds, self._report).arrays())
         )
+
+    def _heard(self, queries: Sequence[Query]) -> Iterator[Any]:
+        """What a fit takes from models, as far as there are any: what voices say, and the hash of states."""
+        if self._voices:
+            yield self._voices.said(queries)
+        if self._reader:
+            yield hashlib.sha256(self._read(queries).tobytes()).hexdigest()
 
     def _fingerprint(self) -> list[Any]:
         import sklearn
@@ -127,6 +194,15 @@ class EmbeddedGenerator:
             return np.zeros((len(texts), 0))
         return np.stack([self._vectors[text] for text in texts]).astype(np.float64)
 
+    def _read(self, queries: Sequence[Query]) -> Floats:
+        return np.stack([self._states[query] for query in queries])
+
+    def _read_all(self, queries: Sequence[Query]) -> None:
+        """Read what the language model makes of queries that are not known yet."""
+        new = [query for query in dict.fromkeys(queries) if query not in self._states]
+        if self._reader and new:
+            self._states.update(zip(new, self._reader.read(new), strict=True))
+
     def _embed_all(self, texts: Sequence[str]) -> None:
         """Look up or compute the vectors that are not known yet, as one block."""
         if self._encoder is None:
@@ -136,6 +212,10 @@ class EmbeddedGenerator:
             name = key(VERSION, self._encoder.digest, new)
             block = self._store.get("vectors", name, lambda: {"vectors": encode(new, self._report)})
             self._vectors.update(zip(new, block["vectors"], strict=True))
+
+
+def _store(cache: Path | None) -> Store:
+    return Store(cache or places.cache_dir() / "embedded")
 
 
 def _pairs(query: Query) -> list[tuple[str, str]]:

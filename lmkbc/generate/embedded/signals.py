@@ -21,21 +21,25 @@ TEMPERATURE = 0.07
 NEAREST = 60
 RIDGE = 3.0
 KERNEL_RIDGE = 1.0
+STATE_RIDGE = 1.0
+STATE_TEMPERATURE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class Texts:
     """n texts as features: word presence (n, words), character n-gram counts (n, grams), unit vectors (n, d).
 
-    d is 0 where there is no sentence encoder.
+    states: what a language model has made of the question about them, (n, s). d is 0 where there is no sentence
+    encoder, and s where there is no such model, or the texts are no subjects.
     """
 
     words: sparse.csr_array
     grams: sparse.csr_array
     vectors: Floats
+    states: Floats
 
     def __getitem__(self, rows: npt.NDArray[np.int64]) -> Texts:
-        return Texts(self.words[rows], self.grams[rows], self.vectors[rows])
+        return Texts(self.words[rows], self.grams[rows], self.vectors[rows], self.states[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +105,30 @@ def mapping(fit: Fit, texts: Texts) -> Floats:
     return _without_empty(pointed @ objects.T)
 
 
+def state_ridge(fit: Fit, texts: Texts) -> Floats:
+    """One-vs-rest ridge regression on the language model's states: a linear probe."""
+    known, new = _scaled(fit.train.states, texts.states)
+    return _dual_ridge(known @ known.T, new @ known.T, fit.hits, STATE_RIDGE)
+
+
+def state_neighbours(fit: Fit, texts: Texts) -> Floats:
+    """Votes of the train subjects whose states point in the same direction."""
+    known, new = (_unit(part) for part in _scaled(fit.train.states, texts.states))
+    return _softmax(new @ known.T / STATE_TEMPERATURE) @ fit.hits
+
+
+def _scaled(known: Floats, new: Floats) -> tuple[Floats, Floats]:
+    """Both without the centre of the first, which has rows of length 1 on average then."""
+    centre = known.mean(axis=0)
+    size = np.sqrt(np.square(known - centre).sum(axis=1).mean()) + 1e-9
+    return (known - centre) / size, (new - centre) / size
+
+
+def _unit(rows: Floats) -> Floats:
+    scaled: Floats = rows / (np.linalg.norm(rows, axis=1, keepdims=True) + 1e-9)
+    return scaled
+
+
 def vector_similarity(fit: Fit, texts: Texts) -> Floats:
     """Cosine of subject and candidate in the sentence embedding."""
     return _without_empty(texts.vectors @ fit.candidates.vectors.T)
@@ -114,12 +142,13 @@ def string_similarity(fit: Fit, texts: Texts) -> Floats:
 
 def scores(fit: Fit, texts: Texts) -> dict[str, Floats]:
     """Every signal that the features allow, by name."""
-    signals = STRINGS + VECTORS if texts.vectors.shape[1] else STRINGS
+    signals = [*STRINGS, *(VECTORS if texts.vectors.shape[1] else ()), *(STATES if texts.states.shape[1] else ())]
     return {signal.__name__: signal(fit, texts) for signal in signals}
 
 
 STRINGS = (prior, naive_bayes, kernel_ridge, string_similarity)
 VECTORS = (neighbours, ridge, mapping, vector_similarity)
+STATES = (state_ridge, state_neighbours)
 
 
 def _softmax(logits: Floats) -> Floats:

@@ -6,6 +6,7 @@ Stacking (Wolpert 1992): the trees learn from signals that were computed out of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from lmkbc.generate.embedded.links import Links
 from lmkbc.generate.embedded.signals import Texts
 from lmkbc.generate.embedded.table import Pairs, Table
 from lmkbc.generate.embedded.trees import Trees
+from lmkbc.generate.embedded.voices import Voices
 from lmkbc.generate.prior import ClosedSet, Floats, ranked
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
@@ -24,6 +26,7 @@ from lmkbc.types import CandidateSet, Example, Query
 
 Ints = npt.NDArray[np.int64]
 Embed = Callable[[Sequence[str]], Floats]
+Read = Callable[[Sequence[Query]], Floats]
 FOLDS = 5
 ROUNDS = 2
 RARE = 1e-6
@@ -48,13 +51,21 @@ def identity(query: Query) -> str:
 class Stack:
     """Signals and links of some train rows; `trees` turn them into probabilities once learned or set.
 
-    embed: texts -> (n, d) vectors, d = 0 without an encoder.
+    embed: texts -> (n, d) vectors, d = 0 without an encoder. read: queries -> (n, s) states of a language model.
+    voices: what other generators say, of train too.
     """
 
     def __init__(
-        self, edition: Edition, relations: Mapping[str, Relation], train: Sequence[Example], embed: Embed
+        self,
+        edition: Edition,
+        relations: Mapping[str, Relation],
+        train: Sequence[Example],
+        embed: Embed,
+        read: Read | None = None,
+        voices: Voices | None = None,
     ) -> None:
-        self._train, self._embed = train, embed
+        self._train, self._embed, self._read = train, embed, read
+        self._voices = voices or Voices({}, edition)
         self._links = Links(edition, train)
         self._tables: dict[str, Table] = {}
         for name in edition.relations:
@@ -69,12 +80,16 @@ class Stack:
         queries = [row.query for row in rows]
         closed = ClosedSet.of(edition, relation, rows)
         entities = self._links.of_candidates(closed.candidates)
-        texts, labels = self._texts([query.subject for query in queries]), self._texts(closed.labels)
-        return Table(queries[0].relation, queries, texts, positions, closed, labels, entities)
+        texts, labels = self._subjects(queries), self._texts(closed.labels)
+        return Table(queries[0].relation, queries, texts, positions, closed, labels, entities, self._voices)
 
     def _texts(self, texts: Sequence[str]) -> Texts:
         words, grams = (sparse.csr_array(vectorizer.transform(texts)) for vectorizer in (_WORDS, _GRAMS))
-        return Texts(words, grams, self._embed(texts))
+        return Texts(words, grams, self._embed(texts), np.zeros((len(texts), 0)))
+
+    def _subjects(self, queries: Sequence[Query]) -> Texts:
+        texts = self._texts([query.subject for query in queries])
+        return texts if self._read is None else replace(texts, states=self._read(queries))
 
     def learn(self, seed: int, rounds: int = ROUNDS, report: Report = silent) -> Trees:
         """Fit the trees on pairs of some rounds of folds."""
@@ -113,7 +128,7 @@ class Stack:
             if table is None:
                 yield from (CandidateSet(query) for query in group)
                 continue
-            texts = self._texts([query.subject for query in group])
+            texts = self._subjects(group)
             rows = np.arange(len(table.queries))
             pairs = table.pairs(self._links, rows, everything, group, texts)
             yield from _sets(table.closed, group, pairs, trees.probabilities(pairs.features))

@@ -14,12 +14,13 @@ from lmkbc.generate.embedded.signals import (
     Texts,
     scores,
 )
+from lmkbc.generate.embedded.voices import Voices
 from lmkbc.generate.prior import ClosedSet, Floats
 from lmkbc.types import Query
 
 Ints = npt.NDArray[np.int64]
 POOL = 12
-ON_EMPTY = frozenset({"prior", "naive_bayes", "kernel_ridge", "neighbours", "ridge"})
+ON_EMPTY = frozenset({"prior", "naive_bayes", "kernel_ridge", "neighbours", "ridge", "state_ridge", "state_neighbours"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +43,7 @@ class Table:
     closed: ClosedSet
     labels: Texts
     entities: Ints
+    voices: Voices
 
     def pairs(self, links: Links, rows: Ints, within: Ints, queries: Sequence[Query], texts: Texts) -> Pairs:
         """Each query with the candidates that some signal ranks high, learned from some rows of the table only.
@@ -56,9 +58,10 @@ class Table:
         fitted = scores(Fit(self.texts[rows], hits, self.labels[columns[1:]]), texts)
         subjects = links.of_queries(queries)
         linked = links.scores(self.relation, within, subjects, self.entities[columns])
+        heard = self.voices.signals(queries, [self.closed.candidates[column] for column in columns])
         pooled, features = np.zeros((len(queries), len(columns)), dtype=bool), []
-        for name, signal in (fitted | linked).items():
-            seen, top = _views(signal, name in ON_EMPTY)
+        for name, signal in (fitted | linked | heard).items():
+            seen, top = _views(signal, name in ON_EMPTY or name in heard)
             features += seen
             pooled |= top if name in fitted else top & (signal > 0)
         pooled[:, 0] = hits[:, 0].any()

@@ -11,6 +11,8 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from jinja2 import TemplateError
 from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
@@ -28,6 +30,7 @@ from lmkbc.models.causal.prefixes import (
     Tokens,
     groups,
 )
+from lmkbc.models.causal.states import last_states
 from lmkbc.models.usage import Usage
 
 Worked = TypeVar("Worked")
@@ -116,6 +119,17 @@ class CausalModel:
             logs |= zip([read[member] for member in batch], torch.split(logits, last), strict=True)
         for number, choices in enumerate(prompts):
             yield number, [_continued(logs[whole[:-1]], whole, first) for whole, first in choices]
+
+    def states(self, prompts: Sequence[str], depth: float) -> npt.NDArray[np.float32]:
+        """The hidden state behind each prompt's last token, (n, d), at a share of the layers; 0 beyond the window."""
+        tokens = self.encode(prompts)
+        read = [place for place, row in enumerate(tokens) if 1 <= len(row) <= self._window]
+        states = np.zeros((len(prompts), self._config.hidden_size), dtype=np.float32)
+        with self._timing():
+            if read:
+                states[read] = last_states(self.model, [tokens[place] for place in read], depth)
+        self._count([len(tokens[place]) for place in read])
+        return states
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
         """Texts to tokens, with the model's start token once."""

@@ -105,9 +105,17 @@ def test_kamel_as_a_user_reads_it(
     assert printed.err.count("skipped P36/") == 2
     assert "1 random shots: 3 queries of 1 properties, test" in printed.err
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 3
-    for shown in ("published, labels only", "stripped, labels only", "by number of gold answers", "LAMA's", "literals",
-                  "paper: OPT-13b, 10 shots, labels only", "paper: majority object", "naive Bayes of train",
-                  "what no control answers"):  # fmt: skip
+    for shown in (
+        "published, labels only",
+        "stripped, labels only",
+        "by number of gold answers",
+        "LAMA's",
+        "literals",
+        "paper: OPT-13b, 10 shots, labels only",
+        "paper: majority object",
+        "naive Bayes of train",
+        "what no control answers",
+    ):
         assert shown in printed.out
     assert lmkbc(monkeypatch, *command, "--json") == 0
     tables = json.loads(capsys.readouterr().out)

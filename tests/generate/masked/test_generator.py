@@ -201,9 +201,11 @@ def _best(backbone: Backbone, text: str) -> tuple[list[str], list[float]]:
 def test_a_name_of_a_type_rewrites_the_cloze_of_each_subject(backbone: Backbone) -> None:
     """The names are train's: its subjects are the countries of this edition."""
     slot = {
-        "cloze": "{subject} is in {mask}.", "type": "Q6256", "top_k": 10_000,
+        "cloze": "{subject} is in {mask}.",
+        "type": "Q6256",
+        "top_k": 10_000,
         "clozes": ["the capital of {answer} is {mask}, not {subject}."],
-    }  # fmt: skip
+    }
     (found,) = run(backbone, clean=False, vocabulary=["Rome"], preconditions={"*": [slot]})
     asked = probabilities(backbone, "Norway is in [MASK].")
     name = max(("Italy", "Peru", "France"), key=lambda one: float(asked[Words(backbone.tokenizer).single(one)]))

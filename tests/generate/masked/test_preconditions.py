@@ -92,10 +92,19 @@ def test_a_name_of_a_type_within_the_subject_says_nothing() -> None:
 def test_names_of_a_type_are_subjects_and_objects() -> None:
     def relation(name: str, subject: str, thing: str) -> Relation:
         return Relation(
-            name=name, names=(name,), property="P1", subject_type=EntityType("s", subject),
-            object_type=EntityType("o", thing), kind="entity", may_be_empty=False, definition="d",
-            clozes=("{subject} {mask}",), question="{subject}?", triple="t", statement="{subject} {object}",
-        )  # fmt: skip
+            name=name,
+            names=(name,),
+            property="P1",
+            subject_type=EntityType("s", subject),
+            object_type=EntityType("o", thing),
+            kind="entity",
+            may_be_empty=False,
+            definition="d",
+            clozes=("{subject} {mask}",),
+            question="{subject}?",
+            triple="t",
+            statement="{subject} {object}",
+        )
 
     relations = {"rivers": relation("rivers", "Q4022", "Q6256"), "borders": relation("borders", "Q6256", "Q6256")}
     rows = [

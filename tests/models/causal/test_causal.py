@@ -30,10 +30,19 @@ SUBJECTS = ("Peru", "Fiji", "São Tomé", "Chad", "a {name}", "Côte d'Ivoire", 
 PROMPTS = [f"{PREFIX}{subject}, borders:" for subject in SUBJECTS]
 WIDE = {"vocab_size": tiny_causal.SIZE, "hidden_size": 32, "initializer_range": 0.3}
 LINEAR = {
-    "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
-    "linear_key_head_dim": 8, "linear_value_head_dim": 8, "linear_num_key_heads": 2, "linear_num_value_heads": 4,
-    "num_experts": 0, "layer_types": ["linear_attention", "full_attention"], "mlp_only_layers": [0, 1],
-}  # fmt: skip
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "linear_key_head_dim": 8,
+    "linear_value_head_dim": 8,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "num_experts": 0,
+    "layer_types": ["linear_attention", "full_attention"],
+    "mlp_only_layers": [0, 1],
+}
 SLIDING = {"intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
 
 

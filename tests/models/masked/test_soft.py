@@ -148,7 +148,20 @@ def test_what_only_the_prompt_holds_is_predicted(toy: Path) -> None:
     assert best(toy, str(without), trained) != ["Oslo"] * 3
     assert best(toy, "gesis23", trained) == ["Oslo"] * 3
     shutil.rmtree(toy / "run")
-    result = CliRunner().invoke(build(), ["predict", "--system", str(recipe), "--model", str(toy / "tiny"),
-                                          "--workspace", str(toy), "--edition", "toy", "--offline"])  # fmt: skip
+    result = CliRunner().invoke(
+        build(),
+        [
+            "predict",
+            "--system",
+            str(recipe),
+            "--model",
+            str(toy / "tiny"),
+            "--workspace",
+            str(toy),
+            "--edition",
+            "toy",
+            "--offline",
+        ],
+    )
     assert isinstance(result.exception, InputError)
     assert "train soft-prompt" in str(result.exception)

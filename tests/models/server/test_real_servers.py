@@ -97,9 +97,16 @@ def write_transformers(folder: Path) -> None:
     fast.save_pretrained(folder)
     torch.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=len(words), hidden_size=DIM, intermediate_size=INNER, num_hidden_layers=1,
-        num_attention_heads=HEADS, max_position_embeddings=8192, bos_token_id=1, eos_token_id=2, pad_token_id=2,
-    )  # fmt: skip
+        vocab_size=len(words),
+        hidden_size=DIM,
+        intermediate_size=INNER,
+        num_hidden_layers=1,
+        num_attention_heads=HEADS,
+        max_position_embeddings=8192,
+        bos_token_id=1,
+        eos_token_id=2,
+        pad_token_id=2,
+    )
     model = LlamaForCausalLM(config)
     model.generation_config.do_sample = True  # the server samples only where the model's own settings say so
     model.save_pretrained(folder)

@@ -165,13 +165,15 @@ def test_what_is_in_the_store_is_not_counted_and_the_server_not_asked_for_it(cha
 @pytest.mark.parametrize(
     "tells",
     [
-        {"models": {"data": "none"}}, {"models": []}, {"models": {"data": [{"id": 5}]}},
+        {"models": {"data": "none"}},
+        {"models": []},
+        {"models": {"data": [{"id": 5}]}},
         {"models": {"data": [{"id": "a", "max_model_len": 5}, {"id": "b", "max_model_len": 6}]}},
         {"models": {"data": [{"id": "stand-in", "max_model_len": -5}]}},
         {"models": {"data": [{"id": "stand-in", "owned_by": "llamacpp"}]}, "props": {"x": 1}},
         {"models": {"data": [{"id": "stand-in", "max_model_len": 9000}]}, "tokenize": {"tokens": None}},
     ],
-)  # fmt: skip
+)
 def test_a_server_that_tells_odd_things_of_itself_is_asked_all_the_same(chat: Chat, tells: Body) -> None:
     with Loopback(lambda _: '["Spain"]') as server:
         server.tells = tells

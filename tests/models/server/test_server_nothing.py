@@ -23,10 +23,37 @@ from lmkbc.types import CandidateSet, Query, State
 
 QUERY = Query("land", BORDERS)
 BLANKS = (
-    "", " ", "\n\t", "\u00a0", "\u000b", "\u000c", "\u001c", "\u0085", "\u1680", "\u180e", "\u2003", "\u2028", "\u2029",
-    "\u202f", "\u3000", "\u200b", "\u200d", "\u2060", "\ufeff", "\u00ad", "\u061c", "\u202e", "\u0000", "\u2800",
-    "\u3164", "\u115f", "\uffa0", "\ufe0f", "\U000e0020", "\u00a0\u200b\n\ufeff",
-)  # fmt: skip
+    "",
+    " ",
+    "\n\t",
+    "\u00a0",
+    "\u000b",
+    "\u000c",
+    "\u001c",
+    "\u0085",
+    "\u1680",
+    "\u180e",
+    "\u2003",
+    "\u2028",
+    "\u2029",
+    "\u202f",
+    "\u3000",
+    "\u200b",
+    "\u200d",
+    "\u2060",
+    "\ufeff",
+    "\u00ad",
+    "\u061c",
+    "\u202e",
+    "\u0000",
+    "\u2800",
+    "\u3164",
+    "\u115f",
+    "\uffa0",
+    "\ufe0f",
+    "\U000e0020",
+    "\u00a0\u200b\n\ufeff",
+)
 
 
 def said(text: Any, finish: str = "stop") -> Callable[[Body, Body], None]:

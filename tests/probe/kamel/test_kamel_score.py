@@ -70,8 +70,15 @@ def test_controls_learn_from_train_alone_and_never_from_the_subject_asked() -> N
     def born(*rows: tuple[str, str]) -> tuple[Fact, ...]:
         return tuple(Fact("P19", name, (Answer(town),)) for name, town in rows)
 
-    train = born(("Ada Rossi", "Rome"), ("Leo Rossi", "Rome"), ("Jean Roux", "Paris"), ("Ann Roux", "Paris"),
-                 ("Eve Bly", "York"), ("Bea Bly", "York"), ("Cid Bly", "York"))  # fmt: skip
+    train = born(
+        ("Ada Rossi", "Rome"),
+        ("Leo Rossi", "Rome"),
+        ("Jean Roux", "Paris"),
+        ("Ann Roux", "Paris"),
+        ("Eve Bly", "York"),
+        ("Bea Bly", "York"),
+        ("Cid Bly", "York"),
+    )
     asked = born(("Max Rossi", "Rome"), ("Eve Bly", "Hull"), ("Tom Roux", "Lima"), ("Zed Oz", "York"))
     found = learned(Kamel({("P19", "train"): train, ("P19", "test"): asked}), asked)
     assert [text for _, text in found["majority of train"]] == ["Paris"] * 4  # York lost the fact on Eve Bly

@@ -56,9 +56,16 @@ def trex(root: Path) -> Path:
 
     def fact(relation: str, subject: str, object_: str) -> str:
         return json.dumps(
-            {"uuid": "u", "obj_uri": "Q1", "obj_label": object_, "sub_uri": "Q2", "sub_label": subject,
-             "predicate_id": relation, "evidences": [{"masked_sentence": "[MASK]"}]}
-        )  # fmt: skip
+            {
+                "uuid": "u",
+                "obj_uri": "Q1",
+                "obj_label": object_,
+                "sub_uri": "Q2",
+                "sub_label": subject,
+                "predicate_id": relation,
+                "evidences": [{"masked_sentence": "[MASK]"}],
+            }
+        )
 
     born = [fact("P19", *pair) for pair in (*BORN.facts, BORN.facts[0])]
     (root / "TREx" / "P19.jsonl").write_text("\n".join(born) + "\n")
@@ -149,14 +156,24 @@ def tiny() -> Backbone:
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=raw, unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]",
-        pad_token="[PAD]", model_max_length=32,
-    )  # fmt: skip
+        tokenizer_object=raw,
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        pad_token="[PAD]",
+        model_max_length=32,
+    )
     torch.manual_seed(0)
     config = BertConfig(
-        vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
-        max_position_embeddings=32, initializer_range=1.0,
-    )  # fmt: skip
+        vocab_size=len(words),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=32,
+        initializer_range=1.0,
+    )
     return Backbone("tiny", BertForMaskedLM(config).eval(), tokenizer)
 
 

@@ -132,7 +132,7 @@ def kamel(folder: Path) -> Path:
                 json.dumps({"sub_label": subject, "obj_label": [{"rdf": one, "chosen": one}]}) + "\n"
                 for subject, one in pairs
             )
-        )  # fmt: skip
+        )
     return folder
 
 
@@ -142,8 +142,11 @@ def test_the_command_shows_the_table(backbone: Backbone, tmp_path: Path) -> None
     result = CliRunner().invoke(build(), [*arguments, "--json"])
     assert result.exit_code == 0, result.output
     assert set(json.loads(result.stdout)) == {
-        "majority", "naive-bayes", "pretrained manual", "pretrained soft-manual",
-    }  # fmt: skip
+        "majority",
+        "naive-bayes",
+        "pretrained manual",
+        "pretrained soft-manual",
+    }
     shown = CliRunner().invoke(build(), arguments)
     heads, *_ = shown.stdout.splitlines()
     assert heads.split() == ["P@1", "%", "all", "N-1", "UHN", "easy", "hard"]

@@ -1,0 +1,76 @@
+"""What other generators make of a relation's closed set: signals of the embedded default beside its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from lmkbc.edition import Edition
+from lmkbc.generate.prior import Floats
+from lmkbc.names import folded_key
+from lmkbc.progress import Report, silent
+from lmkbc.select.pool import Pool, Pooling
+from lmkbc.types import Candidate, CandidateSet, Generator, Query
+
+UNKNOWN = -1.0
+"""The score of what a voice was not asked, or did not name: below all that it did."""
+Scores = dict[str, float]
+"""Object -> score: by QID, by its folded name, and by "" for none."""
+
+
+class Voices:
+    """What generators, by name, say of queries; each query is asked once.
+
+    failed: queries that some of them failed to answer, and that are therefore not known.
+    """
+
+    def __init__(self, generators: Mapping[str, Generator], edition: Edition, report: Report = silent) -> None:
+        self._generators, self._report = generators, report
+        self._pool = Pool(edition, Pooling())
+        self._scores: dict[str, dict[Query, Scores]] = {name: {} for name in generators}
+        self.failed: set[Query] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._generators)
+
+    def ask(self, queries: Sequence[Query]) -> None:
+        """Take in what the voices say of queries that they were not asked before."""
+        for name, generator in self._generators.items():
+            known = self._scores[name]
+            new = [query for query in dict.fromkeys(queries) if query not in known and query not in self.failed]
+            if not new:
+                continue
+            self._report(f"{name} (queries)", 0, len(new))
+            for done, answer in enumerate(generator.generate(new), start=1):
+                if answer.draws and answer.failed:
+                    self.failed.add(answer.query)
+                else:
+                    known[answer.query] = _scores(next(iter(self._pool.merge([[answer]]))))
+                self._report(f"{name} (queries)", done, len(new))
+
+    def said(self, queries: Sequence[Query]) -> dict[str, list[Scores]]:
+        """Voice -> the scores that it gives, by query; for the name of what was fitted to them."""
+        return {name: [known.get(query, {}) for query in queries] for name, known in self._scores.items()}
+
+    def signals(self, queries: Sequence[Query], candidates: Sequence[Candidate]) -> dict[str, Floats]:
+        """Voice -> its scores of a closed set, (m, c + 1), UNKNOWN where it gives none."""
+        names = [(candidate.id or "", folded_key(candidate.text)) for candidate in candidates]
+        return {
+            name: np.array([[_score(scores, *keys) for keys in names] for scores in rows])
+            for name, rows in self.said(queries).items()
+        }
+
+
+def _scores(answer: CandidateSet) -> Scores:
+    scores: Scores = {}
+    if answer.nothing:  # pooled, so there is one at most
+        scores[""] = answer.nothing[0].score
+    for candidate in answer.candidates:
+        for key in filter(None, (candidate.id, folded_key(candidate.text))):
+            scores[key] = max(candidate.score, scores.get(key, 0.0))
+    return scores
+
+
+def _score(scores: Scores, id_: str, name: str) -> float:
+    return scores.get(id_, scores.get(name, UNKNOWN)) if id_ else scores.get(name, UNKNOWN)

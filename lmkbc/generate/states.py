@@ -1,0 +1,69 @@
+"""What a local model has made of a question before it answers: a vector per query, for others to learn from.
+
+A linear probe on hidden states finds facts that a small model does not say (Alain and Bengio 2016).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from lmkbc.ask.plan import Asking, Asks
+from lmkbc.files.arrays import Arrays, Store, key
+from lmkbc.generate.local import Local, LocalSettings
+from lmkbc.generate.prior import Floats
+from lmkbc.models.encoder import find_encoder
+from lmkbc.progress import Report
+from lmkbc.run import Run
+from lmkbc.types import Notes, Query
+
+PORTION = 256
+"""Queries that are read and kept at a time: a killed run loses no more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class States(Asks, LocalSettings):
+    """What a table says of hidden states. depth: behind which share of the layers they are read, 1 being all."""
+
+    depth: float = 0.87
+
+    def __post_init__(self) -> None:
+        """ValueError for a value that makes no sense."""
+        super().__post_init__()
+        if not 0 < self.depth <= 1:
+            raise ValueError(f"depth is {self.depth}: give a share of the layers, above 0 and up to 1")
+
+    def open(self, run: Run, notes: Notes, kept: Store) -> StateReader:
+        """What reads them. kept: where they are kept."""
+        encoder = find_encoder() if self.embeds else None
+        asking = Asking(run.edition, run.relations, run.train, self, run.workspace.relations, encoder)
+        return StateReader(self.local(run), asking, self.depth, kept, run.report, notes)
+
+
+class StateReader:
+    """Reads the hidden state behind the prompt of each query. digest: what tells these states from others."""
+
+    def __init__(self, local: Local, asking: Asking, depth: float, kept: Store, report: Report, notes: Notes) -> None:
+        self._local, self._asking, self._depth, self._kept = local, asking, depth, kept
+        self._report, self._notes = report, notes
+        self.digest = key(local.identity, depth)
+
+    def read(self, queries: Sequence[Query]) -> Floats:
+        """Queries to vectors, (n, d)."""
+        model = self._local.model
+        texts = [model.text(self._asking.prompt(query)) for query in queries]
+
+        def read(portion: Sequence[str]) -> Arrays:
+            with model.usage.added(self._notes.usage):
+                return {"states": model.states(portion, self._depth)}
+
+        blocks = []
+        self._report("states (queries)", 0, len(texts))
+        for start in range(0, len(texts), PORTION):
+            portion = texts[start : start + PORTION]
+            blocks.append(self._kept.get("states", key(self.digest, portion), partial(read, portion))["states"])
+            self._report("states (queries)", start + len(portion), len(texts))
+        return np.concatenate(blocks).astype(np.float64)

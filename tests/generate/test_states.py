@@ -1,0 +1,67 @@
+"""Hidden states as a recipe asks for them: of each query's own prompt, read once, and kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_causal import model, tokenizer
+
+from lmkbc.errors import InputError
+from lmkbc.files.arrays import Store
+from lmkbc.generate import states
+from lmkbc.generate.embedded.generator import Embedded
+from lmkbc.generate.states import States
+from lmkbc.run import Run
+from lmkbc.settings import checked
+from lmkbc.types import Notes
+from lmkbc.workspace import Workspace
+
+SPACE = Workspace()
+EDITION = SPACE.edition("mini")
+QUERIES = [row.query for row in SPACE.examples(EDITION, "val")][:7]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("model")
+    model("llama").save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return str(folder)
+
+
+def test_states_are_kept_by_model_depth_and_prompt(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(states, "PORTION", 3)
+    run, kept = Run(workspace=SPACE, edition=EDITION, model=source, offline=True), Store(tmp_path)
+
+    def read(count: int, **table: object) -> tuple[np.ndarray, int]:
+        notes = Notes()
+        reader = checked(States, {"prompt": {"form": "completion"}, "shots": {"k": 0}} | table, "states").open(
+            run, notes, kept
+        )
+        return reader.read(QUERIES[:count]), notes.usage.get("calls", 0)
+
+    first, calls = read(7)
+    assert (first.shape, calls) == ((7, 32), 7)
+    again, calls = read(7)
+    assert calls == 0
+    np.testing.assert_array_equal(first, again)
+    assert read(6)[1] == 0, "whole portions are read back"
+    assert read(7, depth=0.5)[1] == 7
+    assert read(7, prompt={"form": "completion", "style": "triple"})[1] == 7
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ({"depth": 0}, r"states: .*depth is 0"),
+        ({"deep": 0.5}, r"states has no setting 'deep'"),
+        ({"shots": {"k": "no"}}, r"states: setting 'shots.k'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_its_place(table: dict[str, object], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        checked(Embedded, {"component": "embedded", "states": table}, "generator 'embedded'")
