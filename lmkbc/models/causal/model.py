@@ -125,10 +125,11 @@ class CausalModel:
         tokens = self.encode(prompts)
         read = [place for place, row in enumerate(tokens) if 1 <= len(row) <= self._window]
         states = np.zeros((len(prompts), self._config.hidden_size), dtype=np.float32)
-        with self._timing():
-            if read:
-                states[read] = last_states(self.model, [tokens[place] for place in read], depth)
-        self._count([len(tokens[place]) for place in read])
+        for shared, branches, batch in self._timed(self._batches([tokens[at] for at in read], Decoding(max_tokens=1))):
+            places = [read[member] for member in batch]
+            with self._timing():
+                states[places] = last_states(self.model, branches, [tokens[at][shared:] for at in places], depth)
+            self._count([len(tokens[at]) for at in places], shared * (len(places) - 1))
         return states
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
