@@ -18,10 +18,10 @@ from lmkbc.ask.plan import Asking
 from lmkbc.ask.prompts import one_line
 from lmkbc.edition import Edition
 from lmkbc.generate.prior import ClosedSet, Floats, ranked
-from lmkbc.models.causal.scorer import CausalScorer
+from lmkbc.models.base import OptionScorer
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
-from lmkbc.types import CandidateSet, Example, Query
+from lmkbc.types import CandidateSet, Example, Query, State
 
 PORTION = 32
 """Queries that are answered and kept at a time."""
@@ -52,23 +52,28 @@ class ClosedList:
 
 
 class _Scored(NamedTuple):
-    """A query, the columns of its closed set that are scored, and their log-probabilities, -inf where unknown."""
+    """A query, the columns of its closed set that are scored, and their log-probabilities, -inf where unknown.
+
+    failed: whether they could not be asked for, so that they are to be asked for again.
+    """
 
     query: Query
     columns: list[int]
     logs: Floats
+    failed: bool
 
 
 class ClosedGenerator:
     """Proposes the known objects of a relation, and none, with a share each; the shares of a query sum to 1.
 
     A query that train answers is not its own evidence: what its row alone names is not proposed, and what it names is
-    counted without it. A query without any object to score has no draw.
+    counted without it. A query without any object to score has no draw; one whose scores, or those of the other
+    subjects, are not to be had is missing.
     """
 
     def __init__(
         self,
-        scorer: CausalScorer,
+        scorer: OptionScorer,
         asking: Asking,
         edition: Edition,
         relations: Mapping[str, Relation],
@@ -95,8 +100,14 @@ class ClosedGenerator:
             if not scorable:
                 continue
             usual = self._usual(relation, closed)
+            if usual is None:
+                yield from (CandidateSet(query, draws=(State.MISSING,)) for query, _ in scorable)
+                continue
             for portion in (scorable[start : start + PORTION] for start in range(0, len(scorable), PORTION)):
                 for scored in self._scored(closed, portion):
+                    if not np.isfinite(scored.logs).any():
+                        yield CandidateSet(scored.query, draws=(State.MISSING,))
+                        continue
                     shares = np.zeros(len(closed.candidates))
                     shares[scored.columns] = _shares(scored.logs - usual.off(scored))
                     yield ranked(scored.query, closed.candidates, np.round(shares, 6), self._voice)
@@ -112,15 +123,17 @@ class ClosedGenerator:
     def _scored(self, closed: ClosedSet, listed: Sequence[tuple[Query, list[int]]]) -> Iterator[_Scored]:
         prompts = [self._asking.prompt(query) for query, _ in listed]
         options = [[self._text(closed, column, query) for column in columns] for query, columns in listed]
-        rows = map(np.array, self._scorer.option_scores(prompts, options))
-        for (query, columns), texts, logs in zip(listed, options, rows, strict=True):
-            yield _Scored(query, columns, logs / self._scorer.lengths(texts) if self._how.by_length else logs)
+        rows = self._scorer.option_scores(prompts, options)
+        for (query, columns), texts, row in zip(listed, options, rows, strict=True):
+            logs = np.full(len(columns), -np.inf) if row is None else np.array(row)
+            lengths = self._scorer.lengths(texts) if self._how.by_length else np.ones(len(columns))
+            yield _Scored(query, columns, logs / lengths, row is None)
 
     def _text(self, closed: ClosedSet, column: int, query: Query) -> str:
         return one_line(closed.labels[column]) if column else self._asking.plan(query).style.null
 
-    def _usual(self, relation: str, closed: ClosedSet) -> _Usual:
-        """What the model says of each object whatever the subject."""
+    def _usual(self, relation: str, closed: ClosedSet) -> _Usual | None:
+        """What the model says of each object whatever the subject; None where it could not be asked."""
         columns = self._listed(closed, Query("", relation))
         size = len(closed.candidates)
         match self._how.off:
@@ -134,6 +147,8 @@ class ClosedGenerator:
                 subjects = [row.query for row in drawn.sample(rows, min(self._how.subjects, len(rows)))]
         by_subject = {}
         for scored in self._scored(closed, [(query, columns) for query in subjects]):
+            if scored.failed:
+                return None
             logs = by_subject[folded_key(scored.query.subject)] = np.full(size, -np.inf)
             logs[scored.columns] = scored.logs
         return _Usual(by_subject)
