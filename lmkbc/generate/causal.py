@@ -146,7 +146,8 @@ class CausalGenerator:
         kinds = {
             "length": "cut off at max_tokens",
             LOOP: "stopped, since they only repeated themselves",
-            "window": "not asked, since prompts exceed the model's window",
+            "window": "not asked, since prompts exceed the model's window: say fit = true in the recipe's table shots, "
+            "so that they are shown fewer examples, or give them less to read",
         }
         total = self._ends.total()
         ends = [f"{self._ends[k]} of {total} draws {why}" for k, why in kinds.items() if self._ends[k]]
