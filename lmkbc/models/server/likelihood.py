@@ -121,11 +121,12 @@ def _given(told: Told) -> Sequence[tuple[str, float | None]]:
 class Walk:
     """The options of a prompt as a tree of tokens, whose places the server is asked for in the order of its cache.
 
-    plain: a token that can be written anywhere. llama.cpp tells nothing of one that ends within a character.
+    plain: a token that can be written anywhere. llama.cpp tells nothing of one that ends within a character. slots:
+    prompts that are asked about at a time; with more, one would drive another out of the cache.
     """
 
-    def __init__(self, plain: int) -> None:
-        self._plain = plain
+    def __init__(self, plain: int, slots: int) -> None:
+        self._plain, self._slots = plain, slots
         self._options: dict[tuple[str, tuple[str, ...]], list[Option]] = {}
 
     @classmethod
@@ -142,7 +143,8 @@ class Walk:
         known = all(one.chosen in made for one in told)
         if len(made) < 2 or not known or sum(math.exp(one.likeliest[one.chosen or 0]) for one in told) > SURE:
             return None
-        return cls(min(made))
+        told_slots = await session.client.metadata("../props", _Props)
+        return cls(min(made), told_slots.total_slots if told_slots else session.limits.concurrency)
 
     async def prepare(self, session: Session, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> None:
         """Have the server split all texts into tokens: round by round, since the first splits tell what else to ask."""
@@ -159,8 +161,14 @@ class Walk:
             unknown.clear()
             found = with_options(encode, prompts, options)
         self._options = {(prompt, tuple(row)): one for prompt, row, one in zip(prompts, options, found, strict=True)}
+        self._free = asyncio.Semaphore(max(self._slots, 1))  # of the event loop that asks about these prompts
 
     async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> Scored:
+        """The tree of one prompt."""
+        async with self._free:
+            return await self._scores(session, prompt, options)
+
+    async def _scores(self, session: Session, prompt: str, options: Sequence[str]) -> Scored:
         """Places in the order of their tokens, so that the server has read most of what comes before each."""
         row = _Row()
         paths = self._options[prompt, tuple(options)]
@@ -203,6 +211,10 @@ def _next(session: Session, tokens: Tokens, alternatives: int, made: int) -> dic
     """What asks for the token after some others. made: the one that is to be written."""
     bias = {"logit_bias": {str(made): BIAS}}
     return {"model": session.client.server.model, "prompt": tokens, "logprobs": alternatives, **GREEDY, **bias}
+
+
+class _Props(msgspec.Struct):
+    total_slots: int
 
 
 class _Split(msgspec.Struct):

@@ -170,6 +170,14 @@ def test_requests_at_a_time_are_bounded(model: CausalModel, scorer: Make) -> Non
         assert 1 < serving.most_at_once <= HASTY.concurrency
 
 
+def test_no_more_prompts_are_asked_about_than_a_server_has_slots(model: CausalModel, scorer: Make) -> None:
+    """Else each drives the others out of its prompt cache."""
+    with Telling("llama.cpp", model, delay=0.002) as serving:
+        serving.tells["props"] = {"total_slots": 2}
+        scorer(serving.url).option_scores([text(f"{name}:") for name in "abcdef"], [["x"]] * 6)
+        assert serving.most_at_once == 2 < HASTY.concurrency
+
+
 @pytest.mark.parametrize("kind", ["llama.cpp", "echo"])
 def test_what_there_is_no_room_for_cannot_be_told(kind: Any, model: CausalModel, scorer: Make) -> None:
     prompts, rows = [text("a:"), text("b" * 60)], [["x", "y" * 60], ["x", "z"]]
