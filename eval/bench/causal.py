@@ -1,7 +1,7 @@
 """The shared prefix of the local back end against one full prompt at a time.
 
     python eval/bench/causal.py [--prefix 100 300 1000] [--subjects 48] [--quick]
-    python eval/bench/causal.py --recipes bl23-gpt-ids minimal23 llmke23 biester23 lix23 [--subjects 48] [--quick]
+    python eval/bench/causal.py --recipes minimal23 bl23-gpt-ids llmke23 biester23 [--subjects 48] [--quick]
 
 On a random model of GPT-2's size, each prompt is a shared prefix and 12 tokens of its own. With --recipes, prompts are
 those of recipes about subjects of one relation of the labelled held-out split, and the model is a real one (--model);

@@ -8,7 +8,8 @@ relations, and so as many of each as the whole split has. llama.cpp runs in proc
 one batch, each prompt cache on; each number of slots is a side, the best of which counts. Each side is a process of its
 own; portion by portion they take turns, so that a busy machine is busy for all. CPU time is that of the side at work.
 All end at the same stop strings, end tokens and max_tokens, ours also where an answer only repeats itself. Out: tokens
-of an answer. Same: the share of answers that are the same text as the first side's, up to the line's end.
+of an answer. Same: of the answers that came to their end here and on the first side, the share of those that are the
+same text.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import NamedTuple
 
 from lmkbc.ask.examples import Shots
 from lmkbc.ask.plan import Asking, Asks
@@ -32,8 +34,17 @@ from lmkbc.workspace import Workspace
 
 SIDES = ("torch-float32", "torch-bfloat16", "llama.cpp")
 STYLE = PromptStyle(form="completion", style="triple")
-Answer = Callable[[Sequence[str]], list[tuple[str, int]]]
-"""Prompts to answers, each with its tokens."""
+
+
+class Said(NamedTuple):
+    """An answer up to the line's end, its tokens, and whether it came to its end by itself."""
+
+    text: str
+    tokens: int
+    ended: bool
+
+
+Answer = Callable[[Sequence[str]], list[Said]]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -69,8 +80,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     for name, side in sides.items():
         side.end()
         count = len(side.answers)
-        same = sum(one[0] == other[0] for one, other in zip(side.answers, first.answers, strict=True)) / count
-        out = sum(tokens for _, tokens in side.answers) / count
+        pairs = zip(side.answers, first.answers, strict=True)
+        both = [one.text == other.text for one, other in pairs if one.ended and other.ended]
+        same = sum(both) / max(len(both), 1)
+        out = sum(one.tokens for one in side.answers) / count
         spent = f"{side.cpu / count:14.3f}  {side.wall / count:15.3f}"
         token = 1000 * side.cpu / count / out
         print(f"{name:16} {side.load:7.1f}  {spent}  {out:4.1f}  {token:14.1f}  {same:5.3f}")
@@ -105,7 +118,7 @@ class Side:
         self._process.start()
         self.load: float = self._line.recv()
         self.cpu = self.wall = 0.0
-        self.answers: list[tuple[str, int]] = []
+        self.answers: list[Said] = []
 
     def take(self, portion: Sequence[str]) -> None:
         """Have a portion answered."""
@@ -146,10 +159,10 @@ def causal(path: str, given: argparse.Namespace, dtype: str) -> Answer:
     model = CausalModel(*load(path, dtype=dtype, offline=True))
     how = Decoding(max_tokens=given.max_tokens, stops=() if given.no_stop else STYLE.stops)
 
-    def answer(portion: Sequence[str]) -> list[tuple[str, int]]:
+    def answer(portion: Sequence[str]) -> list[Said]:
         found = dict(model.complete(portion, how))
         draws = [found[place][0] for place in range(len(portion))]
-        return [((draw.text or "").strip(), draw.tokens) for draw in draws]
+        return [Said((draw.text or "").strip(), draw.tokens, draw.finished) for draw in draws]
 
     return answer
 
@@ -163,11 +176,12 @@ def llama(path: str, given: argparse.Namespace, slots: int) -> Answer:
     asks = {"temperature": 0.0, "max_tokens": given.max_tokens, "cache_prompt": True}
     asks |= {} if given.no_stop else {"stop": list(STYLE.stops)}
 
-    def one(prompt: str) -> tuple[str, int]:
+    def one(prompt: str) -> Said:
         done = server.handle_completions({"prompt": prompt, **asks})
-        return str(done["choices"][0]["text"]).strip(), int(done["usage"]["completion_tokens"])
+        (choice,), tokens = done["choices"], done["usage"]["completion_tokens"]
+        return Said(str(choice["text"]).strip(), int(tokens), choice["finish_reason"] == "stop")
 
-    def answer(portion: Sequence[str]) -> list[tuple[str, int]]:
+    def answer(portion: Sequence[str]) -> list[Said]:
         with ThreadPoolExecutor(slots) as pool:
             return list(pool.map(one, portion))
 
