@@ -64,7 +64,7 @@ class Loopback:
         port: int = 0,
     ) -> None:
         self.tells: dict[str, Any] = {}
-        """What it tells of itself, at "models", "props" and "tokenize"; these are no requests that are counted."""
+        """What it tells of itself, at "models", "props", "tokenize" ...; these are no requests that are counted."""
         self.requests: list[Body] = []
         self.headers: list[str] = []
         self.starts: list[float] = []
@@ -124,7 +124,7 @@ class Loopback:
         method, path = head.split(" ", 2)[:2]
         fields = dict(line.lower().split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
         raw = await reader.readexactly(int(fields.get("content-length", 0)))
-        if path.endswith(("/models", "/props", "/tokenize")):
+        if path.endswith(("/models", "/props", "/tokenize", "/apply-template")):
             told = self.tells.get(path.rsplit("/", 1)[-1])
             answer = told(json.loads(raw or b"{}")) if callable(told) else told
             return await _send(writer, 404 if told is None else 200, answer or {"error": {"message": f"no {path}"}})

@@ -1,9 +1,13 @@
-"""The shared prefix of the local back end against one full prompt at a time, on a random model of GPT-2's size.
+"""The shared prefix of the local back end against one full prompt at a time.
 
     python eval/bench/causal.py [--prefix 100 300 1000] [--subjects 48] [--quick]
+    python eval/bench/causal.py --recipes minimal23 bl23-gpt-ids llmke23 biester23 [--subjects 48] [--quick]
 
-Each prompt is a shared prefix and 12 tokens of its own; 8 tokens are answered, greedily, in float32. Both ways run in
-the same process, and their texts must be the same. --quick asks only a few subjects the plain way, and multiplies.
+On a random model of GPT-2's size, each prompt is a shared prefix and 12 tokens of its own. With --recipes, prompts are
+those of recipes about subjects of one relation of the labelled held-out split, and the model is a real one (--model);
+lengths are means, own the tokens that subjects do not share. 8 tokens are answered, greedily, in float32. Both ways
+run in the same process, by turns, and their texts must be the same. --quick asks only a few subjects the plain way,
+evenly spread, and multiplies.
 """
 
 from __future__ import annotations
@@ -13,14 +17,21 @@ import os
 import random
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from lmkbc.generate.conversation import LanguageModelSpec
+from lmkbc.models.causal.checkpoint import load
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.causal.prefixes import groups
+from lmkbc.recipe import read_recipe
+from lmkbc.run import Run
+from lmkbc.workspace import Workspace
 
 SUFFIX, ANSWER, VOCABULARY = 12, 8, 50257
 
@@ -30,27 +41,45 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--prefix", type=int, nargs="+", default=[100, 300, 1000], help="tokens of the shared prefix")
     parser.add_argument("--subjects", type=int, default=48)
     parser.add_argument("--kind", choices=("gpt2", "llama"), default="gpt2")
+    parser.add_argument("--recipes", nargs="+", help="the prompts of these, on a real model")
+    parser.add_argument("--model", default="SmolLM2-135M-Instruct", help="of --recipes")
+    parser.add_argument("--edition", default="2023", help="of --recipes")
+    parser.add_argument("--relation", default="CountryBordersCountry", help="of --recipes")
+    parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
     parser.add_argument("--quick", action="store_true", help="ask only 6 subjects the plain way")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     given = parser.parse_args(argv)
     torch.set_num_threads(given.threads)
-    causal = CausalModel(model(given.kind), tokenizer())
+    causal = CausalModel(*load(given.model, dtype="float32")) if given.recipes else random_model(given.kind)
     size = sum(weight.numel() for weight in causal.model.parameters()) / 1e6
-    print(f"{given.kind}, {size:.0f}M parameters, {given.subjects} subjects, {given.threads} threads")
-    print("prefix  plain s  shared s  ratio  ratio of CPU time  same text")
-    for length in given.prefix:
-        compare(causal, prompts(length, given.subjects), min(6, given.subjects) if given.quick else given.subjects)
+    called = given.model if given.recipes else given.kind
+    print(f"{called}, {size:.0f}M parameters, {given.subjects} subjects, {given.threads} threads")
+    print("prompts           tokens    own  plain s  shared s  ratio  ratio of CPU time  same text")
+    if given.recipes:
+        asked = ((name, recipe_prompts(name, causal, given)) for name in given.recipes)
+    else:
+        asked = ((str(length), prompts(length, given.subjects)) for length in given.prefix)
+    for name, texts in asked:
+        compare(name, causal, texts, min(6, len(texts)) if given.quick else len(texts))
 
 
-def compare(causal: CausalModel, texts: list[str], asked: int) -> None:
+def compare(name: str, causal: CausalModel, texts: list[str], asked: int) -> None:
+    how = Decoding(max_tokens=ANSWER)
     list(causal.complete(texts[:2], Decoding(max_tokens=2)))  # the first call of a process is slower
-    found, shared = timed(lambda: dict(causal.complete(texts, Decoding(max_tokens=ANSWER))))
-    plain, alone_for = timed(lambda: [alone(causal, text) for text in texts[:asked]])
-    wall, cpu = (one * len(texts) / asked for one in alone_for)
-    same = sum(found[place][0].text == text for place, text in enumerate(plain))
-    length = len(causal.encode(texts[:1])[0]) - SUFFIX
+    few = range(0, len(texts) - len(texts) % asked, len(texts) // asked)
+    half = len(few) // 2
+    before, first = timed(lambda: [alone(causal, texts[place]) for place in few[:half]])
+    found, shared = timed(lambda: dict(causal.complete(texts, how)))
+    after, second = timed(lambda: [alone(causal, texts[place]) for place in few[half:]])
+    wall, cpu = ((one + other) * len(texts) / len(few) for one, other in zip(first, second, strict=True))
+    same = sum(found[place][0].text == text for place, text in zip(few, before + after, strict=True))
+    encoded = causal.encode(texts)
+    length = sum(map(len, encoded)) / len(texts)
+    own = length - max((group.shared for group in groups(encoded)), default=0)
     ratios = f"{wall / shared[0]:5.1f}  {cpu / shared[1]:17.1f}"
-    print(f"{length:6}  {wall:7.1f}  {shared[0]:8.2f}  {ratios}  {same} of {asked}", flush=True)
+    print(
+        f"{name:16} {length:7.0f} {own:6.0f}  {wall:7.1f}  {shared[0]:8.2f}  {ratios}  {same} of {len(few)}", flush=True
+    )
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, tuple[float, float]]:
@@ -61,9 +90,22 @@ def timed(work: Callable[[], Any]) -> tuple[Any, tuple[float, float]]:
 
 
 def alone(causal: CausalModel, text: str) -> str:
-    read: Any = causal.tokenizer(text, return_tensors="pt")
-    answer = causal.model.generate(**read, max_new_tokens=ANSWER, do_sample=False)  # type: ignore[operator]
-    return str(causal.tokenizer.decode(answer[0, read["input_ids"].shape[1] :]))
+    read = torch.tensor([causal.encode([text])[0]])
+    generate: Any = causal.model.generate
+    greedy = {"do_sample": False, "pad_token_id": 0, "attention_mask": torch.ones_like(read)}
+    answer = generate(read, max_new_tokens=ANSWER, **greedy)[0, read.shape[1] :]
+    return str(causal.tokenizer.decode(answer, skip_special_tokens=True))
+
+
+def recipe_prompts(name: str, causal: CausalModel, given: argparse.Namespace) -> list[str]:
+    """What the first generative voice of a recipe asks about the first subjects of the relation."""
+    space = Workspace(data=given.data)
+    edition = space.edition(given.edition)
+    run = Run(workspace=space, edition=edition, offline=True)
+    recipe = read_recipe(space, name)
+    asking = next(spec for spec in recipe.generate if isinstance(spec, LanguageModelSpec)).asking(run)
+    queries = [one for one in space.queries(edition, edition.held_out) if one.relation == given.relation]
+    return [causal.text(asking.prompt(query)) for query in queries[: given.subjects]]
 
 
 def prompts(length: int, subjects: int) -> list[str]:
@@ -83,7 +125,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=raw, pad_token="w0")
 
 
-def model(kind: str) -> Any:
+def random_model(kind: str) -> CausalModel:
     torch.manual_seed(0)
     if kind == "gpt2":
         made: Any = GPT2LMHeadModel(GPT2Config(n_positions=2048, vocab_size=VOCABULARY))
@@ -100,8 +142,7 @@ def model(kind: str) -> Any:
             )
         )
     made.generation_config.eos_token_id = None
-    made.generation_config.pad_token_id = 0
-    return made.eval()
+    return CausalModel(made.eval(), tokenizer())
 
 
 if __name__ == "__main__":

@@ -1,11 +1,15 @@
 """Our torch path against llama.cpp at its best setting, on the same real prompts and the same GGUF file.
 
-    python eval/bench/llama.py [--prompts 200] [--threads 2] [--portions 4] [--slots 8] [--only torch-float32 ...]
+    python eval/bench/llama.py [--prompts 200] [--relations 4] [--threads 2] [--slots 1 8] [--only torch-float32 ...]
 
 Prompts: few-shot triples about the labelled held-out split, those of a relation one after the other, so that both sides
-find what they share. llama.cpp runs in process, without HTTP: slots that decode in one batch, each prompt cache on.
-Each side is a process of its own; portion by portion they take turns, so that a busy machine is busy for all. CPU
-time is that of the side at work. Answers: the share that are the same text as the first side's, up to the line's end.
+find what they share. How many there are of a relation decides how many are decoded at a time: --relations takes a few
+relations, and so as many of each as the whole split has. llama.cpp runs in process, without HTTP: slots that decode in
+one batch, each prompt cache on; each number of slots is a side, the best of which counts. Each side is a process of its
+own; portion by portion they take turns, so that a busy machine is busy for all. CPU time is that of the side at work.
+All end at the same stop strings, end tokens and max_tokens, ours also where an answer only repeats itself. Out: tokens
+of an answer. Same: of the answers that came to their end here and on the first side, the share of those that are the
+same text.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import NamedTuple
 
 from lmkbc.ask.examples import Shots
 from lmkbc.ask.plan import Asking, Asks
@@ -29,7 +34,17 @@ from lmkbc.workspace import Workspace
 
 SIDES = ("torch-float32", "torch-bfloat16", "llama.cpp")
 STYLE = PromptStyle(form="completion", style="triple")
-Answer = Callable[[Sequence[str]], list[str]]
+
+
+class Said(NamedTuple):
+    """An answer up to the line's end, its tokens, and whether it came to its end by itself."""
+
+    text: str
+    tokens: int
+    ended: bool
+
+
+Answer = Callable[[Sequence[str]], list[Said]]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -38,8 +53,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--edition", default="2023")
     parser.add_argument("--shots", type=int, default=4)
     parser.add_argument("--max-tokens", type=int, default=64)
+    parser.add_argument("--no-stop", action="store_true", help="let answers go on beyond their end, to max_tokens")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--slots", type=int, default=8, help="of llama.cpp: prompts that it decodes at a time")
+    parser.add_argument("--relations", type=int, help="so many relations, the first ones (default: all)")
+    parser.add_argument("--slots", type=int, nargs="+", default=[8], help="of llama.cpp: prompts decoded at a time")
     parser.add_argument("--portions", type=int, default=4, help="in how many the sides take turns")
     parser.add_argument("--only", nargs="+", choices=SIDES, default=SIDES)
     parser.add_argument("--model", default="SmolLM2-135M-Instruct", help="a packaged model, or FILE.gguf")
@@ -50,19 +67,26 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(f"{given.model} is no GGUF file, and llama.cpp reads nothing else")
     portions = list(prompts(Workspace(data=given.data), given))
     os.environ["OMP_NUM_THREADS"] = str(given.threads)  # of the processes that begin now
-    sides = {name: Side(name, str(path), given) for name in given.only}
+    llamas = [f"llama.cpp-{slots}" for slots in given.slots if "llama.cpp" in given.only]
+    names = [*(name for name in given.only if name != "llama.cpp"), *llamas]
+    sides = {name: Side(name, str(path), given) for name in names}
     print(f"{sum(map(len, portions))} prompts of {given.edition}, {given.threads} threads, {path.name}")
     for number, portion in enumerate(portions):
         for side in list(sides.values())[:: 1 if number % 2 == 0 else -1]:
             side.take(portion)
         print(f"portion {number + 1} of {len(portions)} done", file=sys.stderr, flush=True)
-    first = sides[given.only[0]]
-    print("side              load s  CPU s a prompt  wall s a prompt  same answers")
+    first = sides[names[0]]
+    print("side              load s  CPU s a prompt  wall s a prompt   out  CPU ms a token   same")
     for name, side in sides.items():
         side.end()
         count = len(side.answers)
-        same = sum(one == other for one, other in zip(side.answers, first.answers, strict=True)) / count
-        print(f"{name:16} {side.load:7.1f}  {side.cpu / count:14.3f}  {side.wall / count:15.3f}  {same:12.3f}")
+        pairs = zip(side.answers, first.answers, strict=True)
+        both = [one.text == other.text for one, other in pairs if one.ended and other.ended]
+        same = sum(both) / max(len(both), 1)
+        out = sum(one.tokens for one in side.answers) / count
+        spent = f"{side.cpu / count:14.3f}  {side.wall / count:15.3f}"
+        token = 1000 * side.cpu / count / out
+        print(f"{name:16} {side.load:7.1f}  {spent}  {out:4.1f}  {token:14.1f}  {same:5.3f}")
 
 
 def prompts(workspace: Workspace, given: argparse.Namespace) -> Iterator[list[str]]:
@@ -71,7 +95,8 @@ def prompts(workspace: Workspace, given: argparse.Namespace) -> Iterator[list[st
     relations = {name: workspace.relation(name) for name in edition.relations}
     asks = Asks(prompt=STYLE, shots=Shots(k=given.shots))
     asking = Asking(edition, relations, workspace.examples(edition, "train"), asks, workspace.relations)
-    queries = workspace.queries(edition, edition.held_out)
+    asked = list(edition.relations)[: given.relations]
+    queries = [one for one in workspace.queries(edition, edition.held_out) if one.relation in asked]
     places: Counter[str] = Counter()
     order = []
     for query in queries:
@@ -93,7 +118,7 @@ class Side:
         self._process.start()
         self.load: float = self._line.recv()
         self.cpu = self.wall = 0.0
-        self.answers: list[str] = []
+        self.answers: list[Said] = []
 
     def take(self, portion: Sequence[str]) -> None:
         """Have a portion answered."""
@@ -112,7 +137,8 @@ class Side:
 def work(name: str, path: str, given: argparse.Namespace, line: Connection) -> None:
     """Answer portions as they come, and tell what each took."""
     start = time.perf_counter()
-    answer = llama(path, given) if name == "llama.cpp" else causal(path, given, name.partition("-")[2])
+    kind, _, setting = name.rpartition("-")
+    answer = llama(path, given, int(setting)) if kind == "llama.cpp" else causal(path, given, setting)
     answer(["Warm:"])
     line.send(time.perf_counter() - start)
     while (portion := line.recv()) is not None:
@@ -131,28 +157,32 @@ def causal(path: str, given: argparse.Namespace, dtype: str) -> Answer:
 
     torch.set_num_threads(given.threads)
     model = CausalModel(*load(path, dtype=dtype, offline=True))
-    how = Decoding(max_tokens=given.max_tokens, stops=STYLE.stops)
+    how = Decoding(max_tokens=given.max_tokens, stops=() if given.no_stop else STYLE.stops)
 
-    def answer(portion: Sequence[str]) -> list[str]:
+    def answer(portion: Sequence[str]) -> list[Said]:
         found = dict(model.complete(portion, how))
-        return [(found[place][0].text or "").strip() for place in range(len(portion))]
+        draws = [found[place][0] for place in range(len(portion))]
+        return [Said((draw.text or "").strip(), draw.tokens, draw.finished) for draw in draws]
 
     return answer
 
 
-def llama(path: str, given: argparse.Namespace) -> Answer:
+def llama(path: str, given: argparse.Namespace, slots: int) -> Answer:
     """llama.cpp's: as many requests at a time as it has slots; a slot keeps what its prompts share."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
     import llama_server
 
-    server = llama_server.opened(path, context=2048 * given.slots, slots=given.slots, threads=given.threads)
-    asks = {"temperature": 0.0, "max_tokens": given.max_tokens, "stop": list(STYLE.stops), "cache_prompt": True}
+    server = llama_server.opened(path, context=2048 * slots, slots=slots, threads=given.threads)
+    asks = {"temperature": 0.0, "max_tokens": given.max_tokens, "cache_prompt": True}
+    asks |= {} if given.no_stop else {"stop": list(STYLE.stops)}
 
-    def one(prompt: str) -> str:
-        return str(server.handle_completions({"prompt": prompt, **asks})["choices"][0]["text"]).strip()
+    def one(prompt: str) -> Said:
+        done = server.handle_completions({"prompt": prompt, **asks})
+        (choice,), tokens = done["choices"], done["usage"]["completion_tokens"]
+        return Said(str(choice["text"]).strip(), int(tokens), choice["finish_reason"] == "stop")
 
-    def answer(portion: Sequence[str]) -> list[str]:
-        with ThreadPoolExecutor(given.slots) as pool:
+    def answer(portion: Sequence[str]) -> list[Said]:
+        with ThreadPoolExecutor(slots) as pool:
             return list(pool.map(one, portion))
 
     return answer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -11,16 +11,19 @@ import msgspec
 
 from lmkbc.ask.context.passages import Provider
 from lmkbc.ask.plan import Asking
+from lmkbc.generate.access import ServerSettings
 from lmkbc.generate.closed import ClosedGenerator, ClosedList
 from lmkbc.generate.completer import CompleterSpec
 from lmkbc.generate.conversation import Conversation, LanguageModelSpec, Turn
 from lmkbc.generate.local import Local, LocalSettings
-from lmkbc.generate.verify import verifying
-from lmkbc.models.base import LOOP, Prompt, Reply
+from lmkbc.generate.verify import Check, verifying
+from lmkbc.models.base import LOOP, LanguageModel, OptionScorer, Prompt, Reply
 from lmkbc.models.causal.decode import Completion, Decoding
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.scorer import CausalScorer
 from lmkbc.models.server.limits import GUESSED_ANSWER
+from lmkbc.models.server.option_scorer import ServerOptionScorer
+from lmkbc.models.server.scorer import ChatScorer
 from lmkbc.models.store import Call, Store
 from lmkbc.relation import Relation
 from lmkbc.run import Run
@@ -30,26 +33,59 @@ Key = TypeVar("Key")
 Place = tuple[Query, int]
 """A query, and which of its prompts."""
 Asked = tuple[Prompt, Decoding]
+Opened = tuple[Generator, Callable[[Check], LanguageModel]]
+"""A generator, and what opens the model that verifies for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Causal(LocalSettings, LanguageModelSpec):
     """What the table of a generator over a local causal model may say.
 
-    closed: score a list of known objects; where it is left out, the model writes its answers.
+    closed: score a list of known objects; where it is left out, the model writes its answers. base_url: a server that
+    scores the list in place of a model of this machine; --base-url comes before it.
     """
 
     closed: ClosedList | None = None
+    base_url: str | None = None
+
+    def __post_init__(self) -> None:
+        """ValueError for settings that contradict each other."""
+        super().__post_init__()
+        if self.base_url is not None and self.closed is None:
+            raise ValueError("base_url is of closed lists: a server's model writes by component 'chat'")
 
     def open(self, run: Run, notes: Notes) -> Generator:
         """The generator, and around it the verifier that the table asks for."""
-        local, check = self.local(run), self.verify
-        generator = self._closed(run, local, notes) if self.closed else self._answering(run, local, notes)
-        if check is None:
-            return generator
-        how = Decoding(draws=check.draws, temperature=check.heat, seed=check.seed)
-        scorer = local.scorer(how, chat=self.prompt.form != "completion", notes=notes)
-        return verifying(generator, scorer, check, run.relations, run.train, notes)
+        served = self.closed is not None and (run.servers.base_url or self.base_url)
+        generator, verifier = (self._served if served else self._here)(run, notes)
+        check = self.verify
+        return verifying(generator, verifier(check), check, run.relations, run.train, notes) if check else generator
+
+    def _here(self, run: Run, notes: Notes) -> Opened:
+        """The generator over the model, and what asks that model whether a fact holds."""
+        local, chat = self.local(run), self.prompt.form != "completion"
+
+        def verifier(check: Check) -> LanguageModel:
+            how = Decoding(draws=check.draws, temperature=check.heat, seed=check.seed)
+            return local.scorer(how, chat=chat, notes=notes)
+
+        if self.closed:
+            return self._ranking(run, local.scorer(notes=notes), local.name), verifier
+        return self._answering(run, local, notes), verifier
+
+    def _served(self, run: Run, notes: Notes) -> Opened:
+        """The same over a server."""
+        settings = ServerSettings(model=self.model, base_url=self.base_url, revision=self.revision or "")
+        access, plain = settings.access(run), self.prompt.form == "completion"
+
+        def verifier(check: Check) -> LanguageModel:
+            draws, heat = check.draws, check.heat
+            return ChatScorer(
+                access.server, access.session, completion=plain, draws=draws, temperature=heat, notes=notes
+            )
+
+        scorer = ServerOptionScorer(access.server, access.store, access.session, notes)
+        return self._ranking(run, scorer, access.server.name), verifier
 
     def _answering(self, run: Run, local: Local, notes: Notes) -> Generator:
         return CausalGenerator(
@@ -64,12 +100,9 @@ class Causal(LocalSettings, LanguageModelSpec):
             notes=notes,
         )
 
-    def _closed(self, run: Run, local: Local, notes: Notes) -> Generator:
-        how = self.closed or ClosedList()
-        voice = self.name or local.name
-        return ClosedGenerator(
-            local.scorer(notes=notes), self.asking(run), run.edition, run.relations, run.train, how, voice
-        )
+    def _ranking(self, run: Run, scorer: OptionScorer, model: str) -> Generator:
+        how, voice = self.closed or ClosedList(), self.name or model
+        return ClosedGenerator(scorer, self.asking(run), run.edition, run.relations, run.train, how, voice)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +146,8 @@ class CausalGenerator:
         kinds = {
             "length": "cut off at max_tokens",
             LOOP: "stopped, since they only repeated themselves",
-            "window": "not asked, since prompts exceed the model's window",
+            "window": "not asked, since prompts exceed the model's window: say fit = true in the recipe's table shots, "
+            "so that they are shown fewer examples, or give them less to read",
         }
         total = self._ends.total()
         ends = [f"{self._ends[k]} of {total} draws {why}" for k, why in kinds.items() if self._ends[k]]

@@ -18,11 +18,10 @@ from lmkbc.ask.plan import Asking
 from lmkbc.ask.prompts import one_line
 from lmkbc.edition import Edition
 from lmkbc.generate.prior import ClosedSet, Floats, ranked
-from lmkbc.models.base import Prompt
-from lmkbc.models.causal.scorer import CausalScorer
+from lmkbc.models.base import OptionScorer, Prompt
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
-from lmkbc.types import CandidateSet, Example, Query
+from lmkbc.types import CandidateSet, Example, Query, State
 
 PORTION = 32
 """Queries that are answered and kept at a time."""
@@ -53,11 +52,15 @@ class ClosedList:
 
 
 class _Scored(NamedTuple):
-    """A query, the columns of its closed set that are scored, and their log-probabilities, -inf where unknown."""
+    """A query, the columns of its closed set that are scored, and their log-probabilities, -inf where unknown.
+
+    failed: whether they could not be asked for, so that they are to be asked for again.
+    """
 
     query: Query
     columns: list[int]
     logs: Floats
+    failed: bool
 
 
 class ClosedGenerator:
@@ -65,12 +68,12 @@ class ClosedGenerator:
 
     A query that train answers is not its own evidence: what its row alone names is not proposed, what it names is
     counted without it, and no prompt shows it, not those of other subjects either. A query without any object to
-    score has no draw.
+    score has no draw; one whose scores, or those of the other subjects, are not to be had is missing.
     """
 
     def __init__(
         self,
-        scorer: CausalScorer,
+        scorer: OptionScorer,
         asking: Asking,
         edition: Edition,
         relations: Mapping[str, Relation],
@@ -97,15 +100,19 @@ class ClosedGenerator:
             if not scorable:
                 continue
             others = self._others(relation)
-            usual: dict[tuple[Prompt, ...], _Usual] = {}  # by what is asked of other subjects
+            usual: dict[tuple[Prompt, ...], _Usual | None] = {}  # by what is asked of other subjects
             for portion in (scorable[start : start + PORTION] for start in range(0, len(scorable), PORTION)):
                 prompts = [self._asking.prompt(query) for query, _ in portion]
                 for scored in self._scored(closed, portion, prompts):
                     asked = tuple(self._asking.prompt(other, unseen=scored.query) for other in others)
                     if asked not in usual:
                         usual[asked] = self._usual(relation, closed, others, asked)
+                    taken = usual[asked]
+                    if taken is None or not np.isfinite(scored.logs).any():
+                        yield CandidateSet(scored.query, draws=(State.MISSING,))
+                        continue
                     shares = np.zeros(len(closed.candidates))
-                    shares[scored.columns] = _shares(scored.logs - usual[asked].off(scored))
+                    shares[scored.columns] = _shares(scored.logs - taken.off(scored))
                     yield ranked(scored.query, closed.candidates, np.round(shares, 6), self._voice)
 
     def _listed(self, closed: ClosedSet, query: Query) -> list[int]:
@@ -120,9 +127,11 @@ class ClosedGenerator:
         self, closed: ClosedSet, listed: Sequence[tuple[Query, list[int]]], prompts: Sequence[Prompt]
     ) -> Iterator[_Scored]:
         options = [[self._text(closed, column, query) for column in columns] for query, columns in listed]
-        rows = map(np.array, self._scorer.option_scores(prompts, options))
-        for (query, columns), texts, logs in zip(listed, options, rows, strict=True):
-            yield _Scored(query, columns, logs / self._scorer.lengths(texts) if self._how.by_length else logs)
+        rows = self._scorer.option_scores(prompts, options)
+        for (query, columns), texts, row in zip(listed, options, rows, strict=True):
+            logs = np.full(len(columns), -np.inf) if row is None else np.array(row)
+            lengths = self._scorer.lengths(texts) if self._how.by_length else np.ones(len(columns))
+            yield _Scored(query, columns, logs / lengths, row is None)
 
     def _text(self, closed: ClosedSet, column: int, query: Query) -> str:
         return one_line(closed.labels[column]) if column else self._asking.plan(query).style.null
@@ -139,11 +148,15 @@ class ClosedGenerator:
                 drawn = random.Random(repr((self._how.seed, relation)))
                 return [row.query for row in drawn.sample(rows, min(self._how.subjects, len(rows)))]
 
-    def _usual(self, relation: str, closed: ClosedSet, others: Sequence[Query], prompts: Sequence[Prompt]) -> _Usual:
-        """What the model says of each object whatever the subject."""
+    def _usual(
+        self, relation: str, closed: ClosedSet, others: Sequence[Query], prompts: Sequence[Prompt]
+    ) -> _Usual | None:
+        """What the model says of each object whatever the subject; None where it could not be asked."""
         columns = self._listed(closed, Query("", relation))
         by_subject = {}
         for scored in self._scored(closed, [(other, columns) for other in others], prompts):
+            if scored.failed:
+                return None
             logs = by_subject[folded_key(scored.query.subject)] = np.full(len(closed.candidates), -np.inf)
             logs[scored.columns] = scored.logs
         return _Usual(by_subject)

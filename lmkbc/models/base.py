@@ -159,3 +159,20 @@ class LanguageModel(Protocol):
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
         """For each prompt, the log-probability of each word that may come next; -inf where it cannot be told."""
         ...
+
+
+class OptionScorer(Protocol):
+    """What ranks closed lists, whatever the back end: each prompt has options of its own."""
+
+    def option_scores(
+        self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]
+    ) -> Sequence[Sequence[float] | None]:
+        """The log-probability that each prompt is answered by each of its options.
+
+        -inf for an option that there is no room for; None for a prompt whose call failed.
+        """
+        ...
+
+    def lengths(self, options: Sequence[str]) -> Sequence[int]:
+        """Of how many tokens each option is that was scored."""
+        ...

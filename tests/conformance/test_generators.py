@@ -13,10 +13,13 @@ import pytest
 import torch
 from loopback import Body, Loopback, prompt_of
 from opened import generators, recipe_of
+from telling import Kind, Telling
 from tiny_causal import BYTES, model, tokenizer
 from tiny_masked import save
 
 from lmkbc.generate.spec import GENERATORS
+from lmkbc.models.causal.checkpoint import load as load_causal
+from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.entities import FILE, Entities
 from lmkbc.pipeline import propose
@@ -40,6 +43,9 @@ LOST = {
     "recorded": Query("Nowhere at all", QUERIES[0].relation),
 }
 """Queries whose calls fail, of the generators that something is asked of."""
+
+SERVED_LISTS: dict[str, Kind] = {"closed on llama.cpp": "llama.cpp", "closed on vLLM": "echo"}
+"""Closed lists over servers, and the way in which each tells log-probabilities."""
 
 Open = Callable[[], tuple[Run, Mapping[str, Any]]]
 """A fresh run and the table of the only generator."""
@@ -106,9 +112,16 @@ def opened(request: pytest.FixtureRequest, shared: Path, tmp_path: Path, one_thr
         with Served() as server:
             yield lambda: (run(server.url), {"model": "m", "limits": limits, **short})
         return
+    closed = short | {"closed": {"objects": 8, "subjects": 2}}
+    if request.param in SERVED_LISTS:
+        speaks = CausalModel(*load_causal(str(shared / "causal"), offline=True))
+        with Telling(SERVED_LISTS[request.param], speaks) as server:
+            few = {"closed": {"objects": 2, "rows": 1, "off": "neutral"}}  # tokens are bytes, each a request
+            yield lambda: (run(server.url), {"model": "m", **short, **few})
+        return
     yield {
         "causal": lambda: (run(model=str(shared / "causal")), short),
-        "closed": lambda: (run(model=str(shared / "causal")), short | {"closed": {"objects": 8, "subjects": 2}}),
+        "closed": lambda: (run(model=str(shared / "causal")), closed),
         "embedded": lambda: (run(cache=shared / "cache"), {"encoder": False}),
         "signals": lambda: (
             run(cache=shared / "cache"),
@@ -130,11 +143,16 @@ def by_query(sets: list[CandidateSet]) -> dict[Query, CandidateSet]:
     return {one.query: one for one in sets}
 
 
-CASES = [*((name, name) for name in GENERATORS), ("causal", "closed"), ("embedded", "signals")]
+CASES = [
+    *((name, name) for name in GENERATORS),
+    *(("causal", name) for name in ("closed", *SERVED_LISTS)),
+    ("embedded", "signals"),
+]
 """Component, and the table and run that it is opened with."""
 
 every = pytest.mark.parametrize(("component", "opened"), CASES, indirect=["opened"])
-fallible = pytest.mark.parametrize(("component", "opened"), [(name, name) for name in LOST], indirect=["opened"])
+LOSING = [*((name, name) for name in LOST), *(("causal", name) for name in ("closed", *SERVED_LISTS))]
+fallible = pytest.mark.parametrize(("component", "opened"), LOSING, indirect=["opened"])
 
 
 @every

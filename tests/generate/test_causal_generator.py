@@ -99,7 +99,8 @@ def test_a_subject_that_leaves_no_room_is_missing_and_one_without_a_name_is_not_
     subjects = ("", " \n", "x" * 10_000)
     found = list(asked.generate([Query(subject, "CountryBordersCountry") for subject in subjects]))
     assert {one.query.subject: one.draws for one in found} == dict.fromkeys(subjects, (State.MISSING,))
-    assert asked.notes.remarks == ["tiny: 1 of 1 draws not asked, since prompts exceed the model's window"]
+    (remark,) = asked.notes.remarks
+    assert remark.startswith("tiny: 1 of 1 draws not asked, since prompts exceed the model's window: say fit = true")
 
 
 def test_every_query_comes_back_once_whatever_the_order() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from lmkbc.ask.plan import Asking, Asks
 from lmkbc.ask.prompts import PromptStyle
 from lmkbc.generate.closed import ClosedGenerator, ClosedList
 from lmkbc.models.base import Prompt
-from lmkbc.types import CandidateSet, Example, Query
+from lmkbc.types import CandidateSet, Example, Query, State
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()
@@ -117,3 +118,27 @@ def test_no_prompt_shows_the_own_row_not_even_of_other_subjects(off: str) -> Non
         told = [text for text in scorer.texts if f"{row.query.subject}, " in text]
         assert scorer.texts
         assert all(text.count(row.query.subject) == 1 and text == told[0] for text in told), "only as what is asked"
+
+
+def test_a_list_without_probabilities_is_missing_and_so_are_all_where_the_others_fail() -> None:
+    """Never an empty answer: a window or a server that had no room for any of it, a call that failed."""
+    queries = [Query("Atlantis", NAME), Query("Utopia", NAME)]
+
+    class Failing(Fixed):
+        """Fails where a subject is asked about."""
+
+        def __init__(self, lost: str) -> None:
+            super().__init__(LOGS, {"Utopia": {}})
+            self.lost = lost
+
+        def option_scores(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> Any:
+            rows = super().option_scores(prompts, options)
+            return [None if self.lost in one.suffix else row for one, row in zip(prompts, rows, strict=True)]
+
+    (answered, lost) = generator(Failing("nobody")).generate(queries)
+    assert (answered.draws, lost.draws) == ((State.ANSWERED,), (State.MISSING,))
+    assert [one.draws for one in generator(Failing("Atlantis")).generate(queries)] == [(State.MISSING,)] * 2
+    assert [one.draws for one in generator(Failing("the country"), off="neutral").generate(queries)] == [
+        (State.MISSING,)
+    ] * 2
+    assert all(not one.candidates for one in generator(Failing("Atlantis")).generate(queries))

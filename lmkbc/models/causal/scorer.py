@@ -74,7 +74,13 @@ class CausalScorer:
             [f" {text}" if prompt.form == "completion" else text for text in row]
             for prompt, row in zip(prompts, options, strict=True)
         ]
-        return self._likelihoods(texts, spaced, "options")
+        rows = self._likelihoods(texts, spaced, "options")
+        if lost := sum(bool(row) and max(row) == -math.inf for row in rows):
+            self._notes.remark(
+                f"{self._name}: {lost} of {len(rows)} prompts of a closed list exceed the model's window: show fewer "
+                "examples"
+            )
+        return rows
 
     def lengths(self, options: Sequence[str]) -> list[int]:
         """Of how many tokens each option is, as it stands after a prompt."""

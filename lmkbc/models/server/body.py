@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
@@ -12,7 +15,45 @@ _SAME = {"max_tokens": "length", "model_length": "length", "safety": "content_fi
 """Other servers' words for the ends that we know."""
 
 
+LEAST = -1e30
+"""What is below is no log-probability: JSON has no infinity, and llama.cpp writes the least number in its place."""
+
 Optional = TypeVar("Optional")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a server tells of the tokens of a text, and of the one that it went on with.
+
+    tokens: each with its log-probability, None for the first of a text that the server was given. chosen: the first
+    token's number; likeliest: number -> log-probability of those that could have come in its place, and its own.
+    """
+
+    text: str
+    tokens: Sequence[tuple[str, float | None]]
+    chosen: int | None
+    likeliest: Mapping[int, float]
+    prompt_tokens: int
+    completion_tokens: int
+
+
+def decode_told(raw: bytes) -> tuple[str, Told]:
+    """The model's name and what a response's body tells of tokens. ValueError for a body that holds no choice."""
+    answer = msgspec.json.decode(raw, type=_Answer)
+    if not answer.choices or answer.choices[0].text is None:
+        raise ValueError("it holds no choices")
+    usage = _optional(answer.usage, _Usage) or _Usage()
+    logprobs = _optional(answer.choices[0].logprobs, _Logprobs) or _Logprobs()
+    first = next(iter(logprobs.content or ()), None)
+    others = [first, *(first.top_logprobs or ())] if first else []
+    return answer.model or "", Told(
+        text=answer.choices[0].text,
+        tokens=logprobs.spelt(),
+        chosen=first.id if first else None,
+        likeliest={one.id: _likely(one.logprob) for one in others if one.id is not None},
+        prompt_tokens=max(usage.prompt_tokens or 0, 0),
+        completion_tokens=1 if usage.completion_tokens is None else max(usage.completion_tokens, 0),
+    )
 
 
 def decode(raw: bytes) -> tuple[str, list[Reply]]:
@@ -54,6 +95,10 @@ def _optional(raw: msgspec.Raw, kind: type[Optional]) -> Optional | None:
         return None
 
 
+def _likely(logprob: float) -> float:
+    return min(logprob, 0.0) if logprob > LEAST else -math.inf
+
+
 class _Usage(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -77,6 +122,7 @@ class _Message(msgspec.Struct):
 class _Alternative(msgspec.Struct):
     token: str
     logprob: float
+    id: int | None = None
 
 
 class _Token(_Alternative):
@@ -97,6 +143,12 @@ class _Logprobs(msgspec.Struct):
         if self.tokens is None or self.token_logprobs is None:
             return None
         return [(token, p) for token, p in zip(self.tokens, self.token_logprobs, strict=False) if p is not None]
+
+    def spelt(self) -> list[tuple[str, float | None]]:
+        if self.content is not None:
+            return [(token.token, _likely(token.logprob)) for token in self.content]
+        told = zip(self.tokens or (), self.token_logprobs or (), strict=False)
+        return [(token, None if p is None else _likely(p)) for token, p in told]
 
     def first(self) -> list[tuple[str, float]] | None:
         """What could have come in place of the first token that is not blank."""

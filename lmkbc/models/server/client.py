@@ -20,7 +20,7 @@ from lmkbc.errors import LmkbcError
 from lmkbc.models.base import Reply
 from lmkbc.models.files import model_name
 from lmkbc.models.server.address import KEY, Server
-from lmkbc.models.server.body import decode
+from lmkbc.models.server.body import Told, decode, decode_told
 from lmkbc.models.server.bounded import BoundedClient, TooLargeError
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusals import TooLong, too_long
@@ -99,12 +99,21 @@ class ChatClient:
 
     async def ask(self, body: Mapping[str, Any]) -> list[Reply]:
         """The draws of one request: CallError for none, ServerError when all further requests are in vain."""
+        return self.read(await self._sent(body))
+
+    async def told(self, body: Mapping[str, Any]) -> Told:
+        """What one request tells of tokens: CallError and ServerError as of `ask`."""
+        served, told = self._decoded(await self._sent(body), decode_told)
+        self._recognise(served)
+        return told
+
+    async def _sent(self, body: Mapping[str, Any]) -> bytes:
         path = "/chat/completions" if "messages" in body else "/completions"
         content = msgspec.json.encode(body)
         response = await self.through(
             lambda sdk: sdk.post(path, cast_to=httpx2.Response, content=content, options=JSON)
         )
-        return self.read(response.content)
+        return response.content
 
     async def metadata(self, path: str, kind: type[Result], body: Mapping[str, Any] | None = None) -> Result | None:
         """What the server tells of itself at a path beside that of its API; None for nothing of that kind, or soon."""
@@ -143,20 +152,29 @@ class ChatClient:
 
     def read(self, raw: bytes) -> list[Reply]:
         """The draws in a response's body. CallError for a body that holds none."""
-        try:
-            served, replies = decode(raw)
-        except ValueError as error:
-            raise CallError(f"the answer is not what the API promises ({error})", transient=True) from None
-        served = model_name(self.server.without_key(served))
-        if not self.server.takes(served):
-            raise self._other_model(served)
-        self._recognised = True
+        served, replies = self._decoded(raw, decode)
+        served = self._recognise(served)
         for reply in replies:
             reply.text, reply.served = self.server.without_key(reply.text), served
             reply.finish = self.server.without_key(reply.finish)
             reply.logprobs = None if self.server.echoes(reply.logprobs) else reply.logprobs
             reply.first = None if self.server.echoes(reply.first) else reply.first
         return replies
+
+    @staticmethod
+    def _decoded(raw: bytes, decode: Callable[[bytes], Result]) -> Result:
+        try:
+            return decode(raw)
+        except ValueError as error:
+            raise CallError(f"the answer is not what the API promises ({error})", transient=True) from None
+
+    def _recognise(self, served: str) -> str:
+        """The name that the server calls its model. OtherModelError or CallError where that is another model."""
+        served = model_name(self.server.without_key(served))
+        if not self.server.takes(served):
+            raise self._other_model(served)
+        self._recognised = True
+        return served
 
     def _other_model(self, served: str) -> LmkbcError:
         """What an answer of another model comes to: a slip of a server that knows ours, else the end of asking."""

@@ -66,7 +66,11 @@ class Throttle:
 
 
 def estimate(body: Mapping[str, Any]) -> tuple[int, int]:
-    """About how many prompt and answer tokens a request will use: four characters a token, answers at their longest."""
-    text = sum(len(turn["content"]) for turn in body["messages"]) if "messages" in body else len(body["prompt"])
+    """About how many prompt and answer tokens a request will use: four characters a token, answers at their longest.
+
+    A prompt in tokens has as many as it has.
+    """
+    prompt = body.get("prompt", "")
+    text = sum(len(turn["content"]) for turn in body["messages"]) if "messages" in body else len(prompt)
     answer = body.get("max_tokens") or body.get("max_completion_tokens") or GUESSED_ANSWER
-    return text // 4 + 1, answer * body.get("n", 1)
+    return (text // 4 + 1 if isinstance(prompt, str) else text), answer * body.get("n", 1)

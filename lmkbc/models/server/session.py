@@ -9,14 +9,15 @@ import asyncio
 import itertools
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
+from lmkbc.models.server.body import Told
 from lmkbc.models.server.client import CallError, ChatClient, RejectedError, TooLongError
 from lmkbc.models.server.limits import Limits, Throttle, estimate
 from lmkbc.models.server.request import (
@@ -30,6 +31,8 @@ from lmkbc.models.server.window import Window, length_of
 from lmkbc.models.store import Call, Store
 
 log = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
 
 
 class OverBudgetError(CallError):
@@ -103,8 +106,7 @@ class Session:
         except TooLongError as error:
             refused = error
         if refused is not None:
-            self.too_long += 1
-            self._failed(refused)
+            self.failed(refused)
         return [None] * len(calls)
 
     async def look_ahead(self, calls: Iterable[Call]) -> tuple[int, int]:
@@ -127,6 +129,12 @@ class Session:
         if longest is not None:
             await self.window.count(self.client, longest)
         return sum(self.window.exceeded(*length) for length in lengths), len(lengths)
+
+    async def told(self, body: Mapping[str, Any]) -> Told:
+        """What a request tells of tokens; nothing of it is kept here. CallError where it tells nothing."""
+        told = await self._paid(body, self.client.told, lambda told, _: (told.prompt_tokens, told.completion_tokens))
+        self._failed_in_a_row = 0
+        return told
 
     async def _in_turn(self, calls: Sequence[Call], *, sure: bool = False) -> list[Reply | None]:
         async with self._alone[calls[0].prompt_digest]:  # subjects of one name have one prompt: it is asked once
@@ -157,7 +165,7 @@ class Session:
                 self.window.learn_from(calls[0], error.lengths)
                 raise
             except CallError as error:
-                self._failed(error)
+                self.failed(error)
         self.replayed += len(calls) - len(missing)
         for reply in filter(None, replies):
             self.tokens = self.tokens[0] + reply.prompt_tokens, self.tokens[1] + reply.completion_tokens
@@ -186,37 +194,48 @@ class Session:
         """One request; where the server refuses it, once more without the optional fields that it may not know."""
         body = self.offers.body(call, draws)
         try:
-            return await self._paid(body)
+            return await self._replies(body)
         except TooLongError:
             raise
         except RejectedError as error:
             fields = blamed(body, str(error))
             if not fields:
                 raise
-            replies = await self._paid(without(body, fields))
+            replies = await self._replies(without(body, fields))
             log.info("%s takes no %s (%s): asked without", call.base_url, " and ".join(fields), error)
             self.offers.refuse(fields)
             return replies
 
-    async def _paid(self, body: Mapping[str, Any]) -> list[Reply]:
+    async def _replies(self, body: Mapping[str, Any]) -> list[Reply]:
+        return await self._paid(body, self.client.ask, _tokens)
+
+    async def _paid(
+        self,
+        body: Mapping[str, Any],
+        ask: Callable[[Mapping[str, Any]], Awaitable[Answer]],
+        tokens: Callable[[Answer, int], tuple[int, int]],
+    ) -> Answer:
+        """What a request brings, asked again where that may help. tokens: what it took, given our guess."""
         guess = estimate(body)
         if limit := self.budget.exhausted_by(*guess):
             raise OverBudgetError(limit)
         used = (0, 0)
 
-        async def attempt() -> list[Reply]:
+        async def attempt() -> Answer:
             await self._throttle.enter(sum(guess))
-            return await self.client.ask(body)
+            return await ask(body)
 
         try:
-            replies = await retrying(attempt, self.limits, self._throttle)
-            used = _tokens(replies, guess[0])
-            return replies
+            answer = await retrying(attempt, self.limits, self._throttle)
+            used = tokens(answer, guess[0])
+            return answer
         finally:
             self.budget.settle(*guess, used)
             self._throttle.correct(sum(guess), sum(used))
 
-    def _failed(self, error: CallError) -> None:
+    def failed(self, error: CallError) -> None:
+        """Count a query that stays without an answer, and stop asking where others would stay without one too."""
+        self.too_long += isinstance(error, TooLongError)
         if isinstance(error, OverBudgetError):
             self.stopped = self.stopped or str(error)
             return

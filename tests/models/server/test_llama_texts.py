@@ -1,4 +1,4 @@
-"""A real llama.cpp server and our own decoding, over the same GGUF file: greedy texts are the same."""
+"""A real llama.cpp server and our own decoding, over the same GGUF file: the same texts, the same probabilities."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def server(weights: Path) -> Iterator[str]:
         yield url
 
 
-@pytest.mark.parametrize(
+every_form = pytest.mark.parametrize(
     "prompt",
     [
         {"form": "completion", "style": "triple"},
@@ -51,6 +51,9 @@ def server(weights: Path) -> Iterator[str]:
     ],
     ids=lambda prompt: "-".join(prompt.values()),
 )
+
+
+@every_form
 @pytest.mark.usefixtures("one_thread")
 def test_the_server_and_the_model_here_say_the_same(
     prompt: dict[str, Any], server: str, weights: Path, tmp_path: Path
@@ -80,3 +83,28 @@ def test_the_server_and_the_model_here_say_the_same(
     texts = said("served", base_url=server)
     assert texts == said("here")
     assert any(texts)
+
+
+@every_form
+@pytest.mark.usefixtures("one_thread")
+def test_a_closed_list_has_the_same_shares_over_the_server(
+    prompt: dict[str, Any], server: str, weights: Path, tmp_path: Path
+) -> None:
+    table = {
+        "component": "causal",
+        "name": "list",
+        "closed": {"objects": 6, "off": "neutral", "by_length": prompt["form"] == "completion"},
+        "prompt": prompt,
+        "shots": {"k": 2},
+    }
+
+    def shares(name: str, **where: Any) -> dict[Query, dict[str, float]]:
+        given = Servers(store=tmp_path / f"{name}.sqlite", any_model=True, **where)
+        run = Run(workspace=SPACE, edition=EDITION, model=str(weights), servers=given)
+        found, notes = generated(run, recipe_of(table), QUERIES)
+        assert (notes.usage.get("requests", 0) > 0) == (name == "served")
+        return {one.query: {candidate.text: candidate.score for candidate in one.candidates} for one in found}
+
+    here = shares("here")
+    assert shares("served", base_url=server) == {query: pytest.approx(one, abs=2e-3) for query, one in here.items()}
+    assert all(len(set(one.values())) > 2 for one in here.values())

@@ -1,0 +1,271 @@
+"""How a server tells the log-probability of a text that it is given: two ways, and which of them a server knows.
+
+vLLM and older completion servers echo a prompt with the log-probabilities of its tokens. llama.cpp tells those of the
+next token alone, but of as many as are asked for, and of a token that it is made to write the one that it had before:
+so the options of a prompt are asked for as a tree of tokens, each place once, and its prompt cache keeps what came
+before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import msgspec
+
+from lmkbc.models.causal.options import Option, with_options
+from lmkbc.models.causal.prefixes import Tokens
+from lmkbc.models.server.body import Told
+from lmkbc.models.server.client import CallError, RejectedError, ServerError, TooLongError
+from lmkbc.models.server.session import Session
+
+ALTERNATIVES = 1000
+"""Next tokens that llama.cpp is asked to tell at a time; more take it longer than asking for a token alone."""
+
+MOST_ALTERNATIVES = 100_000
+"""Those that it is asked for where a token cannot be asked for alone: nearly all, in ten MB and half a second."""
+
+BIAS = 100
+"""What is added to a token's score so that it is written: the most that the API's definition allows."""
+
+SURE = 1.01
+"""More than all tokens of a place have together, as far as a server reckons."""
+
+GREEDY = {"max_tokens": 1, "temperature": 0}
+
+
+class Scored(msgspec.Struct, omit_defaults=True):
+    """What is kept of a prompt: each option's log-probability, None where it cannot be told, and its length in tokens.
+
+    The tokens are those of all requests that it took, as the server counts them.
+    """
+
+    logs: list[float | None]
+    lengths: list[int]
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class Way(Protocol):
+    """One way of asking. CallError for a prompt that nothing can be told of."""
+
+    async def prepare(self, session: Session, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> None:
+        """Ask what is the same for many prompts."""
+        ...
+
+    async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> Scored:
+        """The log-probability that the prompt goes on with each of its options."""
+        ...
+
+
+async def way_of(session: Session, text: str) -> Way:
+    """The way that a server knows, tried on a text. ServerError for a server that knows none."""
+    try:
+        echoed = await session.told(_echo(session, text))
+        told = [logprob for _, logprob in echoed.tokens[1:]]
+        if echoed.text.startswith(text) and told and None not in told:
+            return Echo()
+    except TooLongError:
+        raise
+    except RejectedError:  # it takes no such field
+        pass
+    if walk := await Walk.over(session, text):
+        return walk
+    raise ServerError(
+        f"{session.client.server.base_url} tells no log-probabilities of a text that it is given, which a closed list "
+        "needs: serve the model with llama.cpp or vLLM, or leave the base URL out and name a model of this machine"
+    )
+
+
+class Echo:
+    """The server repeats what it is given, with log-probabilities: a request for each option."""
+
+    async def prepare(self, session: Session, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> None:
+        """Nothing is the same."""
+
+    async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> Scored:
+        """The prompt alone shows where its tokens end."""
+        row = _Row()
+        start = [token for token, _ in _given(row.count(await session.told(_echo(session, prompt))))]
+        for option in options:
+            steps: Sequence[float | None] = [None]
+            length = 1
+            with row.room():
+                whole = _given(row.count(await session.told(_echo(session, prompt + option))))
+                first = _alike(start, [token for token, _ in whole])
+                length = len(whole) - first
+                if first:
+                    steps = [logprob for _, logprob in whole[first:]]
+            row.add(steps, length)
+        return row.scored()
+
+
+def _echo(session: Session, text: str) -> dict[str, Any]:
+    """One token is written, since some servers take none for as many as they like."""
+    return {"model": session.client.server.model, "prompt": text, "echo": True, "logprobs": 1, **GREEDY}
+
+
+def _alike(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many leading tokens are the same."""
+    return next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), len(one))
+
+
+def _given(told: Told) -> Sequence[tuple[str, float | None]]:
+    return told.tokens[: max(len(told.tokens) - told.completion_tokens, 0)]
+
+
+class Walk:
+    """The options of a prompt as a tree of tokens, whose places the server is asked for in the order of its cache.
+
+    plain: a token that can be written anywhere. llama.cpp tells nothing of one that ends within a character. slots:
+    prompts that are asked about at a time; with more, one would drive another out of the cache.
+    """
+
+    def __init__(self, plain: int, slots: int) -> None:
+        self._plain, self._slots = plain, slots
+        self._options: dict[tuple[str, tuple[str, ...]], list[Option]] = {}
+
+    @classmethod
+    async def over(cls, session: Session, text: str) -> Walk | None:
+        """None where the server does not tell what a token had that it is made to write: two cannot both be certain."""
+        try:
+            tokens = await _tokens(session, [text, *"ab"])
+            made = {tokens[letter][-1] for letter in "ab"}
+            told = [await session.told(_next(session, tokens[text], 1, token)) for token in made]
+        except TooLongError:
+            raise
+        except RejectedError:
+            return None
+        known = all(one.chosen in made for one in told)
+        if len(made) < 2 or not known or sum(math.exp(one.likeliest[one.chosen or 0]) for one in told) > SURE:
+            return None
+        told_slots = await session.client.metadata("../props", _Props)
+        return cls(min(made), told_slots.total_slots if told_slots else session.limits.concurrency)
+
+    async def prepare(self, session: Session, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> None:
+        """Have the server split all texts into tokens: round by round, since the first splits tell what else to ask."""
+        known: dict[str, Tokens] = {}
+        unknown: dict[str, None] = {}
+
+        def encode(texts: Sequence[str]) -> list[Tokens]:
+            unknown.update(dict.fromkeys(text for text in texts if text not in known))
+            return [known.get(text, ()) for text in texts]
+
+        found = with_options(encode, prompts, options)
+        while unknown:
+            known.update(await _tokens(session, unknown))
+            unknown.clear()
+            found = with_options(encode, prompts, options)
+        self._options = {(prompt, tuple(row)): one for prompt, row, one in zip(prompts, options, found, strict=True)}
+        self._free = asyncio.Semaphore(max(self._slots, 1))  # of the event loop that asks about these prompts
+
+    async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> Scored:
+        """The tree of one prompt."""
+        async with self._free:
+            return await self._scores(session, prompt, options)
+
+    async def _scores(self, session: Session, prompt: str, options: Sequence[str]) -> Scored:
+        """Places in the order of their tokens, so that the server has read most of what comes before each."""
+        row = _Row()
+        paths = self._options[prompt, tuple(options)]
+        wanted: defaultdict[Tokens, set[int]] = defaultdict(set)
+        for whole, first in paths:
+            for place in range(first, len(whole)):
+                wanted[whole[:place]].add(whole[place])
+        told: dict[Tokens, Mapping[int, float]] = {}
+        room = math.inf
+        for tokens in sorted(wanted):
+            if 0 < len(tokens) < room:
+                with row.room():
+                    told[tokens] = await self._told(session, row, tokens, wanted[tokens])
+                room = room if tokens in told else len(tokens)
+        for whole, first in paths:
+            steps = [told.get(whole[:place], {}).get(whole[place]) for place in range(first, len(whole))]
+            row.add(steps if first else [None], len(whole) - first)
+        return row.scored()
+
+    async def _told(self, session: Session, row: _Row, place: Tokens, wanted: Collection[int]) -> Mapping[int, float]:
+        """The log-probabilities of tokens at a place: several at once, those beyond the likeliest one by one."""
+        found: dict[int, float] = {}
+
+        async def ask(alternatives: int, made: int) -> Told:
+            told = row.count(await session.told(_next(session, place, alternatives, made)))
+            found.update(told.likeliest)
+            return told
+
+        if len(wanted) > 1:
+            await ask(ALTERNATIVES, self._plain)
+        for token in sorted(wanted):
+            if token not in found and (await ask(1, token)).chosen != token:
+                for alternatives in (ALTERNATIVES, MOST_ALTERNATIVES):
+                    if token not in found:
+                        await ask(alternatives, self._plain)
+        return found
+
+
+def _next(session: Session, tokens: Tokens, alternatives: int, made: int) -> dict[str, Any]:
+    """What asks for the token after some others. made: the one that is to be written."""
+    bias = {"logit_bias": {str(made): BIAS}}
+    return {"model": session.client.server.model, "prompt": tokens, "logprobs": alternatives, **GREEDY, **bias}
+
+
+class _Props(msgspec.Struct):
+    total_slots: int
+
+
+class _Split(msgspec.Struct):
+    tokens: list[int]
+
+
+async def _tokens(session: Session, texts: Iterable[str]) -> dict[str, Tokens]:
+    """Texts in the server's tokens, as it reads prompts. RejectedError where it does not tell them."""
+    few = asyncio.Semaphore(session.limits.concurrency)
+
+    async def split(text: str) -> tuple[str, Tokens]:
+        async with few:
+            told = await session.client.metadata("../tokenize", _Split, {"content": text, "add_special": True})
+        if told is None or not told.tokens:
+            raise RejectedError("the server does not tell its tokens")
+        return text, tuple(told.tokens)
+
+    return dict(await asyncio.gather(*map(split, texts)))
+
+
+class _Row:
+    """What is found out about a prompt, step by step; what the server has no room for is left open."""
+
+    def __init__(self) -> None:
+        self._logs: list[float | None] = []
+        self._lengths: list[int] = []
+        self._spent = [0, 0]
+        self._refused: TooLongError | None = None
+
+    def count(self, told: Told) -> Told:
+        """The same, its tokens counted."""
+        self._spent[0] += told.prompt_tokens
+        self._spent[1] += told.completion_tokens
+        return told
+
+    @contextmanager
+    def room(self) -> Iterator[None]:
+        """Go on where the server has no room for an option."""
+        try:
+            yield
+        except TooLongError as error:
+            self._refused = error
+
+    def add(self, steps: Sequence[float | None], length: int) -> None:
+        """An option, by the log-probabilities of its tokens."""
+        told = [step for step in steps if step is not None and step > -math.inf]
+        self._logs.append(math.fsum(told) if len(told) == len(steps) else None)
+        self._lengths.append(max(length, 1))
+
+    def scored(self) -> Scored:
+        """All options. CallError where nothing is known of any."""
+        if all(log is None for log in self._logs):
+            raise self._refused or CallError("the server tells nothing of any option", transient=False)
+        return Scored(self._logs, self._lengths, *self._spent)

@@ -1,0 +1,112 @@
+"""Closed lists over a server, as recipes and commands have them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Loopback
+from opened import generated, generators, recipe_of
+from telling import Telling
+from typer.testing import CliRunner
+
+from lmkbc.cli import build
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.generate.closed import ClosedGenerator
+from lmkbc.models.store import Store
+from lmkbc.run import Run, Servers
+from lmkbc.types import Notes, Query, State
+from lmkbc.workspace import Workspace
+
+SPACE = Workspace()
+EDITION = SPACE.edition("mini")
+NAME = "CountryBordersCountry"
+QUERIES = [Query("Utopia", NAME), Query("Atlantis", NAME)]
+TABLE: dict[str, Any] = {
+    "component": "causal",
+    "model": "m",
+    "prompt": {"form": "completion", "style": "triple", "listing": "comma", "null": "none"},
+    "shots": {"k": 1},
+    "closed": {"objects": 2, "off": "nothing"},
+}
+RECIPE = """description = "x"
+[[generate]]
+component = "causal"
+model = "m"
+prompt = { form = "completion", style = "triple" }
+shots = { k = 1 }
+closed = { objects = 2, off = "nothing" }
+[select]
+rule = "cutoff"
+threshold = 0.5
+"""
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def over(tmp_path: Path, **servers: Any) -> Run:
+    return Run(workspace=SPACE, edition=EDITION, servers=Servers(store=tmp_path / "store.sqlite", **servers))
+
+
+@pytest.mark.parametrize("place", ["recipe", "option"])
+def test_the_server_that_is_named_ranks(place: str, tmp_path: Path) -> None:
+    with Telling("llama.cpp") as server:
+        table = TABLE | ({"base_url": server.url} if place == "recipe" else {})
+        run = over(tmp_path, base_url=server.url if place == "option" else None)
+        found, notes = generated(run, recipe_of(table), QUERIES)
+    assert all(one.draws == (State.ANSWERED,) and len(one.candidates) == 2 for one in found)
+    assert {source.model for one in found for c in one.candidates for source in c.sources} == {"m"}
+    assert notes.usage["requests"] > 0
+
+
+def test_an_address_in_the_environment_is_no_word_about_a_local_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the default asks of a model of this machine goes to no server unless it is named here."""
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    run = Run(workspace=SPACE, edition=EDITION, offline=True, servers=Servers(store=tmp_path / "s.sqlite"))
+    with pytest.raises(InputError, match="the model m cannot be loaded"):
+        list(generators(run, recipe_of(TABLE)))
+
+
+def test_a_model_that_writes_has_no_base_url() -> None:
+    with pytest.raises(InputError, match="base_url is of closed lists: a server's model writes by component 'chat'"):
+        recipe_of({"component": "causal", "base_url": "http://127.0.0.1:9/v1"})
+
+
+def test_facts_are_verified_by_the_server_too(tmp_path: Path) -> None:
+    with Telling("llama.cpp") as server:
+        run = over(tmp_path, base_url=server.url)
+        ((_, generator),) = generators(run, recipe_of(TABLE | {"verify": {"shots": 0}}), Notes())
+        assert isinstance(generator._generator, ClosedGenerator)  # type: ignore[attr-defined]
+        list(generator.generate(QUERIES[:1]))
+        assert any("Statement:" in str(body["prompt"]) for body in server.requests)
+
+
+@pytest.mark.parametrize(
+    ("server", "code", "said"),
+    [
+        (Telling("echo"), 0, ""),
+        (Loopback(), 1, "tells no log-probabilities of a text that it is given, which a closed list needs"),
+        (Telling("llama.cpp", window=8), 1, "maximum context length is 8 tokens"),
+    ],
+    ids=["tells", "tells none", "too narrow"],
+)
+def test_the_command_ends_with_a_sentence(
+    server: Loopback, code: int, said: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("WARNING", "lmkbc")
+    recipe, store = tmp_path / "r.toml", tmp_path / "s.sqlite"
+    recipe.write_text(RECIPE)
+    words = ["predict", "--split", "val", "--edition", "mini", "--system", str(recipe), "--limit", "2"]
+    with server:
+        done = CliRunner().invoke(
+            build(), [*words, "--base-url", server.url, "--store", str(store), "--out", str(tmp_path / "run")]
+        )
+    assert done.exit_code == code, done.output
+    assert isinstance(done.exception, LmkbcError) or not code
+    assert said in f"{caplog.text} {done.exception}"
+    lines = [json.loads(line) for line in Store(store).export()]
+    assert bool(lines) == (code == 0)

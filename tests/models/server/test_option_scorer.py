@@ -1,0 +1,220 @@
+"""Closed lists over servers: the same log-probabilities as here, in whichever way they are told, or one sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_causal
+import tiny_gguf
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from loopback import Loopback
+from telling import Telling
+
+from lmkbc.models.base import Message, Prompt
+from lmkbc.models.budget import Budget
+from lmkbc.models.causal.decode import Decoding
+from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.causal.scorer import CausalScorer
+from lmkbc.models.server.address import Server
+from lmkbc.models.server.client import ServerError
+from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.option_scorer import ServerOptionScorer
+from lmkbc.models.server.session import Session
+from lmkbc.models.store import Store
+from lmkbc.types import Notes
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+HASTY = Limits(concurrency=3, first_wait=0.001, attempts=2, patience=3, timeout=20.0)
+OPTIONS = ["Spain", "Spain and Peru", "Sp", "Perú", "none", "none"]
+Make = Callable[..., ServerOptionScorer]
+
+
+@pytest.fixture(scope="module")
+def model() -> CausalModel:
+    tokenizer = tiny_causal.tokenizer()
+    tokenizer.chat_template = tiny_gguf.TEMPLATE
+    return CausalModel(tiny_causal.model("llama"), tokenizer)
+
+
+@pytest.fixture(scope="module", params=["llama.cpp", "echo"])
+def server(request: pytest.FixtureRequest, model: CausalModel) -> Iterator[Telling]:
+    with Telling(request.param, model) as serving:
+        yield serving
+
+
+@pytest.fixture
+def scorer(tmp_path: Path) -> Make:
+    def make(url: str, *, offline: bool = False, notes: Notes | None = None, **budget: Any) -> ServerOptionScorer:
+        where, store = Server.of(url, "stand-in"), Store(tmp_path / "store.sqlite")
+        spends = Budget(**budget)
+        return ServerOptionScorer(
+            where, store, lambda: Session(where, store, HASTY, spends, offline=offline), notes or Notes()
+        )
+
+    return make
+
+
+def text(words: str) -> Prompt:
+    return Prompt((Message("user", "Chile: Peru\n"),), (Message("user", words),), "completion")
+
+
+def here(model: CausalModel, prompts: list[Prompt], options: list[list[str]]) -> list[list[float]]:
+    return CausalScorer(model, Decoding(), chat=False).option_scores(prompts, options)
+
+
+def same(found: Any, wanted: list[list[float]]) -> bool:
+    return bool(found == [pytest.approx(row, abs=1e-4) for row in wanted])
+
+
+PROMPTS = [text(f"{name}:") for name in ("Utopia", "Atlantis", "Ütopia", "Utopia", "É")]
+
+
+def test_they_are_the_same_as_here(server: Telling, scorer: Make, model: CausalModel) -> None:
+    rows = [[*OPTIONS[place:], "x" * (place + 1)] for place in range(len(PROMPTS))]
+    found = scorer(server.url).option_scores(PROMPTS, rows)
+    assert same(found, here(model, PROMPTS, rows))
+    assert len({row[0] for row in found if row}) > 1
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.text("ab é\n", min_size=1, max_size=5), min_size=1, max_size=4), st.text("ab:\n ", max_size=6))
+def test_whatever_the_options(
+    server: Telling, scorer: Make, model: CausalModel, options: list[str], ending: str
+) -> None:
+    prompt = text(f"Utopia{ending}")
+    assert same(scorer(server.url).option_scores([prompt], [options]), here(model, [prompt], [options]))
+
+
+def test_a_chat_is_what_the_servers_template_makes_of_it(model: CausalModel, scorer: Make) -> None:
+    chat = Prompt((Message("system", "List them."),), (Message("user", "Utopia?"),), "chat")
+    with Telling("llama.cpp", model) as serving:
+        assert same(scorer(serving.url).option_scores([chat], [OPTIONS]), here(model, [chat], [OPTIONS]))
+    with Telling("echo", model) as serving, pytest.raises(ServerError, match="does not tell what its chat template"):
+        scorer(serving.url).option_scores([replaced(chat)], [OPTIONS])
+
+
+def replaced(prompt: Prompt) -> Prompt:
+    return Prompt(prompt.static, (Message("user", "Atlantis?"),), prompt.form)
+
+
+def test_what_is_kept_is_not_asked_again(server: Telling, scorer: Make) -> None:
+    rows, notes = [OPTIONS] * len(PROMPTS), Notes()
+    first = scorer(server.url, notes=notes)
+    found, asked = first.option_scores(PROMPTS, rows), len(server.requests)
+    again, kept = Notes(), scorer(server.url, offline=True, notes=Notes())
+    assert scorer(server.url, notes=again).option_scores(PROMPTS, rows) == found == kept.option_scores(PROMPTS, rows)
+    assert len(server.requests) == asked
+    assert first.lengths(OPTIONS) == kept.lengths(OPTIONS) == [len(f" {one}".encode()) for one in OPTIONS]
+    assert again.usage["prompt_tokens"] == notes.usage["prompt_tokens"] > 0
+    assert (notes.usage["from_store"], again.usage["from_store"]) == (0, len(set(PROMPTS)))
+    assert notes.usage["requests"] >= notes.usage["completion_tokens"] > 0
+
+
+def test_each_place_of_the_tree_is_asked_for_once(model: CausalModel, scorer: Make) -> None:
+    with Telling("llama.cpp", model) as serving:
+        scorer(serving.url).option_scores([PROMPTS[0]], [["Spain", "Spain and Peru", "Sp", "Spa"]])
+        asked = [body for body in serving.requests if not isinstance(body["prompt"], str)]
+    probes = 2  # of what the server tells of a token that it is made to write
+    assert len(asked) - probes == len(" Spain and Peru")
+    assert len({tuple(body["prompt"]) for body in asked}) == len(" Spain and Peru")
+
+
+def test_tokens_beyond_the_likeliest_are_asked_for_alone(
+    model: CausalModel, scorer: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lmkbc.models.server.likelihood.ALTERNATIVES", 3)
+    options = [*"abcdefgh"]
+    with Telling("llama.cpp", model) as serving:
+        chat = Prompt((), (Message("user", "Utopia"),), "chat")  # where no blank comes first
+        assert same(scorer(serving.url).option_scores([chat], [options]), here(model, [chat], [options]))
+
+
+@pytest.mark.parametrize("kind", ["llama.cpp", "echo"])
+def test_faults_are_asked_again_and_what_is_lost_is_asked_by_the_next_run(
+    kind: Any, model: CausalModel, scorer: Make
+) -> None:
+    rows, notes = [OPTIONS] * len(PROMPTS), Notes()
+    faults = [None] * 4 + ["500", "reset", "broken-json", "500", "500", "500"]
+    with Telling(kind, model, faults=faults) as serving:
+        found = scorer(serving.url, notes=notes).option_scores(PROMPTS, rows)
+        lost = [place for place, row in enumerate(found) if row is None]
+        assert 0 < len(lost) < len(PROMPTS)
+        assert "has not told the log-probabilities of all prompts" in notes.remarks[0]
+        whole, rest = scorer(serving.url).option_scores(PROMPTS, rows), Notes()
+        assert same(whole, here(model, PROMPTS, rows))
+        assert [row for place, row in enumerate(whole) if place not in lost] == [row for row in found if row]
+        assert scorer(serving.url, offline=True, notes=rest).option_scores(PROMPTS, rows) == whole
+        assert not rest.remarks
+
+
+def test_a_budget_ends_the_asking(model: CausalModel, scorer: Make) -> None:
+    rows = [OPTIONS] * len(PROMPTS)
+    with Telling("llama.cpp", model) as serving:
+        asked = scorer(serving.url, max_tokens=2000)
+        found = asked.option_scores(PROMPTS, rows)
+        assert None in found
+        count = len(serving.requests)
+        assert asked.option_scores(PROMPTS, rows) == found
+        assert len(serving.requests) == count  # nothing is asked for once it has ended
+
+
+def test_requests_at_a_time_are_bounded(model: CausalModel, scorer: Make) -> None:
+    with Telling("echo", model, delay=0.002) as serving:
+        scorer(serving.url).option_scores([text(f"{name}:") for name in "abcdef"], [["x"]] * 6)
+        assert 1 < serving.most_at_once <= HASTY.concurrency
+
+
+def test_no_more_prompts_are_asked_about_than_a_server_has_slots(model: CausalModel, scorer: Make) -> None:
+    """Else each drives the others out of its prompt cache."""
+    with Telling("llama.cpp", model, delay=0.002) as serving:
+        serving.tells["props"] = {"total_slots": 2}
+        scorer(serving.url).option_scores([text(f"{name}:") for name in "abcdef"], [["x"]] * 6)
+        assert serving.most_at_once == 2 < HASTY.concurrency
+
+
+@pytest.mark.parametrize("kind", ["llama.cpp", "echo"])
+def test_what_there_is_no_room_for_cannot_be_told(kind: Any, model: CausalModel, scorer: Make) -> None:
+    prompts, rows = [text("a:"), text("b" * 60)], [["x", "y" * 60], ["x", "z"]]
+    with Telling(kind, model, window=40) as serving:
+        fits, lost = scorer(serving.url).option_scores(prompts, rows)
+        assert fits == [pytest.approx(here(model, prompts[:1], [["x"]])[0][0], abs=1e-4), -math.inf]
+        assert lost is None
+        assert scorer(serving.url, offline=True).option_scores(prompts, rows) == [fits, None]
+
+
+@pytest.mark.parametrize(
+    "serving",
+    [
+        Loopback(),
+        Loopback(ignores=("logprobs",)),
+        Loopback(rejects=("echo",)),
+        Loopback(rejects=("logprobs",)),
+        Loopback(lambda body: f"{body['prompt']} x", ignores=("logprobs",)),
+        Telling("llama.cpp", processed=True),
+    ],
+    ids=["generated alone", "none", "no echo", "refused", "echo without", "after the bias"],
+)
+def test_a_server_without_them_is_one_sentence_and_nothing_is_kept(
+    serving: Loopback, scorer: Make, tmp_path: Path
+) -> None:
+    with serving, pytest.raises(ServerError) as raised:
+        scorer(serving.url).option_scores(PROMPTS, [OPTIONS] * len(PROMPTS))
+    assert str(raised.value).startswith(f"{serving.url} tells no log-probabilities of a text that it is given")
+    assert "\n" not in str(raised.value)
+    assert not list(Store(tmp_path / "store.sqlite").export())
+
+
+def test_a_server_that_is_not_there_fails_all_and_is_not_asked_again(scorer: Make) -> None:
+    notes = Notes()
+    asked = scorer("http://127.0.0.1:9/v1", notes=notes)
+    assert asked.option_scores(PROMPTS, [OPTIONS] * len(PROMPTS)) == [None] * len(PROMPTS)
+    spent = notes.usage["requests"]
+    assert asked.option_scores(PROMPTS, [OPTIONS] * len(PROMPTS)) == [None] * len(PROMPTS)
+    assert notes.usage["requests"] == spent
+    assert "broke off or cannot be reached" in notes.remarks[0]
