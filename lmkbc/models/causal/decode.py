@@ -118,17 +118,17 @@ class _Row:
 def decode(
     branches: Branches,
     prompts: Sequence[Tokens],
-    shared: int,
+    prefixes: Sequence[int],
     how: Decoding,
     room: Sequence[int],
     ends: Collection[int],
     read: Callable[[list[int]], Completion],
 ) -> list[list[Completion]]:
-    """The draws of each prompt. shared: tokens that the branches hold already; room: each answer's tokens at most.
+    """The draws of each prompt. prefixes: the number of each one's; room: each answer's tokens at most.
 
     ends: end tokens. read: from an answer's tokens to its text, finished where it holds a stop string.
     """
-    logits = branches.read([prompt[shared:] for prompt in prompts], [1] * len(prompts))
+    logits = branches.read(prompts, prefixes, [1] * len(prompts))
     logits = logits.repeat_interleave(how.draws, 0)
     branches.fork(how.draws)
     rows = [

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -23,11 +23,7 @@ from lmkbc.models.causal.decode import Completion, Decoding, decode
 from lmkbc.models.causal.endings import list_end
 from lmkbc.models.causal.option_trees import log_probabilities
 from lmkbc.models.causal.options import Option, with_options
-from lmkbc.models.causal.prefixes import (
-    Group,
-    Tokens,
-    groups,
-)
+from lmkbc.models.causal.prefixes import Group, Tokens, groups, portions
 from lmkbc.models.usage import Usage
 
 Worked = TypeVar("Worked")
@@ -37,6 +33,16 @@ COLUMNS = 2048
 
 ANSWER = 32
 """Tokens that an answer is taken to have when prompts are gathered into one batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Prompts that are decoded together. prefixes: each one's number. saved: tokens that prefixes saved them."""
+
+    branches: Branches
+    members: list[int]
+    prefixes: list[int]
+    saved: int
 
 
 class CausalModel:
@@ -59,15 +65,12 @@ class CausalModel:
         asked = [place for place in range(len(prompts)) if room[place] >= 1 and encoded[place]]
         for place in set(range(len(prompts))) - set(asked):
             yield place, [Completion(None, finished=False)] * how.draws
-        read: Branches | None = None  # whose beginning is read already
-        for shared, branches, batch in self._timed(self._batches([encoded[place] for place in asked], how)):
-            places = [asked[member] for member in batch]
-            left = [room[place] for place in places]
+        for batch in self._timed(self._batches([encoded[place] for place in asked], how)):
+            places = [asked[member] for member in batch.members]
             with self._timing():
-                done = self._draws(branches, [encoded[place] for place in places], shared, how, left)
-            self._count([len(encoded[place]) for place in places], shared * (len(batch) - (branches is not read)))
+                done = self._draws(batch, [encoded[place] for place in places], how, [room[place] for place in places])
+            self._count([len(encoded[place]) for place in places], batch.saved)
             self.usage.completion_tokens += sum(draw.tokens for draws in done for draw in draws)
-            read = branches
             for place, (first, *rest) in zip(places, done, strict=True):
                 yield place, [replace(first, prompt_tokens=len(encoded[place])), *rest]
 
@@ -109,11 +112,12 @@ class CausalModel:
             spare[whole[:-1]] = max(len(whole) - first, spare.get(whole[:-1], 0))
         read = list(spare)
         logs: dict[Tokens, torch.Tensor] = {}
-        for shared, branches, batch in self._batches(read, Decoding(max_tokens=1), max(spare.values(), default=1)):
-            last = [spare[read[member]] for member in batch]
+        for batch in self._batches(read, Decoding(max_tokens=1), max(spare.values(), default=1)):
+            own = [read[member] for member in batch.members]
+            last = [spare[tokens] for tokens in own]
             with torch.inference_mode():
-                logits = branches.read([read[member][shared:] for member in batch], last).log_softmax(-1)
-            logs |= zip([read[member] for member in batch], torch.split(logits, last), strict=True)
+                logits = batch.branches.read(own, batch.prefixes, last).log_softmax(-1)
+            logs |= zip(own, torch.split(logits, last), strict=True)
         for number, choices in enumerate(prompts):
             yield number, [_continued(logs[whole[:-1]], whole, first) for whole, first in choices]
 
@@ -190,31 +194,38 @@ class CausalModel:
         """Whether prompts and answers of so many tokens can stand in one row, each seeing all that comes before it."""
         return self._packs and longest <= (getattr(self._config, "sliding_window", None) or longest)
 
-    def _batches(
-        self, prompts: Sequence[Tokens], how: Decoding, spare: int = 1
-    ) -> Iterator[tuple[int, Branches, list[int]]]:
-        """How many tokens a batch shares, the branches from them, and the prompts that are to be read together."""
+    def _batches(self, prompts: Sequence[Tokens], how: Decoding, spare: int = 1) -> Iterator[_Batch]:
+        """The prompts in batches. The prefixes of groups too small to fill one are read singly, the rest together."""
         if not prompts:
             return
         answers = how.draws * min(how.max_tokens, ANSWER)
-        for group in groups(prompts, spare) if self._shares else [Group(0, tuple(range(len(prompts))))]:
-            members = sorted(group.members, key=lambda member: len(prompts[member]))
-            longest = len(prompts[members[-1]]) + how.max_tokens
-            packs = self._packs_up_to(longest)
+        found = groups(prompts, spare) if self._shares else [Group(0, tuple(range(len(prompts))))]
+        packs, sizes = list[bool](), list[int]()
+        for group in found:
+            own = [len(prompts[member]) for member in group.members]
+            packs.append(self._packs_up_to(max(own) + how.max_tokens))
+            packed = group.shared + sum(own) + len(own) * (answers - group.shared)
+            sizes.append(packed if packs[-1] else COLUMNS + 1)
+        for bundle in portions(range(len(found)), sizes, COLUMNS):
+            kind = Packed if packs[bundle[0]] else Batched
+            prefixes = [prompts[found[number].members[0]][: found[number].shared] for number in bundle]
             with torch.inference_mode():
-                prefix = prompts[members[0]][: group.shared]
-                branches: Branches = (Packed if packs else Batched)(self.model, prefix)
-            runs = [members] if packs else [list(run) for _, run in groupby(members, lambda one: len(prompts[one]))]
+                branches: Branches = kind(self.model, prefixes)
+            read = sum(map(len, prefixes))
+            place_of = {member: place for place, number in enumerate(bundle) for member in found[number].members}
+            members = sorted(place_of, key=lambda member: len(prompts[member]))
+            runs = [members] if kind is Packed else [list(r) for _, r in groupby(members, lambda m: len(prompts[m]))]
             for run in runs:
-                sizes = [len(prompts[member]) - group.shared + answers for member in run]
-                for batch in _portions(run, sizes):
-                    yield group.shared, branches, batch
+                rest = [len(prompts[member]) - len(prefixes[place_of[member]]) + answers for member in run]
+                for batch in portions(run, rest, COLUMNS):
+                    places = [place_of[member] for member in batch]
+                    yield _Batch(branches, batch, places, sum(len(prefixes[place]) for place in places) - read)
+                    read = 0
 
     def _draws(
         self,
-        branches: Branches,
+        batch: _Batch,
         prompts: Sequence[Tokens],
-        shared: int,
         how: Decoding,
         room: Sequence[int],
     ) -> list[list[Completion]]:
@@ -228,20 +239,8 @@ class CausalModel:
         ends = self.model.generation_config.eos_token_id if self.model.generation_config else None
         ends = self.tokenizer.eos_token_id if ends is None else ends
         with torch.inference_mode():
-            return decode(branches, prompts, shared, how, room, ends if isinstance(ends, list) else [ends], read)
-
-
-def _portions(members: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]:
-    """Members in portions whose sizes sum to at most COLUMNS, or that are one too large alone."""
-    portion: list[int] = []
-    total = 0
-    for member, size in zip(members, sizes, strict=True):
-        if portion and total + size > COLUMNS:
-            yield portion
-            portion, total = [], 0
-        portion.append(member)
-        total += size
-    yield portion
+            stops = ends if isinstance(ends, list) else [ends]
+            return decode(batch.branches, prompts, batch.prefixes, how, room, stops, read)
 
 
 def _continued(logs: torch.Tensor, whole: Tokens, first: int) -> float:
@@ -257,15 +256,16 @@ def _abilities(model: PreTrainedModel) -> tuple[bool, bool]:
     with them shows in its logits, so it need not be known by name.
     """
     size = model.config.get_text_config().vocab_size
-    prefix, suffixes = tuple(n % size for n in (5, 3, 8, 1, 6)), [tuple(n % size for n in s) for s in ((7, 2), (4, 9))]
+    prefix, *rest = (tuple(n % size for n in part) for part in ((5, 3, 8, 1, 6), (7, 2), (4, 9)))
+    whole = [prefix + suffix for suffix in rest]
     device = next(model.parameters()).device
     with torch.inference_mode():
-        whole = torch.tensor([prefix + suffix for suffix in suffixes], device=device)
-        plain = model(whole, use_cache=False).logits[:, -1].float()
+        plain = model(torch.tensor(whole, device=device), use_cache=False).logits[:, -1].float()
         slack = (1e-3 if plain.dtype == model.dtype else 5e-2) * plain.abs().max()
 
         def agrees(kind: type[Packed] | type[Batched]) -> bool:
-            return bool((kind(model, prefix).read(suffixes, [1, 1]) - plain).abs().max() <= slack)
+            branches = kind(model, [prefix])
+            return bool((branches.read(whole, [0, 0], [1, 1]) - plain).abs().max() <= slack)
 
         takes = inspect.signature(model.forward).parameters
         alibi = getattr(model.config, "alibi", False)  # there, positions come from the mask

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -15,13 +17,14 @@ from transformers import BloomConfig, MistralConfig, Qwen3NextConfig
 
 from lmkbc.errors import InputError
 from lmkbc.models.base import Sampling
+from lmkbc.models.causal import branches as branches_module
 from lmkbc.models.causal import decode as decode_module
 from lmkbc.models.causal import model as model_module
-from lmkbc.models.causal.branches import Batched, Packed
-from lmkbc.models.causal.decode import Decoding
+from lmkbc.models.causal.branches import Batched, Branches, Packed
+from lmkbc.models.causal.decode import Decoding, decode
 from lmkbc.models.causal.endings import Repeats
 from lmkbc.models.causal.model import CausalModel
-from lmkbc.models.causal.prefixes import common, groups
+from lmkbc.models.causal.prefixes import common, groups, portions
 from lmkbc.settings import checked
 
 TOKENIZER = tiny_causal.tokenizer()
@@ -80,6 +83,28 @@ def test_greedy_answers_are_those_of_one_full_prompt_at_a_time(asked: CausalMode
     assert len(set(map(tuple, expected))) > 3  # the comparison means something
 
 
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_prompts_that_begin_differently_are_decoded_together(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = CausalModel(MODELS[kind], TOKENIZER)
+    heads = (PREFIX, PREFIX.lower(), "Chad: ", "")
+    prompts = [f"{head}{subject}, borders:" for head in heads for subject in SUBJECTS[:3]] + ["Is it?", "On"]
+    assert len(groups(model.encode(prompts))) > 3
+    batches: list[int] = []
+
+    def counted(branches: Branches, read: Sequence[Any], *rest: Any) -> Any:
+        batches.append(len(read))
+        return decode(branches, read, *rest)
+
+    monkeypatch.setattr(model_module, "decode", counted)
+    expected = [[plainly(model.model, prompt, 24)] for prompt in prompts]
+    assert answers(model, prompts, max_tokens=24) == expected
+    assert batches == [len(prompts)]
+    for most in (300, 50):
+        monkeypatch.setattr(model_module, "COLUMNS", most)
+        assert answers(model, prompts, max_tokens=24) == expected
+    assert len(batches) > 4
+
+
 def test_a_stop_string_ends_each_answer_and_the_others_go_on(asked: CausalModel) -> None:
     full = [plainly(asked.model, prompt, 24) for prompt in PROMPTS]
     stop = full[0][5:7]
@@ -133,9 +158,8 @@ def test_what_a_model_was_asked_is_counted() -> None:
     sizes = [len(TOKENIZER(prompt)["input_ids"]) for prompt in PROMPTS]
     draws = dict(model.complete([*PROMPTS, "x" * 5000, ""], Decoding(max_tokens=5, draws=2, temperature=1.0)))
     used = model.usage
-    shared = groups(model.encode(PROMPTS))
     assert (used.calls, used.prompt_tokens) == (len(PROMPTS), sum(sizes))
-    assert used.saved_by_prefixes == sum(group.shared * (len(group.members) - 1) for group in shared) > 0
+    assert used.saved_by_prefixes == sum(group.saved for group in groups(model.encode(PROMPTS))) > 0
     assert used.completion_tokens == sum(draw.tokens for each in draws.values() for draw in each)
     assert [[draw.prompt_tokens for draw in draws[place]] for place in range(len(PROMPTS))] == [
         [size, 0] for size in sizes
@@ -201,6 +225,23 @@ def test_groups_share_what_their_members_begin_with(prompts: list[tuple[int, ...
     assert encoded <= sum(map(len, prompts))
 
 
+def test_a_prompt_unlike_the_others_does_not_part_them() -> None:
+    same = [(1, 2, 3, 4, *range(n, n + 9)) for n in range(20, 40, 5)]
+    lone = [(1, 9, 9, 9), (0,), (2, 5, 5), (2, 7, 8, 8)]
+    alone, together = groups([*lone[:2], *same, *lone[2:]]), groups(same)
+    assert max(group.saved for group in alone) == together[0].saved == 4 * 3
+    assert sum(group.saved for group in alone) == 4 * 3 + 1
+
+
+@given(st.lists(st.integers(0, 9), max_size=20), st.integers(1, 20))
+@settings(deadline=None)
+def test_portions_are_as_few_as_fit_in_order(sizes: list[int], most: int) -> None:
+    found = list(portions(sizes, sizes, most))
+    assert [size for portion in found for size in portion] == sizes
+    assert all(portion and (sum(portion) <= most or len(portion) == 1) for portion in found)
+    assert all(sum(one) + other[0] > most for one, other in pairwise(found))
+
+
 def test_different_examples_part_prompts_into_groups() -> None:
     shots, others = tuple(range(100)), tuple(range(50, 150))
     prompts = [*((*shots, n, n) for n in range(5)), *((*others, n) for n in range(5))]
@@ -211,9 +252,9 @@ def test_different_examples_part_prompts_into_groups() -> None:
 def test_branches_can_be_left_and_started_anew(kind: Any) -> None:
     model = MODELS["llama"]
     with torch.inference_mode():
-        branches = kind(model, (1, 2, 3))
+        branches = kind(model, [(1, 2, 3)])
         for _ in range(2):
-            branches.read([(4, 5), (6, 7), (8, 9)], [1, 1, 1])
+            branches.read([(1, 2, 3, *rest) for rest in ((4, 5), (6, 7), (8, 9))], [0, 0, 0], [1, 1, 1])
             branches.fork(2)
             branches.step(range(6), range(10, 16))
             branches.step([1, 5], [20, 21])
@@ -221,6 +262,22 @@ def test_branches_can_be_left_and_started_anew(kind: Any) -> None:
         whole = model(torch.tensor([[1, 2, 3, 8, 9, 15, 21, 30]])).logits[:, -1]
     assert last.shape == whole.shape
     assert torch.allclose(last, whole, atol=1e-4)
+
+
+@pytest.mark.parametrize("piece", [1, 3, 512])
+def test_branches_from_several_prefixes_see_their_own_alone(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(branches_module, "PIECE", piece)
+    model = MODELS["llama"]
+    with torch.inference_mode():
+        branches = Packed(model, [(1, 2, 3), (), (4, 5)])
+        for _ in range(2):
+            branches.read([(4, 5, 6), (1, 2, 3, 7), (8, 9), (4, 5, 7, 8)], [2, 0, 1, 2], [1, 1, 1, 1])
+            branches.fork(2)
+            branches.step([0, 2, 4, 6], range(10, 14))
+            last = branches.step([1, 2, 3], range(20, 23))
+        whole = [(1, 2, 3, 7, 11, 20), (8, 9, 12, 21), (4, 5, 7, 8, 13, 22)]
+        plain = torch.cat([model(torch.tensor([tokens])).logits[:, -1] for tokens in whole])
+    assert torch.allclose(last, plain, atol=1e-4)
 
 
 def test_the_log_probabilities_of_what_was_drawn() -> None:
