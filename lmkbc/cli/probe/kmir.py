@@ -80,11 +80,12 @@ def score(
         show_json(asdict(table))
         return
     counts, topics = (Counter(getattr(question, field) for question in items) for field in ("type", "topic"))
-    own = [table.types.get(kind) for kind in TYPES]
+    own, widths = ([shares.get(kind) for kind in TYPES] for shares in (table.types, table.half_widths))
     show_table(
         ["F1 %", *TYPES, "all"],
         [
-            ["these answers", *(None if value is None else 100 * value for value in own), 100 * table.f1],
+            ["these answers", *(None if value is None else 100 * value for value in (*own, table.f1))],
+            ["+- (95 % interval)", *(None if value is None else 100 * value for value in (*widths, table.half_width))],
             ["questions", *(counts[kind] for kind in TYPES), len(items)],
             *([f"paper: {name}", *values, None] for name, values in PUBLISHED.items()),
         ],
