@@ -36,8 +36,8 @@ def run(
     rate: Annotated[float, typer.Option(help="Peak learning rate.")] = 5e-5,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over train.")] = 3,
     batch: Annotated[int, typer.Option(min=1, help="Questions per step.")] = 32,
-    seed: Annotated[int, typer.Option(help="Of training and of examples.")] = 0,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most so many questions per file.")] = None,
+    seed: Annotated[int, typer.Option(help="Of training, of examples and of a sample.")] = 0,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many questions of each type, drawn.")] = None,
     json: AsJson = False,
     offline: Offline = False,
     store: StorePath = None,
@@ -46,7 +46,7 @@ def run(
     import msgspec
 
     from lmkbc.models.kind import model_kind
-    from lmkbc.probe.kmir.files import read_questions
+    from lmkbc.probe.kmir.files import read_questions, sample
     from lmkbc.train.loop import Plan
 
     check_directory(out)
@@ -54,7 +54,8 @@ def run(
         raise InputError("two files of questions have the same name, and so would their answers: rename one")
     for path in questions:
         check_file(out / path.name, *questions, train, dev)
-    per_file = [read_questions(path)[:limit] for path in questions]
+    whole = [read_questions(path) for path in questions]
+    per_file = whole if limit is None else [sample(part, limit, seed) for part in whole]
     lessons, others = ([] if path is None else read_questions(path) for path in (train, dev))
     every = [question for part in per_file for question in part]
     seen = {question.question for question in lessons}
@@ -80,7 +81,8 @@ def run(
             for question, text in (next(rows) for _ in part)
         )
         write_bytes(out / path.name, b"".join(lines))
-        note(f"wrote {out / path.name}: score it with 'lmkbc probe kmir score {path} {out / path.name}'")
+        how = f"{path} {out / path.name}{'' if limit is None else ' --answered'}"
+        note(f"wrote {out / path.name}: score it with 'lmkbc probe kmir score {how}'")
     if json:
         show_json({"model": model, "kind": kind, "questions": len(every), "answers": str(out)})
 

@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 BLANK = "___"
+ASKS = f"Here {BLANK} stands for"
 CLOSING = " .!?\"'"
 
 
 def decoding(shots: int) -> Decoding:
-    """Greedy, to the end of the line; without examples a model does not know that one answer is all, so a stop ends."""
-    return Decoding(max_tokens=24, stops=("\n",) if shots else ("\n", ". "))
+    """Greedy, to the end of the line, or where a small model asks itself what else the blank may stand for.
+
+    Without examples a model does not know that one answer is all, so a full stop ends it.
+    """
+    return Decoding(max_tokens=24, stops=("\n", f" {ASKS}" if shots else ". "))
 
 
 def lead(question: Question) -> str:
@@ -38,7 +42,7 @@ def lead(question: Question) -> str:
         raise InputError(f"question {question.id!r} needs {MASK} exactly once: {question.question!r}")
     if before.strip() and not after[0].strip(CLOSING):
         return before.rstrip()
-    return f"{before}{BLANK}{after[0]} Here {BLANK} stands for"
+    return f"{before}{BLANK}{after[0]} {ASKS}"
 
 
 def prompts(questions: Sequence[Question], train: Sequence[Question], shots: int, seed: int = 0) -> Iterator[Prompt]:
