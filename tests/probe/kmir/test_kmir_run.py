@@ -21,12 +21,14 @@ from transformers import T5Config, T5ForConditionalGeneration
 from lmkbc.cli import main
 from lmkbc.errors import InputError
 from lmkbc.models.base import Prompt
+from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.kind import model_kind
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.probe.kmir import causal as kmir_causal
 from lmkbc.probe.kmir import masked as kmir_masked
 from lmkbc.probe.kmir.files import Question, question_lines, sample
 from lmkbc.probe.kmir.masked import MASKS, _widened
+from lmkbc.probe.local import Local
 from lmkbc.train.loop import Plan
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -195,9 +197,30 @@ def test_a_causal_model_is_shown_examples_and_asked_once(run: Run, tmp_path: Pat
     assert run("run", tmp_path / "test.jsonl", "--out", tmp_path / "two", *more)[0] == 0
     assert (tmp_path / "one" / "test.jsonl").read_bytes() == (tmp_path / "two" / "test.jsonl").read_bytes()
     assert run("score", tmp_path / "test.jsonl", tmp_path / "one" / "test.jsonl")[0] == 0
+    assert run("run", tmp_path / "test.jsonl", "--out", tmp_path / "three", "--choose", *more)[0] == 0
     more += ["--dev", tmp_path / "test.jsonl"]
     status, _, told = run("run", tmp_path / "test.jsonl", "--out", tmp_path / "x", *more)
     assert (status, "is a causal model, which is shown examples" in told) == (2, True)
+
+
+def test_a_choice_is_made_by_likelihood(tmp_path: Path) -> None:
+    model = Local(CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer()), "tiny", kmir_causal.decoding(2))
+    names = list(CAPITALS.values())
+    asked = [
+        LESSONS[0],
+        changed(LESSONS[2], type="checking", question="Is it [MASK]."),
+        changed(LESSONS[4], type="distinction", options=names),
+        changed(LESSONS[6], type="reasoning", options=names, question="x" * 600 + " [MASK]"),
+    ]
+    requests = list(kmir_causal.prompts(asked, (), 0))
+    choices = [kmir_causal.options(question) for question in asked]
+    assert choices == [[], ["true", "false"], names, names]
+    found = kmir_causal.chosen(model, asked, requests)
+    rows = model.model.log_probabilities(
+        [requests[place].text for place in (1, 2)], [[f" {name}" for name in choices[place]] for place in (1, 2)]
+    )
+    best = [max(zip(row, choices[place], strict=True))[1] for place, row in zip((1, 2), rows, strict=True)]
+    assert found == {1: best[0], 2: best[1], 3: ""}
 
 
 def test_a_sample_is_drawn_of_each_type_and_scored_alone(run: Run, tmp_path: Path) -> None:
