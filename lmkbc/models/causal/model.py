@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from itertools import groupby
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import torch
@@ -19,30 +19,17 @@ from transformers.cache_utils import LinearAttentionCacheLayerMixin
 from lmkbc.errors import InputError
 from lmkbc.models.base import Prompt
 from lmkbc.models.causal.branches import Batched, Branches, Packed
-from lmkbc.models.causal.decode import Completion, Decoding, decode
+from lmkbc.models.causal.decode import ANSWER, Asked, Completion, Decoding, Read, decode
 from lmkbc.models.causal.endings import list_end
 from lmkbc.models.causal.option_trees import log_probabilities
 from lmkbc.models.causal.options import Option, with_options
-from lmkbc.models.causal.prefixes import Group, Tokens, groups, portions
+from lmkbc.models.causal.prefixes import Group, Tokens, groups, of_one_length
 from lmkbc.models.usage import Usage
 
 Worked = TypeVar("Worked")
 
 COLUMNS = 2048
 """Tokens of prompts and answers that branch from a prefix at one time: more saves no time and takes memory."""
-
-ANSWER = 32
-"""Tokens that an answer is taken to have when prompts are gathered into one batch."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    """Prompts that are decoded together. prefixes: each one's number. saved: tokens that prefixes saved them."""
-
-    branches: Branches
-    members: list[int]
-    prefixes: list[int]
-    saved: int
 
 
 class CausalModel:
@@ -65,14 +52,12 @@ class CausalModel:
         asked = [place for place in range(len(prompts)) if room[place] >= 1 and encoded[place]]
         for place in set(range(len(prompts))) - set(asked):
             yield place, [Completion(None, finished=False)] * how.draws
-        for batch in self._timed(self._batches([encoded[place] for place in asked], how)):
-            places = [asked[member] for member in batch.members]
-            with self._timing():
-                done = self._draws(batch, [encoded[place] for place in places], how, [room[place] for place in places])
-            self._count([len(encoded[place]) for place in places], batch.saved)
-            self.usage.completion_tokens += sum(draw.tokens for draws in done for draw in draws)
-            for place, (first, *rest) in zip(places, done, strict=True):
-                yield place, [replace(first, prompt_tokens=len(encoded[place])), *rest]
+        read: set[Tokens] = set()
+        for one, (first, *rest) in self._timed(self._answered(encoded, asked, room, how)):
+            self._count([len(one.prompt)], len(one.prefix) if one.prefix in read else 0)
+            self.usage.completion_tokens += sum(draw.tokens for draw in (first, *rest))
+            read.add(one.prefix)
+            yield one.place, [replace(first, prompt_tokens=len(one.prompt)), *rest]
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[list[float]]:
         """For each prompt, the natural logarithm of the probability that it goes on with each of its options.
@@ -100,7 +85,7 @@ class CausalModel:
     def _trees(self, prompts: Sequence[Sequence[Option]]) -> Iterator[tuple[int, list[float]]]:
         """The log-probabilities of each prompt's options, by its place, what options begin with read once."""
         starts = [choices[0].whole[: min(option.first for option in choices)] for choices in prompts]
-        for group in groups(starts) if self._shares else [Group(0, tuple(range(len(prompts))))]:
+        for group in self._groups(starts):
             self.usage.saved_by_prefixes += group.shared * (len(group.members) - 1)
             found = log_probabilities(self.model, group.shared, [prompts[member] for member in group.members])
             yield from zip(group.members, found, strict=True)
@@ -112,12 +97,17 @@ class CausalModel:
             spare[whole[:-1]] = max(len(whole) - first, spare.get(whole[:-1], 0))
         read = list(spare)
         logs: dict[Tokens, torch.Tensor] = {}
-        for batch in self._batches(read, Decoding(max_tokens=1), max(spare.values(), default=1)):
-            own = [read[member] for member in batch.members]
-            last = [spare[tokens] for tokens in own]
+        for group in self._groups(read, max(spare.values(), default=1)):
+            members = [read[member] for member in group.members]
+            prefix = members[0][: group.shared]
             with torch.inference_mode():
-                logits = batch.branches.read(own, batch.prefixes, last).log_softmax(-1)
-            logs |= zip(own, torch.split(logits, last), strict=True)
+                branches = Batched(self.model, prefix)
+            for places in of_one_length([len(tokens) - group.shared for tokens in members], 0, COLUMNS):
+                own = [members[place] for place in places]
+                last = [spare[tokens] for tokens in own]
+                with torch.inference_mode():
+                    logits = branches.read(own, [prefix] * len(own), last).log_softmax(-1)
+                logs |= zip(own, torch.split(logits, last), strict=True)
         for number, choices in enumerate(prompts):
             yield number, [_continued(logs[whole[:-1]], whole, first) for whole, first in choices]
 
@@ -194,41 +184,36 @@ class CausalModel:
         """Whether prompts and answers of so many tokens can stand in one row, each seeing all that comes before it."""
         return self._packs and longest <= (getattr(self._config, "sliding_window", None) or longest)
 
-    def _batches(self, prompts: Sequence[Tokens], how: Decoding, spare: int = 1) -> Iterator[_Batch]:
-        """The prompts in batches. The prefixes of groups too small to fill one are read singly, the rest together."""
-        if not prompts:
-            return
-        answers = how.draws * min(how.max_tokens, ANSWER)
-        found = groups(prompts, spare) if self._shares else [Group(0, tuple(range(len(prompts))))]
-        packs, sizes = list[bool](), list[int]()
-        for group in found:
-            own = [len(prompts[member]) for member in group.members]
-            packs.append(self._packs_up_to(max(own) + how.max_tokens))
-            packed = group.shared + sum(own) + len(own) * (answers - group.shared)
-            sizes.append(packed if packs[-1] else COLUMNS + 1)
-        for bundle in portions(range(len(found)), sizes, COLUMNS):
-            kind = Packed if packs[bundle[0]] else Batched
-            prefixes = [prompts[found[number].members[0]][: found[number].shared] for number in bundle]
-            with torch.inference_mode():
-                branches: Branches = kind(self.model, prefixes)
-            read = sum(map(len, prefixes))
-            place_of = {member: place for place, number in enumerate(bundle) for member in found[number].members}
-            members = sorted(place_of, key=lambda member: len(prompts[member]))
-            runs = [members] if kind is Packed else [list(r) for _, r in groupby(members, lambda m: len(prompts[m]))]
-            for run in runs:
-                rest = [len(prompts[member]) - len(prefixes[place_of[member]]) + answers for member in run]
-                for batch in portions(run, rest, COLUMNS):
-                    places = [place_of[member] for member in batch]
-                    yield _Batch(branches, batch, places, sum(len(prefixes[place]) for place in places) - read)
-                    read = 0
+    def _groups(self, prompts: Sequence[Tokens], spare: int = 1) -> list[Group]:
+        """Prompts by shared beginning; all in one where the model can share none."""
+        return groups(prompts, spare) if self._shares else [Group(0, tuple(range(len(prompts))))]
 
-    def _draws(
-        self,
-        batch: _Batch,
-        prompts: Sequence[Tokens],
-        how: Decoding,
-        room: Sequence[int],
-    ) -> list[list[Completion]]:
+    def _answered(
+        self, encoded: Sequence[Tokens], places: Sequence[int], room: Sequence[int], how: Decoding
+    ) -> Iterator[tuple[Asked, list[Completion]]]:
+        """The draws of the prompts in some places."""
+        packed: list[Asked] = []
+        equal: list[list[Asked]] = []
+        for group in self._groups([encoded[place] for place in places]):
+            members = [places[member] for member in group.members]
+            prefix = encoded[members[0]][: group.shared]
+            asked = [Asked(place, encoded[place], prefix, room[place]) for place in members]
+            if self._packs_up_to(max(len(one.prompt) for one in asked) + how.max_tokens):
+                packed += asked
+            else:
+                equal.append(asked)
+        ends = self.model.generation_config.eos_token_id if self.model.generation_config else None
+        ends = self.tokenizer.eos_token_id if ends is None else ends
+        how_to_read = (ends if isinstance(ends, list) else [ends]), self._reader(how)
+        yield from decode(Packed(self.model), packed, how, COLUMNS, *how_to_read)
+        for asked in equal:
+            with torch.inference_mode():
+                branches = Batched(self.model, asked[0].prefix)
+            lengths = [len(one.prompt) - len(one.prefix) for one in asked]
+            for run in of_one_length(lengths, how.draws * min(how.max_tokens, ANSWER), COLUMNS):
+                yield from decode(branches, [asked[place] for place in run], how, sys.maxsize, *how_to_read)
+
+    def _reader(self, how: Decoding) -> Read:
         def read(tokens: list[int]) -> Completion:
             text = str(self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
             found = [place for stop in how.stops if (place := text.find(stop)) >= 0]
@@ -236,11 +221,7 @@ class CausalModel:
                 found.append(end)
             return Completion(text[: min(found)] if found else text, finished=bool(found))
 
-        ends = self.model.generation_config.eos_token_id if self.model.generation_config else None
-        ends = self.tokenizer.eos_token_id if ends is None else ends
-        with torch.inference_mode():
-            stops = ends if isinstance(ends, list) else [ends]
-            return decode(batch.branches, prompts, batch.prefixes, how, room, stops, read)
+        return read
 
 
 def _continued(logs: torch.Tensor, whole: Tokens, first: int) -> float:
@@ -263,9 +244,8 @@ def _abilities(model: PreTrainedModel) -> tuple[bool, bool]:
         plain = model(torch.tensor(whole, device=device), use_cache=False).logits[:, -1].float()
         slack = (1e-3 if plain.dtype == model.dtype else 5e-2) * plain.abs().max()
 
-        def agrees(kind: type[Packed] | type[Batched]) -> bool:
-            branches = kind(model, [prefix])
-            return bool((branches.read(whole, [0, 0], [1, 1]) - plain).abs().max() <= slack)
+        def agrees(branches: Branches) -> bool:
+            return bool((branches.read(whole, [prefix, prefix], [1, 1]) - plain).abs().max() <= slack)
 
         takes = inspect.signature(model.forward).parameters
         alibi = getattr(model.config, "alibi", False)  # there, positions come from the mask
@@ -273,5 +253,5 @@ def _abilities(model: PreTrainedModel) -> tuple[bool, bool]:
             isinstance(one, LinearAttentionCacheLayerMixin) for one in DynamicCache(config=model.config).layers
         )
         placed = "position_ids" in takes and "past_key_values" in takes
-        packs = placed and not alibi and not recurrent and agrees(Packed)
-        return packs, packs or agrees(Batched)
+        packs = placed and not alibi and not recurrent and agrees(Packed(model))
+        return packs, packs or agrees(Batched(model, prefix))

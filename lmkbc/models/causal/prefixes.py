@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -77,3 +78,11 @@ def portions(items: Sequence[Item], sizes: Sequence[int], most: int) -> Iterator
         total += size
     if portion:
         yield portion
+
+
+def of_one_length(lengths: Sequence[int], added: int, most: int) -> Iterator[list[int]]:
+    """The places of equal lengths, in portions that with what is added to each sum to at most so much."""
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    for length, run in groupby(order, lengths.__getitem__):
+        places = list(run)
+        yield from portions(places, [length + added] * len(places), most)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, deque
 from itertools import pairwise
 from typing import Any
 
@@ -21,7 +20,7 @@ from lmkbc.models.causal import branches as branches_module
 from lmkbc.models.causal import decode as decode_module
 from lmkbc.models.causal import model as model_module
 from lmkbc.models.causal.branches import Batched, Branches, Packed
-from lmkbc.models.causal.decode import Decoding, decode
+from lmkbc.models.causal.decode import Asked, Decoding
 from lmkbc.models.causal.endings import Repeats
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.prefixes import common, groups, portions
@@ -84,25 +83,51 @@ def test_greedy_answers_are_those_of_one_full_prompt_at_a_time(asked: CausalMode
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
-def test_prompts_that_begin_differently_are_decoded_together(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("most", [2048, 300, 50])
+def test_prompts_that_begin_differently_are_decoded_together(
+    kind: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_module, "COLUMNS", most)
     model = CausalModel(MODELS[kind], TOKENIZER)
     heads = (PREFIX, PREFIX.lower(), "Chad: ", "")
     prompts = [f"{head}{subject}, borders:" for head in heads for subject in SUBJECTS[:3]] + ["Is it?", "On"]
-    assert len(groups(model.encode(prompts))) > 3
-    batches: list[int] = []
+    assert len(groups(model.encode(prompts))) > 2
+    full = [plainly(model.model, prompt, 24) for prompt in prompts]
+    stop = full[0][5:7]
+    reads, rows = list[int](), list[int]()
+    read, step = Packed.read, Packed.step
+    monkeypatch.setattr(Packed, "read", lambda self, asked, *rest: reads.append(len(asked)) or read(self, asked, *rest))
+    monkeypatch.setattr(Packed, "step", lambda self, kept, tokens: rows.append(len(kept)) or step(self, kept, tokens))
+    found = answers(model, prompts, max_tokens=24, stops=(stop,))
+    assert found == [[text.split(stop)[0]] for text in full]
+    assert sum(reads) == len(prompts)
+    alone = sum(len(text) for text in full)
+    assert len(rows) < alone / (1 if most == 50 else 4)
+    if most == 2048:
+        assert reads == [len(prompts)]
+    else:  # those that wait do not wait for all the others
+        assert len(reads) > 1
 
-    def counted(branches: Branches, read: Sequence[Any], *rest: Any) -> Any:
-        batches.append(len(read))
-        return decode(branches, read, *rest)
 
-    monkeypatch.setattr(model_module, "decode", counted)
-    expected = [[plainly(model.model, prompt, 24)] for prompt in prompts]
-    assert answers(model, prompts, max_tokens=24) == expected
-    assert batches == [len(prompts)]
-    for most in (300, 50):
-        monkeypatch.setattr(model_module, "COLUMNS", most)
-        assert answers(model, prompts, max_tokens=24) == expected
-    assert len(batches) > 4
+@given(
+    st.lists(st.tuples(st.integers(1, 12), st.integers(1, 60)), max_size=12), st.integers(20, 400), st.integers(1, 3)
+)
+@settings(deadline=None)
+def test_waiting_prompts_join_while_there_is_room(sizes: list[tuple[int, int]], most: int, draws: int) -> None:
+    prefixes = {length: tuple(range(length)) for length, _ in sizes}
+    asked = [Asked(at, (*prefixes[head], *range(own)), prefixes[head], 99) for at, (head, own) in enumerate(sizes)]
+    how, waiting = Decoding(max_tokens=9, draws=draws), deque(asked)
+    live: list[Asked] = []
+    while waiting:
+        fresh = decode_module._admitted(waiting, live, how, most)
+        if live:
+            assert not fresh or decode_module._columns([*live, *fresh], how) <= most
+        else:
+            assert fresh
+            assert len(fresh) == 1 or decode_module._columns(fresh, how) <= most
+        live = [*live, *fresh][1:]
+        asked = [one for one in asked if one not in fresh]
+        assert list(waiting) == asked
 
 
 def test_a_stop_string_ends_each_answer_and_the_others_go_on(asked: CausalModel) -> None:
@@ -248,15 +273,16 @@ def test_different_examples_part_prompts_into_groups() -> None:
     assert sorted((group.shared, len(group.members)) for group in groups(prompts)) == [(100, 5), (100, 5)]
 
 
-@pytest.mark.parametrize("kind", [Packed, Batched])
-def test_branches_can_be_left_and_started_anew(kind: Any) -> None:
-    model = MODELS["llama"]
+@pytest.mark.parametrize("kind", ["packed", "batched"])
+def test_branches_go_on_after_others_were_left(kind: str) -> None:
+    model, prefix = MODELS["llama"], (1, 2, 3)
     with torch.inference_mode():
-        branches = kind(model, [(1, 2, 3)])
-        for _ in range(2):
-            branches.read([(1, 2, 3, *rest) for rest in ((4, 5), (6, 7), (8, 9))], [0, 0, 0], [1, 1, 1])
+        branches: Branches = Packed(model) if kind == "packed" else Batched(model, prefix)
+        for turn in range(2):
+            branches.read([(*prefix, *rest) for rest in ((4, 5), (6, 7), (8, 9))], [prefix] * 3, [1, 1, 1])
             branches.fork(2)
-            branches.step(range(6), range(10, 16))
+            first = 1 if kind == "packed" and turn else 0  # those of before are there still
+            branches.step(range(first, first + 6), range(10, 16))
             branches.step([1, 5], [20, 21])
             last = branches.step([1], [30])
         whole = model(torch.tensor([[1, 2, 3, 8, 9, 15, 21, 30]])).logits[:, -1]
@@ -265,19 +291,24 @@ def test_branches_can_be_left_and_started_anew(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("piece", [1, 3, 512])
-def test_branches_from_several_prefixes_see_their_own_alone(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prompts_of_several_prefixes_join_and_see_their_own_alone(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(branches_module, "PIECE", piece)
     model = MODELS["llama"]
     with torch.inference_mode():
-        branches = Packed(model, [(1, 2, 3), (), (4, 5)])
-        for _ in range(2):
-            branches.read([(4, 5, 6), (1, 2, 3, 7), (8, 9), (4, 5, 7, 8)], [2, 0, 1, 2], [1, 1, 1, 1])
-            branches.fork(2)
-            branches.step([0, 2, 4, 6], range(10, 14))
-            last = branches.step([1, 2, 3], range(20, 23))
-        whole = [(1, 2, 3, 7, 11, 20), (8, 9, 12, 21), (4, 5, 7, 8, 13, 22)]
+        branches = Packed(model)
+        branches.read([(4, 5, 6), (1, 2, 3, 7), (8, 9), (4, 5, 7, 8)], [(4, 5), (1, 2, 3), (), (4, 5)], [1] * 4)
+        branches.fork(2)
+        branches.step([0, 2, 4, 6], range(10, 14))
+        both = branches.read([(4, 5, 1, 2), (6, 6, 1)], [(4, 5), (6, 6)], [2, 1])
+        last = branches.step([1, 2, 3, 4, 5], range(20, 25))
+        for token in range(30, 39):  # until most of the columns have left
+            last = branches.step(range(3), [token] * 3)
+        starts = [(1, 2, 3, 7, 11, 20), (8, 9, 12, 21), (4, 5, 7, 8, 13, 22)]
+        whole = [(*start, *range(30, 39)) for start in starts]
         plain = torch.cat([model(torch.tensor([tokens])).logits[:, -1] for tokens in whole])
+        added = [model(torch.tensor([tokens])).logits[0, -1] for tokens in ((4, 5, 1), (4, 5, 1, 2), (6, 6, 1))]
     assert torch.allclose(last, plain, atol=1e-4)
+    assert torch.allclose(both, torch.stack(added), atol=1e-4)
 
 
 def test_the_log_probabilities_of_what_was_drawn() -> None:
