@@ -1,11 +1,13 @@
 """What the probes measure and how fast they are: controls of the challenge, KMIR's builder, KAMEL on shared prefixes.
 
     python eval/bench/probe.py controls|kmir|kamel [--data DIR] [--properties 6] [--queries 40] [--split test]
+        [--model NAME] [--drawing fixed|random]
 
 controls: macro-F1 of the embedded default and of recorded answers beside what train alone reaches, and on the queries
 that no control answers (2022 dev, 2023 val; selection tuned out of fold, exact sweeps). kmir: questions a minute, and
-whether the same seed writes the same bytes. kamel: 5 fixed shots on a tiny model, first a sample against one full
-prompt at a time in the same run, then the whole split, all 234 properties, each answer committed to a store.
+whether the same seed writes the same bytes. kamel: 5 shots on a tiny model, first a sample against one full prompt at a
+time in the same run, in CPU-seconds, then the whole split, all 234 properties, each answer committed to a store; on a
+named model the sample alone.
 """
 
 from __future__ import annotations
@@ -46,6 +48,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
     parser.add_argument("--properties", type=int, default=6, help="of kamel's sample")
     parser.add_argument("--queries", type=int, default=40, help="of each property of kamel's sample")
+    parser.add_argument("--model", help="that kamel asks (default: a tiny one, taught how answers look)")
+    parser.add_argument("--drawing", choices=("fixed", "random"), default="fixed", help="of kamel's shots")
     parser.add_argument("--split", choices=("dev", "test"), default="test", help="that kamel asks as a whole")
     given = parser.parse_args(argv)
     space = Workspace(data=given.data)
@@ -55,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     elif given.what == "kmir":
         measure_kmir(root / "kamel" / "KAMEL.tar.xz")
     else:
-        measure_kamel(root / "kamel" / "KAMEL.tar.xz", given.properties, given.queries, given.split)
+        measure_kamel(root / "kamel" / "KAMEL.tar.xz", given)
 
 
 def measure_controls(space: Workspace, root: Path) -> None:
@@ -103,8 +107,9 @@ def measure_kmir(archive: Path) -> None:
     print(f"same seed, same bytes: {same}")
 
 
-def measure_kamel(archive: Path, properties: int, queries: int, split: str) -> None:
+def measure_kamel(archive: Path, given: argparse.Namespace) -> None:
     """First the ratio, on a sample of properties, then the whole split, each answer committed to a store."""
+    from lmkbc.models.causal.checkpoint import load
     from lmkbc.models.causal.model import CausalModel
     from lmkbc.models.store import Store
     from lmkbc.probe.kamel import dataset as kamel
@@ -113,37 +118,35 @@ def measure_kamel(archive: Path, properties: int, queries: int, split: str) -> N
     from lmkbc.probe.kamel.score import END, score
     from lmkbc.probe.local import Local
 
+    properties, queries, split = given.properties, given.queries, given.split
     found = kamel.read(archive, splits=("train", split))
-    names, wording, shots = found.properties, questions(), Shots(count=5, drawing="fixed")
+    names, wording, shots = found.properties, questions(), Shots(count=5, drawing=given.drawing)
     every = list(questions_of(found, wording, shots, properties=names, split=split))
     lessons = questions_of(found, wording, shots, properties=names, split="train", limit=10)
-    model = CausalModel(*taught([f"{prompt.text} {answered(fact)}{END}\n" for fact, prompt in lessons]))
+    texts = [f"{prompt.text} {answered(fact)}{END}\n" for fact, prompt in lessons]
+    model = CausalModel(*(load(given.model, offline=True) if given.model else taught(texts)))
     lengths = [len(tokens) for tokens in model.encode([prompt.text for _, prompt in every[::50]])]
     size = sum(weight.numel() for weight in model.model.parameters()) / 1e6
     print(
-        f"GPT-2 of {size:.1f}M parameters, taught how answers look; prompts of {sum(lengths) / len(lengths):.0f} tokens"
+        f"{given.model or 'GPT-2, taught how answers look'}, {size:.1f}M parameters; prompts of "
+        f"{sum(lengths) / len(lengths):.0f} tokens"
     )
-    sample = [
-        list(questions_of(found, wording, shots, properties=[name], split=split, limit=queries))
-        for name in names[:: len(names) // properties][:properties]
-    ]
-    local, seconds = Local(model, "tiny", GREEDY), [0.0, 0.0]
-    same = total = 0
-    for given in sample:
-        start = time.perf_counter()
-        together = ask(local, given)
-        seconds[0] += time.perf_counter() - start
-        start = time.perf_counter()
-        single = [answer for pair in given for answer in ask(local, [pair])]
-        seconds[1] += time.perf_counter() - start
-        same += sum(one == other for one, other in zip(together, single, strict=True))
-        total += len(given)
-    print(f"{total} queries of {len(sample)} properties, 5 fixed shots: {same} answers alike")
+    chosen = names[:: len(names) // properties][:properties]
+    sample = list(questions_of(found, wording, shots, properties=chosen, split=split, limit=queries))
+    local, start, total = Local(model, "tiny", GREEDY), time.process_time(), len(sample)
+    together = ask(local, sample)
+    between = time.process_time()
+    single = [answer for pair in sample for answer in ask(local, [pair])]
+    seconds = between - start, time.process_time() - between
+    same = sum(one == other for one, other in zip(together, single, strict=True))
+    print(f"{total} queries of {len(chosen)} properties, 5 {given.drawing} shots: {same} answers alike")
     print(
-        f"one full prompt at a time {seconds[1]:.1f} s, shared prefixes {seconds[0]:.1f} s: "
+        f"CPU-seconds a query: one full prompt at a time {seconds[1] / total:.3f}, together {seconds[0] / total:.3f}: "
         f"{seconds[1] / seconds[0]:.1f} x faster",
         flush=True,
     )
+    if given.model:
+        return
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         answers = ask(Local(model, "tiny", GREEDY, Store(Path(folder) / "store.sqlite")), every)

@@ -218,10 +218,23 @@ def test_a_chat_needs_a_template_and_follows_it() -> None:
     assert model.asked[0].endswith("<assistant>")
 
 
-def test_a_template_that_refuses_the_turns_is_told_of() -> None:
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ("{{ raise_exception('System role not supported') }}", "System role not supported"),
+        ("{{ 1 / 0 }}", "division by zero"),
+        ("{{ 'a' + 1 }}", "can only concatenate str"),
+        ("{{ [][0].x.y }}", "has no element 0"),
+        ("{{ range(10 ** 9) | length }}", "Range too big"),
+        ("{% include 'x' %}", "no loader"),
+        ("{% macro again() %}{{ again() }}{% endmacro %}{{ again() }}", "maximum recursion depth"),
+        ("{{ 'a' * 10 ** 16 }}", ""),
+    ],
+)
+def test_a_template_that_fails_is_told_of(template: str, why: str) -> None:
     model = Scripted([Completion(" []")])
-    model.tokenizer.chat_template = "{{ raise_exception('System role not supported') }}"
-    with pytest.raises(InputError, match=r"chat template refuses a prompt \(System role not supported\): use form"):
+    model.tokenizer.chat_template = template
+    with pytest.raises(InputError, match=rf"chat template refuses a prompt \(.*{why}.*\): use form"):
         list(generator(model, {"form": "chat"}).generate(queries()[:1]))
 
 

@@ -14,29 +14,32 @@ Shown = tuple[list[str], list[list[Any]]]
 
 
 def overall(ways: Mapping[str, KamelTable]) -> Shown:
-    """Means over properties, by way of scoring: all, and F1 of each group; then what the paper reports."""
+    """Means over properties, by way of scoring: all, and F1 of each group; then what the paper reports.
+
+    +-: half of the 95 % interval of F1, by bootstrap over queries.
+    """
     from lmkbc.probe.kamel import score as paper
 
-    heads = ["scoring", "P %", "R %", "F1 %", "entities", "literals", "LAMA's", "properties"]
+    heads = ["scoring", "P %", "R %", "F1 %", "+-", "entities", "literals", "LAMA's", "properties"]
     rows: list[list[Any]] = [
         [
             way,
             *(100 * value for value in (table.overall.p, table.overall.r, table.overall.f1)),
+            None if table.half_width is None else 100 * table.half_width,
             *(100 * part.f1 if part.count else None for part in (table.entities, table.literals, table.lama)),
             table.overall.count,
         ]
         for way, table in ways.items()
     ]
     for name, table in paper.PUBLISHED.items():
-        rows += ([f"paper: {name}, {_shots(k)}", *scores, None, None, None, 234] for k, scores in table.items())
+        rows += ([f"paper: {name}, {_shots(k)}", *scores, *[None] * 4, 234] for k, scores in table.items())
     for name, labels in paper.PUBLISHED_LABELS.items():
         rows += (
-            [f"paper: {name}, {_shots(k)}, labels only", None, None, f1, None, None, None, 234]
-            for k, f1 in labels.items()
+            [f"paper: {name}, {_shots(k)}, labels only", None, None, f1, *[None] * 4, 234] for k, f1 in labels.items()
         )
-    rows.append(["paper: majority object", None, None, paper.PUBLISHED_MAJORITY, None, None, None, 234])
+    rows.append(["paper: majority object", None, None, paper.PUBLISHED_MAJORITY, *[None] * 4, 234])
     for whose, f1 in paper.PUBLISHED_LAMA.items():
-        rows.append([f"paper: 10 shots, {whose}", None, None, None, None, None, f1, 40])
+        rows.append([f"paper: 10 shots, {whose}", *[None] * 6, f1, 40])
     return heads, rows
 
 

@@ -64,6 +64,9 @@ def build(
 def score(
     questions: Annotated[Path, typer.Argument(help="Questions, as `kmir build` writes them.")],
     answers: Annotated[Path, typer.Argument(help='JSONL of {"id", "ret"}: a guess, or a list of guesses.')],
+    answered: Annotated[
+        bool, typer.Option("--answered", help="Leave out what has no answer, as after a run with --limit.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Score answers. Token F1 by type and topic, and how steadily facts are known."""
@@ -73,6 +76,8 @@ def score(
 
     items = read_questions(questions)
     guesses = read_guesses(answers, items)
+    if answered:
+        items = [question for question in items if question.id in guesses]
     if unanswered := sum(question.id not in guesses for question in items):
         note(f"{unanswered} of {len(items)} questions have no answer: they count as wrong")
     table = score_questions(items, guesses)
@@ -80,11 +85,12 @@ def score(
         show_json(asdict(table))
         return
     counts, topics = (Counter(getattr(question, field) for question in items) for field in ("type", "topic"))
-    own = [table.types.get(kind) for kind in TYPES]
+    own, widths = ([shares.get(kind) for kind in TYPES] for shares in (table.types, table.half_widths))
     show_table(
         ["F1 %", *TYPES, "all"],
         [
-            ["these answers", *(None if value is None else 100 * value for value in own), 100 * table.f1],
+            ["these answers", *(None if value is None else 100 * value for value in (*own, table.f1))],
+            ["+- (95 % interval)", *(None if value is None else 100 * value for value in (*widths, table.half_width))],
             ["questions", *(counts[kind] for kind in TYPES), len(items)],
             *([f"paper: {name}", *values, None] for name, values in PUBLISHED.items()),
         ],

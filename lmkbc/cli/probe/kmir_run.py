@@ -15,6 +15,7 @@ from lmkbc.files.atomic import check_directory, check_file, write_bytes
 
 if TYPE_CHECKING:
     from lmkbc.probe.kmir.files import Question
+    from lmkbc.probe.local import Local
     from lmkbc.progress import Report
     from lmkbc.train.loop import Plan
 
@@ -33,11 +34,14 @@ def run(
         Path | None, typer.Option(help="Directory of the trained model; default: OUT-model, beside OUT.")
     ] = None,
     shots: Annotated[int, typer.Option(min=0, help="Examples of train that a causal model is shown.")] = 5,
+    choose: Annotated[
+        bool, typer.Option("--choose", help="A causal model's likeliest option, where a question leaves a choice.")
+    ] = False,
     rate: Annotated[float, typer.Option(help="Peak learning rate.")] = 5e-5,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over train.")] = 3,
     batch: Annotated[int, typer.Option(min=1, help="Questions per step.")] = 32,
-    seed: Annotated[int, typer.Option(help="Of training and of examples.")] = 0,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most so many questions per file.")] = None,
+    seed: Annotated[int, typer.Option(help="Of training, of examples and of a sample.")] = 0,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many questions of each type, drawn.")] = None,
     json: AsJson = False,
     offline: Offline = False,
     store: StorePath = None,
@@ -46,7 +50,7 @@ def run(
     import msgspec
 
     from lmkbc.models.kind import model_kind
-    from lmkbc.probe.kmir.files import read_questions
+    from lmkbc.probe.kmir.files import read_questions, sample
     from lmkbc.train.loop import Plan
 
     check_directory(out)
@@ -54,7 +58,8 @@ def run(
         raise InputError("two files of questions have the same name, and so would their answers: rename one")
     for path in questions:
         check_file(out / path.name, *questions, train, dev)
-    per_file = [read_questions(path)[:limit] for path in questions]
+    whole = [read_questions(path) for path in questions]
+    per_file = whole if limit is None else [sample(part, limit, seed) for part in whole]
     lessons, others = ([] if path is None else read_questions(path) for path in (train, dev))
     every = [question for part in per_file for question in part]
     seen = {question.question for question in lessons}
@@ -72,7 +77,8 @@ def run(
                     f"{model} is a causal model, which is shown examples and not trained: leave out --dev "
                     "and --tuned, or train an adapter with 'lmkbc train lora'"
                 )
-            replies = _causal(model, every, lessons, shots if train else 0, seed, store, report, offline=offline)
+            who = _local(model, shots if train else 0, store, offline=offline)
+            replies = _causal(who, every, lessons, shots if train else 0, seed, report, choose=choose)
     rows = iter(zip(every, replies, strict=True))
     for path, part in zip(questions, per_file, strict=True):
         lines = (
@@ -80,7 +86,8 @@ def run(
             for question, text in (next(rows) for _ in part)
         )
         write_bytes(out / path.name, b"".join(lines))
-        note(f"wrote {out / path.name}: score it with 'lmkbc probe kmir score {path} {out / path.name}'")
+        how = f"{path} {out / path.name}{'' if limit is None else ' --answered'}"
+        note(f"wrote {out / path.name}: score it with 'lmkbc probe kmir score {how}'")
     if json:
         show_json({"model": model, "kind": kind, "questions": len(every), "answers": str(out)})
 
@@ -110,21 +117,29 @@ def _masked(
 
 
 def _causal(
-    model: str,
+    who: Local,
     every: list[Question],
     lessons: list[Question],
     shots: int,
     seed: int,
-    store: Path | None,
     report: Report,
     *,
-    offline: bool,
+    choose: bool,
 ) -> list[str]:
-    from lmkbc.cli.probe.models import local
-    from lmkbc.models.store import Store, default_store
-    from lmkbc.probe.kmir.causal import decoding, guesses, prompts
+    from lmkbc.probe.kmir.causal import chosen, guesses, prompts
 
     if not shots:
         note("without examples (--train, --shots) the model is not told how answers look: expect little")
     requests = list(prompts(every, lessons, shots, seed))
-    return guesses(local(model, Store(store or default_store()), decoding(shots), offline=offline), requests, report)
+    replies = chosen(who, every, requests) if choose else {}
+    free = [place for place in range(len(every)) if place not in replies]
+    replies.update(zip(free, guesses(who, [requests[place] for place in free], report), strict=True))
+    return [replies[place] for place in range(len(every))]
+
+
+def _local(model: str, shots: int, store: Path | None, *, offline: bool) -> Local:
+    from lmkbc.cli.probe.models import local
+    from lmkbc.models.store import Store, default_store
+    from lmkbc.probe.kmir.causal import decoding
+
+    return local(model, Store(store or default_store()), decoding(shots), offline=offline)

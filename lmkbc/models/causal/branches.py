@@ -1,9 +1,9 @@
-"""The shared prefix: it is encoded once, and every prompt of its group branches from its key/value cache.
+"""Shared prefixes: each is encoded once, and every prompt of its group branches from its key/value cache.
 
-Two ways, with one interface. `Packed` holds the prefix and all branches in one row of the cache; an attention mask lets
-a token see the prefix, its own prompt and its own answer, so that nothing is copied or padded, whatever the lengths.
-`Batched` gives every prompt a row with a copy of the prefix's cache; its prompts have equal lengths, so that models
-without attention masks or position ids (recurrent layers, ALiBi, sliding windows) are served too.
+Two ways, with one interface. `Packed` holds prefixes and branches in one row of the cache; an attention mask lets a
+token see its own prefix, prompt and answer, so that nothing is copied or padded, whatever the lengths. `Batched` gives
+every prompt a row with a copy of the one prefix's cache; its prompts have equal lengths, so that models without
+attention masks or position ids (recurrent layers, ALiBi, sliding windows) are served too.
 """
 
 from __future__ import annotations
@@ -11,23 +11,28 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Sequence
+from itertools import accumulate, count, islice
 from typing import Any, Protocol, cast
 
 import torch
 from transformers import Cache, DynamicCache
 
-from lmkbc.models.causal.prefixes import Tokens
+from lmkbc.models.causal.prefixes import Tokens, portions
+
+PIECE = 512
+"""Tokens of prompts that are read at one time: with more, what they do not see of each other takes longer than reading.
+"""
 
 
 class Branches(Protocol):
-    """Prompts that continue one prefix, and their answers. Logits are of shape (positions, vocabulary)."""
+    """Prompts that continue prefixes, and their answers. Logits are of shape (positions, vocabulary)."""
 
-    def read(self, suffixes: Sequence[Tokens], last: Sequence[int]) -> torch.Tensor:
-        """Start afresh with the rest of some prompts; logits after the `last[i]` last tokens of each."""
+    def read(self, prompts: Sequence[Tokens], prefixes: Sequence[Tokens], last: Sequence[int]) -> torch.Tensor:
+        """Read some prompts, of each what follows its prefix; logits after their `last[i]` last tokens, which do."""
         ...
 
     def fork(self, copies: int) -> None:
-        """Let each prompt have so many answers: rows 0 to copies-1 are of the first prompt, and so on."""
+        """Let each prompt that was just read have so many answers, whose rows stand next to each other."""
         ...
 
     def step(self, kept: Sequence[int], tokens: Sequence[int]) -> torch.Tensor:
@@ -36,106 +41,152 @@ class Branches(Protocol):
 
 
 class Packed:
-    """All branches in one row of the cache, kept apart by the attention mask."""
+    """All prefixes and branches in one row of the cache, kept apart by the attention mask.
 
-    def __init__(self, model: torch.nn.Module, prefix: Tokens) -> None:
-        self._model, self._size = model, len(prefix)
-        self._cache = DynamicCache()  # not of the model's config: no layer may forget what left its window
+    Prompts may be added at any time, those of one prefix one after another. A column's owner is a number: a prefix's,
+    a prompt's or an answer's.
+    """
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        self._model = model
         self._device = next(model.parameters()).device
-        self._owner = self._tensor([])
-        if prefix:
-            forward(model, self._tensor([prefix]), self._cache, logits_to_keep=1)
-            self._owner = self._tensor([0] * len(prefix))
+        self._cache, self._owner = DynamicCache(), self._tensor([])
+        self._numbers = count()
+        self._heads: dict[Tokens, tuple[int, DynamicCache]] = {}
+        self._prefix: list[int] = []
+        self._prompt: list[int] = []
+        self._answer: list[int] = []
+        self._next: list[int] = []
 
-    def read(self, suffixes: Sequence[Tokens], last: Sequence[int]) -> torch.Tensor:
-        """Start afresh with the rest of some prompts."""
-        self._keep(self._owner == 0)
-        self._prompt = list(range(1, len(suffixes) + 1))
-        self._answer = list(self._prompt)
-        self._next = [self._size + len(suffix) for suffix in suffixes]
-        owners: list[int] = []
-        tokens: list[int] = []
-        positions: list[int] = []
-        wanted: list[int] = []
-        for owner, suffix, count in zip(self._prompt, suffixes, last, strict=True):
-            owners += [owner] * len(suffix)
-            tokens += suffix
-            positions += range(self._size, self._size + len(suffix))
-            wanted += range(len(tokens) - count, len(tokens))
-        return self._extend(tokens, positions, owners, owners, wanted)
+    def read(self, prompts: Sequence[Tokens], prefixes: Sequence[Tokens], last: Sequence[int]) -> torch.Tensor:
+        """Add some prompts to those that are there."""
+        self._heads = {
+            prefix: self._heads.get(prefix) or self._read_alone(prefix) for prefix in dict.fromkeys(prefixes)
+        }
+        there = set(self._owner.tolist())
+        parts, owners = [(self._cache, 0)], [self._owner]
+        for prefix, (number, cache) in self._heads.items():
+            if number not in there:
+                parts.append((cache, 0))
+                owners.append(self._tensor([number] * len(prefix)))
+        before, self._fresh = len(self._next), len(prompts)
+        self._prefix += [self._heads[prefix][0] for prefix in prefixes]
+        self._prompt += islice(self._numbers, len(prompts))
+        self._answer += self._prompt[before:]
+        self._next += map(len, prompts)
+        sizes = [len(prompt) - len(prefix) for prompt, prefix in zip(prompts, prefixes, strict=True)]
+        logits = []
+        for piece in portions(range(len(prompts)), sizes, PIECE):
+            own = dict.fromkeys(prefixes[place] for place in piece)
+            cache = _in_a_row([(self._heads[prefix][1], 0) for prefix in own])
+            seen = self._tensor([self._heads[prefix][0] for prefix in own for _ in prefix])
+            rows = [before + place for place in piece for _ in range(sizes[place])]
+            tokens = [token for place in piece for token in prompts[place][len(prefixes[place]) :]]
+            positions = [at for place in piece for at in range(len(prefixes[place]), len(prompts[place]))]
+            ends = accumulate(sizes[place] for place in piece)
+            wanted = [at for place, end in zip(piece, ends, strict=True) for at in range(end - last[place], end)]
+            found, owner = self._extend(cache, seen, tokens, positions, rows, wanted)
+            logits.append(found)
+            parts.append((cache, len(seen)))
+            owners.append(owner[len(seen) :])
+        self._cache, self._owner = _in_a_row(parts), torch.cat(owners)
+        return torch.cat(logits)
 
     def fork(self, copies: int) -> None:
-        """Let each prompt have so many answers."""
-        self._next = [position for position in self._next for _ in range(copies)]
-        self._prompt = [prompt for prompt in self._prompt for _ in range(copies)]
-        first = max(self._prompt) + 1
-        self._answer = list(range(first, first + len(self._prompt)))
+        """Let each prompt that was just read have so many answers."""
+        if copies == 1:
+            return
+        first = len(self._next) - self._fresh
+        for values in (self._next, self._prefix, self._prompt, self._answer):
+            values[first:] = [value for value in values[first:] for _ in range(copies)]
+        self._answer[first:] = islice(self._numbers, len(self._answer) - first)
 
     def step(self, kept: Sequence[int], tokens: Sequence[int]) -> torch.Tensor:
         """Go on with some of the rows only."""
-        self._prompt = [self._prompt[row] for row in kept]
-        self._answer = [self._answer[row] for row in kept]
-        positions = [self._next[row] for row in kept]
+        self._prefix, self._prompt, self._answer, positions = (
+            [values[row] for row in kept] for values in (self._prefix, self._prompt, self._answer, self._next)
+        )
         self._next = [position + 1 for position in positions]
-        seen = torch.isin(self._owner, self._tensor([0, *self._prompt, *self._answer]))
+        seen = torch.isin(self._owner, self._tensor([*self._prefix, *self._prompt, *self._answer]))
         if 2 * int(seen.sum()) < len(seen):
-            self._keep(seen)
-        return self._extend(tokens, positions, self._answer, self._prompt, range(len(tokens)))
+            self._owner = self._owner[seen]
+            layers: list[Any] = self._cache.layers
+            for layer in layers:
+                layer.keys, layer.values = layer.keys[:, :, seen], layer.values[:, :, seen]
+        rows = range(len(tokens))
+        logits, self._owner = self._extend(self._cache, self._owner, tokens, positions, rows, rows)
+        return logits
+
+    def _read_alone(self, prefix: Tokens) -> tuple[int, DynamicCache]:
+        """A prefix's number, and its cache."""
+        cache = DynamicCache()  # not of the model's config: no layer may forget what left its window
+        if prefix:
+            forward(self._model, self._tensor([prefix]), cache, logits_to_keep=1)
+        return next(self._numbers), cache
 
     def _extend(
         self,
+        cache: DynamicCache,
+        owner: torch.Tensor,
         tokens: Sequence[int],
         positions: Sequence[int],
-        owners: Sequence[int],
-        parents: Sequence[int],
+        rows: Sequence[int],
         wanted: Sequence[int],
-    ) -> torch.Tensor:
-        """Add one column per token, which sees the prefix (0), its parent's and its owner's columns up to its own."""
-        own, parent = self._tensor(owners)[:, None], self._tensor(parents)[:, None]
-        before = len(self._owner)
-        self._owner = torch.cat([self._owner, own[:, 0]])
-        columns = torch.arange(len(self._owner), device=self._device)
-        seen = (self._owner == 0) | (self._owner == own) | (self._owner == parent)
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Add one column per token, which sees its row's prefix, prompt and answer up to its own; logits and owners."""
+        of = self._tensor(rows)
+        prefix, prompt, own = (self._tensor(ids)[of, None] for ids in (self._prefix, self._prompt, self._answer))
+        before = len(owner)
+        owner = torch.cat([owner, own[:, 0]])
+        columns = torch.arange(len(owner), device=self._device)
+        seen = (owner == prefix) | (owner == prompt) | (owner == own)
         seen &= columns <= columns[before:, None]
         dtype = next(self._model.parameters()).dtype
         mask = torch.zeros(seen.shape, dtype=dtype, device=self._device)
         mask.masked_fill_(~seen, torch.finfo(dtype).min)
-        return forward(
+        logits = forward(
             self._model,
             self._tensor([tokens]),
-            self._cache,
+            cache,
             attention_mask=mask[None, None],
             position_ids=self._tensor([positions]),
             logits_to_keep=self._tensor(wanted),
         )[0]
-
-    def _keep(self, columns: torch.Tensor) -> None:
-        if bool(columns.all()):
-            return
-        self._owner = self._owner[columns]
-        layers: list[Any] = self._cache.layers
-        for layer in layers:
-            layer.keys, layer.values = layer.keys[:, :, columns], layer.values[:, :, columns]
+        return logits, owner
 
     def _tensor(self, values: Sequence[Any]) -> torch.Tensor:
         return torch.tensor(values, dtype=torch.long, device=self._device)
 
 
+def _in_a_row(parts: Sequence[tuple[DynamicCache, int]]) -> DynamicCache:
+    """A cache of the columns of some, of each from a given one on. They stay as they are."""
+    joined = DynamicCache()
+    filled: list[tuple[Sequence[Any], int]] = [(cache.layers, first) for cache, first in parts if cache.layers]
+    for number in range(len(filled[0][0]) if filled else 0):
+        keys, values = (
+            torch.cat([getattr(layers[number], name)[:, :, first:] for layers, first in filled], 2)
+            for name in ("keys", "values")
+        )
+        joined.update(keys, values, number)
+    return joined
+
+
 class Batched:
-    """A row of the cache per branch. All suffixes of one reading have the same length."""
+    """A row of the cache per branch, of one prefix. Prompts take the place of those before, and have one length."""
 
     def __init__(self, model: torch.nn.Module, prefix: Tokens) -> None:
-        self._model = model
+        self._model, self._size = model, len(prefix)
         self._device = next(model.parameters()).device
         self._prefix: Cache = DynamicCache(config=model.config)  # type: ignore[arg-type]
         if prefix:
             forward(model, torch.tensor([prefix], device=self._device), self._prefix, logits_to_keep=1)
 
-    def read(self, suffixes: Sequence[Tokens], last: Sequence[int]) -> torch.Tensor:
-        """Start afresh with the rest of some prompts."""
+    def read(self, prompts: Sequence[Tokens], _: Sequence[Tokens], last: Sequence[int]) -> torch.Tensor:
+        """Start afresh with some prompts."""
         self._cache = copy.deepcopy(self._prefix)
-        self._select([0] * len(suffixes))
-        logits = forward(self._model, torch.tensor(suffixes, device=self._device), self._cache)
+        self._select([0] * len(prompts))
+        rest = torch.tensor([prompt[self._size :] for prompt in prompts], device=self._device)
+        logits = forward(self._model, rest, self._cache)
         return torch.cat([row[len(row) - count :] for row, count in zip(logits, last, strict=True)])
 
     def fork(self, copies: int) -> None:

@@ -1,6 +1,7 @@
 """Decoding: the next token of every row until each has come to the end of its answer.
 
-A row ends at a stop string, an end token or the end of its list, and then leaves the batch; one that ends at the
+A row ends at a stop string, an end token or the end of its list, and then leaves the batch, which waiting prompts join
+as it empties: a step takes hardly longer for many rows than for one. A row that ends at the
 budget, or that only repeats itself, is unfinished. The tokens that a draw takes depend on its prompt, the seed and its
 number alone, never on what else is in the batch.
 """
@@ -9,7 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -21,6 +23,9 @@ from lmkbc.models.causal.branches import Branches
 from lmkbc.models.causal.endings import Repeats
 from lmkbc.models.causal.prefixes import Tokens
 from lmkbc.settings import checked
+
+ANSWER = 32
+"""Tokens that an answer is taken to have when it is asked whether there is room for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,20 +94,35 @@ class Completion:
     prompt_tokens: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A prompt to be answered. place: the caller's. prefix: what it begins with as others do. room: for its answer."""
+
+    place: int
+    prompt: Tokens
+    prefix: Tokens
+    room: int
+
+
+Read = Callable[[list[int]], Completion]
+"""From an answer's tokens to what they say, finished where that holds a stop string."""
+
+
 class _Row:
     """One draw while it grows."""
 
-    def __init__(self, prompt: Tokens, draw: int, how: Decoding, room: int) -> None:
-        digest = hashlib.sha256(repr((how.seed, draw, prompt)).encode()).digest()
+    def __init__(self, asked: Asked, draw: int, how: Decoding) -> None:
+        digest = hashlib.sha256(repr((how.seed, draw, asked.prompt)).encode()).digest()
+        self.asked = asked
         self.random = random.Random(digest)
-        self.seen = dict.fromkeys(prompt) if how.repetition_penalty != 1 else {}
-        self.budget = min(how.max_tokens, room)
+        self.seen = dict.fromkeys(asked.prompt) if how.repetition_penalty != 1 else {}
+        self.budget = min(how.max_tokens, asked.room)
         self.tokens: list[int] = []
         self.logprobs: list[float] = []
         self.completion: Completion | None = None
         self._repeats = Repeats()
 
-    def take(self, token: int, ends: Collection[int], read: Callable[[list[int]], Completion]) -> None:
+    def take(self, token: int, ends: Collection[int], read: Read) -> None:
         """Add a token; the row is complete at an end token or stop string, in a loop, or when its budget is spent."""
         if token in ends:
             self.completion = Completion(read(self.tokens).text, tokens=len(self.tokens) + 1)
@@ -116,54 +136,75 @@ class _Row:
 
 
 def decode(
-    branches: Branches,
-    prompts: Sequence[Tokens],
-    shared: int,
-    how: Decoding,
-    room: Sequence[int],
-    ends: Collection[int],
-    read: Callable[[list[int]], Completion],
-) -> list[list[Completion]]:
-    """The draws of each prompt. shared: tokens that the branches hold already; room: each answer's tokens at most.
+    branches: Branches, prompts: Iterable[Asked], how: Decoding, most: int, ends: Collection[int], read: Read
+) -> Iterator[tuple[Asked, list[Completion]]]:
+    """The draws of each prompt, as they come to their end. Waiting prompts join as soon as half of `most` is free.
 
-    ends: end tokens. read: from an answer's tokens to its text, finished where it holds a stop string.
+    most: columns that prompts and answers have beyond the longest prefix; a prompt alone may have more. ends: end
+    tokens.
     """
-    logits = branches.read([prompt[shared:] for prompt in prompts], [1] * len(prompts))
-    logits = logits.repeat_interleave(how.draws, 0)
-    branches.fork(how.draws)
-    rows = [
-        _Row(prompt, how.first + draw, how, left)
-        for prompt, left in zip(prompts, room, strict=True)
-        for draw in range(how.draws)
-    ]
-    live = rows
-    while True:
-        taken = _pick(logits, live, how)
-        if how.logprobs:
-            told = logits.log_softmax(-1).gather(-1, torch.tensor(taken, device=logits.device)[:, None])[:, 0].tolist()
-            for row, logprob in zip(live, told, strict=True):
-                row.logprobs.append(logprob)
-        for row, token in zip(live, taken, strict=True):
-            row.take(token, ends, read)
-        kept = [index for index, row in enumerate(live) if row.completion is None]
-        live = [live[index] for index in kept]
-        if not live:
-            break
-        logits = branches.step(kept, [row.tokens[-1] for row in live])
-    done = [row.completion for row in rows if row.completion is not None]
+    waiting = deque(prompts)
+    rows: list[_Row] = []  # as the branches have them
+    draws: dict[int, list[_Row]] = {}  # of prompts that are not answered
+    while waiting or draws:
+        fresh = _admitted(waiting, [own[0].asked for own in draws.values()], how, most)
+        with torch.inference_mode():
+            if fresh:
+                logits = branches.read([one.prompt for one in fresh], [one.prefix for one in fresh], [1] * len(fresh))
+                logits = logits.repeat_interleave(how.draws, 0)
+                branches.fork(how.draws)
+                draws |= {one.place: [_Row(one, how.first + draw, how) for draw in range(how.draws)] for one in fresh}
+                growing = [row for one in fresh for row in draws[one.place]]
+                rows = [*rows, *growing]
+            else:
+                kept = [place for place, row in enumerate(rows) if row.completion is None]
+                rows = growing = [rows[place] for place in kept]
+                logits = branches.step(kept, [row.tokens[-1] for row in rows])
+            _grow(growing, logits, how, ends, read)
+        for place in dict.fromkeys(row.asked.place for row in growing if row.completion):
+            done = [replace(row.completion, logprobs=_spelt(row, read)) for row in draws[place] if row.completion]
+            if len(done) == how.draws:
+                yield draws.pop(place)[0].asked, done
+
+
+def _admitted(waiting: deque[Asked], live: list[Asked], how: Decoding, most: int) -> list[Asked]:
+    """Prompts that there is room for, taken from those that wait: many at a time, or none."""
+    fresh: list[Asked] = []
+    if not live or 2 * _columns(live, how) <= most:
+        while waiting and (not (live or fresh) or _columns([*live, *fresh, waiting[0]], how) <= most):
+            fresh.append(waiting.popleft())
+    return fresh
+
+
+def _columns(prompts: Sequence[Asked], how: Decoding) -> int:
+    """Columns that some prompts and their answers take, but for the longest prefix."""
+    heads = {id(one.prefix): len(one.prefix) for one in prompts}
+    answers = how.draws * min(how.max_tokens, ANSWER)
+    return (
+        sum(len(one.prompt) - len(one.prefix) + answers for one in prompts) + sum(heads.values()) - max(heads.values())
+    )
+
+
+def _grow(rows: Sequence[_Row], logits: torch.Tensor, how: Decoding, ends: Collection[int], read: Read) -> None:
+    """Add a token to each row."""
+    taken = _pick(logits, rows, how)
     if how.logprobs:
-        done = [replace(one, logprobs=tuple(_spelt(row, read))) for one, row in zip(done, rows, strict=True)]
-    return [done[start : start + how.draws] for start in range(0, len(done), how.draws)]
+        told = logits.log_softmax(-1).gather(-1, torch.tensor(taken, device=logits.device)[:, None])[:, 0].tolist()
+        for row, logprob in zip(rows, told, strict=True):
+            row.logprobs.append(logprob)
+    for row, token in zip(rows, taken, strict=True):
+        row.take(token, ends, read)
 
 
-def _spelt(row: _Row, read: Callable[[list[int]], Completion]) -> Iterator[tuple[str, float]]:
-    """What each token of a row added to its text, up to the stop string."""
-    told = 0
+def _spelt(row: _Row, read: Read) -> tuple[tuple[str, float], ...]:
+    """What each token of a row added to its text, up to the stop string, where log-probabilities are told."""
+    told, pieces = 0, []
     for end, logprob in zip(range(1, len(row.tokens) + 1), row.logprobs, strict=False):
         text = read(row.tokens[:end]).text or ""
         whole = text if end == len(row.tokens) else text.rstrip("\ufffd")  # a character may take several tokens
-        yield whole[told:], logprob
+        pieces.append((whole[told:], logprob))
         told = max(told, len(whole))
+    return tuple(pieces)
 
 
 def _pick(logits: torch.Tensor, rows: Sequence[_Row], how: Decoding) -> list[int]:

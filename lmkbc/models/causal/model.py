@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import groupby
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,25 +21,24 @@ from transformers.cache_utils import LinearAttentionCacheLayerMixin
 from lmkbc.errors import InputError
 from lmkbc.models.base import Prompt
 from lmkbc.models.causal.branches import Batched, Branches, Packed
-from lmkbc.models.causal.decode import Completion, Decoding, decode
+from lmkbc.models.causal.decode import ANSWER, Asked, Completion, Decoding, Read, decode
 from lmkbc.models.causal.endings import list_end
 from lmkbc.models.causal.option_trees import log_probabilities
 from lmkbc.models.causal.options import Option, with_options
-from lmkbc.models.causal.prefixes import (
-    Group,
-    Tokens,
-    groups,
-)
+from lmkbc.models.causal.prefixes import Group, Tokens, groups, of_one_length
 from lmkbc.models.causal.states import last_states
 from lmkbc.models.usage import Usage
 
 Worked = TypeVar("Worked")
 
+TEMPLATE_ERRORS = (
+    TemplateError,
+    ValueError,  # a turn that is to go on is left out
+    *(TypeError, ArithmeticError, LookupError, AttributeError, RecursionError, MemoryError),  # in what a template does
+)
+
 COLUMNS = 2048
 """Tokens of prompts and answers that branch from a prefix at one time: more saves no time and takes memory."""
-
-ANSWER = 32
-"""Tokens that an answer is taken to have when prompts are gathered into one batch."""
 
 
 class CausalModel:
@@ -62,17 +61,12 @@ class CausalModel:
         asked = [place for place in range(len(prompts)) if room[place] >= 1 and encoded[place]]
         for place in set(range(len(prompts))) - set(asked):
             yield place, [Completion(None, finished=False)] * how.draws
-        read: Branches | None = None  # whose beginning is read already
-        for shared, branches, batch in self._timed(self._batches([encoded[place] for place in asked], how)):
-            places = [asked[member] for member in batch]
-            left = [room[place] for place in places]
-            with self._timing():
-                done = self._draws(branches, [encoded[place] for place in places], shared, how, left)
-            self._count([len(encoded[place]) for place in places], shared * (len(batch) - (branches is not read)))
-            self.usage.completion_tokens += sum(draw.tokens for draws in done for draw in draws)
-            read = branches
-            for place, (first, *rest) in zip(places, done, strict=True):
-                yield place, [replace(first, prompt_tokens=len(encoded[place])), *rest]
+        read: set[Tokens] = set()
+        for one, (first, *rest) in self._timed(self._answered(encoded, asked, room, how)):
+            self._count([len(one.prompt)], len(one.prefix) if one.prefix in read else 0)
+            self.usage.completion_tokens += sum(draw.tokens for draw in (first, *rest))
+            read.add(one.prefix)
+            yield one.place, [replace(first, prompt_tokens=len(one.prompt)), *rest]
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[list[float]]:
         """For each prompt, the natural logarithm of the probability that it goes on with each of its options.
@@ -100,7 +94,7 @@ class CausalModel:
     def _trees(self, prompts: Sequence[Sequence[Option]]) -> Iterator[tuple[int, list[float]]]:
         """The log-probabilities of each prompt's options, by its place, what options begin with read once."""
         starts = [choices[0].whole[: min(option.first for option in choices)] for choices in prompts]
-        for group in groups(starts) if self._shares else [Group(0, tuple(range(len(prompts))))]:
+        for group in self._groups(starts):
             self.usage.saved_by_prefixes += group.shared * (len(group.members) - 1)
             found = log_probabilities(self.model, group.shared, [prompts[member] for member in group.members])
             yield from zip(group.members, found, strict=True)
@@ -112,11 +106,17 @@ class CausalModel:
             spare[whole[:-1]] = max(len(whole) - first, spare.get(whole[:-1], 0))
         read = list(spare)
         logs: dict[Tokens, torch.Tensor] = {}
-        for shared, branches, batch in self._batches(read, Decoding(max_tokens=1), max(spare.values(), default=1)):
-            last = [spare[read[member]] for member in batch]
+        for group in self._groups(read, max(spare.values(), default=1)):
+            members = [read[member] for member in group.members]
+            prefix = members[0][: group.shared]
             with torch.inference_mode():
-                logits = branches.read([read[member][shared:] for member in batch], last).log_softmax(-1)
-            logs |= zip([read[member] for member in batch], torch.split(logits, last), strict=True)
+                branches = Batched(self.model, prefix)
+            for places in of_one_length([len(tokens) - group.shared for tokens in members], 0, COLUMNS):
+                own = [members[place] for place in places]
+                last = [spare[tokens] for tokens in own]
+                with torch.inference_mode():
+                    logits = branches.read(own, [prefix] * len(own), last).log_softmax(-1)
+                logs |= zip(own, torch.split(logits, last), strict=True)
         for number, choices in enumerate(prompts):
             yield number, [_continued(logs[whole[:-1]], whole, first) for whole, first in choices]
 
@@ -125,11 +125,13 @@ class CausalModel:
         tokens = self.encode(prompts)
         read = [place for place, row in enumerate(tokens) if 1 <= len(row) <= self._window]
         states = np.zeros((len(prompts), self._config.hidden_size), dtype=np.float32)
-        for shared, branches, batch in self._timed(self._batches([tokens[at] for at in read], Decoding(max_tokens=1))):
-            places = [read[member] for member in batch]
-            with self._timing():
-                states[places] = last_states(self.model, branches, [tokens[at][shared:] for at in places], depth)
-            self._count([len(tokens[at]) for at in places], shared * (len(places) - 1))
+        for group in self._groups([tokens[at] for at in read]):
+            members = [read[member] for member in group.members]
+            own = [tokens[at] for at in members]
+            packs = self._packs_up_to(max(map(len, own)))
+            for place, state in self._timed(last_states(self.model, group.shared, own, depth, packs=packs)):
+                states[members[place]] = state.float().cpu().numpy()
+            self._count([len(row) for row in own], group.saved)
         return states
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
@@ -149,7 +151,7 @@ class CausalModel:
         how |= {"tokenize": False, "enable_thinking": False}
         try:
             return str(self.tokenizer.apply_chat_template(turns, **how))
-        except (TemplateError, ValueError) as error:  # the latter where a turn that is to go on is left out
+        except TEMPLATE_ERRORS as error:
             raise InputError(
                 f"the model's chat template refuses a prompt ({' '.join(str(error).split())[:200]}): use form = "
                 "'single' with speaker = 'user', whose only turn is the user's, or 'completion'"
@@ -205,34 +207,36 @@ class CausalModel:
         """Whether prompts and answers of so many tokens can stand in one row, each seeing all that comes before it."""
         return self._packs and longest <= (getattr(self._config, "sliding_window", None) or longest)
 
-    def _batches(
-        self, prompts: Sequence[Tokens], how: Decoding, spare: int = 1
-    ) -> Iterator[tuple[int, Branches, list[int]]]:
-        """How many tokens a batch shares, the branches from them, and the prompts that are to be read together."""
-        if not prompts:
-            return
-        answers = how.draws * min(how.max_tokens, ANSWER)
-        for group in groups(prompts, spare) if self._shares else [Group(0, tuple(range(len(prompts))))]:
-            members = sorted(group.members, key=lambda member: len(prompts[member]))
-            longest = len(prompts[members[-1]]) + how.max_tokens
-            packs = self._packs_up_to(longest)
-            with torch.inference_mode():
-                prefix = prompts[members[0]][: group.shared]
-                branches: Branches = (Packed if packs else Batched)(self.model, prefix)
-            runs = [members] if packs else [list(run) for _, run in groupby(members, lambda one: len(prompts[one]))]
-            for run in runs:
-                sizes = [len(prompts[member]) - group.shared + answers for member in run]
-                for batch in _portions(run, sizes):
-                    yield group.shared, branches, batch
+    def _groups(self, prompts: Sequence[Tokens], spare: int = 1) -> list[Group]:
+        """Prompts by shared beginning; all in one where the model can share none."""
+        return groups(prompts, spare) if self._shares else [Group(0, tuple(range(len(prompts))))]
 
-    def _draws(
-        self,
-        branches: Branches,
-        prompts: Sequence[Tokens],
-        shared: int,
-        how: Decoding,
-        room: Sequence[int],
-    ) -> list[list[Completion]]:
+    def _answered(
+        self, encoded: Sequence[Tokens], places: Sequence[int], room: Sequence[int], how: Decoding
+    ) -> Iterator[tuple[Asked, list[Completion]]]:
+        """The draws of the prompts in some places."""
+        packed: list[Asked] = []
+        equal: list[list[Asked]] = []
+        for group in self._groups([encoded[place] for place in places]):
+            members = [places[member] for member in group.members]
+            prefix = encoded[members[0]][: group.shared]
+            asked = [Asked(place, encoded[place], prefix, room[place]) for place in members]
+            if self._packs_up_to(max(len(one.prompt) for one in asked) + how.max_tokens):
+                packed += asked
+            else:
+                equal.append(asked)
+        ends = self.model.generation_config.eos_token_id if self.model.generation_config else None
+        ends = self.tokenizer.eos_token_id if ends is None else ends
+        how_to_read = (ends if isinstance(ends, list) else [ends]), self._reader(how)
+        yield from decode(Packed(self.model), packed, how, COLUMNS, *how_to_read)
+        for asked in equal:
+            with torch.inference_mode():
+                branches = Batched(self.model, asked[0].prefix)
+            lengths = [len(one.prompt) - len(one.prefix) for one in asked]
+            for run in of_one_length(lengths, how.draws * min(how.max_tokens, ANSWER), COLUMNS):
+                yield from decode(branches, [asked[place] for place in run], how, sys.maxsize, *how_to_read)
+
+    def _reader(self, how: Decoding) -> Read:
         def read(tokens: list[int]) -> Completion:
             text = str(self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
             found = [place for stop in how.stops if (place := text.find(stop)) >= 0]
@@ -240,23 +244,7 @@ class CausalModel:
                 found.append(end)
             return Completion(text[: min(found)] if found else text, finished=bool(found))
 
-        ends = self.model.generation_config.eos_token_id if self.model.generation_config else None
-        ends = self.tokenizer.eos_token_id if ends is None else ends
-        with torch.inference_mode():
-            return decode(branches, prompts, shared, how, room, ends if isinstance(ends, list) else [ends], read)
-
-
-def _portions(members: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]:
-    """Members in portions whose sizes sum to at most COLUMNS, or that are one too large alone."""
-    portion: list[int] = []
-    total = 0
-    for member, size in zip(members, sizes, strict=True):
-        if portion and total + size > COLUMNS:
-            yield portion
-            portion, total = [], 0
-        portion.append(member)
-        total += size
-    yield portion
+        return read
 
 
 def _continued(logs: torch.Tensor, whole: Tokens, first: int) -> float:
@@ -272,15 +260,15 @@ def _abilities(model: PreTrainedModel) -> tuple[bool, bool]:
     with them shows in its logits, so it need not be known by name.
     """
     size = model.config.get_text_config().vocab_size
-    prefix, suffixes = tuple(n % size for n in (5, 3, 8, 1, 6)), [tuple(n % size for n in s) for s in ((7, 2), (4, 9))]
+    prefix, *rest = (tuple(n % size for n in part) for part in ((5, 3, 8, 1, 6), (7, 2), (4, 9)))
+    whole = [prefix + suffix for suffix in rest]
     device = next(model.parameters()).device
     with torch.inference_mode():
-        whole = torch.tensor([prefix + suffix for suffix in suffixes], device=device)
-        plain = model(whole, use_cache=False).logits[:, -1].float()
+        plain = model(torch.tensor(whole, device=device), use_cache=False).logits[:, -1].float()
         slack = (1e-3 if plain.dtype == model.dtype else 5e-2) * plain.abs().max()
 
-        def agrees(kind: type[Packed] | type[Batched]) -> bool:
-            return bool((kind(model, prefix).read(suffixes, [1, 1]) - plain).abs().max() <= slack)
+        def agrees(branches: Branches) -> bool:
+            return bool((branches.read(whole, [prefix, prefix], [1, 1]) - plain).abs().max() <= slack)
 
         takes = inspect.signature(model.forward).parameters
         alibi = getattr(model.config, "alibi", False)  # there, positions come from the mask
@@ -288,5 +276,5 @@ def _abilities(model: PreTrainedModel) -> tuple[bool, bool]:
             isinstance(one, LinearAttentionCacheLayerMixin) for one in DynamicCache(config=model.config).layers
         )
         placed = "position_ids" in takes and "past_key_values" in takes
-        packs = placed and not alibi and not recurrent and agrees(Packed)
-        return packs, packs or agrees(Batched)
+        packs = placed and not alibi and not recurrent and agrees(Packed(model))
+        return packs, packs or agrees(Batched(model, prefix))

@@ -5,9 +5,12 @@ Tokens, not texts, are compared, so that every prompt keeps exactly the tokens i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import TypeVar
 
+Item = TypeVar("Item")
 Tokens = tuple[int, ...]
 
 
@@ -17,6 +20,11 @@ class Group:
 
     shared: int
     members: tuple[int, ...]
+
+    @property
+    def saved(self) -> int:
+        """Tokens that need not be encoded, since they are shared."""
+        return self.shared * (len(self.members) - 1)
 
 
 def common(first: Sequence[int], second: Sequence[int]) -> int:
@@ -30,18 +38,51 @@ def common(first: Sequence[int], second: Sequence[int]) -> int:
 def groups(prompts: Sequence[Tokens], spare: int = 1) -> list[Group]:
     """Prompts by shared beginning, each group leaving at least `spare` tokens of every member unshared.
 
-    A prompt joins its neighbour's group where that means fewer tokens to encode than a group of its own.
+    The tree of what they begin with is gone through from its leaves: where prompts part, the groups so far become one
+    if that means no more tokens to encode.
     """
-    found: list[Group] = []
-    members: list[int] = []
-    shared = 0
-    for index in sorted(range(len(prompts)), key=prompts.__getitem__):
-        longest = max(len(prompts[index]) - spare, 0)
-        if members:
-            alike = min(common(prompts[members[-1]], prompts[index]), shared, longest)
-            if (len(members) - 1) * (shared - alike) <= alike:
-                members, shared = [*members, index], alike
-                continue
-            found.append(Group(shared, tuple(members)))
-        members, shared = [index], longest
-    return [*found, Group(shared, tuple(members))] if members else []
+    heads = [prompt[: max(len(prompt) - spare, 0)] for prompt in prompts]
+    order = sorted(range(len(heads)), key=heads.__getitem__)
+    open_nodes: list[tuple[int, list[Group]]] = [(0, [])]  # how many tokens all below begin with, and their groups
+    for place, index in enumerate(order, start=1):
+        below = [Group(len(heads[index]), (index,))]
+        alike = common(heads[index], heads[order[place]]) if place < len(order) else 0
+        while open_nodes[-1][0] > alike:
+            shared, others = open_nodes.pop()
+            below = _joined(shared, [*others, *below])
+        if open_nodes[-1][0] == alike:
+            open_nodes[-1][1].extend(below)
+        else:
+            open_nodes.append((alike, below))
+    return _joined(*open_nodes[0])
+
+
+def _joined(shared: int, parts: list[Group]) -> list[Group]:
+    """Groups that begin alike: those that would rather share that than what they share now are one."""
+    near = [group for group in parts if shared * len(group.members) >= group.saved]
+    whole = Group(shared, tuple(member for group in near for member in group.members))
+    if len(near) < 2 or whole.saved < sum(group.saved for group in near):
+        return parts
+    return [*(group for group in parts if group not in near), whole]
+
+
+def portions(items: Sequence[Item], sizes: Sequence[int], most: int) -> Iterator[list[Item]]:
+    """Items in a row whose sizes sum to at most so much, or one that is too large alone."""
+    portion: list[Item] = []
+    total = 0
+    for item, size in zip(items, sizes, strict=True):
+        if portion and total + size > most:
+            yield portion
+            portion, total = [], 0
+        portion.append(item)
+        total += size
+    if portion:
+        yield portion
+
+
+def of_one_length(lengths: Sequence[int], added: int, most: int) -> Iterator[list[int]]:
+    """The places of equal lengths, in portions that with what is added to each sum to at most so much."""
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    for length, run in groupby(order, lengths.__getitem__):
+        places = list(run)
+        yield from portions(places, [length + added] * len(places), most)

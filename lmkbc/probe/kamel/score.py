@@ -10,6 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from lmkbc.probe.interval import Floats, half_width
 from lmkbc.probe.kamel.dataset import LAMA, Answer, Fact
 
 END = "%"
@@ -69,10 +72,12 @@ class MeanScore:
 class KamelTable:
     """Scores by property; means over properties (all, entities, literals, LAMA's); over queries by gold answers.
 
-    kinds: property -> "entity", or "literal" where every object is a year or a number.
+    kinds: property -> "entity", or "literal" where every object is a year or a number. half_width: of the 95 % interval
+    of the overall F1, were other queries of the same properties asked; None where a property has one query.
     """
 
     overall: MeanScore
+    half_width: float | None
     properties: Mapping[str, MeanScore]
     by_answers: Mapping[int, MeanScore]
     entities: MeanScore
@@ -124,6 +129,7 @@ def score(answers: Iterable[tuple[Fact, str]], *, strip: bool = False, alternati
 
     return KamelTable(
         overall=over(per),
+        half_width=half_width(list(rows.values()), _f1),
         properties=per,
         by_answers={count: MeanScore.mean(by_answers[count]) for count in sorted(by_answers)},
         entities=over(name for name in per if not literals[name]),
@@ -131,3 +137,11 @@ def score(answers: Iterable[tuple[Fact, str]], *, strip: bool = False, alternati
         lama=over(name for name in per if name in LAMA),
         kinds={name: "literal" if literals[name] else "entity" for name in per},
     )
+
+
+def _f1(means: Floats) -> Floats:
+    """F1 of resampled precision and recall by property."""
+    p, r = means.mean(axis=1).T
+    whole = p + r
+    f1: Floats = 2 * p * r / np.where(whole > 0, whole, 1)
+    return f1

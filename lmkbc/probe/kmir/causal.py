@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from lmkbc.errors import InputError
 from lmkbc.models.base import Message, Prompt
 from lmkbc.models.causal.decode import Decoding
+from lmkbc.models.causal.scorer import CausalScorer
 from lmkbc.probe.kmir.files import MASK
 from lmkbc.probe.local import Local
 from lmkbc.progress import Report, silent
@@ -20,12 +22,16 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 BLANK = "___"
+ASKS = f"Here {BLANK} stands for"
 CLOSING = " .!?\"'"
 
 
 def decoding(shots: int) -> Decoding:
-    """Greedy, to the end of the line; without examples a model does not know that one answer is all, so a stop ends."""
-    return Decoding(max_tokens=24, stops=("\n",) if shots else ("\n", ". "))
+    """Greedy, to the end of the line, or where a small model asks itself what else the blank may stand for.
+
+    Without examples a model does not know that one answer is all, so a full stop ends it.
+    """
+    return Decoding(max_tokens=24, stops=("\n", f" {ASKS}" if shots else ". "))
 
 
 def lead(question: Question) -> str:
@@ -38,7 +44,7 @@ def lead(question: Question) -> str:
         raise InputError(f"question {question.id!r} needs {MASK} exactly once: {question.question!r}")
     if before.strip() and not after[0].strip(CLOSING):
         return before.rstrip()
-    return f"{before}{BLANK}{after[0]} Here {BLANK} stands for"
+    return f"{before}{BLANK}{after[0]} {ASKS}"
 
 
 def prompts(questions: Sequence[Question], train: Sequence[Question], shots: int, seed: int = 0) -> Iterator[Prompt]:
@@ -60,6 +66,25 @@ def prompts(questions: Sequence[Question], train: Sequence[Question], shots: int
             )
         solved = "".join(f"{lead(example)} {example.answer[0]}.\n" for example in chosen)
         yield Prompt((Message("user", solved),) if solved else (), (Message("user", lead(question)),), "completion")
+
+
+def options(question: Question) -> list[str]:
+    """What a question leaves to choose from: true or false, the names it lists, or nothing."""
+    return ["true", "false"] if question.type == "checking" else list(question.options)
+
+
+def chosen(model: Local, questions: Sequence[Question], requests: Sequence[Prompt]) -> dict[int, str]:
+    """By place, the likeliest option of each question that has some; none where its prompt exceeds the window."""
+    places = [place for place, question in enumerate(questions) if options(question)]
+    choices = [options(questions[place]) for place in places]
+    scorer = CausalScorer(
+        model.model, model.how, chat=False, store=model.store, name=model.name, identity=model.revision
+    )
+    scored = scorer.option_scores([requests[place] for place in places], choices)
+    return {
+        place: max(zip(row, names, strict=True))[1] if max(row) > -math.inf else ""
+        for place, names, row in zip(places, choices, scored, strict=True)
+    }
 
 
 def guesses(model: Local, requests: Sequence[Prompt], report: Report = silent) -> list[str]:

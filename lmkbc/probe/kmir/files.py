@@ -129,6 +129,18 @@ def read_questions(path: Path) -> list[Question]:
     return jsonl.read_jsonl(path, Question)
 
 
+def sample(questions: Sequence[Question], most: int, seed: int) -> list[Question]:
+    """At most so many questions of each type, drawn at random, in the order given; a larger sample holds a smaller one.
+
+    The first ones would not do: a file goes from fact to fact, so they are of few relations.
+    """
+    drawn = set[str]()
+    for kind in dict.fromkeys(question.type for question in questions):
+        names = [question.id for question in questions if question.type == kind]
+        drawn.update(random.Random(f"{seed} sample {kind}").sample(names, len(names))[:most])
+    return [question for question in questions if question.id in drawn]
+
+
 class _Guesses(msgspec.Struct, gc=False):
     id: str
     ret: str | list[str]

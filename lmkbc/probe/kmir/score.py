@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from lmkbc.probe.interval import half_width
 from lmkbc.probe.kmir.files import Question
 
 PUBLISHED: Mapping[str, tuple[float, float, float, float]] = {
@@ -70,10 +71,16 @@ class Robustness:
 
 @dataclass(frozen=True, slots=True)
 class KmirTable:
-    """Mean F1 overall, by question type and by topic, and the robustness over questions on one fact."""
+    """Mean F1 overall, by question type and by topic, and the robustness over questions on one fact.
+
+    half_width, half_widths: of F1's 95 % interval, overall and by type, were questions on other facts asked; None where
+    all are on one fact.
+    """
 
     f1: float
+    half_width: float | None
     types: Mapping[str, float]
+    half_widths: Mapping[str, float | None]
     topics: Mapping[str, float]
     robustness: Robustness
 
@@ -99,7 +106,9 @@ def table(scores: Sequence[QuestionScore]) -> KmirTable:
     """Group the questions' F1."""
     return KmirTable(
         f1=_mean([answer.f1 for answer in scores]),
-        types=_grouped((answer.type, answer.f1) for answer in scores),
+        half_width=_half_width(scores),
+        types=(types := _grouped((answer.type, answer.f1) for answer in scores)),
+        half_widths={kind: _half_width([answer for answer in scores if answer.type == kind]) for kind in types},
         topics=_grouped((answer.topic, answer.f1) for answer in scores),
         robustness=robustness((answer.fact, answer.f1 == 1.0) for answer in scores),
     )
@@ -113,6 +122,15 @@ def robustness(answered: Iterable[tuple[str, bool]]) -> Robustness:
     every, none = (sum(test(rights) for rights in facts.values()) for test in (all, lambda rights: not any(rights)))
     n = len(facts) or 1
     return Robustness(every / n, (len(facts) - every - none) / n, none / n, len(facts))
+
+
+def _half_width(scores: Sequence[QuestionScore]) -> float | None:
+    """Of the mean's interval, from facts drawn anew, each with all its questions: these are right or wrong together."""
+    sums: defaultdict[str, tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
+    for answer in scores:
+        total, count = sums[answer.fact]
+        sums[answer.fact] = total + answer.f1, count + 1
+    return half_width([list(sums.values())], lambda means: means[:, 0, 0] / means[:, 0, 1])
 
 
 def _grouped(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:

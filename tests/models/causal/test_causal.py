@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, deque
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -15,13 +16,14 @@ from transformers import BloomConfig, MistralConfig, Qwen3NextConfig
 
 from lmkbc.errors import InputError
 from lmkbc.models.base import Sampling
+from lmkbc.models.causal import branches as branches_module
 from lmkbc.models.causal import decode as decode_module
 from lmkbc.models.causal import model as model_module
-from lmkbc.models.causal.branches import Batched, Packed
-from lmkbc.models.causal.decode import Decoding
+from lmkbc.models.causal.branches import Batched, Branches, Packed
+from lmkbc.models.causal.decode import Asked, Decoding
 from lmkbc.models.causal.endings import Repeats
 from lmkbc.models.causal.model import CausalModel
-from lmkbc.models.causal.prefixes import common, groups
+from lmkbc.models.causal.prefixes import common, groups, portions
 from lmkbc.settings import checked
 
 TOKENIZER = tiny_causal.tokenizer()
@@ -89,6 +91,54 @@ def test_greedy_answers_are_those_of_one_full_prompt_at_a_time(asked: CausalMode
     assert len(set(map(tuple, expected))) > 3  # the comparison means something
 
 
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+@pytest.mark.parametrize("most", [2048, 300, 50])
+def test_prompts_that_begin_differently_are_decoded_together(
+    kind: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_module, "COLUMNS", most)
+    model = CausalModel(MODELS[kind], TOKENIZER)
+    heads = (PREFIX, PREFIX.lower(), "Chad: ", "")
+    prompts = [f"{head}{subject}, borders:" for head in heads for subject in SUBJECTS[:3]] + ["Is it?", "On"]
+    assert len(groups(model.encode(prompts))) > 2
+    full = [plainly(model.model, prompt, 24) for prompt in prompts]
+    stop = full[0][5:7]
+    reads, rows = list[int](), list[int]()
+    read, step = Packed.read, Packed.step
+    monkeypatch.setattr(Packed, "read", lambda self, asked, *rest: reads.append(len(asked)) or read(self, asked, *rest))
+    monkeypatch.setattr(Packed, "step", lambda self, kept, tokens: rows.append(len(kept)) or step(self, kept, tokens))
+    found = answers(model, prompts, max_tokens=24, stops=(stop,))
+    assert found == [[text.split(stop)[0]] for text in full]
+    assert sum(reads) == len(prompts)
+    alone = sum(len(text) for text in full)
+    assert len(rows) < alone / (1 if most == 50 else 4)
+    if most == 2048:
+        assert reads == [len(prompts)]
+    else:  # those that wait do not wait for all the others
+        assert len(reads) > 1
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 12), st.integers(1, 60)), max_size=12), st.integers(20, 400), st.integers(1, 3)
+)
+@settings(deadline=None)
+def test_waiting_prompts_join_while_there_is_room(sizes: list[tuple[int, int]], most: int, draws: int) -> None:
+    prefixes = {length: tuple(range(length)) for length, _ in sizes}
+    asked = [Asked(at, (*prefixes[head], *range(own)), prefixes[head], 99) for at, (head, own) in enumerate(sizes)]
+    how, waiting = Decoding(max_tokens=9, draws=draws), deque(asked)
+    live: list[Asked] = []
+    while waiting:
+        fresh = decode_module._admitted(waiting, live, how, most)
+        if live:
+            assert not fresh or decode_module._columns([*live, *fresh], how) <= most
+        else:
+            assert fresh
+            assert len(fresh) == 1 or decode_module._columns(fresh, how) <= most
+        live = [*live, *fresh][1:]
+        asked = [one for one in asked if one not in fresh]
+        assert list(waiting) == asked
+
+
 def test_a_stop_string_ends_each_answer_and_the_others_go_on(asked: CausalModel) -> None:
     full = [plainly(asked.model, prompt, 24) for prompt in PROMPTS]
     stop = full[0][5:7]
@@ -142,9 +192,8 @@ def test_what_a_model_was_asked_is_counted() -> None:
     sizes = [len(TOKENIZER(prompt)["input_ids"]) for prompt in PROMPTS]
     draws = dict(model.complete([*PROMPTS, "x" * 5000, ""], Decoding(max_tokens=5, draws=2, temperature=1.0)))
     used = model.usage
-    shared = groups(model.encode(PROMPTS))
     assert (used.calls, used.prompt_tokens) == (len(PROMPTS), sum(sizes))
-    assert used.saved_by_prefixes == sum(group.shared * (len(group.members) - 1) for group in shared) > 0
+    assert used.saved_by_prefixes == sum(group.saved for group in groups(model.encode(PROMPTS))) > 0
     assert used.completion_tokens == sum(draw.tokens for each in draws.values() for draw in each)
     assert [[draw.prompt_tokens for draw in draws[place]] for place in range(len(PROMPTS))] == [
         [size, 0] for size in sizes
@@ -210,26 +259,65 @@ def test_groups_share_what_their_members_begin_with(prompts: list[tuple[int, ...
     assert encoded <= sum(map(len, prompts))
 
 
+def test_a_prompt_unlike_the_others_does_not_part_them() -> None:
+    same = [(1, 2, 3, 4, *range(n, n + 9)) for n in range(20, 40, 5)]
+    lone = [(1, 9, 9, 9), (0,), (2, 5, 5), (2, 7, 8, 8)]
+    alone, together = groups([*lone[:2], *same, *lone[2:]]), groups(same)
+    assert max(group.saved for group in alone) == together[0].saved == 4 * 3
+    assert sum(group.saved for group in alone) == 4 * 3 + 1
+
+
+@given(st.lists(st.integers(0, 9), max_size=20), st.integers(1, 20))
+@settings(deadline=None)
+def test_portions_are_as_few_as_fit_in_order(sizes: list[int], most: int) -> None:
+    found = list(portions(sizes, sizes, most))
+    assert [size for portion in found for size in portion] == sizes
+    assert all(portion and (sum(portion) <= most or len(portion) == 1) for portion in found)
+    assert all(sum(one) + other[0] > most for one, other in pairwise(found))
+
+
 def test_different_examples_part_prompts_into_groups() -> None:
     shots, others = tuple(range(100)), tuple(range(50, 150))
     prompts = [*((*shots, n, n) for n in range(5)), *((*others, n) for n in range(5))]
     assert sorted((group.shared, len(group.members)) for group in groups(prompts)) == [(100, 5), (100, 5)]
 
 
-@pytest.mark.parametrize("kind", [Packed, Batched])
-def test_branches_can_be_left_and_started_anew(kind: Any) -> None:
-    model = MODELS["llama"]
+@pytest.mark.parametrize("kind", ["packed", "batched"])
+def test_branches_go_on_after_others_were_left(kind: str) -> None:
+    model, prefix = MODELS["llama"], (1, 2, 3)
     with torch.inference_mode():
-        branches = kind(model, (1, 2, 3))
-        for _ in range(2):
-            branches.read([(4, 5), (6, 7), (8, 9)], [1, 1, 1])
+        branches: Branches = Packed(model) if kind == "packed" else Batched(model, prefix)
+        for turn in range(2):
+            branches.read([(*prefix, *rest) for rest in ((4, 5), (6, 7), (8, 9))], [prefix] * 3, [1, 1, 1])
             branches.fork(2)
-            branches.step(range(6), range(10, 16))
+            first = 1 if kind == "packed" and turn else 0  # those of before are there still
+            branches.step(range(first, first + 6), range(10, 16))
             branches.step([1, 5], [20, 21])
             last = branches.step([1], [30])
         whole = model(torch.tensor([[1, 2, 3, 8, 9, 15, 21, 30]])).logits[:, -1]
     assert last.shape == whole.shape
     assert torch.allclose(last, whole, atol=1e-4)
+
+
+@pytest.mark.parametrize("piece", [1, 3, 512])
+def test_prompts_of_several_prefixes_join_and_see_their_own_alone(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(branches_module, "PIECE", piece)
+    model = MODELS["llama"]
+    with torch.inference_mode():
+        branches = Packed(model)
+        branches.read([(4, 5, 6), (1, 2, 3, 7), (8, 9), (4, 5, 7, 8)], [(4, 5), (1, 2, 3), (), (4, 5)], [1] * 4)
+        branches.fork(2)
+        branches.step([0, 2, 4, 6], range(10, 14))
+        both = branches.read([(4, 5, 1, 2), (6, 6, 1)], [(4, 5), (6, 6)], [2, 1])
+        last = branches.step([1, 2, 3, 4, 5], range(20, 25))
+        for token in range(30, 39):  # until most of the columns have left
+            last = branches.step(range(3), [token] * 3)
+        starts = [(1, 2, 3, 7, 11, 20), (8, 9, 12, 21), (4, 5, 7, 8, 13, 22)]
+        whole = [(*start, *range(30, 39)) for start in starts]
+        plain = torch.cat([model(torch.tensor([tokens])).logits[:, -1] for tokens in whole])
+        added = [model(torch.tensor([tokens])).logits[0, -1] for tokens in ((4, 5, 1), (4, 5, 1, 2), (6, 6, 1))]
+    assert torch.allclose(last, plain, atol=1e-4)
+    assert torch.allclose(both, torch.stack(added), atol=1e-4)
 
 
 def test_the_log_probabilities_of_what_was_drawn() -> None:

@@ -18,7 +18,7 @@ def test_states_are_those_of_each_prompt_alone(kind: str, depth: float, monkeypa
     causal = CausalModel(model(kind), tokenizer())
     layers = causal.model.config.num_hidden_layers
     layer = max(round(depth * layers), 1)
-    monkeypatch.setattr("lmkbc.models.causal.model.COLUMNS", 70)  # so that there are several batches
+    monkeypatch.setattr("lmkbc.models.causal.states.COLUMNS", 70)  # so that there are several batches
     states = causal.states(PROMPTS, depth)
     for prompt, state in zip(PROMPTS, states, strict=True):
         with torch.inference_mode():

@@ -7,6 +7,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -20,12 +21,14 @@ from transformers import T5Config, T5ForConditionalGeneration
 from lmkbc.cli import main
 from lmkbc.errors import InputError
 from lmkbc.models.base import Prompt
+from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.kind import model_kind
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.probe.kmir import causal as kmir_causal
 from lmkbc.probe.kmir import masked as kmir_masked
-from lmkbc.probe.kmir.files import Question, question_lines
+from lmkbc.probe.kmir.files import Question, question_lines, sample
 from lmkbc.probe.kmir.masked import MASKS, _widened
+from lmkbc.probe.local import Local
 from lmkbc.train.loop import Plan
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -141,6 +144,13 @@ def test_a_cloze_becomes_a_text_to_go_on_with(
     assert [prompt.static for prompt in kmir_causal.prompts(LESSONS[:1], (), 0)] == [()]
 
 
+def test_a_model_that_asks_itself_on_has_answered() -> None:
+    answered = " Marchington. Here ___ stands for Marchington"  # as SmolLM2-135M-Instruct does
+    for shots, text in ((5, answered), (0, answered), (5, " St. Louis.\nOslo is")):
+        stop = min((end for end in kmir_causal.decoding(shots).stops if end in text), key=text.find)
+        assert text[: text.find(stop)].strip().rstrip(".") in ("Marchington", "St. Louis")
+
+
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -187,9 +197,51 @@ def test_a_causal_model_is_shown_examples_and_asked_once(run: Run, tmp_path: Pat
     assert run("run", tmp_path / "test.jsonl", "--out", tmp_path / "two", *more)[0] == 0
     assert (tmp_path / "one" / "test.jsonl").read_bytes() == (tmp_path / "two" / "test.jsonl").read_bytes()
     assert run("score", tmp_path / "test.jsonl", tmp_path / "one" / "test.jsonl")[0] == 0
+    assert run("run", tmp_path / "test.jsonl", "--out", tmp_path / "three", "--choose", *more)[0] == 0
     more += ["--dev", tmp_path / "test.jsonl"]
     status, _, told = run("run", tmp_path / "test.jsonl", "--out", tmp_path / "x", *more)
     assert (status, "is a causal model, which is shown examples" in told) == (2, True)
+
+
+def test_a_choice_is_made_by_likelihood(tmp_path: Path) -> None:
+    model = Local(CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer()), "tiny", kmir_causal.decoding(2))
+    names = list(CAPITALS.values())
+    asked = [
+        LESSONS[0],
+        changed(LESSONS[2], type="checking", question="Is it [MASK]."),
+        changed(LESSONS[4], type="distinction", options=names),
+        changed(LESSONS[6], type="reasoning", options=names, question="x" * 600 + " [MASK]"),
+    ]
+    requests = list(kmir_causal.prompts(asked, (), 0))
+    choices = [kmir_causal.options(question) for question in asked]
+    assert choices == [[], ["true", "false"], names, names]
+    found = kmir_causal.chosen(model, asked, requests)
+    rows = model.model.log_probabilities(
+        [requests[place].text for place in (1, 2)], [[f" {name}" for name in choices[place]] for place in (1, 2)]
+    )
+    best = [max(zip(row, choices[place], strict=True))[1] for place, row in zip((1, 2), rows, strict=True)]
+    assert found == {1: best[0], 2: best[1], 3: ""}
+
+
+def test_a_sample_is_drawn_of_each_type_and_scored_alone(run: Run, tmp_path: Path) -> None:
+    tiny_causal.model("gpt2").save_pretrained(tmp_path / "gpt2")
+    tiny_causal.tokenizer().save_pretrained(tmp_path / "gpt2")
+    checks = [changed(one, id=f"checking-{place}", type="checking") for place, one in enumerate(LESSONS)]
+    (tmp_path / "test.jsonl").write_bytes(question_lines([*LESSONS, *checks]))
+    drawn = [sample([*LESSONS, *checks], most, 0) for most in (2, 5, 99)]
+    assert [len(part) for part in drawn] == [4, 10, 16]
+    assert all({one.id for one in less} < {one.id for one in more} for less, more in pairwise(drawn))
+    assert drawn[0] != sample([*LESSONS, *checks], 2, 1)
+    more = ["--model", tmp_path / "gpt2", "--store", tmp_path / "store.sqlite", "--limit", 2]
+    status, _, told = run("run", tmp_path / "test.jsonl", "--out", tmp_path / "out", *more)
+    assert (status, f"{tmp_path / 'out' / 'test.jsonl'} --answered'" in told) == (0, True)
+    answered = (tmp_path / "out" / "test.jsonl").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in answered] == [one.id for one in drawn[0]]
+    status, shown, told = run("score", tmp_path / "test.jsonl", tmp_path / "out" / "test.jsonl", "--answered")
+    assert (status, "no answer" in told) == (0, False)
+    lines = {line.split("  ")[0]: line.split() for line in shown.splitlines() if line}
+    assert lines["questions"][1:] == ["2", "2", "0", "0", "4"]
+    assert "+- (95 % interval)" in lines
 
 
 def test_wrong_models_and_files_are_one_sentence(run: Run, tmp_path: Path) -> None:

@@ -1,0 +1,31 @@
+"""How far a score may lie from what more queries of the same kind would give: the bootstrap's 95 % interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+RESAMPLES = 2000
+LEVEL = 0.95
+
+
+def half_width(strata: Sequence[Sequence[tuple[float, float]]], statistic: Callable[[Floats], Floats]) -> float | None:
+    """Half the interval's width. None where a stratum has one row alone, which cannot tell how much rows differ.
+
+    strata: rows of two values, drawn anew within each stratum. statistic: from the strata's mean rows,
+    (resamples, strata, 2), to the scores, (resamples,). One row fewer than a stratum has is drawn of it, since small
+    strata would else look too sure (McCarthy and Snowden 1985).
+    """
+    if not strata or min(map(len, strata)) < 2:
+        return None
+    draw = np.random.default_rng(0)
+    means = np.empty((RESAMPLES, len(strata), 2))
+    for place, rows in enumerate(strata):
+        values, counts = np.unique(np.array(rows, dtype=np.float64), axis=0, return_counts=True)
+        drawn = len(rows) - 1
+        means[:, place] = draw.multinomial(drawn, counts / len(rows), RESAMPLES) @ values / drawn
+    low, high = np.quantile(statistic(means), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(high - low) / 2
