@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Literal, Protocol
 
 import numpy as np
@@ -84,6 +85,7 @@ class ExampleSelector:
                     self._pools[""].append(example)
         self._vectors: dict[str, npt.NDArray[np.float32]] = {}
         self._drawn: dict[str, tuple[Example, ...]] = {}
+        self._shuffled: dict[str, list[Example]] = {}
 
     def select(self, query: Query, unseen: Query | None = None) -> tuple[Example, ...]:
         """At most k examples, in the order in which a prompt shows them; unseen: another query that none is about."""
@@ -94,6 +96,10 @@ class ExampleSelector:
             self._drawn[query.relation] = self._select(query, own)
         return self._drawn[query.relation]
 
+    def tells_of(self, examples: Iterable[Example], query: Query) -> bool:
+        """Whether any of some examples may be about a query's subject."""
+        return self._names.shared(query) and any(self._names.same(example.query, query) for example in examples)
+
     def fewer(self, query: Query) -> Iterator[tuple[Example, ...]]:
         """One example less each time, down to none, where the shots may be fitted; else nothing."""
         shots = self.select(query) if self._shots.fit else ()
@@ -102,15 +108,27 @@ class ExampleSelector:
 
     def _select(self, query: Query, own: Sequence[Query]) -> tuple[Example, ...]:
         shots = self._shots
-        pool = self._pools["" if shots.relations == "all" else query.relation]
-        if shots.method != "fixed":
-            draw = (shots.seed, query.relation, query.subject if shots.per == "query" else "")
-            pool = random.Random(repr(draw)).sample(pool, len(pool))
-        free = [example for example in pool if not any(self._names.same(example.query, other) for other in own)]
-        if shots.relations == "all":
-            free = _mixed(free)
-        chosen = _METHODS[shots.method](self, free, query)[: shots.k]
+        free = (one for one in self._pool(query) if not any(self._names.same(one.query, other) for other in own))
+        if shots.relations == "own" and shots.method in ("fixed", "random"):  # no more is looked at than is shown
+            skipped = shots.skip if shots.method == "fixed" else 0
+            chosen = list(islice(free, skipped, skipped + shots.k))
+        else:
+            pool = _mixed([*free]) if shots.relations == "all" else [*free]
+            chosen = _METHODS[shots.method](self, pool, query)[: shots.k]
         return tuple(replace(example, objects=example.objects[: shots.names]) for example in chosen)
+
+    def _pool(self, query: Query) -> list[Example]:
+        """The examples of a relation, in the order in which they are chosen from."""
+        shots = self._shots
+        draw = (shots.seed, query.relation, query.subject if shots.per == "query" else "")
+        pool = self._pools["" if shots.relations == "all" else query.relation]
+        if shots.method == "fixed":
+            return pool
+        if shots.per == "query":
+            return random.Random(repr(draw)).sample(pool, len(pool))
+        if query.relation not in self._shuffled:
+            self._shuffled[query.relation] = random.Random(repr(draw)).sample(pool, len(pool))
+        return self._shuffled[query.relation]
 
     def _fixed(self, pool: list[Example], _: Query) -> list[Example]:
         return pool[self._shots.skip :]

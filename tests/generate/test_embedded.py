@@ -129,7 +129,7 @@ class Voice:
 
 
 def heard(cache: Path, train: Sequence[Example], voice: Voice) -> EmbeddedGenerator:
-    return EmbeddedGenerator(EDITION, RELATIONS, train, None, Store(cache), voices=Voices({"voice": voice}, EDITION))
+    return EmbeddedGenerator(EDITION, RELATIONS, train, None, Store(cache), voices=Voices({"voice": voice}))
 
 
 def best(found: CandidateSet) -> str:
@@ -390,7 +390,7 @@ def test_a_voice_names_objects_by_id_or_by_name_and_may_know_nothing() -> None:
             )
             yield CandidateSet(other, draws=())
 
-    voices = Voices({"said": Said()}, EDITION)
+    voices = Voices({"said": Said()})
     voices.ask([query, other])
     closed = [Candidate(""), Candidate("English"), Candidate("A tongue", id="Q1"), Candidate("Elvish")]
     signal = voices.signals([query, other], closed)["said"]
@@ -421,3 +421,24 @@ def test_states_of_a_model_are_learned_from_and_read_once(tmp_path: Path) -> Non
             q.subject: known[q.subject] for q in queries
         }
     assert Counter(reader.asked) == Counter([*(row.query for row in train), *queries])
+
+
+def test_what_several_draws_say_is_a_mean_in_which_silence_counts_0() -> None:
+    query = Query("Here", "speaks")
+
+    class Drawn:
+        def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+            yield CandidateSet(
+                query,
+                (
+                    Candidate("English", 1.0, voices("m#1")),
+                    Candidate("english", 0.5, voices("m#1")),
+                    Candidate("English", 1.0, voices("m#2")),
+                ),
+                draws=(State.ANSWERED, State.ANSWERED, State.ABSTAINED, State.UNPARSED, State.ANSWERED),
+                nothing=(Absence(1.0, voices("m#3")),),
+            )
+
+    heard_of = Voices({"m": Drawn()})
+    heard_of.ask([query])
+    assert heard_of.signals([query], [Candidate(""), Candidate("English")])["m"].tolist() == [[0.25, 0.5]]

@@ -83,7 +83,7 @@ class Embedded(GeneratorSpec):
         reading, kept = self._reading(), _store(run.cache)
         reader = reading.open(run, notes, kept) if reading else None
         generators = dict(voice for spec in specs(self.signals) for voice in spec.opened(run, notes))
-        voices = Voices(generators, run.edition, run.report)
+        voices = Voices(generators, run.report)
         return EmbeddedGenerator(
             run.edition, run.relations, run.train, encoder, kept, report=run.report, reader=reader, voices=voices
         )
@@ -116,7 +116,7 @@ class EmbeddedGenerator:
             raise InputError(f"edition {edition.name} has no train rows here: the embedded default learns from them")
         self._edition, self._relations, self._train = edition, relations, train
         self._encoder, self._seed, self._report = encoder, seed, report
-        self._reader, self._voices = reader, voices or Voices({}, edition)
+        self._reader, self._voices = reader, voices or Voices({})
         self._store = kept or _store(None)
         self._fold = folds(train, FOLDS, seed)
         self._known = {pair: int(f) for row, f in zip(train, self._fold, strict=True) for pair in _pairs(row.query)}

@@ -65,7 +65,7 @@ class Stack:
         voices: Voices | None = None,
     ) -> None:
         self._train, self._embed, self._read = train, embed, read
-        self._voices = voices or Voices({}, edition)
+        self._voices = voices or Voices({})
         self._links = Links(edition, train)
         self._tables: dict[str, Table] = {}
         for name in edition.relations:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from lmkbc.edition import Edition
 from lmkbc.generate.prior import Floats
 from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent
-from lmkbc.select.pool import Pool, Pooling
-from lmkbc.types import Candidate, CandidateSet, Generator, Query
+from lmkbc.types import Candidate, CandidateSet, Generator, Query, Voice
 
 UNKNOWN = -1.0
 """The score of what a voice was not asked, or did not name: below all that it did."""
@@ -25,9 +24,8 @@ class Voices:
     failed: queries that some of them failed to answer, and that are therefore not known.
     """
 
-    def __init__(self, generators: Mapping[str, Generator], edition: Edition, report: Report = silent) -> None:
+    def __init__(self, generators: Mapping[str, Generator], report: Report = silent) -> None:
         self._generators, self._report = generators, report
-        self._pool = Pool(edition, Pooling())
         self._scores: dict[str, dict[Query, Scores]] = {name: {} for name in generators}
         self.failed: set[Query] = set()
 
@@ -46,7 +44,7 @@ class Voices:
                 if answer.draws and answer.failed:
                     self.failed.add(answer.query)
                 else:
-                    known[answer.query] = _scores(next(iter(self._pool.merge([[answer]]))))
+                    known[answer.query] = _scores(answer)
                 self._report(f"{name} (queries)", done, len(new))
 
     def said(self, queries: Sequence[Query]) -> dict[str, list[Scores]]:
@@ -63,13 +61,15 @@ class Voices:
 
 
 def _scores(answer: CandidateSet) -> Scores:
-    scores: Scores = {}
-    if answer.nothing:  # pooled, so there is one at most
-        scores[""] = answer.nothing[0].score
+    """The mean over the draws that answered, of the best that each says; silence counts 0."""
+    by_draw: defaultdict[str, defaultdict[tuple[Voice, ...], float]] = defaultdict(lambda: defaultdict(float))
     for candidate in answer.candidates:
         for key in filter(None, (candidate.id, folded_key(candidate.text))):
-            scores[key] = max(candidate.score, scores.get(key, 0.0))
-    return scores
+            by_draw[key][candidate.sources] = max(candidate.score, by_draw[key][candidate.sources])
+    for absence in answer.nothing:
+        by_draw[""][absence.sources] = absence.score
+    draws = max(sum(state.is_answer for state in answer.draws), 1)
+    return {key: sum(scores.values()) / draws for key, scores in by_draw.items()}
 
 
 def _score(scores: Scores, id_: str, name: str) -> float:
