@@ -11,7 +11,6 @@ import msgspec
 
 from lmkbc.ask.context.passages import Provider
 from lmkbc.ask.plan import Asking
-from lmkbc.generate.access import ServerSettings
 from lmkbc.generate.closed import ClosedGenerator, ClosedList
 from lmkbc.generate.completer import CompleterSpec
 from lmkbc.generate.conversation import Conversation, LanguageModelSpec, Turn
@@ -22,8 +21,6 @@ from lmkbc.models.causal.decode import Completion, Decoding
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.scorer import CausalScorer
 from lmkbc.models.server.limits import GUESSED_ANSWER
-from lmkbc.models.server.option_scorer import ServerOptionScorer
-from lmkbc.models.server.scorer import ChatScorer
 from lmkbc.models.store import Call, Store
 from lmkbc.relation import Relation
 from lmkbc.run import Run
@@ -74,7 +71,11 @@ class Causal(LocalSettings, LanguageModelSpec):
         return self._answering(run, local, notes), verifier
 
     def _served(self, run: Run, notes: Notes) -> Opened:
-        """The same over a server."""
+        """The same over a server, whose libraries a local model does without."""
+        from lmkbc.generate.access import ServerSettings
+        from lmkbc.models.server.option_scorer import ServerOptionScorer
+        from lmkbc.models.server.scorer import ChatScorer
+
         settings = ServerSettings(model=self.model, base_url=self.base_url, revision=self.revision or "")
         access, plain = settings.access(run), self.prompt.form == "completion"
 
