@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -106,7 +106,7 @@ def train(
     if same(out, Path(source)):
         raise InputError(f"{out} holds the model that is trained: name another directory for the adapter")
     peft = _peft()
-    local = spec.local(run)
+    local = spec.local(replace(run, models={}))  # others of the run are asked as they were
     model, base = local.model, local.identity
     if corpus:
         proven: dict[str, Any] = {"proof": [*corpus.proof]}

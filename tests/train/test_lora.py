@@ -133,6 +133,18 @@ def facts() -> dict[str, Any]:
     return {"corpus": gather(SPACE, [], [EDITION.name])}
 
 
+def test_a_run_is_answered_by_the_model_that_it_had_before(tiny: Path, tmp_path: Path) -> None:
+    pytest.importorskip("peft", reason="peft is not installed: install lmkbc[lora]")
+    asked, system = run(), recipe(tiny)
+    model = system.generate[0].local(asked).model
+    before = {name: value.clone() for name, value in model.model.state_dict().items()}
+    train(asked, system, tmp_path / "x", QUICK)
+    assert system.generate[0].local(asked).model is model
+    after = model.model.state_dict()
+    assert before.keys() == after.keys()
+    assert all(torch.equal(value, after[name]) for name, value in before.items())
+
+
 def test_the_adapter_is_loaded_as_a_model_and_changes_it(tiny: Path, trained: tuple[Path, tuple[float, ...]]) -> None:
     prompts = [prompt for prompt, _ in written(tiny)[:3]]
 
