@@ -18,9 +18,10 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from statistics import mean
 from typing import Literal
 
 import torch
@@ -32,12 +33,13 @@ from lmkbc.generate.causal import Causal
 from lmkbc.generate.closed import ClosedList
 from lmkbc.generate.prior import ClosedSet
 from lmkbc.pipeline import propose
+from lmkbc.probe.interval import half_width
 from lmkbc.probe.random_weights import with_random_weights
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run import Run, Servers
 from lmkbc.train.corpus import Corpus, gather
 from lmkbc.train.lora import Lora, train
-from lmkbc.tune.tune import tune
+from lmkbc.tune.tune import official, tune
 from lmkbc.types import Example
 from lmkbc.workspace import Workspace
 
@@ -79,6 +81,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         bench.floor()
         for name in given.only:
             bench.row(name)
+        bench.differences()
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,8 @@ class Bench:
     places: Sequence[Path]
     models: Path
     how: Lora
+    found: dict[str, list[list[float]]] = field(default_factory=dict)
+    """Row -> relation by relation, the F1 of each query by the first voice."""
 
     @classmethod
     def of(cls, given: argparse.Namespace, models: Path, how: Lora) -> Bench:
@@ -128,7 +133,7 @@ class Bench:
     def floor(self) -> None:
         """The class prior of the same rows."""
         prior = read_recipe(self.run.workspace, "prior")
-        print(f"{'prior':10}{self.score(self.run, prior):17.4f}", flush=True)
+        print(f"{'prior':10}{self.score('prior', self.run, prior):17.4f}", flush=True)
 
     def row(self, name: str) -> None:
         """Teach a model where the row is of a taught one, and print its F1 by both voices."""
@@ -145,7 +150,7 @@ class Bench:
     def taught(self, name: str, run: Run, recipe: Recipe) -> Run:
         """The run on the adapter of a model, which is trained unless it is there."""
         out = self.models / name
-        if not out.is_dir():
+        if not out.is_dir() or run.model is None:  # random weights are not kept, nor is what an adapter adds to them
             print("\n".join(self.corpus.proof), flush=True)
             start = time.process_time()
             with progress() as report:
@@ -157,15 +162,29 @@ class Bench:
 
     def show(self, name: str, run: Run, start: float) -> None:
         """One row of the table."""
-        scores = [self.score(run, self.recipe(off)) for off in VOICES]
+        scores = [self.score(name, run, self.recipe(off)) for off in VOICES]
         took = time.process_time() - start
         print(f"{name:10}" + "".join(f"{score:17.4f}" for score in scores) + f"{took:13.0f}", flush=True)
 
-    def score(self, run: Run, recipe: Recipe) -> float:
+    def score(self, name: str, run: Run, recipe: Recipe) -> float:
         """Official F1 out of fold."""
         with progress() as report:
             sets = propose(run, recipe, [example.query for example in self.examples], report).sets
-        return tune(sets, self.examples, run.edition, relations=run.relations, trials=0).cv_macro_f1
+        tuned = tune(sets, self.examples, run.edition, relations=run.relations, trials=0)
+        rows: defaultdict[str, list[float]] = defaultdict(list)
+        for made, example in zip(tuned.predictions, self.examples, strict=True):
+            rows[example.query.relation].append(official({made.query: made}, [example], run.edition).overall.f1)
+        self.found.setdefault(name, list(rows.values()))
+        return tuned.cv_macro_f1
+
+    def differences(self) -> None:
+        """How far the taught model is above each other, by its first voice, with the 95 % interval of paired rows."""
+        taught = self.found.pop("taught", [])
+        for name, rows in self.found.items() if taught else ():
+            strata = [[*zip(ours, theirs, strict=True)] for ours, theirs in zip(taught, rows, strict=True)]
+            apart = mean(mean(one - other for one, other in pairs) for pairs in strata)
+            width = half_width(strata, lambda means: (means[:, :, 0] - means[:, :, 1]).mean(axis=1)) or 0.0
+            print(f"taught less {name}: {apart:.4f} +- {width:.4f}", flush=True)
 
 
 def covered(edition: Edition, run: Run, name: str) -> float:
