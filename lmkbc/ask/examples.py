@@ -74,7 +74,7 @@ class ExampleSelector:
     def __init__(self, shots: Shots, train: Sequence[Example], encoder: TextEncoder | None = None) -> None:
         if shots.method == "nearest" and encoder is None:
             raise InputError("shots: method 'nearest' needs the sentence encoder: install lmkbc[encoder]")
-        self._shots = shots
+        self.shots = shots
         self._encoder = encoder
         self._names = _Names(train)
         self._pools: defaultdict[str, list[Example]] = defaultdict(list)
@@ -90,7 +90,7 @@ class ExampleSelector:
     def select(self, query: Query, unseen: Query | None = None) -> tuple[Example, ...]:
         """At most k examples, in the order in which a prompt shows them; unseen: another query that none is about."""
         own = [query] if unseen is None else [query, unseen]
-        if self._shots.per == "query" or self._shots.method == "nearest" or any(map(self._names.shared, own)):
+        if self.shots.per == "query" or self.shots.method == "nearest" or any(map(self._names.shared, own)):
             return self._select(query, own)
         if query.relation not in self._drawn:
             self._drawn[query.relation] = self._select(query, own)
@@ -102,12 +102,12 @@ class ExampleSelector:
 
     def fewer(self, query: Query) -> Iterator[tuple[Example, ...]]:
         """One example less each time, down to none, where the shots may be fitted; else nothing."""
-        shots = self.select(query) if self._shots.fit else ()
+        shots = self.select(query) if self.shots.fit else ()
         for count in range(len(shots) - 1, -1, -1):
-            yield shots[len(shots) - count :] if self._shots.method == "nearest" else shots[:count]
+            yield shots[len(shots) - count :] if self.shots.method == "nearest" else shots[:count]
 
     def _select(self, query: Query, own: Sequence[Query]) -> tuple[Example, ...]:
-        shots = self._shots
+        shots = self.shots
         free = (one for one in self._pool(query) if not any(self._names.same(one.query, other) for other in own))
         if shots.relations == "own" and shots.method in ("fixed", "random"):  # no more is looked at than is shown
             skipped = shots.skip if shots.method == "fixed" else 0
@@ -119,7 +119,7 @@ class ExampleSelector:
 
     def _pool(self, query: Query) -> list[Example]:
         """The examples of a relation, in the order in which they are chosen from."""
-        shots = self._shots
+        shots = self.shots
         draw = (shots.seed, query.relation, query.subject if shots.per == "query" else "")
         pool = self._pools["" if shots.relations == "all" else query.relation]
         if shots.method == "fixed":
@@ -131,7 +131,7 @@ class ExampleSelector:
         return self._shuffled[query.relation]
 
     def _fixed(self, pool: list[Example], _: Query) -> list[Example]:
-        return pool[self._shots.skip :]
+        return pool[self.shots.skip :]
 
     def _random(self, pool: list[Example], _: Query) -> list[Example]:
         return pool
@@ -152,8 +152,8 @@ class ExampleSelector:
         """As many empty ones as wanted, in random order with the rest; more of one kind where the other runs out."""
         empty = [example for example in pool if not example.objects]
         full = [example for example in pool if example.objects]
-        share = len(empty) / max(len(pool), 1) if self._shots.empty == "train" else self._shots.empty
-        k = min(self._shots.k, len(pool))
+        share = len(empty) / max(len(pool), 1) if self.shots.empty == "train" else self.shots.empty
+        k = min(self.shots.k, len(pool))
         wanted = max(min(round(share * k), len(empty)), k - len(full))
         kept = {id(example) for example in (*empty[:wanted], *full[: k - wanted])}
         return [example for example in pool if id(example) in kept]
@@ -162,14 +162,14 @@ class ExampleSelector:
         own = self._vector(query.subject)
         closeness = {id(example): float(self._vector(example.query.subject) @ own) for example in pool}
         nearest = sorted(pool, key=lambda example: (-closeness[id(example)], example.query.subject))
-        return nearest[: self._shots.k][::-1]
+        return nearest[: self.shots.k][::-1]
 
     def _log(self, pool: list[Example], _: Query) -> list[Example]:
         """The middle of each of k equal slices of the examples in order of size, shuffled; where none has, the pool."""
         sized = sorted((size, place) for place, example in enumerate(pool) if (size := _size(example)) is not None)
         if not sized:
             return pool
-        k = min(self._shots.k, len(sized))
+        k = min(self.shots.k, len(sized))
         places = [sized[(2 * slice_ + 1) * len(sized) // (2 * k)][1] for slice_ in range(k)]
         return [pool[place] for place in sorted(places)]
 

@@ -107,6 +107,10 @@ class Asking:
         """
         return self._composed(query, context, slot, self._plans[query.relation].selector.select(query, unseen))
 
+    def showing(self, query: Query, shots: Sequence[Example]) -> Prompt:
+        """The prompt of a query with these worked examples in place of the recipe's."""
+        return self._composed(query, "", self._slots(query)[0], shots)
+
     def prompts(self, query: Query, context: str = "") -> list[Prompt]:
         """The prompts of a query: one, or one for each slot of its style."""
         return [self.prompt(query, context, slot) for slot in self._slots(query)]

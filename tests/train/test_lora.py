@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +12,20 @@ import pytest
 import tiny_causal
 import torch
 from opened import asks, recipe_of
+from typer.testing import CliRunner
 
-from lmkbc.errors import InputError
+from lmkbc.cli import build
+from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.causal.checkpoint import load
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run import Run
 from lmkbc.settings import checked
+from lmkbc.train.corpus import gather
 from lmkbc.train.held_out import HeldOut, alias_groups
-from lmkbc.train.lora import (
-    Lora,
-    _answer,
-    loss,
-    texts,
-    train,
-)
+from lmkbc.train.lessons import IGNORED, Lesson, answer, loss, of_split
+from lmkbc.train.lora import Lora, train
 from lmkbc.types import Example
 from lmkbc.workspace import Workspace
 
@@ -71,11 +70,18 @@ def test_the_loss_falls_and_only_an_adapter_is_written(trained: tuple[Path, tupl
     assert "/" not in told["base"]
 
 
+@pytest.mark.parametrize("taught", [False, True], ids=["rows of train", "facts"])
 def test_a_killed_training_resumes_to_the_same_bytes(
-    tiny: Path, trained: tuple[Path, tuple[float, ...]], tmp_path: Path
+    taught: bool, tiny: Path, trained: tuple[Path, tuple[float, ...]], tmp_path: Path
 ) -> None:
     class KilledError(Exception):
         pass
+
+    more = facts() if taught else {}
+    whole, losses = trained
+    if taught:
+        whole = tmp_path / "whole"
+        losses = train(run(), recipe(tiny), whole, QUICK, **more).losses
 
     def dies(step: str, done: int, total: int | None) -> None:
         if done == 4:
@@ -83,15 +89,60 @@ def test_a_killed_training_resumes_to_the_same_bytes(
 
     out = tmp_path / "adapter"
     with pytest.raises(KilledError):
-        train(run(), recipe(tiny), out, QUICK, report=dies)
+        train(run(), recipe(tiny), out, QUICK, report=dies, **more)
     assert not out.exists()
-    (checkpoint,) = tmp_path.iterdir()
+    (checkpoint,) = tmp_path.glob("*.checkpoint")
     assert checkpoint.read_bytes()[8:9] == b"{"  # the header of safetensors
     steps: list[int] = []
-    resumed = train(run(), recipe(tiny), out, QUICK, report=lambda _, done, __: steps.append(done))
+    resumed = train(run(), recipe(tiny), out, QUICK, report=lambda _, done, __: steps.append(done), **more)
     assert steps[0] == 4
-    assert resumed.losses == trained[1]
-    assert (out / ADAPTER).read_bytes() == (trained[0] / ADAPTER).read_bytes()
+    assert resumed.losses == losses
+    assert (out / ADAPTER).read_bytes() == (whole / ADAPTER).read_bytes()
+
+
+def test_a_held_out_fact_stops_the_training_before_it_begins(tiny: Path, tmp_path: Path) -> None:
+    pytest.importorskip("peft", reason="peft is not installed: install lmkbc[lora]")
+    corpus = facts()["corpus"]
+    known = replace(corpus.challenge[0], subject=SPACE.queries(EDITION, "val")[0].subject)
+    with pytest.raises(LmkbcError, match="held-out subjects"):
+        train(run(), recipe(tiny), tmp_path / "x", QUICK, corpus=replace(corpus, others=(known,)))
+
+
+def test_the_command_teaches_facts_and_tells_the_proof(tiny: Path, tmp_path: Path) -> None:
+    pytest.importorskip("peft", reason="peft is not installed: install lmkbc[lora]")
+    voice = "component = 'causal'\nshots = { k = 1 }\nonly = ['PersonPlaysInstrument']"
+    select = "rule = 'cutoff'\nthreshold = 0.5"
+    (tmp_path / "tiny.toml").write_text(
+        f"description = 'd'\n[[generate]]\n{voice}\nprompt = {{ form = 'completion' }}\n[select]\n{select}\n"
+    )
+    out = tmp_path / "adapter"
+    arguments = ["train", "lora", "--out", str(out), "--edition", "mini", "--system", str(tmp_path / "tiny.toml")]
+    arguments += ["--model", str(tiny), "--facts", "1", "--epochs", "1", "--batch", "8", "--json"]
+    result = CliRunner().invoke(build(), arguments)
+    assert result.exit_code == 0, result.output
+    told = json.loads((out / "training.json").read_text())
+    assert told["proof"][-1] == "overlap of subjects to train on with held-out names: 0"
+    assert told["proof"][-1] in result.stderr
+    held_out = HeldOut.of(Workspace(), alias_groups(run().train))
+    rows = [row for row in run().train if row.query.relation == "PersonPlaysInstrument"]
+    assert told["examples"] + told["left_out"] == sum(not held_out.names(row.query.subject) for row in rows)
+
+
+def facts() -> dict[str, Any]:
+    """The corpus of the bundled edition, as training takes it."""
+    return {"corpus": gather(SPACE, [], [EDITION.name])}
+
+
+def test_a_run_is_answered_by_the_model_that_it_had_before(tiny: Path, tmp_path: Path) -> None:
+    pytest.importorskip("peft", reason="peft is not installed: install lmkbc[lora]")
+    asked, system = run(), recipe(tiny)
+    model = system.generate[0].local(asked).model
+    before = {name: value.clone() for name, value in model.model.state_dict().items()}
+    train(asked, system, tmp_path / "x", QUICK)
+    assert system.generate[0].local(asked).model is model
+    after = model.model.state_dict()
+    assert before.keys() == after.keys()
+    assert all(torch.equal(value, after[name]) for name, value in before.items())
 
 
 def test_the_adapter_is_loaded_as_a_model_and_changes_it(tiny: Path, trained: tuple[Path, tuple[float, ...]]) -> None:
@@ -129,15 +180,19 @@ def test_a_model_is_loaded_as_the_recipe_says(tiny: Path, tmp_path: Path) -> Non
 def written(tiny: Path, **more: Any) -> list[tuple[str, str]]:
     """Prompts and answers of the train split, as text."""
     model = CausalModel(*load(str(tiny)))
-    rows = texts(run(), recipe(tiny, **more).generate[0], model, pytest.fail)
-    return [(model.tokenizer.decode(tokens[:first]), model.tokenizer.decode(tokens[first:])) for tokens, first in rows]
+    rows = of_split(run(), recipe(tiny, **more).generate[0], model, pytest.fail)
+    firsts = [row.golds.count(IGNORED) for row in rows]
+    return [
+        (model.tokenizer.decode(row.tokens[:first]), model.tokenizer.decode(row.golds[first:]))
+        for row, first in zip(rows, firsts, strict=True)
+    ]
 
 
 def test_answers_are_those_of_worked_examples_and_end(tiny: Path) -> None:
-    for (prompt, answer), example in zip(written(tiny), learnt(), strict=True):
+    for (prompt, reply), example in zip(written(tiny), learnt(), strict=True):
         assert prompt.endswith("Answer:")
         assert example.query.subject in prompt
-        assert json.loads(answer.removesuffix("\n<end>")) == [gold.names[0] for gold in example.objects]
+        assert json.loads(reply.removesuffix("\n<end>")) == [gold.names[0] for gold in example.objects]
 
 
 @pytest.mark.parametrize("style", ["question", "triple", "tuple", "record", "json"])
@@ -148,11 +203,11 @@ def test_answers_in_every_style(style: str, form: str) -> None:
     table = {"form": form, "style": style, "listing": "comma", "null": "None"}
     asking = Asking(EDITION, run().relations, run().train, asks({"prompt": table, "shots": {"k": 0}}))
     for example in run().train[:20]:
-        answer = _answer(run(), asking, example)
+        reply = answer(run(), asking, example)
         expected = ", ".join(gold.names[0] for gold in example.objects) or "None"
-        assert expected in answer
-        assert example.query.subject not in answer.replace(expected, "") or form == "chat"
-        assert answer.endswith("\n") == (form == "completion")
+        assert expected in reply
+        assert example.query.subject not in reply.replace(expected, "") or form == "chat"
+        assert reply.endswith("\n") == (form == "completion")
 
 
 def test_context_is_learnt_with(tiny: Path, tmp_path: Path) -> None:
@@ -168,10 +223,10 @@ def test_context_is_learnt_with(tiny: Path, tmp_path: Path) -> None:
 
 def test_only_the_answer_is_learnt() -> None:
     model = tiny_causal.model("llama")
-    rows = [((5, 6, 7, 8, 9), 3), ((1, 2, 3), 2)]
+    rows = [Lesson((5, 6, 7, 8, 9), (*[IGNORED] * 3, 8, 9)), Lesson((1, 2, 3), (IGNORED, IGNORED, 3))]
     with torch.inference_mode():
         found = float(loss(model, rows))
-        logs = [model(torch.tensor([tokens])).logits[0].log_softmax(-1) for tokens, _ in rows]
+        logs = [model(torch.tensor([row.tokens])).logits[0].log_softmax(-1) for row in rows]
     picked = [float(logs[0][2, 8]), float(logs[0][3, 9]), float(logs[1][1, 3])]
     assert found == pytest.approx(-sum(picked) / 3, abs=1e-4)
 
@@ -189,7 +244,7 @@ def test_without_peft_the_extra_is_named(tiny: Path, tmp_path: Path, monkeypatch
         train(run(), recipe(tiny), tmp_path / "x")
 
 
-@pytest.mark.parametrize("table", [{"rank": 0}, {"dropout": 1.0}, {"rnak": 4}])
+@pytest.mark.parametrize("table", [{"rank": 0}, {"batch": 0}, {"dropout": 1.0}, {"rnak": 4}])
 def test_senseless_settings_are_refused(table: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(table))):
         checked(Lora, table, "lora")

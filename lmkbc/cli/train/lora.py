@@ -22,6 +22,7 @@ from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
 from lmkbc.files.atomic import check_replaceable
+from lmkbc.files.places import data_dirs
 from lmkbc.recipe import read_recipe
 from lmkbc.run import Run
 from lmkbc.train import MODEL
@@ -48,6 +49,9 @@ def lora(
     rate: Annotated[float, typer.Option(help="Learning rate, constant after the warm-up.")] = 2e-5,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the train split.")] = 3,
     batch: Annotated[int, typer.Option(min=1, help="Rows per step.")] = 2,
+    facts: Annotated[
+        int, typer.Option(min=0, help="KAMEL and silver facts of one relation to learn besides; 0: train alone.")
+    ] = 0,
     seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
     json: AsJson = False,
     data: Data = None,
@@ -55,6 +59,7 @@ def lora(
     workspace: Root = None,
 ) -> None:
     """A LoRA adapter for a causal model. Run again after a kill to go on."""
+    from lmkbc.train.corpus import gather
     from lmkbc.train.lora import Lora, train
 
     check_replaceable(out, MODEL)
@@ -75,9 +80,13 @@ def lora(
         epochs=epochs,
         batch=batch,
         seed=seed,
+        facts=facts,
     )
+    corpus = gather(space, data_dirs(data), [run.edition.name]) if facts else None
+    for line in corpus.proof if corpus else ():
+        note(line)
     with progress() as report:
-        trained = train(run, read_recipe(space, system), out, settings, report=report)
+        trained = train(run, read_recipe(space, system), out, settings, corpus=corpus, report=report)
     if json:
         show_json(asdict(trained))
     else:

@@ -1,0 +1,200 @@
+"""What facts teach a small language model: the closed list by likelihood before, after, and for a random model.
+
+    python eval/bench/teach.py [--edition 2023] [--facts 100] [--per-relation 20] [--models DIR] [--only base taught]
+
+Taught as `lmkbc train lora --facts N --system smollm2-embedded` does it: the train split's facts and at most N of KAMEL
+and silver of each relation, no subject of any val or test split among them, in the prompts that the closed list is
+asked with. Its control, the same training on random weights, says what the facts alone teach. Relations are those
+whose closed list holds at least half of what train names. F1 is out of fold over the first rows of each relation of
+the held-out split, rules tuned on the other folds: log-probabilities as they are, and less those of other subjects. A
+training that was killed goes on with --models, and what was scored before is kept in --store.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from statistics import mean
+from typing import Literal
+
+import torch
+
+from lmkbc.cli.terminal import progress
+from lmkbc.edition import Edition
+from lmkbc.files.places import cache_dir, data_dirs
+from lmkbc.generate.causal import Causal
+from lmkbc.generate.closed import ClosedList
+from lmkbc.generate.prior import ClosedSet
+from lmkbc.pipeline import propose
+from lmkbc.probe.interval import half_width
+from lmkbc.probe.random_weights import with_random_weights
+from lmkbc.recipe import Recipe, read_recipe
+from lmkbc.run import Run, Servers
+from lmkbc.train.corpus import Corpus, gather
+from lmkbc.train.lora import Lora, train
+from lmkbc.tune.tune import official, tune
+from lmkbc.types import Example
+from lmkbc.workspace import Workspace
+
+SYSTEM, MODEL = "smollm2-embedded", "SmolLM2-135M-Instruct"
+ROWS = ("base", "taught", "control")
+VOICES: tuple[Literal["nothing", "background"], ...] = "nothing", "background"
+COVERED = 0.5
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--edition", default="2023")
+    parser.add_argument("--model", default=MODEL)
+    parser.add_argument("--facts", type=int, default=100, help="KAMEL and silver facts of one relation")
+    parser.add_argument("--rank", type=int, default=8)
+    parser.add_argument("--rate", type=float, default=2e-4)
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--batch", type=int, default=2, help="prompts of a step, each of nine facts")
+    parser.add_argument("--per-relation", type=int, default=20, help="rows of each relation, the first ones")
+    parser.add_argument("--only", nargs="+", default=ROWS, choices=ROWS)
+    parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
+    parser.add_argument("--models", type=Path, help="directory that keeps the adapters (default: they are not kept)")
+    parser.add_argument("--store", type=Path, default=cache_dir() / "teach.sqlite", help="where scores are kept")
+    given = parser.parse_args(argv)
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
+    how = Lora(
+        rank=given.rank,
+        dropout=0.0,
+        rate=given.rate,
+        epochs=given.epochs,
+        batch=given.batch,
+        facts=given.facts,
+        every=20,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench.of(given, given.models or Path(folder), how)
+        print(f"{given.edition}, {len(bench.examples)} rows of {', '.join(bench.relations)}", flush=True)
+        print(f"{'voice':10}" + "".join(f"{f'less {name}':>17}" for name in VOICES) + f"{'CPU-seconds':>13}")
+        bench.floor()
+        for name in given.only:
+            bench.row(name)
+        bench.differences()
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The rows that every model is asked, and how it is taught."""
+
+    run: Run
+    relations: Sequence[str]
+    examples: Sequence[Example]
+    places: Sequence[Path]
+    models: Path
+    how: Lora
+    found: dict[str, list[list[float]]] = field(default_factory=dict)
+    """Row -> relation by relation, the F1 of each query by the first voice."""
+
+    @classmethod
+    def of(cls, given: argparse.Namespace, models: Path, how: Lora) -> Bench:
+        """The first rows of each relation that has a closed list, of the labelled held-out split."""
+        workspace = Workspace(data=given.data)
+        edition = workspace.edition(given.edition)
+        run = Run(
+            workspace=workspace,
+            edition=edition,
+            model=given.model,
+            offline=True,
+            servers=Servers(store=given.store),
+        )
+        relations = [name for name in edition.relations if covered(edition, run, name) >= COVERED]
+        rows: defaultdict[str, list[Example]] = defaultdict(list)
+        for example in workspace.examples(edition, edition.held_out):
+            rows[example.query.relation].append(example)
+        examples = [example for name in relations for example in rows[name][: given.per_relation]]
+        return cls(run, relations, examples, data_dirs(given.data), models, how)
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """What may be taught."""
+        return gather(self.run.workspace, self.places, [self.run.edition.name])
+
+    def recipe(self, off: Literal["nothing", "background"]) -> Recipe:
+        """The closed list of the system's voice, alone."""
+        system = read_recipe(self.run.workspace, SYSTEM)
+        voice = next(
+            spec for table in system.generate for spec in table.whole() if isinstance(spec, Causal) and spec.closed
+        )
+        closed = replace(voice.closed or ClosedList(), off=off)
+        return replace(system, generate=(replace(voice, closed=closed, only=tuple(self.relations)),))
+
+    def floor(self) -> None:
+        """The class prior of the same rows."""
+        prior = read_recipe(self.run.workspace, "prior")
+        print(f"{'prior':10}{self.score('prior', self.run, prior):17.4f}", flush=True)
+
+    def row(self, name: str) -> None:
+        """Teach a model where the row is of a taught one, and print its F1 by both voices."""
+        run, recipe, start = self.run, self.recipe(VOICES[0]), time.process_time()
+        if name == "base":
+            self.show(name, run, start)
+        elif name == "taught":
+            self.show(name, self.taught(name, run, recipe), start)
+        else:
+            with with_random_weights(run, recipe) as twin:
+                assert twin is not None  # the recipe's only voice is a local model
+                self.show(name, self.taught(name, *twin), start)
+
+    def taught(self, name: str, run: Run, recipe: Recipe) -> Run:
+        """The run on the adapter of a model, which is trained unless it is there."""
+        out = self.models / name
+        if not out.is_dir() or run.model is None:  # random weights are not kept, nor is what an adapter adds to them
+            print("\n".join(self.corpus.proof), flush=True)
+            start = time.process_time()
+            with progress() as report:
+                done = train(run, recipe, out, self.how, corpus=self.corpus, report=report)
+            losses = ", ".join(f"{loss:.3f}" for loss in done.losses)
+            spent = time.process_time() - start
+            print(f"{name}: {done.steps} steps, loss {losses}, {spent:.0f} CPU-seconds", flush=True)
+        return replace(run, model=str(out), models={})
+
+    def show(self, name: str, run: Run, start: float) -> None:
+        """One row of the table."""
+        scores = [self.score(name, run, self.recipe(off)) for off in VOICES]
+        took = time.process_time() - start
+        print(f"{name:10}" + "".join(f"{score:17.4f}" for score in scores) + f"{took:13.0f}", flush=True)
+
+    def score(self, name: str, run: Run, recipe: Recipe) -> float:
+        """Official F1 out of fold."""
+        with progress() as report:
+            sets = propose(run, recipe, [example.query for example in self.examples], report).sets
+        tuned = tune(sets, self.examples, run.edition, relations=run.relations, trials=0)
+        rows: defaultdict[str, list[float]] = defaultdict(list)
+        for made, example in zip(tuned.predictions, self.examples, strict=True):
+            rows[example.query.relation].append(official({made.query: made}, [example], run.edition).overall.f1)
+        self.found.setdefault(name, list(rows.values()))
+        return tuned.cv_macro_f1
+
+    def differences(self) -> None:
+        """How far the taught model is above each other, by its first voice, with the 95 % interval of paired rows."""
+        taught = self.found.pop("taught", [])
+        for name, rows in self.found.items() if taught else ():
+            strata = [[*zip(ours, theirs, strict=True)] for ours, theirs in zip(taught, rows, strict=True)]
+            apart = mean(mean(one - other for one, other in pairs) for pairs in strata)
+            width = half_width(strata, lambda means: (means[:, :, 0] - means[:, :, 1]).mean(axis=1)) or 0.0
+            print(f"taught less {name}: {apart:.4f} +- {width:.4f}", flush=True)
+
+
+def covered(edition: Edition, run: Run, name: str) -> float:
+    """The share of what train names, that is on the relation's closed list."""
+    rows = [row for row in run.train if row.query.relation == name]
+    counts = ClosedSet.of(edition, run.relations[name], rows).hits[:, 1:].sum(axis=0)
+    how = ClosedList()
+    listed = sorted(counts[counts >= how.rows], reverse=True)[: how.objects]
+    return float(sum(listed) / max(counts.sum(), 1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""What a causal model learns from: prompts of a recipe with their answers, as tokens.
+
+Either every row of a train split as it is asked, or facts of all sources, several to a prompt: each is the worked
+example of those behind it, and every answer is learnt, at the price of reading it once (Min et al., MetaICL, 2022).
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from lmkbc.ask.context.passages import as_context, gathered
+from lmkbc.ask.plan import Asking
+from lmkbc.ask.prompts import compose
+from lmkbc.generate.causal import Causal
+from lmkbc.models.base import LanguageModel, Prompt
+from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.causal.prefixes import Tokens, common
+from lmkbc.models.masked.tensors import padded
+from lmkbc.run import Run
+from lmkbc.train.corpus import Corpus, near
+from lmkbc.train.held_out import HeldOut, alias_groups
+from lmkbc.train.mlm import IGNORED
+from lmkbc.types import Example, GoldObject, Query
+
+
+class Lesson(NamedTuple):
+    """Tokens of prompt and answers; the same where they are learnt, -100 where they are only read; how many answers."""
+
+    tokens: Tokens
+    golds: Tokens
+    answers: int = 1
+
+
+def of_split(run: Run, spec: Causal, model: CausalModel, recall: Callable[[], LanguageModel]) -> list[Lesson]:
+    """Each train row, as it is asked.
+
+    Rows about a subject that any edition holds out are left out, of the worked examples too.
+    recall: opens the model that is asked for context.
+    """
+    held_out = HeldOut.of(run.workspace, alias_groups(run.train))
+    examples = [example for example in run.train if not held_out.names(example.query.subject)]
+    asking, finder = spec.asking(run, examples), spec.provider(run, recall)
+    asked = _asked(run, spec)
+    examples = [example for example in examples if example.query.relation in asked]
+    queries = [example.query for example in examples]
+    passages = gathered(finder, queries) if finder else {}
+    prompts = [asking.prompt(query, as_context(passages.get(query, ()))) for query in queries]
+    answers = [answer(run, asking, example) for example in examples]
+    return [_lesson(model, [pair]) for pair in zip(prompts, answers, strict=True)]
+
+
+def of_facts(run: Run, spec: Causal, model: CausalModel, corpus: Corpus, most: int, seed: int = 0) -> list[Lesson]:
+    """The train split's facts and at most so many others of each relation, as many to a prompt as it shows examples.
+
+    Objects stand in random order, so that the first of an answer is as likely to be any of them.
+    """
+    spelt = {run.relations[name].name: name for name in _asked(run, spec)}
+    by_relation: defaultdict[str, list[Example]] = defaultdict(list)
+    for fact in (*corpus.challenge, *near(corpus, most, seed)):
+        if fact.relation in spelt:
+            objects = tuple(GoldObject((name,)) for name in fact.objects)
+            by_relation[spelt[fact.relation]].append(Example(Query(fact.subject, spelt[fact.relation]), objects))
+    asking = spec.asking(run, [])
+    return [
+        _lesson(model, [*_shown(run, asking, examples)])
+        for name, known in sorted(by_relation.items())
+        for examples in _together(asking, known, random.Random(repr((seed, name))))
+    ]
+
+
+def loss(model: Any, lessons: Sequence[Lesson]) -> Tensor:
+    """Mean cross-entropy of the answers' tokens; the prompts' count for nothing."""
+    device = next(model.parameters()).device
+    ids, keep = padded([lesson.tokens for lesson in lessons], 0, device)
+    golds, _ = padded([lesson.golds for lesson in lessons], IGNORED, device)
+    places = (golds[:, 1:] != IGNORED).any(0).nonzero().flatten()  # no other is worth a row of logits
+    some = "logits_to_keep" in inspect.signature(model.forward).parameters
+    logits = model(
+        input_ids=ids, attention_mask=keep, use_cache=False, **({"logits_to_keep": places} if some else {})
+    ).logits
+    logits = logits if some else logits[:, places]
+    return cross_entropy(logits.flatten(0, 1).float(), golds[:, places + 1].flatten(), ignore_index=IGNORED)
+
+
+def alike(lessons: Sequence[Lesson], size: int) -> list[list[Lesson]]:
+    """Batches of lessons of about one length, so that little is padded."""
+    ordered = sorted(lessons, key=lambda lesson: len(lesson.tokens))
+    return [ordered[start : start + size] for start in range(0, len(ordered), size)]
+
+
+def answer(run: Run, asking: Asking, example: Example) -> str:
+    """What the prompt's style holds a good answer to be, as it stands in worked examples."""
+    style = asking.plan(example.query).style
+    worked = compose(style, run.relations, example.query, (example,), edition=run.edition.name)
+    if style.form == "chat":
+        return worked.static[-1].content
+    bare = compose(style, run.relations, example.query, (), edition=run.edition.name)
+    block = worked.prefix.removeprefix(bare.prefix)
+    return block.removeprefix(bare.suffix).rstrip("\n") + (style.stops[0] if style.form == "completion" else "")
+
+
+def _asked(run: Run, spec: Causal) -> list[str]:
+    """The relations that the generator is asked about, by the edition's names."""
+    only = {run.workspace.relation(name).name for name in spec.only}
+    return [name for name, relation in run.relations.items() if not only or relation.name in only]
+
+
+def _together(asking: Asking, examples: Sequence[Example], draw: random.Random) -> Iterator[list[Example]]:
+    """The examples of one relation, shuffled, as many at a time as a prompt shows and asks."""
+    shots = asking.plan(examples[0].query).selector.shots
+    shuffled = [
+        replace(example, objects=tuple(draw.sample(example.objects, len(example.objects))[: shots.names]))
+        for example in draw.sample(examples, len(examples))
+    ]
+    for start in range(0, len(shuffled), shots.k + 1):
+        yield shuffled[start : start + shots.k + 1]
+
+
+def _shown(run: Run, asking: Asking, examples: Sequence[Example]) -> Iterator[tuple[Prompt, str]]:
+    """The prompt and the answer of each example, where those before it are shown."""
+    for place, example in enumerate(examples):
+        yield asking.showing(example.query, examples[:place]), answer(run, asking, example)
+
+
+def _lesson(model: CausalModel, pairs: Sequence[tuple[Prompt, str]]) -> Lesson:
+    """The last prompt and its answer; in it, the answers of the others are learnt where their prompts begin it."""
+    asked = [prompt.text if prompt.form == "completion" else model.chat(prompt.messages()) for prompt, _ in pairs]
+    starts = model.encode(asked)
+    wholes = model.encode([text + said for text, (_, said) in zip(asked, pairs, strict=True)])
+    tokens = (*wholes[-1], *_end(model))
+    golds, answers = [IGNORED] * len(tokens), 0
+    for start, whole in zip(starts, wholes, strict=True):
+        first = common(start, whole)
+        if common(start, tokens) >= first:
+            learnt = slice(first, common(whole, tokens) + 1)  # and that the answer ends there
+            golds[learnt] = tokens[learnt]
+            answers += 1
+    return Lesson(tokens, tuple(golds), answers)
+
+
+def _end(model: CausalModel) -> Tokens:
+    end = model.tokenizer.eos_token_id
+    return (end,) if isinstance(end, int) else ()
