@@ -64,4 +64,4 @@ def test_states_are_kept_by_model_depth_and_prompt(
 )
 def test_what_makes_no_sense_is_refused_with_its_place(table: dict[str, object], told: str) -> None:
     with pytest.raises(InputError, match=told):
-        checked(Embedded, {"component": "embedded", "states": table}, "generator 'embedded'")
+        checked(Embedded, {"component": "embedded", "states": table}, "generator 'embedded'").check({})

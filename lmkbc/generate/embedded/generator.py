@@ -52,11 +52,6 @@ class Embedded(GeneratorSpec):
     signals: tuple[Mapping[str, Any], ...] = ()
     states: Mapping[str, Any] | None = None
 
-    def __post_init__(self) -> None:
-        """InputError for a table that makes no sense."""
-        specs(self.signals)
-        self._reading()
-
     def _reading(self) -> States | None:
         """The table of states."""
         if self.states is None:
@@ -66,8 +61,9 @@ class Embedded(GeneratorSpec):
         return checked(States, self.states, "states")
 
     def check(self, relations: Relations) -> None:
-        """InputError for a relation that does not exist."""
+        """InputError for a relation that does not exist, and for a table within that makes no sense."""
         super().check(relations)
+        self._reading()
         for spec in specs(self.signals):
             spec.check(relations)
 
