@@ -144,7 +144,7 @@ def test_faults_are_asked_again_and_what_is_lost_is_asked_by_the_next_run(
     with Telling(kind, model, faults=faults) as serving:
         found = scorer(serving.url, notes=notes).option_scores(PROMPTS, rows)
         lost = [place for place, row in enumerate(found) if row is None]
-        assert 0 < len(lost) < len(PROMPTS)
+        assert lost  # how many depends on which requests the faults meet: all where three prompts fail in a row
         assert "has not told the log-probabilities of all prompts" in notes.remarks[0]
         whole, rest = scorer(serving.url).option_scores(PROMPTS, rows), Notes()
         assert same(whole, here(model, PROMPTS, rows))
