@@ -84,17 +84,30 @@ class ExampleSelector:
                 if shots.relations == "all":
                     self._pools[""].append(example)
         self._vectors: dict[str, npt.NDArray[np.float32]] = {}
-        self._drawn: dict[str, tuple[Example, ...]] = {}
+        self._hands: dict[str, tuple[tuple[Example, ...], ...]] = {}
         self._shuffled: dict[str, list[Example]] = {}
 
     def select(self, query: Query, unseen: Query | None = None) -> tuple[Example, ...]:
-        """At most k examples, in the order in which a prompt shows them; unseen: another query that none is about."""
+        """At most k examples, in the order in which a prompt shows them; unseen: another query that none is about.
+
+        Queries of one run that the first hand of examples tells of are all shown a second one, so that their prompts
+        share a beginning too; where train has no such hand, each is shown what is left without its own subject.
+        """
         own = [query] if unseen is None else [query, unseen]
-        if self.shots.per == "query" or self.shots.method == "nearest" or any(map(self._names.shared, own)):
-            return self._select(query, own)
-        if query.relation not in self._drawn:
-            self._drawn[query.relation] = self._select(query, own)
-        return self._drawn[query.relation]
+        if self.shots.per == "run" and self.shots.method != "nearest":
+            for hand in self._of_run(query.relation):
+                if not any(self.tells_of(hand, one) for one in own):
+                    return hand
+        return self._select(query, own)
+
+    def _of_run(self, relation: str) -> tuple[tuple[Example, ...], ...]:
+        """The examples that a run shows, and as many others where there are so many."""
+        if relation not in self._hands:
+            anyone = Query("", relation)
+            first = self._select(anyone, ())
+            second = self._select(anyone, [example.query for example in first])
+            self._hands[relation] = (first, second) if len(second) == len(first) else (first,)
+        return self._hands[relation]
 
     def tells_of(self, examples: Iterable[Example], query: Query) -> bool:
         """Whether any of some examples may be about a query's subject."""

@@ -102,14 +102,15 @@ class ClosedGenerator:
             others = self._others(relation)
             selector = self._asking.plan(Query("", relation)).selector
             shown = [example for other in others for example in selector.select(other)]
-            usual: dict[Query | None, _Usual | None] = {}  # by the query that their prompts must not show, if any
+            usual: dict[tuple[Prompt, ...], _Usual | None] = {}
             for portion in (scorable[start : start + PORTION] for start in range(0, len(scorable), PORTION)):
                 prompts = [self._asking.prompt(query) for query, _ in portion]
                 for scored in self._scored(closed, portion, prompts):
                     unseen = scored.query if selector.tells_of(shown, scored.query) else None
-                    if unseen not in usual:
-                        usual[unseen] = self._usual(relation, closed, others, unseen)
-                    taken = usual[unseen]
+                    asked = tuple(self._asking.prompt(other, unseen=unseen) for other in others)
+                    if asked not in usual:
+                        usual[asked] = self._usual(relation, closed, others, asked)
+                    taken = usual[asked]
                     if taken is None or not np.isfinite(scored.logs).any():
                         yield CandidateSet(scored.query, draws=(State.MISSING,))
                         continue
@@ -150,12 +151,10 @@ class ClosedGenerator:
                 drawn = random.Random(repr((self._how.seed, relation)))
                 return [row.query for row in drawn.sample(rows, min(self._how.subjects, len(rows)))]
 
-    def _usual(self, relation: str, closed: ClosedSet, others: Sequence[Query], unseen: Query | None) -> _Usual | None:
-        """What the model says of each object whatever the subject; None where it could not be asked.
-
-        unseen: a query, about which no prompt tells anything.
-        """
-        prompts = [self._asking.prompt(other, unseen=unseen) for other in others]
+    def _usual(
+        self, relation: str, closed: ClosedSet, others: Sequence[Query], prompts: Sequence[Prompt]
+    ) -> _Usual | None:
+        """What the model says of each object whatever the subject; None where it could not be asked."""
         columns = self._listed(closed, Query("", relation))
         by_subject = {}
         for scored in self._scored(closed, [(other, columns) for other in others], prompts):

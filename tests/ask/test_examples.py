@@ -97,8 +97,20 @@ def test_drawn_once_per_run_or_anew_per_query() -> None:
     assert run.select(one) != ExampleSelector(Shots(method="random", seed=1), TRAIN).select(one)
 
 
-def test_taking_one_example_away_leaves_the_others() -> None:
+def test_whom_the_first_hand_tells_of_is_shown_the_second() -> None:
     selector = ExampleSelector(Shots(method="random", k=5), TRAIN)
+    first = selector.select(Query("elsewhere", R))
+    (second,) = {selector.select(shot.query) for shot in first}
+    assert len(second) == 5
+    assert not {shot.query for shot in first} & {shot.query for shot in second}
+    assert selector.select(Query("elsewhere", R), unseen=first[0].query) == second
+    assert not {first[0].query, second[0].query} & {
+        shot.query for shot in selector.select(first[0].query, unseen=second[0].query)
+    }
+
+
+def test_where_train_has_no_second_hand_the_own_subject_alone_is_left_out() -> None:
+    selector = ExampleSelector(Shots(method="random", k=5), TRAIN[:8])
     shots = selector.select(Query("elsewhere", R))
     without = selector.select(shots[2].query)
     assert without[:4] == (*shots[:2], *shots[3:])
