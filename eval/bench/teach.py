@@ -45,7 +45,8 @@ from lmkbc.workspace import Workspace
 
 SYSTEM, MODEL = "smollm2-embedded", "SmolLM2-135M-Instruct"
 ROWS = ("base", "taught", "control")
-VOICES: tuple[Literal["nothing", "background"], ...] = "nothing", "background"
+POOLED = "embedded"
+COLUMNS = ("as they are", "less others", "pooled")
 COVERED = 0.5
 
 
@@ -77,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench.of(given, given.models or Path(folder), how)
         print(f"{given.edition}, {len(bench.examples)} rows of {', '.join(bench.relations)}", flush=True)
-        print(f"{'voice':10}" + "".join(f"{f'less {name}':>17}" for name in VOICES) + f"{'CPU-seconds':>13}")
+        print(f"{'voice':10}" + "".join(f"{name:>17}" for name in COLUMNS) + f"{'CPU-seconds':>13}")
         bench.floor()
         for name in given.only:
             bench.row(name)
@@ -95,7 +96,7 @@ class Bench:
     models: Path
     how: Lora
     found: dict[str, list[list[float]]] = field(default_factory=dict)
-    """Row -> relation by relation, the F1 of each query by the first voice."""
+    """Row -> relation by relation, the F1 of each query as its log-probabilities are."""
 
     @classmethod
     def of(cls, given: argparse.Namespace, models: Path, how: Lora) -> Bench:
@@ -121,6 +122,12 @@ class Bench:
         """What may be taught."""
         return gather(self.run.workspace, self.places, [self.run.edition.name])
 
+    def recipes(self) -> list[Recipe]:
+        """The closed list of the system's voice, a recipe for each column."""
+        alone = self.recipe("nothing")
+        embedded = read_recipe(self.run.workspace, POOLED).generate
+        return [alone, self.recipe("background"), replace(alone, generate=(*embedded, *alone.generate))]
+
     def recipe(self, off: Literal["nothing", "background"]) -> Recipe:
         """The closed list of the system's voice, alone."""
         system = read_recipe(self.run.workspace, SYSTEM)
@@ -131,13 +138,15 @@ class Bench:
         return replace(system, generate=(replace(voice, closed=closed, only=tuple(self.relations)),))
 
     def floor(self) -> None:
-        """The class prior of the same rows."""
+        """The class prior and the embedded default on the same rows."""
         prior = read_recipe(self.run.workspace, "prior")
         print(f"{'prior':10}{self.score('prior', self.run, prior):17.4f}", flush=True)
+        embedded = read_recipe(self.run.workspace, POOLED)
+        print(f"{POOLED:10}{self.score(POOLED, self.run, embedded):17.4f}", flush=True)
 
     def row(self, name: str) -> None:
         """Teach a model where the row is of a taught one, and print its F1 by both voices."""
-        run, recipe, start = self.run, self.recipe(VOICES[0]), time.process_time()
+        run, recipe, start = self.run, self.recipe("nothing"), time.process_time()
         if name == "base":
             self.show(name, run, start)
         elif name == "taught":
@@ -162,7 +171,7 @@ class Bench:
 
     def show(self, name: str, run: Run, start: float) -> None:
         """One row of the table."""
-        scores = [self.score(name, run, self.recipe(off)) for off in VOICES]
+        scores = [self.score(name, run, recipe) for recipe in self.recipes()]
         took = time.process_time() - start
         print(f"{name:10}" + "".join(f"{score:17.4f}" for score in scores) + f"{took:13.0f}", flush=True)
 
@@ -178,7 +187,7 @@ class Bench:
         return tuned.cv_macro_f1
 
     def differences(self) -> None:
-        """How far the taught model is above each other, by its first voice, with the 95 % interval of paired rows."""
+        """How far the taught model, alone, is above each other, with the 95 % interval of paired rows."""
         taught = self.found.pop("taught", [])
         for name, rows in self.found.items() if taught else ():
             strata = [[*zip(ours, theirs, strict=True)] for ours, theirs in zip(taught, rows, strict=True)]

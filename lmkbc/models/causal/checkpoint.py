@@ -28,6 +28,7 @@ from lmkbc.models import seal
 from lmkbc.models.files import file_digest
 from lmkbc.models.hub import local_only
 from lmkbc.models.located import gguf_digest, located
+from lmkbc.models.precision import multiplies_bf16
 
 ADAPTER = "adapter_config.json"
 Quantise = Literal["none", "4bit"]
@@ -45,9 +46,10 @@ def load(
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """The model, ready to answer, and its tokenizer.
 
-    dtype: "auto" (float32 on a CPU, else as saved), or a torch type's name. quantise: "4bit" keeps linear layers in
-    four bits (NF4, doubly quantised; Dettmers et al. 2023). InputError where the name leads to no causal model, to
-    pickled weights only, or to a model that needs its own code while `trust_remote_code` is not allowed.
+    dtype: "auto" (float32 on a CPU, else as saved), "native" (bfloat16 where the hardware multiplies it, else float32),
+    or a torch type's name. quantise: "4bit" keeps linear layers in four bits (NF4, doubly quantised; Dettmers et al.
+    2023). InputError where the name leads to no causal model, to pickled weights only, or to a model that needs its own
+    code while `trust_remote_code` is not allowed.
     """
     source = located(name, revision)
     directory = Path(source)
@@ -189,9 +191,11 @@ def _check_kind(name: str, config: Any) -> None:
 def _dtype(name: str, place: str) -> Any:
     if name == "auto":
         return torch.float32 if place == "cpu" else "auto"
+    if name == "native":
+        return torch.bfloat16 if multiplies_bf16(torch.device(place)) else torch.float32
     found = getattr(torch, name, None)
     if not isinstance(found, torch.dtype):
-        raise InputError(f"dtype is {name!r}: use 'auto', 'float32', 'bfloat16' or 'float16'")
+        raise InputError(f"dtype is {name!r}: use 'auto', 'native', 'float32', 'bfloat16' or 'float16'")
     return found
 
 

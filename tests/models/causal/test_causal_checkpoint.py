@@ -156,3 +156,11 @@ def test_damaged_settings_are_loaded_or_refused(tmp_path: Path, file: str, conte
         assert load(str(tmp_path), device="cpu")
     except InputError as error:  # any other error is a defect
         assert tmp_path.name in str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize(("native", "expected"), [(True, torch.bfloat16), (False, torch.float32)])
+def test_native_is_bf16_only_where_the_hardware_multiplies_it(
+    native: bool, expected: torch.dtype, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lmkbc.models.causal.checkpoint.multiplies_bf16", lambda _: native)
+    assert load(str(saved(tmp_path)), dtype="native")[0].dtype == expected
