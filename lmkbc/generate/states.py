@@ -44,12 +44,12 @@ class States(Asks, LocalSettings):
 
 
 class StateReader:
-    """Reads the hidden state behind the prompt of each query. digest: what tells these states from others."""
+    """Reads the hidden state behind the prompt of each query."""
 
     def __init__(self, local: Local, asking: Asking, depth: float, kept: Store, report: Report, notes: Notes) -> None:
         self._local, self._asking, self._depth, self._kept = local, asking, depth, kept
         self._report, self._notes = report, notes
-        self.digest = key(local.identity, depth)
+        self._digest = key(local.identity, depth)  # tells these states from others
 
     def read(self, queries: Sequence[Query]) -> Floats:
         """Queries to vectors, (n, d)."""
@@ -64,6 +64,6 @@ class StateReader:
         self._report("states (queries)", 0, len(texts))
         for start in range(0, len(texts), PORTION):
             portion = texts[start : start + PORTION]
-            blocks.append(self._kept.get("states", key(self.digest, portion), partial(read, portion))["states"])
+            blocks.append(self._kept.get("states", key(self._digest, portion), partial(read, portion))["states"])
             self._report("states (queries)", start + len(portion), len(texts))
         return np.concatenate(blocks).astype(np.float64)

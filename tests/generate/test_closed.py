@@ -120,6 +120,14 @@ def test_no_prompt_shows_the_own_row_not_even_of_other_subjects(off: str) -> Non
         assert all(text.count(row.query.subject) == 1 and text == told[0] for text in told), "only as what is asked"
 
 
+def test_what_is_taken_off_is_asked_for_twice_at_most() -> None:
+    """For those that the examples tell of once more, all together: each such prompt shares a beginning with none."""
+    scorer = Fixed(LOGS)
+    list(generator(scorer, off="neutral").generate([row.query for row in TRAIN]))
+    assert len(TRAIN) > 4
+    assert len(scorer.texts) == len(TRAIN) + 2
+
+
 def test_a_list_without_probabilities_is_missing_and_so_are_all_where_the_others_fail() -> None:
     """Never an empty answer: a window or a server that had no room for any of it, a call that failed."""
     queries = [Query("Atlantis", NAME), Query("Utopia", NAME)]
