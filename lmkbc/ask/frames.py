@@ -1,7 +1,7 @@
 """Frames: how a fact is asked for, and how its answer is worded, as templates. The built-in styles are some of them.
 
 A file of frames words each relation by itself: a TOML table per relation, by any edition's name, "*" for all others,
-with settings of a recipe's table `prompt`. Tables within a table are parts, which a recipe names behind a "#".
+with settings of a recipe's table `prompt`. Below [parts.NAME] is another such file, as a recipe names it behind "#".
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from lmkbc.errors import InputError, did_you_mean
@@ -24,6 +25,9 @@ SLOT = re.compile(r"\{(\w+)\}")
 
 OTHERS = "*"
 """What a file of frames calls all relations that it does not name."""
+
+PARTS = "parts"
+"""What a file of frames calls the table of its parts."""
 
 
 class Frame(NamedTuple):
@@ -112,13 +116,12 @@ class Frames:
             return cls()
         place, _, part = name.partition("#")
         path = bundled("frames", place, ".toml")
-        tables = read_toml(path)
-        if part and not isinstance(tables.get(part), Mapping):
-            raise InputError(f"{path} has no part {part!r}: {did_you_mean(part, tables)}")
-        tables = tables[part] if part else tables
-        wrong = next((relation for relation, table in tables.items() if not isinstance(table, Mapping)), None)
-        if wrong is not None:
-            raise InputError(f"{path}: {wrong!r} is no frame: give a table per relation, as in [{wrong}]")
+        tables = _tables(path, read_toml(path))
+        parts = _tables(path, tables.pop(PARTS, {}))
+        if part and part not in parts:
+            raise InputError(f"{path} has no part {part!r}: {did_you_mean(part, parts)}")
+        if part:
+            tables = _tables(path, parts[part])
         return cls(f"{path}#{part}" if part else str(path), tables)
 
     def of(self, relation: Relation) -> tuple[str, Mapping[str, Any]]:
@@ -134,3 +137,16 @@ class Frames:
                     f'{self.name}: no frame for relation {name!r} of edition {edition}: add a table [{name}], or ["*"] '
                     "for all that are not named"
                 )
+
+
+def part(file: str, name: str) -> str:
+    """A file of frames, or its part of a name, where it has one."""
+    return f"{file}#{name}" if name in _tables(Path(file), read_toml(Path(file))).get(PARTS, {}) else file
+
+
+def _tables(path: Path, table: Mapping[str, Any]) -> dict[str, Any]:
+    """A table of tables. InputError for anything else in it."""
+    wrong = next((name for name, value in table.items() if not isinstance(value, Mapping)), None)
+    if wrong is not None:
+        raise InputError(f"{path}: {wrong!r} is no table: give one per relation, as in [{wrong}]")
+    return dict(table)

@@ -143,7 +143,7 @@ def test_a_file_words_each_relation(tmp_path: Path) -> None:
     found = asking(path)
     assert found.prompt(Query("Crete", AREA)).messages() == [{"role": "user", "content": "How large is Crete?"}]
     assert found.prompt(Query("Ada", DEATH)).messages()[0] == {"role": "system", "content": "Answer."}
-    parts = recipe(tmp_path, '[b.area]\nblock = "And {subject}?"\n[b."*"]\n', part="#b")
+    parts = recipe(tmp_path, '[parts.b.area]\nblock = "And {subject}?"\n[parts.b."*"]\n', part="#b")
     assert asking(parts).prompt(Query("Crete", AREA)).suffix == "And Crete?"
 
 
@@ -154,8 +154,10 @@ def test_a_file_words_each_relation(tmp_path: Path) -> None:
         ('[aera]\nblock = "{subject}"\n', "", "names 'aera', which is no relation: did you mean 'area'"),
         ('[area]\nblok = "{subject}"\n', "", ", area has no setting 'blok': did you mean 'block'"),
         ('[area]\nblock = "{subjct}"\n', "", ", area: block has a slot {subjct}"),
-        ('area = "{subject}"\n', "", "'area' is no frame: give a table per relation"),
-        ('[a.area]\nblock = "{subject}"\n', "#b", "has no part 'b': known are: a"),
+        ('area = "{subject}"\n', "", "'area' is no table: give one per relation"),
+        ('[parts.a.area]\nblock = "{subject}"\n', "#b", "has no part 'b': known are: a"),
+        ("parts = 5\n", "", "'parts' is no table"),
+        ("parts = { a = 5 }\n", "#a", "'a' is no table"),
         ("[area\n", "", "not valid TOML"),
     ],
 )
