@@ -106,4 +106,4 @@ def index_of(passages: Sequence[Passage], encoder: TextEncoder, cache: Path | No
         return {"vectors": np.ascontiguousarray(np.concatenate(parts), np.float32)}
 
     vectors = (Store(cache).get("passages", name, encoded) if cache is not None else encoded())["vectors"]
-    return Index(vectors)
+    return Index(np.asarray(vectors, np.float32))
