@@ -37,5 +37,5 @@ $(VENV)/models: $(BIN)/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/dev: $(VENV)/models
-	$(INSTALL) --editable '.[dev,dumps,lora,postgres,retrieval]'
+	$(INSTALL) --editable '.[dev,dumps,lora,postgres]'
 	touch $@

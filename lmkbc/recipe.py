@@ -9,6 +9,7 @@ from typing import Any
 
 from lmkbc.errors import InputError
 from lmkbc.files.jsonl import read_toml
+from lmkbc.files.places import fetched_frames
 from lmkbc.generate.spec import GeneratorSpec, specs
 from lmkbc.link.recipe import Linking
 from lmkbc.link.type_filter import Cleaning
@@ -71,7 +72,7 @@ def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation]) 
     recipe = Recipe(
         name=name,
         description=file.description,
-        generate=specs(file.generate),
+        generate=specs(file.generate, _words(name) if file.wording == "authors" else ""),
         select=rule,
         link=checked(Linking, file.link, "link"),
         clean=checked(Cleaning, file.clean, "clean"),
@@ -84,3 +85,14 @@ def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation]) 
         spec.check(relations)
     recipe.link.check(relations)
     return recipe
+
+
+def _words(name: str) -> str:
+    """The file of frames in a system's authors' words. InputError where it was not fetched."""
+    path = fetched_frames(name)
+    if not path.is_file():
+        raise InputError(
+            f"wording is 'authors', whose words are not on this machine: run 'lmkbc systems fetch {name}', or say "
+            "wording = 'own'"
+        )
+    return str(path)

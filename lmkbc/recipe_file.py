@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeFile:
-    """What stands at the top level of a recipe's file, the steps not yet looked into."""
+    """What stands at the top level of a recipe's file, the steps not yet looked into.
+
+    year: of the challenge that a published system took part in. wording: whose words its prompts are: our own, or the
+    authors', which 'lmkbc systems fetch' gets. differs: what is still not theirs, a sentence each.
+    """
 
     description: str
     generate: tuple[Mapping[str, Any], ...]
@@ -19,6 +23,9 @@ class RecipeFile:
     clean: Mapping[str, Any] = field(default_factory=dict)
     pool: Mapping[str, Any] = field(default_factory=dict)
     citation: str = ""
+    year: int | None = None
+    wording: Literal["own", "authors"] = "own"
+    differs: tuple[str, ...] = ()
     published: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -30,3 +37,15 @@ class RecipeFile:
                 raise ValueError(f"published names {place!r}: give an edition and a split, as in '2023/val'")
             if not 0 <= score <= 1:
                 raise ValueError(f"published.{place} is {score}: give a macro-F1 from 0 to 1")
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models that its generators name, each once."""
+        tables = [{**table, **voice} for table in self.generate for voice in (table.get("each") or [{}])]
+        return tuple(dict.fromkeys(str(table["model"]) for table in tables if table.get("model")))
+
+    @property
+    def score(self) -> float | None:
+        """The published score of its year: on test where there is one, else on the split that is held out."""
+        own = {place: score for place, score in self.published.items() if place.startswith(f"{self.year}/")}
+        return own.get(f"{self.year}/test", next(iter(own.values()), None))

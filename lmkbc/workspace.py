@@ -140,6 +140,16 @@ class Workspace:
         return read_examples(self.gold_path(edition, split), edition)
 
 
+def bundled(kind: str, name: str, suffix: str) -> Path:
+    """A file that recipes name: one of those bundled for them, by its name, any other by its path."""
+    known = {path.stem: path for path in (SYSTEMS / kind).glob(f"*{suffix}")}
+    path = known.get(name, Path(name))
+    if not path.is_file():
+        hint = did_you_mean(name, known)
+        raise InputError(f"{kind} {name!r} is no file: give the path of one, or the name of a bundled one ({hint})")
+    return path
+
+
 def _paraphrased(folder: Path) -> list[tuple[Path, Relation]]:
     """The relation modules of a folder, each with its further clozes where the folder holds some."""
     loaded = _load_all(folder, "RELATION", Relation)

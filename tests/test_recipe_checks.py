@@ -10,9 +10,10 @@ import pytest
 import tomli_w
 from typer.testing import CliRunner
 
+from lmkbc.ask.plan import Asks
 from lmkbc.cli import build as command
 from lmkbc.errors import InputError
-from lmkbc.recipe import read_recipe
+from lmkbc.recipe import read_file, read_recipe
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.registry import RULES, build
 from lmkbc.settings import changed, checked
@@ -126,6 +127,13 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         ({"published": {"2023": 0.5}}, "published names '2023': give an edition and a split, as in '2023/val'"),
         ({"published": {"2023/val": 62.5}}, "published.2023/val is 62.5: give a macro-F1 from 0 to 1"),
         ({"published": {"2023/val": "x"}}, "setting 'published.2023/val' is 'x': give a number"),
+        ({"wording": "theirs"}, "setting 'wording' is 'theirs': did you mean 'authors'?"),
+        (
+            {"wording": "authors"},
+            "wording is 'authors', whose words are not on this machine: run 'lmkbc systems fetch m",
+        ),
+        ({"differs": "much"}, "setting 'differs' is 'much': give a list of strings"),
+        ({"year": "2023"}, "setting 'year' is '2023': give a whole number"),
         ({"publsihed": {}}, "a recipe has no setting 'publsihed': did you mean 'published'?"),
     ],
 )
@@ -182,6 +190,29 @@ def test_settings_in_place_of_others_are_checked_alike() -> None:
     ):
         with pytest.raises(InputError, match=said):
             changed(outer, table, "it")
+
+
+def test_the_authors_words_come_before_the_recipe_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmkbc.recipe.fetched_frames", lambda system: tmp_path / system / "frames.toml")
+    (tmp_path / "mine").mkdir()
+    frames = '[area]\nblock = "What is the size of {subject}?"\n[parts.second."*"]\nblock = "And {subject}?"\n'
+    (tmp_path / "mine" / "frames.toml").write_text(frames)
+    voices = [{"name": "first", "frames": "none.toml"}, {"name": "second"}]
+    path = written(tmp_path, wording="authors", generate=[{**CHAT, "each": voices}, {"component": "prior"}])
+    first, second, _prior = read_recipe(SPACE, str(path)).generate
+    assert isinstance(first, Asks)
+    assert isinstance(second, Asks)
+    assert [one.block for one in first.styles] == ["", "What is the size of {subject}?"]
+    assert [one.block for one in second.styles] == ["", "And {subject}?"]
+
+
+def test_published_systems_tell_how_they_differ() -> None:
+    for name in SPACE.system_names():
+        file = read_file(SPACE.recipe_path(name))
+        assert bool(file.published) == bool(file.year), name
+        if file.published:
+            assert file.score is not None, name
+            assert file.differs or name == "bl22-empty", name
 
 
 def test_the_bundled_recipes_make_sense() -> None:

@@ -94,9 +94,10 @@ class Parsed:
     dropped: tuple[Dropped, ...] = ()
 
 
-def parse(text: str, relation: Relation, subject: str) -> Parsed:
+def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed:
     """Objects of one raw completion. Numbers come as plain digits. Never raises; time is linear in the length.
 
+    null: what the prompt says is written where there is none, beside the words that always mean it.
     UNPARSED: nothing sensible (also a blank text). TRUNCATED: broke off before a whole object came. DROPPED: numbers
     alone that cannot be written as plain digits.
     """
@@ -104,6 +105,8 @@ def parse(text: str, relation: Relation, subject: str) -> Parsed:
     if not answer:
         return Parsed(State.TRUNCATED if answer is None or marked else State.UNPARSED)
     answer = answer[:LONGEST_ANSWER]
+    if null and answer.rstrip(".").casefold() == null.rstrip(".").casefold():
+        return Parsed(State.ABSTAINED)
     parsed = _parsed(answer, relation, subject, marked)
     if parsed.state is State.UNPARSED and relation.kind == "number":
         refused = tuple(Dropped(number, "unwritable") for number in refused_numbers(answer, relation))

@@ -9,8 +9,9 @@ from dataclasses import replace
 
 from lmkbc.answer.clean import sifted
 from lmkbc.answer.parse import parse
+from lmkbc.ask.frames import captured
 from lmkbc.ask.prompts import PromptStyle
-from lmkbc.models.base import CUT_OFF, WITHHELD, Reply
+from lmkbc.models.base import CUT_OFF, WITHHELD, Reply, answer_of
 from lmkbc.models.causal.endings import list_end
 from lmkbc.relation import Relation
 from lmkbc.types import (
@@ -80,16 +81,17 @@ def _draw(query: Query, reply: Reply | None, relation: Relation, style: PromptSt
         return CandidateSet(query, draws=(State.MISSING,))
     if reply.finish in WITHHELD:
         return CandidateSet(query, draws=(State.UNPARSED,))
-    cut = reply.finish in CUT_OFF and list_end(reply.text) is None  # behind its list, nothing is lost
-    if style.objects == "ids" and relation.kind != "number" and (ids := _ids(reply.text, cut)):
+    text = captured(answer_of(reply.text) or reply.text, style.answer) if style.answer else reply.text
+    cut = reply.finish in CUT_OFF and list_end(text) is None  # behind its list, nothing is lost
+    if style.objects == "ids" and relation.kind != "number" and (ids := _ids(text, cut)):
         found = tuple(Candidate(one, _sureness(one, reply), (voice,), one) for one in ids)
         return CandidateSet(query, found, (State.CUT if cut else State.ANSWERED,))
-    parsed = parse(reply.text, relation, query.subject)
+    parsed = parse(text, relation, query.subject, style.null)
     if parsed.state is State.ABSTAINED and not cut:
         return CandidateSet(query, draws=(parsed.state,), nothing=(Absence(1.0, (voice,)),))
     objects = parsed.objects
     if cut:
-        objects = _whole(reply.text, objects, relation, query.subject)
+        objects = _whole(text, objects, relation, query.subject)
         if not objects:
             return CandidateSet(query, draws=(State.TRUNCATED,))
     sieved = [(one, *sifted((one,), relation, query.subject)) for one in objects]

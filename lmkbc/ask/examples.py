@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -17,6 +18,8 @@ from lmkbc.errors import InputError
 from lmkbc.names import folded_key, without_legal_form, without_trailer
 from lmkbc.scoring.matchers import number
 from lmkbc.types import Example, Query
+
+log = logging.getLogger(__name__)
 
 Method = Literal["fixed", "random", "cardinality", "shortest", "longest", "balanced", "nearest", "log"]
 
@@ -37,7 +40,9 @@ class Shots:
     the rest random; Li et al. 2023), "shortest" or "longest" (fewest or most objects), "balanced" (the share `empty` of
     them without objects), "nearest" (subjects nearest by embedding, nearest last), "log" (evenly over the logarithm of
     the number). per: drawn once for the run, so that prompts share a prefix, or anew for each query.
-    skip: rows of the file that "fixed" leaves out first. empties: whether examples without objects may occur.
+    file: where examples come from in place of train: JSONL, bundled, by its name, or a path. rows: only the relation's
+    n-th to m-th row there or in train, counted from 1. empties: whether examples without objects may occur. one_empty:
+    where the relation has such rows and none of them is shown, the first of them is, behind the k others.
     empty: share of "balanced" that is empty, in [0, 1], or "train" for the share that train has.
     relations: from the query's relation, or from "all" of the edition, a different one each where there are enough.
     names: of how many objects an example tells at most, the first ones; all where it is left out.
@@ -48,8 +53,10 @@ class Shots:
     method: Method = "fixed"
     per: Literal["run", "query"] = "run"
     seed: int = 0
-    skip: int = 0
+    file: str = ""
+    rows: tuple[int, int] | None = None
     empties: bool = True
+    one_empty: bool = False
     empty: float | Literal["train"] = 0.5
     relations: Literal["own", "all"] = "own"
     names: int | None = None
@@ -57,8 +64,10 @@ class Shots:
 
     def __post_init__(self) -> None:
         """ValueError for a value that makes no sense."""
-        if self.k < 0 or self.skip < 0:
-            raise ValueError(f"k is {self.k} and skip is {self.skip}: neither can be negative")
+        if self.k < 0:
+            raise ValueError(f"k is {self.k}: it cannot be negative")
+        if self.rows is not None and not 1 <= self.rows[0] <= self.rows[1]:
+            raise ValueError(f"rows is {list(self.rows)}: give the first and the last row, counted from 1")
         if self.names is not None and self.names < 1:
             raise ValueError(f"names is {self.names}: give at least 1, or leave it out for all")
         if self.empty != "train" and not 0 <= self.empty <= 1:
@@ -66,19 +75,33 @@ class Shots:
 
 
 class ExampleSelector:
-    """Selects examples for queries from a train split. encoder: what "nearest" needs.
+    """Selects examples for queries from a train split. encoder: what "nearest" needs. bank: rows in place of train's.
 
     A row whose objects are not all known by name shows no whole answer, so it is no example.
     """
 
-    def __init__(self, shots: Shots, train: Sequence[Example], encoder: TextEncoder | None = None) -> None:
+    def __init__(
+        self,
+        shots: Shots,
+        train: Sequence[Example],
+        encoder: TextEncoder | None = None,
+        bank: Sequence[Example] | None = None,
+    ) -> None:
         if shots.method == "nearest" and encoder is None:
             raise InputError("shots: method 'nearest' needs the sentence encoder: install lmkbc[encoder]")
         self.shots = shots
         self._encoder = encoder
-        self._names = _Names(train)
+        self._names = _Names([*train, *(bank or ())])
         self._pools: defaultdict[str, list[Example]] = defaultdict(list)
-        for example in train:
+        self._empties: defaultdict[str, list[Example]] = defaultdict(list)
+        rows: Counter[str] = Counter()
+        first, last = shots.rows or (1, math.inf)
+        for example in train if bank is None else bank:
+            rows[example.query.relation] += 1
+            if not example.objects:
+                self._empties[example.query.relation].append(example)
+            if not first <= rows[example.query.relation] <= last:
+                continue
             if example.named and (example.objects or shots.empties):
                 self._pools[example.query.relation].append(example)
                 if shots.relations == "all":
@@ -86,6 +109,7 @@ class ExampleSelector:
         self._vectors: dict[str, npt.NDArray[np.float32]] = {}
         self._hands: dict[str, tuple[tuple[Example, ...], ...]] = {}
         self._shuffled: dict[str, list[Example]] = {}
+        self._bare: set[str] = set()
 
     def select(self, query: Query, unseen: Query | None = None) -> tuple[Example, ...]:
         """At most k examples, in the order in which a prompt shows them; unseen: another query that none is about.
@@ -121,14 +145,21 @@ class ExampleSelector:
 
     def _select(self, query: Query, own: Sequence[Query]) -> tuple[Example, ...]:
         shots = self.shots
-        free = (one for one in self._pool(query) if not any(self._names.same(one.query, other) for other in own))
+        free = (one for one in self._pool(query) if not self._about(one, own))
         if shots.relations == "own" and shots.method in ("fixed", "random"):  # no more is looked at than is shown
-            skipped = shots.skip if shots.method == "fixed" else 0
-            chosen = list(islice(free, skipped, skipped + shots.k))
+            chosen = list(islice(free, shots.k))
         else:
             pool = _mixed([*free]) if shots.relations == "all" else [*free]
             chosen = _METHODS[shots.method](self, pool, query)[: shots.k]
+        if shots.one_empty and all(example.objects for example in chosen):
+            chosen += islice((one for one in self._empties[query.relation] if not self._about(one, own)), 1)
+        if shots.file and shots.k and not chosen and query.relation not in self._bare:
+            self._bare.add(query.relation)
+            log.warning(f"{shots.file} has no example for {query.subject!r} ({query.relation}): none is shown")
         return tuple(replace(example, objects=example.objects[: shots.names]) for example in chosen)
+
+    def _about(self, example: Example, own: Iterable[Query]) -> bool:
+        return any(self._names.same(example.query, other) for other in own)
 
     def _pool(self, query: Query) -> list[Example]:
         """The examples of a relation, in the order in which they are chosen from."""
@@ -144,7 +175,7 @@ class ExampleSelector:
         return self._shuffled[query.relation]
 
     def _fixed(self, pool: list[Example], _: Query) -> list[Example]:
-        return pool[self.shots.skip :]
+        return pool
 
     def _random(self, pool: list[Example], _: Query) -> list[Example]:
         return pool

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+from lmkbc.ask.bank import read_bank
 from lmkbc.ask.examples import ExampleSelector, Shots, TextEncoder
+from lmkbc.ask.frames import Frames
 from lmkbc.ask.prompts import (
     PromptStyle,
     compose,
     listed,
+    one_line,
     worded,
 )
 from lmkbc.edition import Edition
+from lmkbc.errors import InputError
 from lmkbc.models.base import Message, Prompt, Sampling
 from lmkbc.relation import Relation
 from lmkbc.settings import changed
@@ -33,18 +38,31 @@ class Differs:
 class Asks:
     """What is asked of a model, as a recipe's plain data.
 
-    relations: relation, by any edition's name, -> what differs for it.
+    relations: relation, by any edition's name, -> what differs for it. frames: a file of frames, which come before
+    prompts that the recipe words: bundled, by its name, or a path, and behind a "#" a part of it.
     """
 
     prompt: PromptStyle = field(default_factory=PromptStyle)
     shots: Shots = field(default_factory=Shots)
     sampling: Sampling = field(default_factory=Sampling)
     relations: Mapping[str, Differs] = field(default_factory=dict)
+    frames: str = ""
 
     def __post_init__(self) -> None:
-        """InputError for what a relation sets otherwise and that makes no sense."""
-        for name in self.relations:
-            self.about(name)
+        """InputError for what a relation sets otherwise, or a frame, that makes no sense."""
+        list(self.styles)
+
+    @property
+    def styles(self) -> Iterator[PromptStyle]:
+        """The styles of all tables and frames."""
+        yield from (self.about(name)[0] for name in ("", *self.relations))
+        for name, frame in self.framing.tables.items():
+            yield changed(self.prompt, frame, f"{self.framing.name}, {name}")
+
+    @cached_property
+    def framing(self) -> Frames:
+        """The file of frames."""
+        return Frames.read(self.frames)
 
     def about(self, name: str) -> tuple[PromptStyle, Shots, Sampling]:
         """What is asked of the relation that the table calls by a name."""
@@ -54,6 +72,11 @@ class Asks:
             changed(self.shots, own.shots, f"{where}.shots"),
             changed(self.sampling, own.sampling, f"{where}.sampling"),
         )
+
+    def framed(self, style: PromptStyle, relation: Relation) -> PromptStyle:
+        """A relation's style, in the words of its frame."""
+        name, frame = self.framing.of(relation)
+        return changed(style, frame, f"{self.framing.name}, {name}") if name else style
 
     @property
     def embeds(self) -> bool:
@@ -86,15 +109,16 @@ class Asking:
         encoder: TextEncoder | None = None,
     ) -> None:
         self._edition = edition
-        self._relations = relations
+        self._relations = {**(known or {}), **relations}
         spelt = {(known or relations)[name].name: name for name in asks.relations}
         selectors: dict[Shots, ExampleSelector] = {}
         self._plans: dict[str, Plan] = {}
         for name, relation in relations.items():
             style, shots, sampling = asks.about(spelt.get(relation.name, ""))
             if shots not in selectors:
-                selectors[shots] = ExampleSelector(shots, train, encoder)
-            self._plans[name] = Plan(style, selectors[shots], sampling)
+                bank = read_bank(shots.file, self._relations, relations) if shots.file else None
+                selectors[shots] = ExampleSelector(shots, train, encoder, bank)
+            self._plans[name] = Plan(asks.framed(style, relation), selectors[shots], sampling)
 
     def plan(self, query: Query) -> Plan:
         """How a query's relation is asked."""
@@ -126,6 +150,11 @@ class Asking:
 
     def _composed(self, query: Query, context: str, slot: str, shots: Sequence[Example]) -> Prompt:
         style, edition = self._plans[query.relation].style, self._edition.name
+        if stop := next((stop for stop in style.stop if stop in one_line(query.subject)), ""):
+            raise InputError(
+                f"subject {query.subject!r} of {query.relation} holds {stop!r}, at which its prompt's answers stop, so "
+                "that one which names it would be cut off: give prompt.stop another text"
+            )
         return compose(style, self._relations, query, shots, edition=edition, context=context, slot=slot)
 
     def second_turn(self, query: Query, context: str) -> str:

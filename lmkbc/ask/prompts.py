@@ -8,37 +8,40 @@ objects are put in, never interpreted: braces in them are braces, and line break
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from lmkbc.ask.frames import JOINTS, RECALL, SLOT, TEXTS, TURNS, Frame, Listing, Style, wrong_stop
 from lmkbc.errors import did_you_mean
 from lmkbc.models.base import Form, Message, Prompt, Role
 from lmkbc.relation import Relation
 from lmkbc.types import Example, Query
 
-Style = Literal["question", "triple", "tuple", "record", "json"]
-
-
-Listing = Literal["json", "python", "comma", "semicolon", "line"]
-
-
 Knowledge = Literal["types", "property", "definition", "cardinality"]
-
 
 RECALLED = 3
 """Statements that an example's recall line holds at most, so that long lists do not crowd out other examples."""
 
-
-_SLOT = re.compile(r"\{(\w+)\}")
-
-
 _SLOTS = ("subject", "phrase", "question", "cloze", "subject_type", "object_type", "property", "definition", "null")
 
+_PARTS = (*_SLOTS, "quoted_subject", "quoted_phrase", "identifier", "knowledge", "unit")
+"""Slots of a frame, which are about one query."""
 
-_EXTRA = {"ask": ("slot",), "again": ("context",), "repair": ("answer", "list")}
-"""Slots that one template has besides."""
+_SUBJECT = ("subject", "quoted_subject", "question", "cloze")
+"""Slots that name the subject."""
+
+_TEMPLATES = {
+    "role": _SLOTS,
+    "task": _SLOTS,
+    "ask": (*_SLOTS, "slot"),
+    "again": (*_SLOTS, "context"),
+    "repair": (*_SLOTS, "answer", "list"),
+    "block": (*_PARTS, "cue"),
+    "answer": (*_PARTS, "recalled", "answer"),
+    "number": ("number", "unit"),
+}
+"""The templates of a style, and the slots of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +59,9 @@ class PromptStyle:
     repair: what is asked, by itself, where an answer is no list: {answer} is that answer, {list} how lists look.
     knowledge: what is told of the relation; a record tells it in every record, other styles once.
     cue: what a text ends with before the answer. recall: first what is known, then the answer.
+    block, answer: examples and query in words of one's own instead of the style's: what asks, and what answers, with
+    {answer} for the objects and {recalled} for what is known. A reply is read by the same template.
+    separator: what parts examples. stop: what ends an answer that a text goes on with.
     wording: relations by their verb phrase, or by the name the edition gives them.
     """
 
@@ -73,27 +79,59 @@ class PromptStyle:
     knowledge: tuple[Knowledge, ...] = ()
     cue: str = ""
     recall: bool = False
+    block: str = ""
+    answer: str = ""
+    separator: str = ""
+    stop: tuple[str, ...] = ()
+    number: str = ""
     wording: Literal["phrase", "name"] = "phrase"
     speaker: Role = "user"
 
     def __post_init__(self) -> None:
         """ValueError for a value or slot that makes no sense."""
-        for field in ("role", "task", "ask", "again", "repair"):
-            known = (*_SLOTS, *_EXTRA.get(field, ()))
-            for slot in _SLOT.findall(getattr(self, field)):
+        for field, known in _TEMPLATES.items():
+            for slot in SLOT.findall(getattr(self, field)):
                 if slot not in known:
                     raise ValueError(f"{field} has a slot {{{slot}}}: {did_you_mean(slot, known)}")
+        for field, slot in (("answer", "{answer}"), ("number", "{number}")):
+            if (template := getattr(self, field)) and template.count(slot) != 1:
+                raise ValueError(f"{field} is {template!r}: it needs {slot} once")
+        if self.block and not any(f"{{{slot}}}" in self.block for slot in _SUBJECT):
+            raise ValueError(f"block is {self.block!r}: it names no subject, as one of {', '.join(_SUBJECT)} does")
         if bool(self.slots) != ("{slot}" in self.ask):
             raise ValueError("slots is a list of what {slot} in ask is in turn: give both, or neither")
         if self.repair and "{answer}" not in self.repair:
             raise ValueError("repair asks for a broken answer as a list: show that answer with {answer}")
         if self.again and self.form == "completion":
             raise ValueError("again is a second turn, and form 'completion' has none: use 'single' or 'chat'")
+        if self.stop and self.form != "completion":
+            raise ValueError(f"stop ends a text that a model goes on with, and form {self.form!r} has none: drop it")
+        if self.form == "completion" and (self.block or self.answer or self.separator or self.stop):
+            frame, written = self.frame, {"null": self.null, "number": self.number, "listing": JOINTS[self.listing]}
+            if wrong := wrong_stop(self.stops, frame.block, frame.answer, self.gap, written):
+                raise ValueError(wrong)
+
+    @property
+    def frame(self) -> Frame:
+        """How a fact is asked for and answered."""
+        own = (TURNS if self.form == "chat" else TEXTS)[self.style]
+        answer, cue = own.answer, self.cue or own.cue
+        if self.recall:
+            answer = RECALL + answer
+            if self.form != "chat":
+                cue = "\nWhat is known:" if self.style == "triple" else "What is known:"
+        return Frame(self.block or own.block, self.answer or answer, cue)
+
+    @property
+    def gap(self) -> str:
+        """What stands between examples of a text."""
+        several_lines = "\n" in self.frame.block + self.frame.answer or self.listing == "line"
+        return self.separator or ("\n\n" if several_lines else "\n")
 
     @property
     def stops(self) -> tuple[str, ...]:
         """What ends an answer when a base model goes on with a text."""
-        return ("\n\n",) if self.recall or self.listing == "line" else ("\n",)
+        return self.stop or (("\n\n",) if "\n" in self.frame.answer or self.listing == "line" else ("\n",))
 
     @property
     def brackets(self) -> bool:
@@ -125,9 +163,18 @@ def compose(
             turns += Message("user", its.ask(shot.query)), Message("assistant", its.answer(shot))
         return Prompt(tuple(turns), (Message("user", writer.own(query, context, slot)),))
     blocks = [f"{header}\n\n"] if header else []
-    blocks += [f"{its.ask(shot.query)} {its.answer(shot)}{its.gap}" for shot, its in writers]
+    blocks += [its.ask(shot.query) + its.reply(shot) + style.gap for shot, its in writers]
     static, own = Message(style.speaker, "".join(blocks)), Message(style.speaker, writer.own(query, context, slot))
     return Prompt((static,) if static.content else (), (own,), style.form)
+
+
+def answered(style: PromptStyle, relations: Mapping[str, Relation], shot: Example, *, edition: str = "") -> str:
+    """What a good answer to an example is, as it stands behind its question and, of a text, up to where it ends."""
+    writer = _Writer(style, relations[shot.query.relation], edition)
+    if style.form == "chat":
+        return writer.answer(shot)
+    said = writer.reply(shot)
+    return said if style.form == "single" or said.endswith(style.stops) else said + style.stops[0]
 
 
 def worded(template: str, style: PromptStyle, relations: Mapping[str, Relation], query: Query, **slots: str) -> str:
@@ -143,9 +190,8 @@ def listed(style: PromptStyle, objects: Sequence[str], relation: Relation) -> st
         return json.dumps(list(objects), ensure_ascii=False)
     if style.listing == "python":
         return repr(list(objects))
-    if style.listing == "comma" and "," in relation.shape.separators:
-        return ", ".join(objects)
-    return ("\n" if style.listing == "line" else "; ").join(objects)
+    commas = style.listing != "comma" or "," in relation.shape.separators
+    return JOINTS[style.listing if commas else "semicolon"].join(objects)
 
 
 def one_line(text: str) -> str:
@@ -155,7 +201,7 @@ def one_line(text: str) -> str:
 
 def fill(template: str, values: Mapping[str, str]) -> str:
     """A template with its slots filled once: what is put in is not looked at again, and unknown slots stay."""
-    return _SLOT.sub(lambda slot: values.get(slot[1], slot[0]), template)
+    return SLOT.sub(lambda slot: values.get(slot[1], slot[0]), template)
 
 
 class _Writer:
@@ -165,9 +211,7 @@ class _Writer:
         self._style = style
         self._relation = relation
         self._edition = edition
-        self._text = style.form != "chat"
-        several_lines = style.style in ("question", "record") or style.recall or style.listing == "line"
-        self.gap = "\n\n" if several_lines else "\n"
+        self._frame = style.frame
 
     def header(self, relation: str) -> str:
         """Role, task line and knowledge. relation: its name in the edition."""
@@ -182,32 +226,22 @@ class _Writer:
 
     def ask(self, query: Query) -> str:
         """The block that asks for a query's objects; of a text, it ends where the answer begins."""
-        subject, phrase = one_line(query.subject), self._phrase(query)
-        quoted = json.dumps(subject, ensure_ascii=False), json.dumps(phrase, ensure_ascii=False)
-        match self._style.style:
-            case "question":
-                question = self._values(query)["question"]
-                return f"Question: {question}\n{self._cue('Answer:')}" if self._text else question
-            case "triple":
-                return f"{subject}, {phrase}{self._cue(':')}"
-            case "tuple":
-                return f"({quoted[0]}, {quoted[1]}," if self._text else f"({quoted[0]}, {quoted[1]}, [])"
-            case "json":
-                fields = f'{{"subject": {quoted[0]}, "relation": {quoted[1]}'
-                return f'{fields}, "objects":' if self._text else f"{fields}}}"
-            case "record":
-                return "\n".join([*self._record(query), self._cue("==>")])
+        return self.filled(self._frame.block, query, cue=self._frame.cue)
 
     def answer(self, shot: Example) -> str:
         """What a good answer to an example is."""
-        style = self._style
+        style, relation, template = self._style, self._relation, self._frame.answer
         ids = [gold.id for gold in shot.objects if gold.id]
-        objects = listed(style, ids if style.objects == "ids" else list(map(one_line, shot.names)), self._relation)
-        if style.style == "tuple":
-            objects = f"{objects})" if self._text else f"{self.ask(shot.query).removesuffix('[])')}{objects})"
-        elif style.style == "json":
-            objects = f"{objects}}}" if self._text else f'{{"objects": {objects}}}'
-        return f"{self._recalled(shot)}\nAnswer: {objects}" if style.recall else objects
+        objects = ids if style.objects == "ids" else list(map(one_line, shot.names))
+        if style.number and relation.kind == "number":
+            objects = [fill(style.number, {"number": one, "unit": relation.unit or ""}) for one in objects]
+        recalled = self._recalled(shot) if "{recalled}" in template else ""
+        return self.filled(template, shot.query, answer=listed(style, objects, relation), recalled=recalled)
+
+    def reply(self, shot: Example) -> str:
+        """What follows on the block of a text: its answer, behind a space where neither of the two has one."""
+        answer = self.answer(shot)
+        return answer if self._frame.block[-1:].isspace() or answer[:1].isspace() else f" {answer}"
 
     def own(self, query: Query, context: str, slot: str) -> str:
         """The query's part: what was found about it, and the question, as the style words it for the query alone."""
@@ -218,32 +252,27 @@ class _Writer:
         """A template about a query."""
         return fill(template, self._values(query) | slots)
 
-    def _cue(self, default: str) -> str:
-        if self._style.recall and self._text:
-            return "\nWhat is known:" if self._style.style == "triple" else "What is known:"
-        return self._style.cue or default
-
     def _phrase(self, query: Query) -> str:
         return query.relation if self._style.wording == "name" else self._relation.triple
 
     def _values(self, query: Query) -> dict[str, str]:
-        relation, subject = self._relation, one_line(query.subject)
+        relation, subject, phrase = self._relation, one_line(query.subject), self._phrase(query)
         return {
             "subject": subject,
-            "phrase": self._phrase(query),
+            "phrase": phrase,
+            "quoted_subject": json.dumps(subject, ensure_ascii=False),
+            "quoted_phrase": json.dumps(phrase, ensure_ascii=False),
+            "identifier": f" ({query.subject_id})" if query.subject_id else "",
             "question": fill(relation.question, {"subject": subject}),
             "cloze": fill(relation.clozes[0], {"subject": subject, "mask": "___"}),
             "subject_type": relation.subject_type.noun,
             "object_type": relation.object_type.noun,
             "property": relation.property,
             "definition": relation.definition,
+            "knowledge": "".join(f"\n{name}: {value}" for name, value in self._knowledge()),
+            "unit": relation.unit or "",
             "null": self._style.null,
         }
-
-    def _record(self, query: Query) -> list[str]:
-        identifier = f" ({query.subject_id})" if query.subject_id else ""
-        fields = [("Subject", one_line(query.subject) + identifier), ("Relation", self._phrase(query))]
-        return [f"{name}: {value}" for name, value in (*fields, *self._knowledge())]
 
     def _knowledge(self) -> list[tuple[str, str]]:
         relation, blocks = self._relation, self._style.knowledge

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,6 +11,7 @@ from lmkbc.cli.options import AsJson, Root
 from lmkbc.cli.screen import note, show_json, tame
 from lmkbc.cli.tables import show_table
 from lmkbc.recipe import read_file, read_recipe
+from lmkbc.recipe_file import RecipeFile
 from lmkbc.workspace import Workspace
 
 app = typer.Typer(no_args_is_help=True, help="List and show the recipes.", rich_markup_mode=None)
@@ -23,13 +24,24 @@ def register(parent: typer.Typer) -> None:
 
 @app.command("list", epilog="Example: lmkbc systems list")
 def list_(json: AsJson = False) -> None:
-    """List the bundled recipes."""
+    """List the bundled recipes: published ones with whose words they ask in, and in how many points they differ."""
     space = Workspace()
-    descriptions = {name: read_file(space.recipe_path(name)).description for name in space.system_names()}
+    files = {name: read_file(space.recipe_path(name)) for name in space.system_names()}
     if json:
-        show_json([{"name": name, "description": description} for name, description in descriptions.items()])
-    else:
-        show_table(["system", "description"], list(descriptions.items()))
+        show_json([{"name": name} | _summary(file) for name, file in files.items()])
+        return
+    rows = []
+    for name, file in files.items():
+        first, *others = [model.rpartition("/")[2] for model in file.models] or [""]
+        model = f"{first} +{len(others)}" if others else first
+        own = (file.wording, len(file.differs)) if file.published else (None, None)
+        rows.append((name, file.year, model, file.score, *own))
+    show_table(["system", "year", "model", "F1", "wording", "differs"], rows)
+
+
+def _summary(file: RecipeFile) -> dict[str, Any]:
+    table = {name: getattr(file, name) for name in ("description", "citation", "year", "models", "wording", "differs")}
+    return table | {"published": dict(file.published)}
 
 
 @app.command("show", epilog="Example: lmkbc systems show recorded-embedded > my.toml")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import tomllib
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, time
 from pathlib import Path
@@ -169,7 +169,11 @@ def read_queries(path: Path, edition: Edition) -> list[Query]:
 
 def read_examples(path: Path, edition: Edition) -> list[Example]:
     """The queries of a labelled split with their objects, in file order."""
-    rows = _rows(path, edition)
+    return examples_of(_rows(path, edition))
+
+
+def examples_of(rows: Sequence[QueryRow]) -> list[Example]:
+    """Rows with their objects, in order."""
     known = _known(rows)
     objects = [_objects(row, known) for row in rows]
     torn = [place for place, row in enumerate(rows) if not _parallel(row)]

@@ -15,6 +15,11 @@ def cache_dir() -> Path:
     return Path(platformdirs.user_cache_dir("lmkbc"))
 
 
+def fetched_frames(system: str) -> Path:
+    """Where 'lmkbc systems fetch' puts the words of a system's authors, licence and credit beside them."""
+    return cache_dir() / "systems" / system / "frames.toml"
+
+
 def data_dirs(given: Path | None) -> list[Path]:
     """Where splits are looked for, in order: the directory given, else $LMKBC_DATA, else the user's cache."""
     if given is not None:

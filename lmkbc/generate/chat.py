@@ -45,8 +45,7 @@ class Chat(ServerSettings, LanguageModelSpec):
         """ValueError for settings that contradict each other."""
         ServerSettings.__post_init__(self)
         LanguageModelSpec.__post_init__(self)
-        styles = [self.about(name)[0] for name in ("", *self.relations)]
-        if self.executor == "batch" and any(style.again or style.repair for style in styles):
+        if self.executor == "batch" and any(style.again or style.repair for style in self.styles):
             raise ValueError("a batch is answered once: use executor 'calls' where prompt has again or repair")
 
     def open(self, run: Run, notes: Notes) -> Generator:

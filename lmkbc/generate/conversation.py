@@ -14,6 +14,7 @@ from lmkbc.answer.reply import (
 from lmkbc.ask.context.passages import Provider, as_context, gathered
 from lmkbc.ask.context.providers import located, provider
 from lmkbc.ask.context.settings import ContextSettings
+from lmkbc.ask.frames import OTHERS
 from lmkbc.ask.plan import Asking, Asks, Plan
 from lmkbc.generate.spec import GeneratorSpec, Relations, check_names
 from lmkbc.generate.verify import Check
@@ -48,6 +49,7 @@ class LanguageModelSpec(Asks, GeneratorSpec):
     def check(self, relations: Relations) -> None:
         """InputError for a relation that does not exist."""
         super().check(relations)
+        check_names(sorted(self.framing.tables.keys() - {OTHERS}), relations, self.framing.name)
         check_names(self.relations, relations, f"generator {self.component!r}: relations")
         check_names(self.verify.only if self.verify else (), relations, f"generator {self.component!r}: verify.only")
 
@@ -60,6 +62,9 @@ class LanguageModelSpec(Asks, GeneratorSpec):
 
         train: other examples than the run's train split.
         """
+        chosen = {run.workspace.relation(name).name for name in self.only}
+        asked = {name: one for name, one in run.relations.items() if not chosen or one.name in chosen}
+        self.framing.check(asked, run.edition.name)
         encoder = find_encoder() if self.embeds else None
         examples = run.train if train is None else train
         return Asking(run.edition, run.relations, examples, self, run.workspace.relations, encoder)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from lmkbc.ask.frames import part
+from lmkbc.ask.plan import Asks
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.generate.wrappers import Named, Only
 from lmkbc.relation import Relation
@@ -78,13 +80,18 @@ def check_names(names: Sequence[str] | Mapping[str, Any], relations: Relations, 
             raise InputError(f"{what} names {name!r}, which is no relation: {did_you_mean(name, relations)}")
 
 
-def specs(tables: Sequence[Mapping[str, Any]]) -> tuple[GeneratorSpec, ...]:
-    """The generators' tables of a recipe, checked. InputError names the table by its component and the setting."""
-    return tuple(_spec(voice, "each" in table) for table in tables for voice in _voices(table))
+def specs(tables: Sequence[Mapping[str, Any]], frames: str = "") -> tuple[GeneratorSpec, ...]:
+    """The generators' tables of a recipe, checked. InputError names the table by its component and the setting.
+
+    frames: a file of frames for all that ask by such, in place of their own; where it has parts, each voice's own.
+    """
+    return tuple(_spec(voice, "each" in table, frames) for table in tables for voice in _voices(table))
 
 
-def _spec(table: Mapping[str, Any], one_of_each: bool) -> GeneratorSpec:
+def _spec(table: Mapping[str, Any], one_of_each: bool, frames: str) -> GeneratorSpec:
     spec: type[GeneratorSpec] = declared(table, GENERATORS, "unknown generator")
+    if frames and issubclass(spec, Asks):
+        table = {**table, "frames": part(frames, str(table.get("name", "")))}
     what = f"generator {table['component']!r}" + (f", voice {table['name']!r}" if one_of_each else "")
     return checked(spec, table, what)
 

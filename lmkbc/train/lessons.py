@@ -18,7 +18,7 @@ from torch.nn.functional import cross_entropy
 
 from lmkbc.ask.context.passages import as_context, gathered
 from lmkbc.ask.plan import Asking
-from lmkbc.ask.prompts import compose
+from lmkbc.ask.prompts import answered
 from lmkbc.generate.causal import Causal
 from lmkbc.models.base import LanguageModel, Prompt
 from lmkbc.models.causal.model import CausalModel
@@ -99,12 +99,7 @@ def alike(lessons: Sequence[Lesson], size: int) -> list[list[Lesson]]:
 def answer(run: Run, asking: Asking, example: Example) -> str:
     """What the prompt's style holds a good answer to be, as it stands in worked examples."""
     style = asking.plan(example.query).style
-    worked = compose(style, run.relations, example.query, (example,), edition=run.edition.name)
-    if style.form == "chat":
-        return worked.static[-1].content
-    bare = compose(style, run.relations, example.query, (), edition=run.edition.name)
-    block = worked.prefix.removeprefix(bare.prefix)
-    return block.removeprefix(bare.suffix).rstrip("\n") + (style.stops[0] if style.form == "completion" else "")
+    return answered(style, run.relations, example, edition=run.edition.name)
 
 
 def _asked(run: Run, spec: Causal) -> list[str]:

@@ -190,7 +190,13 @@ def test_relations_systems_and_data_are_listed_and_shown(tmp_path: Path) -> None
     out, _ = lmkbc("relations", "show", "CompoundHasParts", "--json", cwd=tmp_path)
     assert json.loads(out)["property"] == "P527"
     out, _ = lmkbc("systems", "list", "--json", cwd=tmp_path)
-    assert "embedded" in {system["name"] for system in json.loads(out)}
+    systems = {system["name"]: system for system in json.loads(out)}
+    assert systems["prop22"]["year"] == 2022
+    out, _ = lmkbc("systems", "list", cwd=tmp_path)
+    rows = {line.split()[0]: line.split()[1:] for line in out.splitlines()}
+    assert rows["prop22"] == ["2022", "text-davinci-002", "0.676", "own", str(len(systems["prop22"]["differs"]))]
+    assert rows.keys() - {"system"} == systems.keys()
+    assert max(map(len, out.splitlines())) < 100
     (tmp_path / "my.toml").write_text(lmkbc("systems", "show", "li22", cwd=tmp_path)[0])
     mine, theirs = (lmkbc("systems", "show", name, "--json", cwd=tmp_path)[0] for name in ("my.toml", "li22"))
     assert json.loads(mine) | {"name": "li22"} == json.loads(theirs)

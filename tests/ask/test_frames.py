@@ -1,0 +1,235 @@
+"""Frames: one template for examples and query, read back by the same words; what is wrong in one is a sentence."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmkbc.answer.reply import candidates
+from lmkbc.ask.frames import Frames, captured
+from lmkbc.ask.plan import Asking, Asks
+from lmkbc.ask.prompts import PromptStyle, answered, compose
+from lmkbc.errors import InputError
+from lmkbc.models.base import Reply
+from lmkbc.recipe import read_recipe
+from lmkbc.run import Run
+from lmkbc.settings import checked
+from lmkbc.types import Example, GoldObject, Query, State
+from lmkbc.workspace import Workspace
+
+SPACE = Workspace()
+EDITION = SPACE.edition("2026")
+RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}
+AREA, DEATH = "hasArea", "personHasCityOfDeath"
+RECALL = {
+    "form": "completion",
+    "block": "### {subject}",
+    "answer": "\n{subject} is a geographic feature. Its area is {answer}",
+    "listing": "comma",
+    "number": "{number} square kilometres",
+    "separator": "\n\n",
+    "stop": ["\n\n"],
+}
+SENTINEL = {"form": "completion", "block": "{subject} died in", "null": "the future, since alive", "listing": "comma"}
+SHOT = Example(Query("Crete", AREA), (GoldObject(("8336",)),))
+ALIVE = Example(Query("Ada", DEATH), ())
+
+
+def style(**settings: Any) -> PromptStyle:
+    return checked(PromptStyle, settings, "prompt")
+
+
+def test_one_template_words_examples_and_query() -> None:
+    found = compose(style(**RECALL), RELATIONS, Query("Utopia", AREA), [SHOT])
+    answer = "\nCrete is a geographic feature. Its area is 8336 square kilometres"
+    assert found.text == f"### Crete{answer}\n\n### Utopia"
+    assert style(**RECALL).stops == ("\n\n",)
+    none = compose(style(**SENTINEL), RELATIONS, Query("Bob", DEATH), [ALIVE])
+    assert none.text == "Ada died in the future, since alive\nBob died in"
+
+
+def test_turns_of_a_chat_are_frames_too() -> None:
+    table = {"block": "Area of {subject}, in {unit}?", "answer": "It is {answer}.", "number": "{number} {unit}"}
+    turns = compose(style(**table), RELATIONS, Query("Utopia", AREA), [SHOT]).messages()
+    assert [turn["content"] for turn in turns] == [
+        "Area of Crete, in km2?",
+        'It is ["8336 km2"].',
+        ("Area of Utopia, in km2?"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("table", "said", "names"),
+    [
+        (RECALL, "\nUtopia is a geographic feature. Its area is 12,5 square kilometres\n\n### Next", {"12.5"}),
+        (RECALL, "\nUtopia is an island of 99 people. Its area is 40 km2", {"40"}),
+        (RECALL, "roughly 7 square kilometres", {"7"}),
+        (RECALL, "<think>Its area is 3?</think>Its area is 12 hectares.", {"0.12"}),
+    ],
+)
+def test_a_reply_is_read_by_the_words_of_its_frame(table: dict[str, Any], said: str, names: set[str]) -> None:
+    query = Query("Utopia", AREA)
+    found = candidates(query, RELATIONS[AREA], style(**table), [Reply(said)], "m")
+    assert {one.text for one in found.candidates} == names
+
+
+def test_a_sentinel_is_no_object() -> None:
+    query = Query("Bob", DEATH)
+    for said, state in ((" the future, since alive", State.ABSTAINED), (" Future City", State.ANSWERED)):
+        found = candidates(query, RELATIONS[DEATH], style(**SENTINEL), [Reply(said)], "m")
+        assert found.draws == (state,)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda text: "." not in text))
+def test_what_a_template_holds_is_captured(name: str) -> None:
+    assert captured(f"So. The city is: {name}. ", "The city is: {answer}.").strip() == name.strip()
+    assert captured(name, "{answer}").strip() == name.strip()
+
+
+def test_capturing_is_linear() -> None:
+    start = time.process_time()
+    captured("Its area is" * 1_000_000, "{subject}: Its area is {answer} km2. Its area is")
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"block": "{subjct}"}, "block has a slot {subjct}: did you mean 'subject'"),
+        ({"block": "Who?"}, "block is 'Who?': it names no subject"),
+        ({"answer": "It is {anser}"}, "answer has a slot {anser}: did you mean 'answer'"),
+        ({"answer": "It is so"}, "answer is 'It is so': it needs {answer} once"),
+        ({"number": "km"}, "number is 'km': it needs {number} once"),
+        ({"stop": ["."]}, "stop ends a text that a model goes on with, and form 'chat' has none"),
+        ({"form": "completion", "stop": ["###"]}, "stop ['###'] never occurs: what follows an answer is"),
+        ({"form": "completion", "stop": ["\n", ""]}, "stop holds an empty text"),
+        ({"form": "completion", "listing": "line", "stop": ["\n"]}, "stop '\\n' occurs in listing"),
+        ({"form": "completion", "null": "n.a.", "answer": "{answer}.", "stop": ["."]}, "stop '.' occurs in null"),
+        ({"form": "completion", "answer": "Sure.\n{answer}", "stop": ["\n"]}, "stop '\\n' occurs in answer"),
+        ({"form": "completion", "separator": " | "}, "stop ['\\n'] never occurs"),
+    ],
+)
+def test_what_is_wrong_in_a_frame_is_told(table: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as error:
+        style(**table)
+    assert said in str(error.value)
+
+
+def recipe(folder: Path, frames: str, **table: Any) -> Path:
+    (folder / "frames.toml").write_text(frames)
+    path = folder / "mine.toml"
+    only = f"only = {table['only']!r}\n" if "only" in table else ""
+    path.write_text(
+        f'description = "x"\n[[generate]]\ncomponent = "chat"\nmodel = "m"\nshots = {{ k = 0 }}\n{only}'
+        f'frames = "{folder}/frames.toml{table.get("part", "")}"\n[select]\nrule = "cutoff"\nthreshold = 0.5\n'
+    )
+    return path
+
+
+def asking(path: Path) -> Asking:
+    (spec,) = read_recipe(SPACE, str(path)).generate
+    assert isinstance(spec, Asks)
+    return spec.asking(Run(workspace=SPACE, edition=EDITION), [])  # type: ignore[attr-defined,no-any-return]
+
+
+def test_a_file_words_each_relation(tmp_path: Path) -> None:
+    path = recipe(tmp_path, '[area]\nblock = "How large is {subject}?"\n["*"]\ntask = "Answer."\n')
+    found = asking(path)
+    assert found.prompt(Query("Crete", AREA)).messages() == [{"role": "user", "content": "How large is Crete?"}]
+    assert found.prompt(Query("Ada", DEATH)).messages()[0] == {"role": "system", "content": "Answer."}
+    parts = recipe(tmp_path, '[parts.b.area]\nblock = "And {subject}?"\n[parts.b."*"]\n', part="#b")
+    assert asking(parts).prompt(Query("Crete", AREA)).suffix == "And Crete?"
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "said"),
+    [
+        ('[area]\nblock = "{subject}"\n', "", "no frame for relation "),
+        ('[aera]\nblock = "{subject}"\n', "", "names 'aera', which is no relation: did you mean 'area'"),
+        ('[area]\nblok = "{subject}"\n', "", ", area has no setting 'blok': did you mean 'block'"),
+        ('[area]\nblock = "{subjct}"\n', "", ", area: block has a slot {subjct}"),
+        ('area = "{subject}"\n', "", "'area' is no table: give one per relation"),
+        ('[parts.a.area]\nblock = "{subject}"\n', "#b", "has no part 'b': known are: a"),
+        ("parts = 5\n", "", "'parts' is no table"),
+        ("parts = { a = 5 }\n", "#a", "'a' is no table"),
+        ("[area\n", "", "not valid TOML"),
+    ],
+)
+def test_a_wrong_file_is_told_by_its_place(tmp_path: Path, text: str, part: str, said: str) -> None:
+    path = recipe(tmp_path, text, part=part)
+    with pytest.raises(InputError) as error:
+        asking(path)
+    assert said in str(error.value)
+    assert "frames.toml" in str(error.value)
+
+
+def test_only_relations_that_are_asked_need_a_frame(tmp_path: Path) -> None:
+    path = recipe(tmp_path, '[area]\nblock = "How large is {subject}?"\n', only=["area"])
+    assert asking(path).prompt(Query("Crete", AREA)).suffix == "How large is Crete?"
+
+
+def test_an_unknown_file_is_told() -> None:
+    with pytest.raises(InputError, match=r"frames 'nowhere\.toml' is no file: give the path of one"):
+        Frames.read("nowhere.toml")
+
+
+def test_a_subject_that_holds_the_stop_is_told() -> None:
+    table = {"form": "completion", "block": "Q: {subject}", "answer": "{answer} %", "listing": "comma", "stop": ["%"]}
+    asked = Asking(EDITION, RELATIONS, [], Asks(prompt=style(**table)))
+    with pytest.raises(InputError, match="subject '100% Island' of hasArea holds '%', at which"):
+        asked.prompt(Query("100% Island", AREA))
+    assert asked.prompt(Query("Island", AREA)).text == "Q: Island"
+
+
+def test_what_is_learned_ends_where_the_answer_does() -> None:
+    assert answered(style(**RECALL), RELATIONS, SHOT).endswith(" 8336 square kilometres\n\n")
+    closed = style(form="completion", answer="{answer}%", listing="comma", stop=["%"])
+    assert answered(closed, RELATIONS, SHOT) == " 8336%"
+
+
+BANK = '{"subject": "Crete", "relation": "area", "objects": ["8336"]}\n'
+
+
+def bank(folder: Path, text: str) -> dict[str, Any]:
+    path = folder / "bank.jsonl"
+    path.write_text(text)
+    return {"file": str(path), "k": 3}
+
+
+def shown(table: dict[str, Any], subject: str, relation: str = AREA) -> list[str]:
+    asks = checked(Asks, {"prompt": {"form": "completion"}, "shots": table}, "asks")
+    found = Asking(EDITION, RELATIONS, [], asks, SPACE.relations)
+    return [shot.query.subject for shot in found.plan(Query("", relation)).selector.select(Query(subject, relation))]
+
+
+def test_examples_come_from_a_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    official = '{"SubjectEntity": "Rhodes", "Relation": "hasArea", "ObjectEntities": ["1401"]}\n'
+    assert shown(bank(tmp_path, BANK), "Utopia") == ["Crete"]
+    assert shown(bank(tmp_path, official * 2), "Utopia") == ["Rhodes", "Rhodes"]
+    assert not caplog.messages
+    with caplog.at_level(logging.WARNING):
+        assert shown(bank(tmp_path, BANK), "Crete") == []
+    assert "has no example for 'Crete' (hasArea): none is shown" in caplog.messages[0]
+    assert shown(bank(tmp_path, BANK) | {"relations": "all"}, "Ada", DEATH) == ["Crete"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (BANK + "\n" + BANK.replace("area", "aera"), "line 3: 'aera' is no relation: did you mean 'area'"),
+        (BANK.replace("Crete", " "), "line 1: the subject is empty"),
+        (BANK.replace('"objects"', '"object"'), "line 1"),
+        ("", "is empty"),
+    ],
+)
+def test_a_wrong_file_of_examples_is_told_by_its_line(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InputError) as error:
+        shown(bank(tmp_path, text), "Utopia")
+    assert said in str(error.value)
+    assert "bank.jsonl" in str(error.value)
