@@ -10,8 +10,9 @@ from lmkbc.types import CandidateSet, Proposal
 
 def sources(candidates: CandidateSet) -> list[str]:
     """The sources that propose objects, or nothing, or say whether there is any; in order."""
-    proposals = (*candidates.candidates, *candidates.nothing, *candidates.doubts)
-    return sorted({source for proposal in proposals for source, _ in proposal.by_model})
+    given = [candidate.by_model for candidate in candidates.candidates]
+    given += [absence.by_model for absence in (*candidates.nothing, *candidates.doubts)]
+    return sorted({source for by_model in given for source, _ in by_model})
 
 
 def own(candidates: CandidateSet, source: str) -> CandidateSet:
