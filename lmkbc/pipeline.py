@@ -57,6 +57,7 @@ class Proposals:
 
 def propose(run: Run, recipe: Recipe, queries: Sequence[Query], report: Report = silent) -> Proposals:
     """Generate, link, clean and pool the candidates of all queries."""
+    run = replace(run, spellings=recipe.clean.spellings)
     groups: list[list[CandidateSet]] = []
     usage: dict[str, Any] = {}
     passages: dict[Query, Sequence[Passage]] = {}
@@ -120,11 +121,12 @@ def selector_for(run: Run, recipe: Recipe, *, any_data: bool = False) -> tuple[S
     Returns it and where it comes from. InputError for thresholds tuned on other data, unless allowed.
     """
     space, edition = run.workspace, run.edition
-    rule = recipe.select
     path = thresholds.path_of(space.folder("thresholds"), edition.name, recipe.name)
     if not path.is_file():
-        return rule, {"how": f"selected by the recipe's rule {rule.name!r}, untuned"}
-    selector, provenance = thresholds.read(path, rule)
+        own = ", another for some relations" if recipe.select.rules else ""
+        how = f"selected by the recipe's rule {recipe.select.general.name!r}{own}, untuned"
+        return recipe.select, {"how": how}
+    selector, provenance = thresholds.read(path, recipe.select)
     labelled = {split_sha256(run, split) for split in ("train", edition.held_out)}
     expected = provenance.data_sha256 if provenance.data_sha256 in labelled else min(labelled)
     thresholds.check(provenance, recipe.name, expected, force=any_data)

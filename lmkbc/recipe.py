@@ -10,14 +10,14 @@ from typing import Any
 from lmkbc.errors import InputError
 from lmkbc.files.jsonl import read_toml
 from lmkbc.files.places import fetched_frames
-from lmkbc.generate.spec import GeneratorSpec, specs
+from lmkbc.generate.spec import GeneratorSpec, check_names, specs
 from lmkbc.link.recipe import Linking
 from lmkbc.link.type_filter import Cleaning
 from lmkbc.recipe_file import RecipeFile
 from lmkbc.relation import Relation
 from lmkbc.select.pool import Pooling
 from lmkbc.select.registry import build
-from lmkbc.select.rule import Rule
+from lmkbc.select.rule import PerRelation, Rule
 from lmkbc.settings import checked
 from lmkbc.workspace import Workspace
 
@@ -35,7 +35,7 @@ class Recipe:
     name: str
     description: str
     generate: tuple[GeneratorSpec, ...]
-    select: Rule
+    select: PerRelation
     link: Linking = field(default_factory=Linking)
     clean: Cleaning = field(default_factory=Cleaning)
     pool: Pooling = field(default_factory=Pooling)
@@ -65,15 +65,11 @@ def read_file(path: Path) -> RecipeFile:
 
 def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation]) -> Recipe:
     """A recipe, every table of it checked. relations: all, by every name. InputError for what makes no sense."""
-    try:
-        rule = build(file.select)
-    except InputError as error:
-        raise InputError(f"select: {error}") from None
     recipe = Recipe(
         name=name,
         description=file.description,
         generate=specs(file.generate, _words(name) if file.wording == "authors" else ""),
-        select=rule,
+        select=_selector(file.select, relations),
         link=checked(Linking, file.link, "link"),
         clean=checked(Cleaning, file.clean, "clean"),
         pool=checked(Pooling, file.pool, "pool"),
@@ -96,3 +92,24 @@ def _words(name: str) -> str:
             "wording = 'own'"
         )
     return str(path)
+
+
+def _selector(table: Mapping[str, Any], relations: Mapping[str, Relation]) -> PerRelation:
+    """The table `select`: the general rule, and in `relations` those of relations that have their own."""
+    general = _rule({name: value for name, value in table.items() if name != "relations"}, "select")
+    own = checked(dict[str, dict[str, Any]], table.get("relations", {}), "select.relations")
+    check_names(own, relations, "select.relations")
+    rules: dict[str, Rule] = {}
+    for name, part in own.items():
+        if relations[name].name in rules:
+            raise InputError(f"select.relations names {relations[name].name} twice: {name!r} is another name of it")
+        rule = _rule(part, f"select.relations.{name}")
+        rules |= dict.fromkeys((relations[name].name, *relations[name].names), rule)
+    return PerRelation(general, rules)
+
+
+def _rule(table: Mapping[str, Any], what: str) -> Rule:
+    try:
+        return build(table)
+    except InputError as error:
+        raise InputError(f"{what}: {error}") from None

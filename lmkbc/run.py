@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -53,13 +53,22 @@ class Run:
     models: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
     """Loaded models, so that a second step with the same one does not load it again."""
 
+    spellings: Mapping[str, str] | None = None
+    """Spelling -> name, where a recipe has its own in place of the relations'."""
+
     report: Report = field(default=silent, repr=False, compare=False)
     """Told by generators that work long before their first answer."""
 
     @cached_property
     def relations(self) -> dict[str, Relation]:
         """The edition's relations, by the names it gives them."""
-        return {name: self.workspace.relation(name) for name in self.edition.relations}
+        relations = {name: self.workspace.relation(name) for name in self.edition.relations}
+        if self.spellings is None:
+            return relations
+        return {
+            name: replace(relation, shape=replace(relation.shape, variants=self.spellings))
+            for name, relation in relations.items()
+        }
 
     @cached_property
     def train(self) -> list[Example]:

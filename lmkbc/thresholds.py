@@ -21,8 +21,7 @@ from lmkbc.files.atomic import write_bytes
 from lmkbc.files.jsonl import read_toml
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.registry import build
-from lmkbc.select.rule import Rule, significant
-from lmkbc.types import CandidateSet, Prediction
+from lmkbc.select.rule import PerRelation, Rule, significant
 
 if TYPE_CHECKING:  # selecting must not wait for Optuna to load
     from lmkbc.tune.tune import Tuned
@@ -71,18 +70,6 @@ class Provenance:
         )
 
 
-@dataclass(frozen=True)
-class TunedSelector:
-    """A selector with a rule per relation; `fallback` serves relations that were never tuned."""
-
-    rules: Mapping[str, Rule]
-    fallback: Rule = field(default_factory=ExpectedF1)
-
-    def select(self, candidates: CandidateSet) -> Prediction:
-        """Keep objects by the relation's own rule."""
-        return self.rules.get(candidates.query.relation, self.fallback).select(candidates)
-
-
 def path_of(folder: Path, edition: str, system: str) -> Path:
     """Where the thresholds of an edition and system lie in a workspace's thresholds/."""
     return folder / edition / f"{system}.toml"
@@ -105,8 +92,11 @@ def write(path: Path, tuned: Tuned, provenance: Provenance) -> None:
     write_bytes(path, tomli_w.dumps({SEAL: _digest(table), **table}).encode())
 
 
-def read(path: Path, fallback: Rule | None = None) -> tuple[TunedSelector, Provenance]:
-    """The selector and provenance of a thresholds file. InputError names the file and the table that is wrong."""
+def read(path: Path, fallback: PerRelation | None = None) -> tuple[PerRelation, Provenance]:
+    """The selector and provenance of a thresholds file. InputError names the file and the table that is wrong.
+
+    fallback: serves relations that were never tuned.
+    """
     if not path.exists():
         raise InputError(f"{path} does not exist: run lmkbc tune to make it")
     table = read_toml(path)
@@ -116,7 +106,7 @@ def read(path: Path, fallback: Rule | None = None) -> tuple[TunedSelector, Prove
     rules = {name: _rule(path, name, entry) for name, entry in relations.items()}
     provenance = _provenance(path, table.get("provenance"))
     _check_seal(path, table)
-    return TunedSelector(rules, fallback or ExpectedF1()), provenance
+    return (fallback or PerRelation(ExpectedF1())).under(rules), provenance
 
 
 def _check_seal(path: Path, table: Mapping[str, Any]) -> None:

@@ -123,7 +123,21 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
             {"select": {"rule": "verified", "inner": {"rule": "cutoff", "threshold": "x"}}},
             "select: rule verified: setting 'inner': rule cutoff: setting 'threshold' is 'x': give a number",
         ),
-        ({"select": {"rule": ["cutoff"]}}, "select: a selection table needs rule = NAME, one of attested"),
+        ({"select": {"rule": ["cutoff"]}}, "select: a selection table needs rule = NAME, one of among, attested"),
+        ({"select": {**CUTOFF, "relations": 5}}, "select.relations is 5: give a table"),
+        ({"select": {**CUTOFF, "relations": {"x": 5}}}, "select.relations: setting 'x' is 5: give a table"),
+        (
+            {"select": {**CUTOFF, "relations": {"rivrs": CUTOFF}}},
+            "select.relations names 'rivrs', which is no relation",
+        ),
+        (
+            {"select": {**CUTOFF, "relations": {"CountryBordersCountry": {"rule": "cutof"}}}},
+            "select.relations.CountryBordersCountry: unknown selection rule 'cutof': did you mean 'cutoff'?",
+        ),
+        (
+            {"select": {**CUTOFF, "relations": {"country-borders": CUTOFF, "CountryBordersCountry": CUTOFF}}},
+            "select.relations names country-borders twice: 'CountryBordersCountry' is another name of it",
+        ),
         ({"published": {"2023": 0.5}}, "published names '2023': give an edition and a split, as in '2023/val'"),
         ({"published": {"2023/val": 62.5}}, "published.2023/val is 62.5: give a macro-F1 from 0 to 1"),
         ({"published": {"2023/val": "x"}}, "setting 'published.2023/val' is 'x': give a number"),

@@ -11,6 +11,7 @@ from lmkbc.errors import InputError
 from lmkbc.select.calibrated import Calibrated
 from lmkbc.select.cutoffs import Cutoff, TopK
 from lmkbc.select.expected_f1 import ExpectedF1
+from lmkbc.select.rule import PerRelation
 from lmkbc.tune.tune import Tuned, TunedRelation
 from lmkbc.types import Candidate, CandidateSet, Query
 
@@ -44,7 +45,7 @@ def test_round_trip_is_lossless_and_stable(tmp_path: Path) -> None:
 
 
 def test_selection_by_relation_with_a_fallback() -> None:
-    selector = thresholds.TunedSelector({"b": Cutoff(threshold=0.5)}, TopK(k=2))
+    selector = PerRelation(TopK(k=2), {"b": Cutoff(threshold=0.5)})
     found = (Candidate("x", 0.6), Candidate("y", 0.4))
     assert len(selector.select(CandidateSet(Query("s", "b"), found)).objects) == 1
     assert len(selector.select(CandidateSet(Query("s", "unknown"), found)).objects) == 2

@@ -9,7 +9,7 @@ a failed parse and never empty.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lmkbc.answer.abstain import (
@@ -112,6 +112,18 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
         refused = tuple(Dropped(number, "unwritable") for number in refused_numbers(answer, relation))
         return Parsed(State.DROPPED, dropped=refused) if refused else parsed
     return parsed
+
+
+def broken_off(texts: Sequence[str | None]) -> list[bool]:
+    """Which of a query's draws ended before their answer.
+
+    Where others mark theirs behind their reasoning, one that is long, and marks none, is reasoning alone: what it names
+    is what it thought of.
+    """
+    marks = [_ANSWER.search(answer_of(text) or "") if text else None for text in texts]
+    if not any(mark and mark.start() > SHORT for mark in marks):
+        return [False] * len(texts)
+    return [text is not None and mark is None and len(text) > SHORT for text, mark in zip(texts, marks, strict=True)]
 
 
 def _parsed(answer: str, relation: Relation, subject: str, marked: bool) -> Parsed:

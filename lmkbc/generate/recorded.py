@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lmkbc.answer.clean import sifted
-from lmkbc.answer.parse import parse
+from lmkbc.answer.parse import broken_off, parse
 from lmkbc.edition import Edition, misfit
 from lmkbc.errors import InputError
 from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, read_rows
@@ -108,11 +108,16 @@ class Recorded:
     def _answer(self, path: Path, query: Query) -> CandidateSet:
         name, relation = self._names[path], self._relations[query.relation]
         replies: list[CandidateSet] = []
-        for row in self._files[path].of(query):
+        rows = self._files[path].of(query)
+        unfinished = iter(broken_off([text for row in rows for text in row.completions or ()]))
+        for row in rows:
             if row.completions is None:
                 replies.append((_pooled if row.pooled else _scored)(query, self._with_ids(row), name, relation))
             for draw, completion in enumerate(row.completions or (), start=sum(len(reply.draws) for reply in replies)):
-                replies.append(_parsed(query, completion, Voice(name, str(draw)), relation))
+                if next(unfinished):
+                    replies.append(CandidateSet(query, draws=(State.TRUNCATED,)))
+                else:
+                    replies.append(_parsed(query, completion, Voice(name, str(draw)), relation))
             if row.existence is not None:
                 doubt = Absence(1 - row.existence, (Voice(name),))
                 replies.append(CandidateSet(query, draws=(), doubts=(doubt,)))

@@ -19,9 +19,14 @@ from lmkbc.types import Candidate, CandidateSet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleaning:
-    """A recipe's table `clean`. types: drop objects that an index knows only as things of other kinds."""
+    """A recipe's table `clean`.
+
+    types: drop objects that an index knows only as things of other kinds. spellings: spelling -> the name that it
+    stands for, in place of those that the relations' modules list.
+    """
 
     types: bool = False
+    spellings: Mapping[str, str] | None = None
 
     def open(self, run: Run) -> TypeFilter | None:
         """The filter, None where the table wants none. InputError where it is wanted and the run has no index."""

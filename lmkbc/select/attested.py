@@ -1,67 +1,57 @@
-"""Attested: one model's answers, corrected by other models and by verification where its confidence is low."""
+"""Attested: one source's list, corrected by how much of it another one attests."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from lmkbc.select.rule import Rule
-from lmkbc.types import Candidate, CandidateSet, Prediction, Proposal
+from lmkbc.select.sources import own, sources
+from lmkbc.types import Candidate, CandidateSet, Prediction
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attested(Rule):
-    """Trust one model, `voice`, and correct it where it is unsure: `inner` selects from what that model proposes.
+    """Trust one source's list, `voice`, and correct it where another, the `witness`, attests little of it.
 
-    The mean score of the selected is the query's confidence. Below `prune`, those that no other model proposes are
-    dropped, if other models propose anything; below `add`, candidates that verification holds true with at least
-    `admit` are added, whichever model proposes them (CS2, LM-KBC 2026, row-wise gates of award winners). Where the
-    model proposes nothing with a score above 0, `inner` selects from the candidates of all.
+    `inner` selects the list from what the voice proposes. The query's confidence is the share of the list that the
+    witness proposes with a score of at least `attest`. Below `prune`, what the witness never proposes is dropped; below
+    `add`, candidates that verification holds true with at least `admit` join, whoever proposes them (CS2, LM-KBC 2026:
+    lists of award winners, attested year by year, and led back from the winner to the award). A witness that is not
+    heard corrects nothing; where the voice is not, `inner` selects from the candidates of all.
     """
 
     name: ClassVar[str] = "attested"
     inner: Rule
     voice: str
+    witness: str
+    attest: float = 0.25
     prune: float = 0.5
     add: float = 0.7
     admit: float = 1 / 3
 
     def select(self, candidates: CandidateSet) -> Prediction:
-        """What `inner` selects of the voice's candidates, without the pruned, then the added."""
-        own = replace(
-            candidates,
-            candidates=tuple(sorted(self._own(candidates.candidates), key=lambda proposal: -proposal.score)),
-            nothing=tuple(self._own(candidates.nothing)),
-            doubts=tuple(self._own(candidates.doubts)),
-        )
-        scores = [candidate.score for candidate in own.candidates] + [
-            absence.score for absence in (*own.nothing, *own.doubts)
-        ]
-        if candidates.failed or not any(scores):
+        """The list, without the pruned, then the added."""
+        heard = sources(candidates)
+        if candidates.failed or self.voice not in heard:
             return self.inner.select(candidates)
-        kept = self.inner.select(own)
+        kept = self.inner.select(own(candidates, self.voice))
+        if self.witness not in heard:
+            return kept
+        rates = {candidate.text: candidate.score for candidate in own(candidates, self.witness).candidates}
+        attested = [rates.get(candidate.text, 0.0) for candidate in kept.objects]
+        confidence = sum(rate >= self.attest for rate in attested) / max(len(attested), 1)
         objects = kept.objects
-        confidence = math.fsum(candidate.score for candidate in objects) / max(len(objects), 1)
-        if confidence < self.prune and any(self._others(candidate) for candidate in candidates.candidates):
-            objects = tuple(candidate for candidate in objects if self._others(candidate))
+        if confidence < self.prune:
+            objects = tuple(candidate for candidate, rate in zip(objects, attested, strict=True) if rate > 0)
         if confidence < self.add:
-            texts = {candidate.text for candidate in objects}
+            listed = {candidate.text for candidate in kept.objects}
             objects += tuple(
                 candidate
                 for candidate in candidates.candidates
-                if self._admits(candidate) and candidate.text not in texts
+                if self._admits(candidate) and candidate.text not in listed
             )
         return replace(kept, objects=objects)
-
-    def _own(self, proposals: Iterable[Proposal]) -> Iterator[Proposal]:
-        """What the voice proposes, with its own scores."""
-        shares = ((proposal, dict(proposal.by_model).get(self.voice)) for proposal in proposals)
-        yield from (replace(proposal, score=share) for proposal, share in shares if share is not None)
-
-    def _others(self, candidate: Candidate) -> bool:
-        return any(name != self.voice for name, _ in candidate.by_model)
 
     def _admits(self, candidate: Candidate) -> bool:
         return candidate.truth is not None and candidate.truth >= self.admit

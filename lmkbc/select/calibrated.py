@@ -20,7 +20,7 @@ from lmkbc.select.evidence import (
     weighed,
 )
 from lmkbc.select.ranking import Floats, Mask, Ranking
-from lmkbc.select.rule import MaskRule
+from lmkbc.select.rule import MaskRule, kept_of
 
 UNUSUAL = 0.005
 """Added to every name's mean score before the logarithm: half a subject in a hundred, so that rare names stay alike."""
@@ -53,18 +53,9 @@ class Calibrated(MaskRule):
     def keep(self, ranking: Ranking) -> Mask:
         """What the inner rule keeps of the candidates in the order of their probabilities, (n, m)."""
         p = self.probabilities(ranking)
-        order = np.argsort(-p, axis=1, kind="stable")
-        ranked = tuple(
-            tuple(candidates[i] for i in places[: len(candidates)])
-            for candidates, places in zip(ranking.ranked, order, strict=True)
-        )
-        p = np.take_along_axis(p, order, axis=1)
-        best = p[:, 0] if p.shape[1] else np.zeros(len(ranked))
+        best = p.max(axis=1) if p.shape[1] else np.zeros(len(ranking.ranked))
         silence = logistic(weighed(of_nothing(ranking, best), self.nothing))
-        inner = self.inner.keep(replace(ranking, ranked=ranked, scores=p, nothing=silence))
-        mask = np.zeros(p.shape, dtype=np.bool_)
-        np.put_along_axis(mask, order, inner, axis=1)
-        return mask
+        return kept_of(self.inner, replace(ranking, nothing=silence), p)
 
 
 def log_habit(usual: Floats) -> Floats:

@@ -46,22 +46,32 @@ class Cutoff(PrefixRule, SweptRule):
 class Relative(PrefixRule, SweptRule):
     """Keep every candidate that scores at least `ratio` of the query's best, and at least `floor`.
 
-    Where the best scores 0 there is nothing to compare with, and no candidate passes.
+    Where the best scores 0 there is nothing to compare with, and no candidate passes; where it scores less than `best`,
+    none does either, so that one bound decides whether to answer and the other how much (thylinao1, LM-KBC 2026).
     """
 
     name: ClassVar[str] = "relative"
-    search: ClassVar[Mapping[str, Range]] = {"ratio": Real(1e-3, 1.0, log=True), "floor": Real(1e-6, 1.0, log=True)}
+    search: ClassVar[Mapping[str, Range]] = {
+        "ratio": Real(1e-3, 1.0, log=True),
+        "floor": Real(1e-6, 1.0, log=True),
+        "best": Real(1e-3, 1.0, log=True),
+    }
     swept: ClassVar[str] = "floor"
     ratio: float
     floor: float = 0.0
+    best: float = 0.0
 
     def levels(self, ranking: Ranking) -> Floats:
         """The score of each candidate at or above the ratio, (n, m); -1 for the others, which no floor keeps."""
-        return np.where(ranking.scores >= self.ratio * ranking.reference[:, None], ranking.scores, -1.0)
+        return np.where(ranking.scores >= self._bound(ranking)[:, None], ranking.scores, -1.0)
 
     def wanted(self, ranking: Ranking) -> Ints:
-        """Candidates at or above both bounds."""
-        return run_length(ranking.ended >= np.maximum(self.ratio * ranking.reference, self.floor)[:, None])
+        """Candidates at or above all bounds."""
+        return run_length(ranking.ended >= np.maximum(self._bound(ranking), self.floor)[:, None])
+
+    def _bound(self, ranking: Ranking) -> Floats:
+        """What the ratio asks of each query's candidates, (n,); infinite where the best scores too little."""
+        return np.where(ranking.best >= self.best, self.ratio * ranking.reference, np.inf)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -65,8 +65,9 @@ def of_nothing(ranking: Ranking, best: Floats) -> dict[str, Floats]:
 
 
 def _silence(ranking: Ranking) -> dict[str, Floats]:
-    pooled = {"nothing": ranking.nothing, "abstained": ranking.abstained, "doubt": ranking.doubt}
-    return {name: log_odds(column, SHARE_EDGE) for name, column in (pooled | dict(ranking.silence)).items()}
+    columns = {"nothing": ranking.nothing, "abstained": ranking.abstained, "doubt": ranking.doubt}
+    columns |= {name: np.where(column < 0, 0.5, column) for name, column in ranking.silence.items()}
+    return {name: log_odds(column, SHARE_EDGE) for name, column in columns.items()}
 
 
 def telling(columns: Mapping[str, Floats], models: int) -> dict[str, Floats]:

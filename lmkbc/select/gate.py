@@ -22,6 +22,8 @@ class NoneGate(Rule):
 
     evidence: "nothing" is the score of the proposal to answer nothing, "lead" its share of the sum with the best
     candidate's score, "draws" the share of draws that abstained, "existence" one minus the existence probability.
+    source: the one whose word alone counts, as far as it says something: silence is no denial (MAVE, LM-KBC 2026, asks
+    a source whether there is an object at all). Around `among`, which leaves it out, such a source only denies.
     """
 
     name: ClassVar[str] = "none-gate"
@@ -29,23 +31,36 @@ class NoneGate(Rule):
     inner: Rule
     threshold: float
     evidence: Evidence = "nothing"
+    source: str = ""
 
     def __post_init__(self) -> None:
         """Refuse unknown evidence."""
         if self.evidence not in get_args(Evidence):
             known = ", ".join(get_args(Evidence))
             raise InputError(f"evidence of rule none-gate is {self.evidence!r}: use one of {known}")
+        if self.source and self.evidence == "draws":
+            raise InputError("evidence of rule none-gate is 'draws', of all sources: with a source, use 'nothing'")
 
     def strength(self, ranking: Ranking) -> Floats:
         """The evidence for answering nothing, in [0, 1], (n,)."""
         if self.evidence == "draws":
             return ranking.abstained
         if self.evidence == "existence":
-            return ranking.doubt
+            return self._said(ranking, "doubt") if self.source else ranking.doubt
+        nothing, best = ranking.nothing, ranking.best
+        if self.source:
+            nothing = self._said(ranking, "nothing")
+            best = ranking.by_model.get(self.source, np.zeros(ranking.scores.shape)).max(axis=1, initial=0.0)
         if self.evidence == "nothing":
-            return ranking.nothing
-        total = ranking.nothing + ranking.best
-        return np.divide(ranking.nothing, total, out=np.zeros_like(total), where=total > 0)
+            return nothing
+        total = nothing + best
+        return np.divide(nothing, total, out=np.zeros_like(total), where=total > 0)
+
+    def _said(self, ranking: Ranking, kind: str) -> Floats:
+        """What the source says of nothing, (n,), 0 where it says none."""
+        silent = np.zeros(len(ranking.ranked))
+        said: Floats = np.maximum(ranking.silence.get(f"{self.source}:{kind}", silent), 0.0)
+        return said
 
     def open(self, ranking: Ranking) -> Mask:
         """Which queries get an answer, (n,)."""

@@ -144,15 +144,22 @@ class LogCluster(PointRule):
 
 @dataclass(frozen=True, kw_only=True)
 class WeightedMedian(PointRule):
-    """The vote at a quantile of the weight; 0.5 is the median (Chironk 2026 also used an upper one, 0.55)."""
+    """The vote at a quantile of the weight; 0.5 is the median (Chironk 2026 also used an upper one, 0.55).
+
+    between: where the quantile falls between two votes, their mean, not the lower one.
+    """
 
     name: ClassVar[str] = "weighted-median"
     search: ClassVar[Mapping[str, Range]] = {"quantile": Real(0.3, 0.7)}
     quantile: float = 0.5
+    between: bool = False
 
     def point(self, values: Floats, weights: Floats) -> float:
         """The weighted quantile."""
-        return weighted_quantile(values, weights, self.quantile)
+        low = weighted_quantile(values, weights, self.quantile)
+        if not self.between:
+            return low
+        return (low - weighted_quantile(-values[::-1], weights[::-1], 1 - self.quantile)) / 2
 
 
 @dataclass(frozen=True, kw_only=True)

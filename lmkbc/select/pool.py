@@ -20,10 +20,11 @@ from lmkbc.errors import InputError, did_you_mean
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.scoring.matchers import number
-from lmkbc.types import Absence, Candidate, CandidateSet, Proposal, Voice
+from lmkbc.types import Absence, Candidate, CandidateSet, Proposal, State, Voice
 
 Method = Literal["mean", "vote", "union", "max", "count-max", "background"]
 Per = Literal["draw", "model"]
+Of = Literal["answers", "replies"]
 ByModel = tuple[tuple[str, float], ...]
 
 
@@ -36,11 +37,13 @@ class Pooling:
     then the best score (Ning & Celebi 2022); "background", the mean divided by the candidate's mean over all queries
     of the relation, so that what a model always says sinks, and rescaled so that the best keeps its score.
     per: whether every draw counts alike or every model does, whatever its number of draws.
+    of: what shares are of: the draws that came to an answer, or all that the model replied to, whatever came of them.
     weights: model -> weight, 1 where not given. "union", "max" and "count-max" weigh nothing.
     """
 
     method: Method = "mean"
     per: Per = "model"
+    of: Of = "answers"
     weights: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -78,7 +81,7 @@ class Pool:
             for candidate in item.candidates:
                 ballots[self._key(candidate)].append(_Ballot(group, candidate))
         silent = [_Ballot(group, absence) for group, item in enumerate(sets) for absence in item.nothing]
-        voices = [sum(state.is_answer for state in item.draws) for item in sets]
+        voices = [sum(map(self._counts, item.draws)) for item in sets]
         most = max([sum(voices), _count(silent), *map(_count, ballots.values())])
         shares = self._shares(voices, weights)
         pooled = [
@@ -98,6 +101,10 @@ class Pool:
         return CandidateSet(
             sets[0].query, tuple(pooled), draws, dropped, nothing, tuple(_mean_doubt(doubts, weights, models))
         )
+
+    def _counts(self, state: State) -> bool:
+        """Whether a draw is one that shares are of."""
+        return state is not State.MISSING if self.how.of == "replies" else state.is_answer
 
     def _key(self, candidate: Candidate) -> Hashable:
         """Under what a candidate is the same as another."""

@@ -24,7 +24,7 @@ class Ranking:
     ranked: the objects proposed, without the proposal to answer nothing. scores: (n, m), clipped to [0, 1], -1 where
     padded. nothing: (n,), score of answering nothing, 0 where none was proposed. abstained: (n,), share of the
     answers that were abstentions. doubt: (n,), one minus the existence probability, 0.5 where none was given.
-    silence: what each model makes of nothing, "MODEL:nothing" and "MODEL:doubt" -> (n,), 0.5 where it does not say.
+    silence: what each model makes of nothing, "MODEL:nothing" and "MODEL:doubt" -> (n,), -1 where it does not say.
     InputError for a score that is no number.
     """
 
@@ -119,7 +119,7 @@ def _silence(sets: Sequence[CandidateSet]) -> dict[str, Floats]:
             for model, score in (pair for absence in absences for pair in absence.by_model):
                 scores[f"{model}:{kind}"] = max(scores.get(f"{model}:{kind}", 0.0), score)
         for name, score in scores.items():
-            columns.setdefault(name, np.full(len(sets), 0.5))[row] = score
+            columns.setdefault(name, np.full(len(sets), -1.0))[row] = score
     return columns
 
 

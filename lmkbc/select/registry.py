@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from lmkbc.errors import InputError, did_you_mean
+from lmkbc.select.among import Among
 from lmkbc.select.attested import Attested
 from lmkbc.select.calibrated import Calibrated
 from lmkbc.select.cutoffs import (
@@ -24,16 +25,19 @@ from lmkbc.select.numeric import (
     StabMid,
     WeightedMedian,
 )
+from lmkbc.select.otherwise import Otherwise
 from lmkbc.select.quorum import Quorum
 from lmkbc.select.rule import Rule
 from lmkbc.select.sticky import Sticky
+from lmkbc.select.two_stage import TwoStage
 from lmkbc.select.verified import Verified
 from lmkbc.settings import checked
 
-THRESHOLDS: list[type[Rule]] = [Cutoff, Relative, Sticky, TopK, Quorum, NoneGate, Verified, Attested]
+THRESHOLDS: list[type[Rule]] = [Cutoff, Relative, Sticky, TopK, Quorum, NoneGate, Verified]
+SOURCES: list[type[Rule]] = [TwoStage, Among, Attested, Otherwise]
 EXPECTATIONS: list[type[Rule]] = [ExpectedF1, Calibrated]
 NUMBERS: list[type[Rule]] = [StabMid, ExpectedScore, Ball, LogCluster, WeightedMedian]
-RULES = {rule.name: rule for rule in THRESHOLDS + EXPECTATIONS + NUMBERS}
+RULES = {rule.name: rule for rule in THRESHOLDS + SOURCES + EXPECTATIONS + NUMBERS}
 
 
 def rule_class(name: str) -> type[Rule]:

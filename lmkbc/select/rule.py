@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -67,12 +67,38 @@ class Rule(ABC):
     def to_table(self) -> dict[str, Any]:
         """The rule as a plain table, for TOML: its name and the parameters that differ from their defaults."""
         table: dict[str, Any] = {"rule": self.name}
-        for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
-            default = field.default if field.default_factory is MISSING else field.default_factory()
+        for own in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, own.name)
+            default = own.default if own.default_factory is MISSING else own.default_factory()
             if value != default:
-                table[field.name] = value.to_table() if isinstance(value, Rule) else value
+                table[own.name] = _plain(value)
         return table
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as TOML holds it: a rule as its table."""
+    if isinstance(value, Mapping):
+        return {name: _plain(part) for name, part in value.items()}
+    return value.to_table() if isinstance(value, Rule) else value
+
+
+@dataclass(frozen=True)
+class PerRelation:
+    """A selector with a rule per relation; `general` serves those that have none of their own.
+
+    rules: by every spelling of a relation that queries use.
+    """
+
+    general: Rule
+    rules: Mapping[str, Rule] = field(default_factory=dict)
+
+    def select(self, candidates: CandidateSet) -> Prediction:
+        """Keep objects by the relation's own rule."""
+        return self.rules.get(candidates.query.relation, self.general).select(candidates)
+
+    def under(self, rules: Mapping[str, Rule]) -> PerRelation:
+        """The selector with other rules laid over its own."""
+        return PerRelation(self.general, {**self.rules, **rules})
 
 
 class MaskRule(Rule):
@@ -133,6 +159,20 @@ class PrefixRule(MaskRule):
     def keep(self, ranking: Ranking) -> Mask:
         """Which candidates of each query to keep, (n, m)."""
         return np.arange(ranking.scores.shape[1]) < self.length(ranking)[:, None]
+
+
+def kept_of(rule: MaskRule, ranking: Ranking, scores: Floats) -> Mask:
+    """What a rule keeps of candidates with other scores, in their order, (n, m); those below 0 are left out."""
+    order = np.argsort(-scores, axis=1, kind="stable")
+    sizes = (scores >= 0).sum(axis=1)
+    ranked = tuple(
+        tuple(candidates[place] for place in places[:size])
+        for candidates, places, size in zip(ranking.ranked, order, sizes, strict=True)
+    )
+    inner = rule.keep(replace(ranking, ranked=ranked, scores=np.take_along_axis(scores, order, axis=1)))
+    mask = np.zeros(scores.shape, dtype=np.bool_)
+    np.put_along_axis(mask, order, inner, axis=1)
+    return mask
 
 
 def run_length(accepted: Mask) -> Ints:

@@ -41,7 +41,7 @@ def _filled(declared: str) -> Any:
     """Something of a declared type."""
     if declared.endswith("Rule"):
         return INNER
-    return {} if declared.startswith("Mapping") else "m" if declared == "str" else 0.5
+    return {"Mapping[str, float]": {}, "tuple[str, ...]": ["m"], "str": "m"}.get(declared, 0.5)
 
 
 @st.composite

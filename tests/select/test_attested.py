@@ -1,4 +1,4 @@
-"""The row-wise gates: what prunes, what adds, and when neither does."""
+"""The gates of a list: what prunes, what adds, and when neither does."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from lmkbc.types import (
 )
 from tests.candidates import candidate_set
 
-RULE = Attested(inner=Cutoff(threshold=0.3), voice="list")
+RULE = Attested(inner=Cutoff(threshold=0.3), voice="list", witness="years")
 
 
 def row(**named: Mapping[str, float]) -> CandidateSet:
-    """Candidates by what each voice makes of them, "truth" being the verdict."""
+    """Candidates by what each source makes of them, "truth" being the verdict."""
     found = [
         Candidate(
             text,
@@ -40,24 +40,28 @@ def kept(found: CandidateSet, rule: Attested = RULE) -> str:
     return "".join(one.text for one in rule.select(found).objects)
 
 
-def test_a_sure_row_is_the_voice_s_own() -> None:
-    assert kept(row(a={"list": 0.9}, b={"list": 0.8}, c={"list": 0.2}, d={"slots": 1.0, "truth": 1.0})) == "ab"
+def test_a_list_that_the_witness_attests_stays_as_it_is_however_few_draws_named_it() -> None:
+    given = {"a": {"list": 0.4, "years": 0.9}, "b": {"list": 0.35, "years": 0.25}, "c": {"list": 0.3}}
+    assert kept(row(**given, d={"years": 1.0})) == "abc"
+    assert kept(row(**given, d={"years": 1.0, "truth": 1.0})) == "abcd"  # two of three are fewer than seven of ten
+    assert kept(row(**given, d={"years": 1.0, "truth": 1.0}), Attested(**{**vars(RULE), "add": 0.6})) == "abc"
 
 
-def test_an_unsure_row_keeps_what_others_name_too() -> None:
-    assert kept(row(a={"list": 0.5}, b={"list": 0.4, "slots": 0.1}, c={"slots": 1.0})) == "b"
-    assert kept(row(a={"list": 0.5}, b={"list": 0.4})) == "ab"  # where no other voice speaks, none is missed
+def test_a_list_that_is_hardly_attested_loses_what_the_witness_never_names() -> None:
+    assert kept(row(a={"list": 0.9}, b={"list": 0.8, "years": 0.1}, c={"years": 1.0})) == "b"
+    assert kept(row(a={"list": 0.9}, c={"years": 1.0})) == ""
+    assert kept(row(a={"list": 0.9}, b={"list": 0.8, "others": 1.0})) == "ab"  # the witness was not heard
 
 
-def test_what_verification_vouches_for_joins_a_row_that_is_not_sure() -> None:
-    given = {"a": {"list": 0.6}, "b": {"slots": 0.1, "truth": 0.4}, "c": {"slots": 0.9, "truth": 0.3}}
-    assert kept(row(**given)) == "ab"
-    assert kept(row(**given), Attested(inner=RULE.inner, voice="list", add=0.6)) == "a"
-    assert kept(row(a={"list": 0.1}, b={"list": 0.2, "truth": 1.0})) == "b"  # once
+def test_what_leads_back_joins_a_list_that_is_not_sure() -> None:
+    given = {"a": {"list": 0.6}, "b": {"years": 0.1, "truth": 0.4}, "c": {"years": 0.9, "truth": 0.3}}
+    assert kept(row(**given)) == "b"
+    assert kept(row(**given), Attested(inner=RULE.inner, voice="list", witness="years", prune=0.0)) == "ab"
+    assert kept(row(a={"list": 0.1}, b={"list": 0.4, "years": 0.1, "truth": 1.0})) == "b"  # once
 
 
 def test_without_the_voice_or_an_answer_the_inner_rule_decides() -> None:
-    assert kept(row(a={"slots": 9.0}, b={"slots": 1.0})) == "a"
+    assert kept(row(a={"years": 9.0}, b={"years": 1.0})) == "a"
     failed = candidate_set(Query("s", "r"), draws=(State.MISSING,))
     assert RULE.select(failed).failed
     nothing = candidate_set(Query("s", "r"), (Absence(1.0, by_model=(("list", 1.0),)),), (State.ABSTAINED,))

@@ -257,3 +257,11 @@ def test_a_sign_in_a_models_name_changes_nothing() -> None:
             (one.text, one.score, len(one.sources)) for one in plain.candidates
         ]
         assert odd.candidates[0].by_model == (("mo#del; ?existence", plain.candidates[0].by_model[0][1]),)
+
+
+def test_shares_may_be_of_all_that_a_model_replied_to() -> None:
+    said = draws("m", ["5"], State.TRUNCATED, State.UNPARSED, State.MISSING)
+    for of, share in (("answers", 1.0), ("replies", 1 / 3)):
+        (merged,) = pool(STRINGS, {"of": of}).merge([[said]])
+        assert merged.candidates[0].by_model == (("m", share),)
+        assert merged.candidates[0].score == share

@@ -1,0 +1,86 @@
+"""A recipe's rules: one in general, others of relations, thresholds before both; and one that is known to be exact."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+from lmkbc.generate.recorded import RecordedSpec
+from lmkbc.pipeline import decide, propose, selector_for
+from lmkbc.recipe import Recipe, read_recipe
+from lmkbc.run import Run
+from lmkbc.select.cutoffs import Cutoff
+from lmkbc.select.rule import PerRelation
+from lmkbc.tune.tune import official
+from lmkbc.types import Candidate, CandidateSet, Query
+from lmkbc.workspace import Workspace
+
+TOP = {"rule": "top-k", "k": 1}
+FOUND = (Candidate("x", 0.6), Candidate("y", 0.4))
+
+
+def recipe(folder: Path, **parts: Any) -> Recipe:
+    path = folder / "mine.toml"
+    table = {"description": "x", "generate": [{"component": "recorded"}], "select": {**TOP, "k": 2}, **parts}
+    path.write_text(tomli_w.dumps(table))
+    return read_recipe(Workspace(), str(path))
+
+
+def kept(selector: Any, relation: str) -> int:
+    return len(selector.select(CandidateSet(Query("s", relation), FOUND)).objects)
+
+
+@pytest.mark.parametrize("name", ["country-borders", "CountryBordersCountry", "countryLandBordersCountry"])
+def test_a_relation_s_own_rule_serves_it_under_every_name(tmp_path: Path, name: str) -> None:
+    given = recipe(tmp_path, select={**TOP, "k": 2, "relations": {name: TOP}})
+    space = Workspace()
+    selector, how = selector_for(Run(workspace=space, edition=space.edition("2023")), given)
+    assert how["how"] == "selected by the recipe's rule 'top-k', another for some relations, untuned"
+    assert kept(selector, "CountryBordersCountry") == kept(selector, "CountryBordersWithCountry") == 1
+    assert kept(selector, "RiverBasinsCountry") == 2
+
+
+def test_what_was_tuned_comes_before_a_relation_s_own_rule() -> None:
+    none = Cutoff(threshold=2.0)
+    selector = PerRelation(Cutoff(threshold=0.5), {"a": none, "b": none}).under({"b": Cutoff(threshold=0.0)})
+    assert [kept(selector, name) for name in "abc"] == [0, 2, 1]
+
+
+def test_a_recipe_may_have_spellings_of_its_own(tmp_path: Path) -> None:
+    answers = tmp_path / "answers.jsonl"
+    query = Query("s", "companyTradesAtStockExchange")
+    row = {"SubjectEntity": query.subject, "Relation": query.relation, "completions": ["NYSE, LSE"]}
+    answers.write_text(json.dumps(row) + "\n")
+    space = Workspace()
+    run = Run(workspace=space, edition=space.edition("2026"), files=(answers,))
+    for clean, names in (
+        ({}, ["London Stock Exchange", "New York Stock Exchange"]),
+        ({"spellings": {}}, ["LSE", "NYSE"]),
+        ({"spellings": {"LSE": "London"}}, ["London", "NYSE"]),
+    ):
+        (found,) = propose(run, recipe(tmp_path, clean=clean), [query]).sets
+        assert [candidate.text for candidate in found.candidates] == names
+
+
+@pytest.mark.parametrize(
+    ("files", "published"),
+    [
+        (("qwen__self_consistency",), 0.462866),
+        (("gemma__independent",), 0.424555),
+        (("qwen__self_consistency", "gemma__independent"), 0.451424),
+    ],
+)
+def test_a_vote_in_two_stages_is_that_of_its_authors(data_dir: Path, files: tuple[str, ...], published: float) -> None:
+    space = Workspace(data=data_dir)
+    edition = space.edition("2026")
+    paths = tuple(data_dir / "recorded" / "2026-val" / f"{name}.jsonl.gz" for name in files)
+    given = replace(read_recipe(space, "chironk26"), generate=(RecordedSpec(component="recorded"),))
+    examples = space.examples(edition, "val")
+    sets = propose(Run(workspace=space, edition=edition, files=paths), given, [one.query for one in examples]).sets
+    made = {prediction.query: prediction for prediction in decide(given.select, sets)}
+    assert official(made, examples, edition).overall.f1 == pytest.approx(published, abs=1e-6)
