@@ -1,6 +1,7 @@
 """LM-KBC 2023: 21 relations, objects as Wikidata QIDs, counts as literals; an empty gold is written [""].
 
 Score: exact ids, repeated ones counted each time as officially (the writer writes none); a missing query is an error.
+2023-legacy, which the organisers' printed figures were computed with: "no object" is an object to be found.
 """
 
 from lmkbc import Download, Edition, IdScorer, Metric, Published
@@ -26,8 +27,14 @@ EDITION = Edition(
     target="id",
     rank=2,
     metric=Metric(IdScorer(distinct=False), average="relation", missing="refuse"),
+    profiles={
+        "2023-legacy": Metric(IdScorer(distinct=False, none_is_object=True), average="relation", missing="refuse")
+    },
     repeats=frozenset({("Daihatsu", "CompanyHasParentOrganisation"), ("Víctor Gómez Bergés", "PersonHasPlaceOfDeath")}),
     published=(
+        Published("BERT baseline (organisers)", "val", 0.142, 0.368, 0.161, profile="2023-legacy"),
+        Published("GPT-3 baseline, linked (organisers)", "val", 0.218, 0.308, 0.21, profile="2023-legacy"),
+        Published("GPT-3 baseline, ids (organisers)", "val", 0.061, 0.126, 0.06, profile="2023-legacy"),
         Published("Yang et al.", "test", 0.323, 0.395, 0.393),
         Published("GESIS", "test", 0.14, 0.133, 0.232),
         Published("LLMKE", "test", 0.701, 0.715, 0.726),

@@ -24,7 +24,7 @@ EDITION = Edition(
     target="id",
     metric=Metric(IdScorer(distinct=True), average="row", missing="refuse", detailed=True),
     repeats=frozenset({("United Kingdom", "countryLandBordersCountry")}),
-    licence="Apache-2.0",
+    licence="CC-BY-4.0",
     published=(
         Published("BERT baseline (organisers)", "val", 0.152),
         Published("OPT-1.3b baseline (organisers)", "val", 0.188),

@@ -24,7 +24,7 @@ EDITION = Edition(
     target="string",
     metric=Metric(ValueScorer(frozenset({"hasArea", "hasCapacity"})), average="row", detailed=True),
     repeats=frozenset({("United Kingdom", "countryLandBordersCountry")}),
-    licence="Apache-2.0",
+    licence="CC-BY-4.0",
     published=(
         Published("Qwen3-8B baseline, strings (organisers)", "val", 0.2),
         Published("Qwen3-8B baseline, ids (organisers)", "val", 0.356),

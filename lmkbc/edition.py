@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from lmkbc.errors import InputError, did_you_mean
 from lmkbc.names import as_qid
 from lmkbc.relation import (
     Relation,
@@ -36,13 +37,17 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published result: who, on what split, and macro P, R, F1 in [0, 1] (None where not printed)."""
+    """A published result: who, on what split, and macro P, R, F1 in [0, 1] (None where not printed).
+
+    profile: the scorer that it was computed with, "" for the edition's own.
+    """
 
     system: str
     split: str
     f1: float
     p: float | None = None
     r: float | None = None
+    profile: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +57,8 @@ class Edition:
     folder: directory of the splits, below the data directory. column: the scored column.
     target: "id" (QIDs, so predictions are linked) or "string". empty: how the gold writes "no object".
     held_out: the labelled split that tuning may use. repeats: (subject, relation) pairs that the published splits
-    hold twice; any other repeated query is refused.
+    hold twice; any other repeated query is refused. profiles: name -> an earlier scorer of the edition, which some of
+    its published figures were computed with.
     """
 
     name: str
@@ -62,6 +68,7 @@ class Edition:
     column: Literal["ObjectEntities", "ObjectEntitiesID"]
     target: Literal["id", "string"]
     metric: Metric
+    profiles: Mapping[str, Metric] = field(default_factory=dict)
     held_out: str = "val"
     repeats: frozenset[tuple[str, str]] = frozenset()
     licence: str = ""
@@ -81,6 +88,16 @@ class Edition:
             raise ValueError(f"target is {self.target!r}: use 'id' or 'string'")
         if (self.target == "id") != (self.column == "ObjectEntitiesID"):
             raise ValueError(f"target is {self.target!r} but column is {self.column!r}: QIDs stand in ObjectEntitiesID")
+        for result in self.published:
+            if result.profile and result.profile not in self.profiles:
+                raise ValueError(f"published names the profile {result.profile!r}, which profiles lacks")
+
+    def under(self, profile: str) -> Edition:
+        """The edition as one of its profiles scores it. InputError for one that it has not."""
+        if profile not in self.profiles:
+            has = did_you_mean(profile, self.profiles) if self.profiles else "it has none, so leave --profile out"
+            raise InputError(f"edition {self.name} has no metric profile {profile!r}: {has}")
+        return replace(self, metric=self.profiles[profile])
 
     def value(self, candidate: Candidate) -> str:
         """What a submission writes for a candidate: its QID (or literal), or its text."""

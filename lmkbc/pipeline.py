@@ -19,6 +19,7 @@ from lmkbc import submission, thresholds
 from lmkbc.ask.context.passages import lines as lines_of
 from lmkbc.edition import Edition
 from lmkbc.files import jsonl
+from lmkbc.generate.replay import shares
 from lmkbc.link.linker import Linker
 from lmkbc.models.files import (
     file_digest,
@@ -29,7 +30,7 @@ from lmkbc.models.files import (
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run import Run
-from lmkbc.select.pool import Pool, without_subject
+from lmkbc.select.pool import Pool
 from lmkbc.types import (
     CandidateSet,
     Notes,
@@ -62,20 +63,20 @@ def propose(run: Run, recipe: Recipe, queries: Sequence[Query], report: Report =
     usage: dict[str, Any] = {}
     passages: dict[Query, Sequence[Passage]] = {}
     linking = Notes()
-    links = recipe.link.open(run, linking) if run.edition.target == "id" else None
-    types = recipe.clean.open(run)
+    answers = shares(recipe.generate, run.files, run.edition)
     reporting = replace(run, report=report)
-    for spec in recipe.generate:
+    replayed = any(files is not None for files in answers)
+    links = recipe.link.open(run, linking, replayed=replayed) if run.edition.target == "id" else None
+    types = recipe.clean.open(run)
+    for spec, files in zip(recipe.generate, answers, strict=True):
         notes = Notes()
-        for name, generator in spec.opened(reporting, notes):
+        for name, generator in spec.opened(reporting if files is None else replace(reporting, answers=files), notes):
             proposed = _in_order(generator.generate(queries), queries, name, report)
             if links is not None:
                 proposed = _linked(links, proposed, report)
             if types is not None:
                 proposed = [types.keep(candidates) for candidates in proposed]
-            groups.append(
-                [without_subject(candidates, run.relations[candidates.query.relation]) for candidates in proposed]
-            )
+            groups.append([recipe.clean.kept(one, run.relations[one.query.relation]) for one in proposed])
             if notes.usage:
                 usage[name] = _summed(usage.get(name, {}), notes.usage)
         passages |= notes.passages

@@ -29,6 +29,7 @@ NEEDED = ("description", "generate", "select")
 class Recipe:
     """Components of every step; plus citation and published scores, "edition/split" -> macro-F1.
 
+    A third part of that key is the metric profile, where it is not the edition's own.
     tables: the steps as they were written, for the records of a run.
     """
 

@@ -33,8 +33,11 @@ class RecipeFile:
         if not self.generate:
             raise ValueError("generate is empty: give a table [[generate]] for each generator")
         for place, score in self.published.items():
-            if not re.fullmatch("[^/]+/[^/]+", place):
-                raise ValueError(f"published names {place!r}: give an edition and a split, as in '2023/val'")
+            if not re.fullmatch("[^/]+/[^/]+(/[^/]+)?", place):
+                raise ValueError(
+                    f"published names {place!r}: give an edition and a split, as in '2023/val', and behind them the "
+                    "metric profile where it is not the edition's own"
+                )
             if not 0 <= score <= 1:
                 raise ValueError(f"published.{place} is {score}: give a macro-F1 from 0 to 1")
 

@@ -37,12 +37,16 @@ class Servers:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What the steps of a run work with: the edition, its data, and what the user gave on the command line."""
+    """What the steps of a run work with: the edition, its data, and what the user gave on the command line.
+
+    answers: the files, of those given, that stand for the model which a step would ask; None where it is asked.
+    """
 
     workspace: Workspace
     edition: Edition
     model: str | None = None
     files: tuple[Path, ...] = ()
+    answers: tuple[Path, ...] | None = None
     search_table: Path | None = None
     index: Path | None = None
     offline: bool = False

@@ -138,7 +138,7 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
             {"select": {**CUTOFF, "relations": {"country-borders": CUTOFF, "CountryBordersCountry": CUTOFF}}},
             "select.relations names country-borders twice: 'CountryBordersCountry' is another name of it",
         ),
-        ({"published": {"2023": 0.5}}, "published names '2023': give an edition and a split, as in '2023/val'"),
+        ({"published": {"2023": 0.5}}, "published names '2023': give an edition and a split, as in '2023/val', and"),
         ({"published": {"2023/val": 62.5}}, "published.2023/val is 62.5: give a macro-F1 from 0 to 1"),
         ({"published": {"2023/val": "x"}}, "setting 'published.2023/val' is 'x': give a number"),
         ({"wording": "theirs"}, "setting 'wording' is 'theirs': did you mean 'authors'?"),

@@ -101,7 +101,7 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
     UNPARSED: nothing sensible (also a blank text). TRUNCATED: broke off before a whole object came. DROPPED: numbers
     alone that cannot be written as plain digits.
     """
-    answer, marked = _answer(text)
+    answer, marked = narrowed(text)
     if not answer:
         return Parsed(State.TRUNCATED if answer is None or marked else State.UNPARSED)
     answer = answer[:LONGEST_ANSWER]
@@ -136,7 +136,7 @@ def _parsed(answer: str, relation: Relation, subject: str, marked: bool) -> Pars
     return parsed or Parsed(_why_nothing(answer, relation))
 
 
-def _answer(text: str) -> tuple[str | None, bool]:
+def narrowed(text: str) -> tuple[str | None, bool]:
     """The part of a completion that holds its answer, None where it broke off before; and whether it was marked."""
     said = answer_of(text)
     if said is None:
@@ -216,10 +216,10 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
     if len(bullets) > 1 or (bullets and _BULLET.match(lines[0])):
         paragraphs = [bullets]
     elif marked:
-        paragraphs = [_split(lines[0], relation)]
+        paragraphs = [parted(lines[0], relation)]
     else:
         paragraphs = [
-            _split(paragraph, relation) for paragraph in _PARAGRAPH.split(text) if not _is_sentence(paragraph)
+            parted(paragraph, relation) for paragraph in _PARAGRAPH.split(text) if not _is_sentence(paragraph)
         ]
     for words in paragraphs:
         if words and is_abstention(_tidy(words[0], relation), relation) and not _known(words[0], relation):
@@ -242,7 +242,7 @@ def _restated(text: str, relation: Relation, subject: str) -> Parsed | None:
         return Parsed(State.ABSTAINED)
     if subject.casefold() in said.casefold() or is_prose(f"{said} x x x", subject):
         return None
-    objects, _ = _judge(_split(said, relation), relation, subject)
+    objects, _ = _judge(parted(said, relation), relation, subject)
     return Parsed(State.ANSWERED, objects) if objects else None
 
 
@@ -264,7 +264,7 @@ def _bullet(line: str) -> Word:
     return Word(bold[1] or bold[2] if bold else _REMARK.split(text, maxsplit=1)[0], quoted=False)
 
 
-def _split(text: str, relation: Relation) -> list[Word]:
+def parted(text: str, relation: Relation) -> list[Word]:
     """The parts of plain text. Semicolons, where there are any, leave the commas inside the parts alone."""
     text = text[lead.end() :] if (lead := _LEAD.match(text)) else text
     separators = relation.shape.separators

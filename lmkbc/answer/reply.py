@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lmkbc.answer.clean import sifted
-from lmkbc.answer.parse import parse
+from lmkbc.answer.parse import broken_off, parse
+from lmkbc.answer.verbatim import verbatim
 from lmkbc.ask.frames import captured
 from lmkbc.ask.prompts import PromptStyle
 from lmkbc.models.base import CUT_OFF, WITHHELD, Reply, answer_of
@@ -28,11 +29,28 @@ _QID = re.compile(r"\bQ[1-9]\d{0,11}\b")
 
 
 def candidates(
-    query: Query, relation: Relation, style: PromptStyle, replies: Sequence[Reply | None], name: str
+    query: Query,
+    relation: Relation,
+    style: PromptStyle,
+    replies: Sequence[Reply | None],
+    name: str,
+    *,
+    clean: bool = True,
 ) -> CandidateSet:
-    """The set of one query. Each draw is a voice; a draw without reply is missing, never empty."""
-    draws = enumerate(replies)
-    return together(query, (_draw(query, reply, relation, style, Voice(name, str(draw))) for draw, reply in draws))
+    """The set of one query. Each draw is a voice; a draw without reply is missing, never empty.
+
+    A draw that never came to its answer, as others show, names nothing. clean: whether names are brought into the relation's shape; else they stay as they were written.
+    """
+    unfinished = broken_off([reply.text if reply else None for reply in replies])
+    return together(
+        query,
+        (
+            CandidateSet(query, draws=(State.TRUNCATED,))
+            if unfinished[draw]
+            else _draw(query, reply, relation, style, Voice(name, str(draw)), clean)
+            for draw, reply in enumerate(replies)
+        ),
+    )
 
 
 def broken(query: Query, relation: Relation, style: PromptStyle, reply: Reply | None) -> bool:
@@ -75,7 +93,9 @@ def _whole_state(parts: Sequence[State]) -> State:
     return next((state for state in order if state in parts), State.UNPARSED)
 
 
-def _draw(query: Query, reply: Reply | None, relation: Relation, style: PromptStyle, voice: Voice) -> CandidateSet:
+def _draw(
+    query: Query, reply: Reply | None, relation: Relation, style: PromptStyle, voice: Voice, clean: bool = True
+) -> CandidateSet:
     """What one draw comes to."""
     if reply is None or reply.failed:
         return CandidateSet(query, draws=(State.MISSING,))
@@ -86,15 +106,18 @@ def _draw(query: Query, reply: Reply | None, relation: Relation, style: PromptSt
     if style.objects == "ids" and relation.kind != "number" and (ids := _ids(text, cut)):
         found = tuple(Candidate(one, _sureness(one, reply), (voice,), one) for one in ids)
         return CandidateSet(query, found, (State.CUT if cut else State.ANSWERED,))
-    parsed = parse(text, relation, query.subject, style.null)
+    if clean:
+        parsed = parse(text, relation, query.subject, style.null)
+    else:
+        parsed = verbatim(text, relation, query.subject, style.null)
     if parsed.state is State.ABSTAINED and not cut:
         return CandidateSet(query, draws=(parsed.state,), nothing=(Absence(1.0, (voice,)),))
     objects = parsed.objects
-    if cut:
+    if cut and clean:
         objects = _whole(text, objects, relation, query.subject)
-        if not objects:
-            return CandidateSet(query, draws=(State.TRUNCATED,))
-    sieved = [(one, *sifted((one,), relation, query.subject)) for one in objects]
+    if cut and not objects:
+        return CandidateSet(query, draws=(State.TRUNCATED,))
+    sieved = [(one, *(sifted((one,), relation, query.subject) if clean else ((one,), ()))) for one in objects]
     kept = [(text, one) for one, texts, _ in sieved for text in texts]
     scores = {text.casefold(): Candidate(text, _sureness(item, reply), (voice,)) for text, item in reversed(kept)}
     state = State.DROPPED if objects and not kept else State.CUT if cut else parsed.state

@@ -40,6 +40,9 @@ def evaluate(
     predictions: Annotated[Path, typer.Argument(help="Predictions in the edition's JSONL format.")],
     split: Split = "val",
     edition: EditionName = None,
+    profile: Annotated[
+        str | None, typer.Option(help="An earlier scorer of the edition, such as 2023-legacy, in place of today's.")
+    ] = None,
     gold: Annotated[Path | None, typer.Option(help="Gold file, in place of the split's.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse missing, unknown or malformed rows.")] = False,
     rows: Annotated[bool, typer.Option("--rows", help="With --json: the score of every row too.")] = False,
@@ -47,23 +50,29 @@ def evaluate(
     data: Data = None,
     workspace: Root = None,
 ) -> None:
-    """Score predictions exactly as the organisers do. Each edition has its own official table."""
+    """Score predictions exactly as the organisers do. Each edition has its own official table.
+
+    Some published figures were computed with an earlier scorer, which --profile names.
+    """
     space = Workspace(workspace, data)
     chosen = chosen_edition(space, edition)
+    if profile:
+        chosen = chosen.under(profile)
     path = gold if gold is not None else space.gold_path(chosen, split)
     result = evaluate_file(predictions, path, chosen, strict=strict, rows=rows)
     if result.remarks:
         note(f"{predictions}: {result.remarks} rows, treated as the official script does")
     if json:
-        _show_json(chosen, result, rows)
+        _show_json(chosen, result, rows, profile)
     else:
-        _print_table(chosen, result, split)
+        _print_table(chosen, result, split, profile)
 
 
-def _show_json(edition: Edition, result: Evaluation, rows: bool) -> None:
+def _show_json(edition: Edition, result: Evaluation, rows: bool, profile: str | None) -> None:
     overall = result.table.overall
     shown: dict[str, Any] = {
         "edition": edition.name,
+        **({"profile": profile} if profile else {}),
         "macro_f1": overall.f1,
         "macro_p": overall.p,
         "macro_r": overall.r,
@@ -85,12 +94,16 @@ def _show_json(edition: Edition, result: Evaluation, rows: bool) -> None:
     show_json_rows(shown, "rows", scores)
 
 
-def _print_table(edition: Edition, result: Evaluation, split: str) -> None:
+def _print_table(edition: Edition, result: Evaluation, split: str, profile: str | None) -> None:
     columns = PLAIN | (DETAILED if edition.metric.detailed else {})
     lines = [[name, *_values(summary, columns)] for name, summary in result.table.relations.items()]
     lines.append(["*** Average ***", *_values(result.table.overall, columns)])
-    show_table(["relation", *columns.values()], lines, title=f"LM-KBC {edition.name}, {split}")
-    note_published(edition, split)
+    show_table(
+        ["relation", *columns.values()],
+        lines,
+        title=f"LM-KBC {edition.name}, {split}{f' ({profile})' if profile else ''}",
+    )
+    note_published(edition, split, profile or "")
 
 
 def _values(summary: Summary, columns: dict[str, str]) -> list[Any]:

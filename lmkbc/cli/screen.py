@@ -31,14 +31,13 @@ def note(sentence: str) -> None:
     sys.stderr.write(plain(sentence) + "\n")
 
 
-def note_published(edition: Edition, split: str) -> None:
-    """The best F1 that was published on a split, where one was. "val" and "dev" name the same one."""
+def note_published(edition: Edition, split: str, profile: str = "") -> None:
+    """The best F1 that was published on a split by one scorer, where any was. "val" and "dev" name the same split."""
     names = {"val", "dev"} if split in ("val", "dev") else {split}
-    best = max(
-        (result for result in edition.published if result.split in names), key=lambda result: result.f1, default=None
-    )
-    if best is not None:
-        note(f"best published on {split}: {best.system}, F1 {best.f1:.3f}")
+    results = [result for result in edition.published if result.split in names and result.profile == profile]
+    if results:
+        best = max(results, key=lambda result: result.f1)
+        note(f"best published on {split}{f' by {profile}' if profile else ''}: {best.system}, F1 {best.f1:.3f}")
 
 
 class _Notes(logging.Handler):

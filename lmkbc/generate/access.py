@@ -32,8 +32,14 @@ class ServerSettings:
 
     def is_local(self, run: Run) -> bool:
         """Whether no server is named, and the model is one of this machine: then it is asked here."""
-        named = run.model or self.model
-        return not (run.servers.base_url or self.base_url or os.environ.get(BASE_URL)) and is_local_name(named or "")
+        return not self._is_served(run) and is_local_name(run.model or self.model or "")
+
+    def is_named(self, run: Run) -> bool:
+        """Whether anybody said whom to ask: a server by its address, or a model of this machine."""
+        return self._is_served(run) or self.is_local(run)
+
+    def _is_served(self, run: Run) -> bool:
+        return bool(run.servers.base_url or self.base_url or os.environ.get(BASE_URL))
 
     def access(self, run: Run) -> Access:
         """How this run may ask the server; what the command line gives (--model, --base-url, ...) comes first."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -13,9 +13,9 @@ from lmkbc.ask.context.passages import Provider
 from lmkbc.ask.plan import Asking
 from lmkbc.generate.closed import ClosedGenerator, ClosedList
 from lmkbc.generate.completer import CompleterSpec
-from lmkbc.generate.conversation import Conversation, LanguageModelSpec, Turn
+from lmkbc.generate.conversation import Conversation, LanguageModelSpec, Opened, Turn
 from lmkbc.generate.local import Local, LocalSettings
-from lmkbc.generate.verify import Check, verifying
+from lmkbc.generate.verify import Check
 from lmkbc.models.base import LOOP, LanguageModel, OptionScorer, Prompt, Reply
 from lmkbc.models.causal.decode import Completion, Decoding
 from lmkbc.models.causal.model import CausalModel
@@ -30,8 +30,6 @@ Key = TypeVar("Key")
 Place = tuple[Query, int]
 """A query, and which of its prompts."""
 Asked = tuple[Prompt, Decoding]
-Opened = tuple[Generator, Callable[[Check], LanguageModel]]
-"""A generator, and what opens the model that verifies for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,12 +49,14 @@ class Causal(LocalSettings, LanguageModelSpec):
         if self.base_url is not None and self.closed is None:
             raise ValueError("base_url is of closed lists: a server's model writes by component 'chat'")
 
-    def open(self, run: Run, notes: Notes) -> Generator:
-        """The generator, and around it the verifier that the table asks for."""
+    def is_given(self, run: Run) -> bool:
+        """Whether a model is named with --model, or lies on this machine, or a server that scores is named."""
+        return self.is_here(run) or bool(run.servers.base_url or self.base_url)
+
+    def back_end(self, run: Run, notes: Notes) -> Opened:
+        """The generator over the model or, of closed lists, the server, and what verifies for it."""
         served = self.closed is not None and (run.servers.base_url or self.base_url)
-        generator, verifier = (self._served if served else self._here)(run, notes)
-        check = self.verify
-        return verifying(generator, verifier(check), check, run.relations, run.train, notes) if check else generator
+        return (self._served if served else self._here)(run, notes)
 
     def _here(self, run: Run, notes: Notes) -> Opened:
         """The generator over the model, and what asks that model whether a fact holds."""
@@ -98,6 +98,7 @@ class Causal(LocalSettings, LanguageModelSpec):
             store=local.store(),
             identity=local.identity,
             voice=self.name,
+            clean=self.clean,
             notes=notes,
         )
 
@@ -110,6 +111,10 @@ class Causal(LocalSettings, LanguageModelSpec):
 class CausalCompleter(LocalSettings, CompleterSpec):
     """A local model that another step asks."""
 
+    def is_given(self, run: Run) -> bool:
+        """Whether a model is named with --model, or lies on this machine."""
+        return self.is_here(run)
+
     def open(self, run: Run, notes: Notes) -> CausalScorer:
         """The model."""
         return self.local(run).scorer(notes=notes)
@@ -119,8 +124,8 @@ class CausalGenerator:
     """Proposes what a local model answers: draw k of the model "m" is the voice "m#k", or another where voice says so.
 
     context: what is told of a query in its prompt. identity: what tells this model from others of its name in the
-    store, weights included. notes: where passages go, what was asked, and how many
-    draws were no whole answers.
+    store, weights included. clean: bring names into the relation's shape. notes: where passages go, what was asked, and
+    how many draws were no whole answers.
     """
 
     def __init__(
@@ -134,11 +139,12 @@ class CausalGenerator:
         store: Store | None = None,
         identity: str = "",
         voice: str = "",
+        clean: bool = True,
         notes: Notes | None = None,
     ) -> None:
         self.notes = notes or Notes()
         self._voice = voice or name
-        self._talk = Conversation(asking, relations, self._voice, context, self.notes)
+        self._talk = Conversation(asking, relations, self._voice, context, self.notes, clean=clean)
         self._model, self._name, self._store, self._identity = model, name, store, identity
         self._ends: Counter[str] = Counter()
         self._shortened = 0

@@ -13,8 +13,7 @@ from lmkbc.ask.schema import answer_schema
 from lmkbc.generate.access import ServerSettings
 from lmkbc.generate.chat_tally import Tally, remarks, usage
 from lmkbc.generate.completer import CompleterSpec
-from lmkbc.generate.conversation import Conversation, LanguageModelSpec
-from lmkbc.generate.verify import verifying
+from lmkbc.generate.conversation import Conversation, LanguageModelSpec, Opened
 from lmkbc.models.base import LanguageModel, Prompt, Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.server import batch
@@ -27,7 +26,7 @@ from lmkbc.models.server.session import Session
 from lmkbc.models.store import Call, Store
 from lmkbc.relation import Relation
 from lmkbc.run import Run
-from lmkbc.types import CandidateSet, Generator, Notes, Query
+from lmkbc.types import CandidateSet, Notes, Query
 
 log = logging.getLogger(__name__)
 
@@ -48,8 +47,12 @@ class Chat(ServerSettings, LanguageModelSpec):
         if self.executor == "batch" and any(style.again or style.repair for style in self.styles):
             raise ValueError("a batch is answered once: use executor 'calls' where prompt has again or repair")
 
-    def open(self, run: Run, notes: Notes) -> Generator:
-        """The generator, and around it the verifier that the table asks for; over a local model where that is meant."""
+    def is_given(self, run: Run) -> bool:
+        """Whether a server is named, or a model of this machine."""
+        return self.is_named(run)
+
+    def back_end(self, run: Run, notes: Notes) -> Opened:
+        """The generator over the server, or over a local model where that is meant, and what verifies for it."""
         if self.is_local(run):
             from lmkbc.generate import local_table
 
@@ -76,9 +79,10 @@ class Chat(ServerSettings, LanguageModelSpec):
             executor=self.executor,
             offline=run.offline,
             context=self.provider(run, lambda: scorer),
+            clean=self.clean,
             notes=notes,
         )
-        return verifying(generator, scorer, check, run.relations, run.train, notes) if check else generator
+        return generator, lambda _: scorer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +90,10 @@ class ChatCompleter(ServerSettings, CompleterSpec):
     """A server's model that another step asks. extra: further fields of every request."""
 
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def is_given(self, run: Run) -> bool:
+        """Whether a server is named, or a model of this machine."""
+        return self.is_named(run)
 
     def open(self, run: Run, notes: Notes) -> LanguageModel:
         """The model."""
@@ -102,7 +110,8 @@ class ChatGenerator:
 
     name: what its voices are called; the model's name unless given. schema: ask for JSON of a fixed shape.
     executor: "calls" asks query by query; "batch" sends all of them as one job of the Batch API.
-    context: what is told of a query in its prompt. notes: where usage, remarks and passages go when it is done.
+    context: what is told of a query in its prompt. clean: bring names into the relation's shape. notes: where usage,
+    remarks and passages go when it is done.
     """
 
     def __init__(
@@ -119,11 +128,12 @@ class ChatGenerator:
         executor: Executor = "calls",
         offline: bool = False,
         context: Provider | None = None,
+        clean: bool = True,
         notes: Notes | None = None,
     ) -> None:
         self.notes = notes or Notes()
         self._name = name or server.name
-        self._talk = Conversation(asking, relations, self._name, context, self.notes)
+        self._talk = Conversation(asking, relations, self._name, context, self.notes, clean=clean)
         self._relations = relations
         self._server = server
         self._store = store

@@ -24,6 +24,10 @@ class CompleterSpec(ABC):
     component: str
 
     @abstractmethod
+    def is_given(self, run: Run) -> bool:
+        """Whether anybody said whom to ask, or the model is on this machine."""
+
+    @abstractmethod
     def open(self, run: Run, notes: Notes) -> LanguageModel:
         """The model."""
 

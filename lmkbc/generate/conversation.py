@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from lmkbc.answer.reply import (
     broken,
@@ -16,13 +18,19 @@ from lmkbc.ask.context.providers import located, provider
 from lmkbc.ask.context.settings import ContextSettings
 from lmkbc.ask.frames import OTHERS
 from lmkbc.ask.plan import Asking, Asks, Plan
+from lmkbc.generate.recorded import Recorded
+from lmkbc.generate.replay import Replay, Silent
 from lmkbc.generate.spec import GeneratorSpec, Relations, check_names
-from lmkbc.generate.verify import Check
+from lmkbc.generate.verify import Check, verifying
 from lmkbc.models.base import WITHHELD, LanguageModel, Prompt, Reply
 from lmkbc.models.encoder import find_encoder
+from lmkbc.models.files import model_name
 from lmkbc.relation import Relation
 from lmkbc.run import Run
 from lmkbc.types import CandidateSet, Example, Generator, Notes, Passage, Query
+
+Opened = tuple[Generator, Callable[[Check], LanguageModel]]
+"""A generator, and what opens the model that verifies for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +38,12 @@ class LanguageModelSpec(Asks, GeneratorSpec):
     """What the table of a generator over a language model may say.
 
     context: text that is found about each subject. closed_book: refuse text from outside the model. verify: how the
-    model is asked again whether each fact holds; not at all where it is left out.
+    model is asked again whether each fact holds; not at all where it is left out. clean: bring the names that it
+    answers into the relation's shape.
     """
 
+    model: str | None = None
+    clean: bool = True
     context: ContextSettings = field(default_factory=ContextSettings)
     closed_book: bool = True
     verify: Check | None = None
@@ -56,6 +67,52 @@ class LanguageModelSpec(Asks, GeneratorSpec):
     def voices(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
         """The generator, which calls its draws by the table's name itself."""
         yield self.name or self.component, self.open(run, notes)
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """Its name, its model, and that without its owner."""
+        names = self.name, self.model, (self.model or "").rpartition("/")[2]
+        return tuple(dict.fromkeys(filter(None, names))) or (self.component,)
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether files are the text that is told about subjects."""
+        return self.context.path == "from"
+
+    @property
+    def is_replayed(self) -> bool:
+        """Unless files are read otherwise."""
+        return not self.reads_files
+
+    @abstractmethod
+    def is_given(self, run: Run) -> bool:
+        """Whether what recorded answers lack can be asked: of a server that is named, or a model of this machine."""
+
+    @abstractmethod
+    def back_end(self, run: Run, notes: Notes) -> Opened:
+        """The generator over the model, and what opens that model to verify facts. InputError for what a run lacks."""
+
+    def open(self, run: Run, notes: Notes) -> Generator:
+        """The generator, or the answers that stand for its model, and around it the verifier that is asked for."""
+        back_end = cache(lambda: self.back_end(run, notes))
+        check, given = self.verify, run.answers is None or self.is_given(run)
+        generator = back_end()[0] if run.answers is None else self._replay(run, back_end if given else None)
+        if not check:
+            return generator
+        return verifying(generator, back_end()[1](check) if given else Silent(), check, run.relations, run.train, notes)
+
+    def _replay(self, run: Run, back_end: Callable[[], Opened] | None) -> Replay:
+        """The generator over recorded answers, read as the conversation with the model would be."""
+        name = self.name or model_name(run.model or self.model or "") or self.component
+        talk = Conversation(self.asking(run), run.relations, name, None, Notes(), clean=self.clean)
+
+        def read(query: Query, replies: Sequence[Reply | None], _: str) -> CandidateSet:
+            return talk.candidates(query, [replies])
+
+        recorded = None
+        if run.answers:
+            recorded = Recorded(run.answers, run.edition, run.relations, clean=self.clean, read=read, name=name)
+        return Replay(recorded, (lambda: back_end()[0]) if back_end else None)
 
     def asking(self, run: Run, train: Sequence[Example] | None = None) -> Asking:
         """What is asked about the run's relations, after examples of train, some of them selected by embedding.
@@ -89,13 +146,21 @@ class Conversation:
     """What a model is asked about queries, what follows on its replies, and the candidates that all of them come to.
 
     name: what the model's voices are called. context: what finds passages that prompts tell. notes: where those go.
+    clean: whether names are brought into the relation's shape.
     """
 
     def __init__(
-        self, asking: Asking, relations: Mapping[str, Relation], name: str, context: Provider | None, notes: Notes
+        self,
+        asking: Asking,
+        relations: Mapping[str, Relation],
+        name: str,
+        context: Provider | None,
+        notes: Notes,
+        *,
+        clean: bool = True,
     ) -> None:
         self._asking, self._relations, self._name = asking, relations, name
-        self._context, self._notes = context, notes
+        self._context, self._notes, self._clean = context, notes, clean
         self._passages: dict[Query, tuple[Passage, ...]] = {}
 
     @property
@@ -135,7 +200,12 @@ class Conversation:
     def candidates(self, query: Query, parts: Sequence[Sequence[Reply | None]]) -> CandidateSet:
         """What the draws of each of a query's prompts come to; a query without prompts is missing."""
         relation, style = self._relations[query.relation], self._asking.plan(query).style
-        return united([candidates(query, relation, style, replies, self._name) for replies in parts or ([None],)])
+        return united(
+            [
+                candidates(query, relation, style, replies, self._name, clean=self._clean)
+                for replies in parts or ([None],)
+            ]
+        )
 
     def _told(self, query: Query) -> str:
         return as_context(self._passages.get(query, ()))

@@ -11,6 +11,7 @@ from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.scorer import CausalScorer
 from lmkbc.models.files import model_name
+from lmkbc.models.located import is_available
 from lmkbc.models.store import Store
 from lmkbc.run import Run
 from lmkbc.types import Notes
@@ -26,6 +27,10 @@ class LocalSettings:
     device: str | None = None
     trust_remote_code: bool = False
     quantise: Quantise = "none"
+
+    def is_here(self, run: Run) -> bool:
+        """Whether a model is named with --model, or the table's lies on this machine."""
+        return bool(run.model or (self.model and is_available(self.model)))
 
     def source(self, run: Run) -> str:
         """The model's place; --model comes before the table's."""

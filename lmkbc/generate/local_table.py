@@ -12,12 +12,13 @@ from typing import Any, TypeVar
 from lmkbc.ask.plan import Differs
 from lmkbc.generate.access import ServerSettings
 from lmkbc.generate.causal import Causal, CausalCompleter
+from lmkbc.generate.conversation import Opened
 from lmkbc.models.base import LanguageModel, Sampling
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.files import model_name
 from lmkbc.models.server.limits import GUESSED_ANSWER
 from lmkbc.run import Run
-from lmkbc.types import Generator, Notes
+from lmkbc.types import Notes
 
 Table = TypeVar("Table", Causal, CausalCompleter)
 
@@ -25,9 +26,9 @@ LOCAL_EXTRAS = {item.name for item in fields(Decoding)} - {item.name for item in
 """Further fields of a request that a local model knows too."""
 
 
-def generator(table: ServerSettings, run: Run, notes: Notes) -> Generator:
-    """The generator of a server's table over the model here, and around it the verifier that the table asks for."""
-    return _local(table, Causal, run, notes).open(run, notes)
+def generator(table: ServerSettings, run: Run, notes: Notes) -> Opened:
+    """The generator of a server's table over the model here, and what opens that model to verify facts."""
+    return _local(table, Causal, run, notes).back_end(run, notes)
 
 
 def completer(table: ServerSettings, run: Run, notes: Notes) -> LanguageModel:

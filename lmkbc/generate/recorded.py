@@ -12,16 +12,19 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from lmkbc.answer.clean import sifted
-from lmkbc.answer.parse import broken_off, parse
+from lmkbc.answer.reply import candidates
+from lmkbc.ask.prompts import PromptStyle
 from lmkbc.edition import Edition, misfit
 from lmkbc.errors import InputError
 from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, read_rows
 from lmkbc.generate.spec import GeneratorSpec
+from lmkbc.models.base import Reply
 from lmkbc.relation import Relation
 from lmkbc.run import Run
 from lmkbc.scoring.matchers import number
@@ -40,16 +43,26 @@ from lmkbc.types import (
 
 log = logging.getLogger(__name__)
 
+Read = Callable[[Query, Sequence[Reply | None], str], CandidateSet]
+"""From a query's replies, one per draw, and what their model is called, to candidates."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedSpec(GeneratorSpec):
-    """The table of `Recorded`, one generator per file."""
+    """The table of `Recorded`, one generator per file. clean: bring names into the relation's shape."""
+
+    clean: bool = True
+
+    @property
+    def reads_files(self) -> bool:
+        """It reads nothing else."""
+        return True
 
     def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it has nothing to note
         """The generator over all files."""
         if not run.files:
             raise InputError("this system reads recorded answers: name at least one file with --from")
-        return Recorded(run.files, run.edition, run.relations)
+        return Recorded(run.files, run.edition, run.relations, clean=self.clean)
 
     def voices(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
         """A generator for each file, called by the file's name where there are several."""
@@ -67,19 +80,34 @@ class Recorded:
 
     paths: completions or candidates files, plain or gzipped. missing: path -> queries that the file lacks; states:
     path -> how many draws came to what; both filled by `generate` and `voices`. InputError names file, line and field.
+    clean: bring names into the relation's shape. read: what reads a query's replies, called by a name. name: of the one
+    model whose draws all files hold.
     """
 
-    def __init__(self, paths: Iterable[Path], edition: Edition, relations: Mapping[str, Relation]) -> None:
+    def __init__(
+        self,
+        paths: Iterable[Path],
+        edition: Edition,
+        relations: Mapping[str, Relation],
+        *,
+        clean: bool = True,
+        read: Read | None = None,
+        name: str = "",
+    ) -> None:
         self.missing: dict[Path, int] = {}
         self.states: dict[Path, Counter[State]] = {}
         self._edition, self._relations = edition, relations
+        self._clean, self._read = clean, read or self._plainly
         given = Counter(map(Path, paths))
         if not given:
             raise InputError("no recorded file was given: name a completions or a candidates file")
         if repeated := [path for path, count in given.items() if count > 1]:
             raise InputError(f"{repeated[0]} is given twice: its answers would count twice; name it once")
         self._files = {path: _Rows(read_rows(path, edition)) for path in given}
-        self._names = _voice_names({path: rows.model for path, rows in self._files.items()})
+        if name:
+            first, *_ = self._files
+            self._files = {first: _Rows([row for rows in self._files.values() for row in rows.all])}
+        self._names = {first: name} if name else _voice_names({path: rows.model for path, rows in self._files.items()})
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """One set per distinct query, in order: what all files say, not yet pooled."""
@@ -94,7 +122,14 @@ class Recorded:
     def _replay(self, path: Path, queries: Sequence[Query]) -> list[CandidateSet]:
         answers = [self._answer(path, query) for query in queries]
         states = self.states[path] = Counter(state for answer in answers for state in answer.draws)
-        missing = self.missing[path] = sum(not self._files[path].of(query) for query in queries)
+        rows = self._files[path]
+        missing = self.missing[path] = sum(not rows.of(query) for query in queries)
+        if missing == len(queries) and not rows.relations.isdisjoint(query.relation for query in queries):
+            raise InputError(
+                f"{path} answers none of the {missing} queries of edition {self._edition.name}, first "
+                f"({queries[0].subject!r}, {queries[0].relation!r}): its answers are of another edition or split; name "
+                "one of this"
+            )
         log.info("%s: %s", path, ", ".join(f"{count} {state}" for state, count in sorted(states.items())))
         if missing:
             log.warning(
@@ -106,23 +141,24 @@ class Recorded:
         return answers
 
     def _answer(self, path: Path, query: Query) -> CandidateSet:
-        name, relation = self._names[path], self._relations[query.relation]
+        name, relation, rows = self._names[path], self._relations[query.relation], self._files[path].of(query)
         replies: list[CandidateSet] = []
-        rows = self._files[path].of(query)
-        unfinished = iter(broken_off([text for row in rows for text in row.completions or ()]))
         for row in rows:
-            if row.completions is None:
-                replies.append((_pooled if row.pooled else _scored)(query, self._with_ids(row), name, relation))
-            for draw, completion in enumerate(row.completions or (), start=sum(len(reply.draws) for reply in replies)):
-                if next(unfinished):
-                    replies.append(CandidateSet(query, draws=(State.TRUNCATED,)))
-                else:
-                    replies.append(_parsed(query, completion, Voice(name, str(draw)), relation))
+            if row.candidates is not None:
+                scored = _pooled if row.pooled else partial(_scored, clean=self._clean)
+                replies.append(scored(query, self._with_ids(row), name, relation))
             if row.existence is not None:
                 doubt = Absence(1 - row.existence, (Voice(name),))
                 replies.append(CandidateSet(query, draws=(), doubts=(doubt,)))
+        texts = [text for row in rows for text in row.completions or ()]
+        if texts:  # a call that failed left null
+            replies.append(self._read(query, [None if text is None else Reply(text) for text in texts], name))
         answer = together(query, replies)
         return answer if answer.draws else replace(answer, draws=(State.MISSING,))
+
+    def _plainly(self, query: Query, replies: Sequence[Reply | None], name: str) -> CandidateSet:
+        """Replies to a prompt that nobody knows."""
+        return candidates(query, self._relations[query.relation], PromptStyle(), replies, name, clean=self._clean)
 
     def _with_ids(self, row: RecordedRow) -> RecordedRow:
         """The row without ids that no submission could name, such as a model's own marks: their names are linked."""
@@ -136,8 +172,10 @@ class _Rows:
     """The rows of one file by query."""
 
     def __init__(self, rows: Sequence[RecordedRow]) -> None:
+        self.all = rows
         models = {row.model for row in rows}
         self.model = models.pop() if len(models) == 1 else None
+        self.relations = frozenset(row.Relation for row in rows)
         self._rows: defaultdict[tuple[str, str], list[RecordedRow]] = defaultdict(list)
         for row in rows:
             self._rows[row.SubjectEntity, row.Relation].append(row)
@@ -149,21 +187,7 @@ class _Rows:
         return rows if ids is None else [row for row in rows if row.SubjectEntityID in ids]
 
 
-def _parsed(query: Query, completion: str | None, voice: Voice, relation: Relation) -> CandidateSet:
-    """What one draw answers; an answer whose objects are all cleaned away stays an answer."""
-    if completion is None:  # the call behind it failed
-        return CandidateSet(query, draws=(State.MISSING,))
-    parsed = parse(completion, relation, query.subject)
-    if parsed.state is State.ABSTAINED:
-        return CandidateSet(query, draws=(parsed.state,), nothing=(Absence(1.0, (voice,)),))
-    kept, dropped = sifted(parsed.objects, relation, query.subject)
-    state = State.DROPPED if dropped and not kept else parsed.state
-    return CandidateSet(
-        query, tuple(Candidate(text, 1.0, (voice,)) for text in kept), (state,), (*parsed.dropped, *dropped)
-    )
-
-
-def _scored(query: Query, row: RecordedRow, model: str, relation: Relation) -> CandidateSet:
+def _scored(query: Query, row: RecordedRow, model: str, relation: Relation, *, clean: bool) -> CandidateSet:
     """The scored objects of a row, each once per source with its best score; and a state for each source.
 
     An object that has an id is no spelling left to clean, except that a number is its own id.
@@ -178,7 +202,7 @@ def _scored(query: Query, row: RecordedRow, model: str, relation: Relation) -> C
             continue
         known = given.id if given.id and (relation.kind != "number" or number(given.id) is not None) else None
         texts: tuple[str, ...] = (given.object,)
-        if not known:
+        if clean and not known:
             texts, losses = sifted(texts, relation, row.SubjectEntity)
             dropped += losses
         for text in texts:

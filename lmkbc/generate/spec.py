@@ -52,6 +52,21 @@ class GeneratorSpec(ABC):
         """InputError for a relation that does not exist."""
         check_names(self.only, relations, f"generator {self.component!r}: only")
 
+    @property
+    def called(self) -> tuple[str, ...]:
+        """What the generator may be called where answers of its model are recorded."""
+        return (self.name or self.component,)
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether it reads the files that a run is given for what they are, not as answers of its model."""
+        return False
+
+    @property
+    def is_replayed(self) -> bool:
+        """Whether it asks a model that recorded answers can stand for."""
+        return False
+
     def whole(self) -> Iterator[GeneratorSpec]:
         """The table itself, and those of generators that it holds."""
         yield self

@@ -6,10 +6,11 @@ Searches are gathered over a batch of candidate sets, so each round of asking is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from lmkbc.ask.prompts import fill
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.link import disambiguation
 from lmkbc.link.evidence import (
@@ -58,8 +59,11 @@ class Linker:
 
     relations: by every spelling that queries use. strategies, keywords: relation name -> how to choose among hits, and
     the words that a fitting description holds, overriding those of the object type. fuzzy: whether one typing error
-    is forgiven against train objects and the index. ask: puts the strategy "model" to a language model, a batch at a
-    time; without it, the first of the hits that are left is the link.
+    is forgiven against train objects and the index. typed: the relations, None for all, whose names are searched for
+    with a type word too; variants: whether they are in other ways, where a name finds nothing fitting. searched:
+    relation -> what is searched for in place of the bare {object}. known: relation -> word -> id, for a name with the
+    word that nothing else links. ask: puts the strategy "model" to a language model, a batch at a time; without it, the
+    first of the hits that are left is the link.
     """
 
     def __init__(
@@ -73,6 +77,10 @@ class Linker:
         strategies: Mapping[str, Sequence[str]] | None = None,
         keywords: Mapping[str, Sequence[str]] | None = None,
         fuzzy: bool = True,
+        typed: Collection[str] | None = None,
+        variants: bool = True,
+        searched: Mapping[str, str] | None = None,
+        known: Mapping[str, Mapping[str, str]] | None = None,
         ask: disambiguation.Ask | None = None,
     ) -> None:
         self._relations = relations
@@ -80,7 +88,9 @@ class Linker:
         self._index = index
         self._search = search
         self._types = types or bundled()
-        self._fuzzy = fuzzy
+        self._fuzzy, self._typed, self._variants = fuzzy, typed, variants
+        self._searched = searched or {}
+        self._known = {name: {key(word): qid for word, qid in words.items()} for name, words in (known or {}).items()}
         self._ask = ask
         self._kinds = {relation.name: self._types.get(relation.object_type.qid) for relation in relations.values()}
         for name, names in (strategies or {}).items():
@@ -154,7 +164,18 @@ class Linker:
             return _unlinked("a number where an entity is due", text)
         if self._search is None:
             return self._last_resort(query, link)
-        return _Open(query, text, text, variants(text, relation.shape.link_suffixes), link)
+        asking = fill(self._searched.get(query.relation, "{object}"), {"object": text})
+        return _Open(query, text, asking, self._others(query, text), link)
+
+    def _others(self, query: Query, text: str) -> Iterator[str]:
+        """Other ways to search for a text."""
+        words = typed(text, self._suffixes(query))
+        return variants(text, self._suffixes(query)) if self._variants else iter(words)
+
+    def _suffixes(self, query: Query) -> Sequence[str]:
+        """The type words that a relation's names are searched for with."""
+        wanted = self._typed is None or query.relation in self._typed
+        return self._relations[query.relation].shape.link_suffixes if wanted else ()
 
     def _named(self, query: Query, text: str) -> Link:
         """The link of a name by offline evidence; one without id holds the hits that did not fit."""
@@ -195,7 +216,11 @@ class Linker:
         return Link(left[0].id if left else None, evidence, how, text, hits, several)
 
     def _last_resort(self, query: Query, link: Link) -> Link:
-        """What becomes of a name that nothing fits: its first misfit, unless the type is strict."""
+        """What becomes of a name that nothing fits: a word of it that is known, or its first misfit, if that may be."""
+        known = self._known.get(query.relation, {})
+        name = key(link.searched)
+        if word := next((word for word in (name, *name.split()) if word in known), None):
+            return Link(known[word], "known", word, link.searched)
         if link.hits and not self._type(query).strict:
             return replace(link, id=link.hits[0].id, strategy="first of another class")
         return replace(link, evidence="unlinked")
@@ -214,7 +239,7 @@ class Linker:
         """The link, or None after setting the next way to ask."""
         link = self._chosen(step.query, step.asking, "re-search" if step.searched else "search", hits)
         if link.id is not None:
-            words = typed(step.text, self._relations[step.query.relation].shape.link_suffixes)
+            words = typed(step.text, self._suffixes(step.query))
             if step.plain or not words or (self._search and self._search.knows_classes):
                 return link
             step.plain, step.others = link, iter(words)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeVar, get_args
 
 from lmkbc.generate.completer import CompleterSpec, completer
 from lmkbc.generate.spec import check_names
@@ -16,11 +16,14 @@ from lmkbc.link.linker import Linker
 from lmkbc.link.sources import open_search
 from lmkbc.link.train_objects import TrainObjects
 from lmkbc.link.wikidata import CONTACT
+from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.run import Run
 from lmkbc.types import Notes
 
+Its = TypeVar("Its")
 Words = Mapping[str, tuple[str, ...]]
+Evidence = Literal["train", "index", "fuzzy", "search", "variants"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,13 +32,22 @@ class Linking:
 
     strategies, keywords: relation, by any edition's name, -> what `Linker` takes in place of its object type's own.
     default: the strategies of relations that are not named. ask: the model that the strategy "model" asks: its
-    component, "chat" or "causal", with that one's settings.
+    component, "chat" or "causal", with that one's settings. evidence: what is looked at, in this order: "train"
+    objects, the alias "index", one typing error against these, the "search", and a search for other "variants" of a
+    name that found nothing. "search" alone, with the default "first", is what the organisers' baselines do.
+    typed: the relations whose names are searched for with a type word too, as in "Don River"; all that have such, if
+    none are listed. searched: relation -> what is searched for in place of the bare {object}. known: relation -> word
+    -> id, of a name that holds the word, case aside, and that nothing else links.
     """
 
     strategies: Words = field(default_factory=dict)
     keywords: Words = field(default_factory=dict)
     default: tuple[str, ...] = ()
     ask: Mapping[str, Any] = field(default_factory=dict)
+    evidence: tuple[Evidence, ...] = get_args(Evidence)
+    typed: tuple[str, ...] | None = None
+    searched: Mapping[str, str] = field(default_factory=dict)
+    known: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """InputError for a strategy or a component that does not exist; ValueError for a model that is not named."""
@@ -44,6 +56,12 @@ class Linking:
             disambiguation.check(strategies, what)
             if disambiguation.MODEL in strategies and not self.ask:
                 raise ValueError(f"{what} asks a model: name its component and model in link.ask")
+        for name, template in self.searched.items():
+            if "{object}" not in template:
+                raise ValueError(f"searched.{name} is {template!r}: say with {{object}} where the name stands")
+        for name, words in self.known.items():
+            if wrong := next((qid for qid in words.values() if as_qid(qid) != qid), None):
+                raise ValueError(f"known.{name} names {wrong!r}, which is no QID: write one like 'Q42'")
         self.model()
 
     def model(self) -> CompleterSpec | None:
@@ -52,25 +70,37 @@ class Linking:
 
     def check(self, relations: Mapping[str, Relation]) -> None:
         """InputError for a relation that does not exist. relations: all, by every name."""
-        check_names((*self.strategies, *self.keywords), relations, "link")
+        check_names(
+            (*self.strategies, *self.keywords, *(self.typed or ()), *self.searched, *self.known), relations, "link"
+        )
 
-    def open(self, run: Run, notes: Notes) -> Linker:
+    def open(self, run: Run, notes: Notes, *, replayed: bool = False) -> Linker:
         """Links by train objects, then by the index where one is given, then by search, as the table says.
 
-        The search is the recorded table, the cache, or Wikidata where a contact is set.
+        The search is the recorded table, the cache, or Wikidata where a contact is set. replayed: recorded answers
+        stand for models, so that one to choose among hits is asked only where it is given.
         """
-        strategies, keywords = self.of_edition(run.workspace.relations, run.relations)
+        known, relations = run.workspace.relations, run.relations
+        strategies, keywords = self.of_edition(known, relations)
         model = self.model() if any(disambiguation.MODEL in names for names in strategies.values()) else None
+        if model and replayed and not model.is_given(run):
+            notes.remark("no model is given that could choose among hits: the first that is left is the link")
+            model = None
         search = None
-        if run.search_table or run.offline or os.environ.get(CONTACT):
+        if "search" in self.evidence and (run.search_table or run.offline or os.environ.get(CONTACT)):
             search = open_search(run.search_table, offline=run.offline)
         return Linker(
             run.relations,
-            TrainObjects(run.train, run.relations),
-            AliasIndex(run.index) if run.index else None,
+            TrainObjects(run.train, run.relations) if "train" in self.evidence else None,
+            AliasIndex(run.index) if run.index and "index" in self.evidence else None,
             search,
             strategies=strategies,
             keywords=keywords,
+            fuzzy="fuzzy" in self.evidence,
+            typed=None if self.typed is None else [*_own(dict.fromkeys(self.typed), known, relations)],
+            variants="variants" in self.evidence,
+            searched=_own(self.searched, known, relations),
+            known=_own(self.known, known, relations),
             ask=AskModel(model.open(run, notes), run.relations) if model else None,
         )
 
@@ -82,6 +112,7 @@ class Linking:
         return strategies, _own(self.keywords, known, relations)
 
 
-def _own(words: Words, known: Mapping[str, Relation], relations: Mapping[str, Relation]) -> dict[str, tuple[str, ...]]:
+def _own(words: Mapping[str, Its], known: Mapping[str, Relation], relations: Mapping[str, Relation]) -> dict[str, Its]:
+    """What is said of relations by any name, by the names of an edition."""
     own = {known[name].name: listed for name, listed in words.items()}
     return {name: own[relation.name] for name, relation in relations.items() if relation.name in own}

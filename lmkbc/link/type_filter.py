@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lmkbc.answer.clean import SUBJECT
 from lmkbc.errors import InputError
 from lmkbc.link.evidence import Hit, Index
 from lmkbc.link.index import AliasIndex
@@ -19,14 +20,26 @@ from lmkbc.types import Candidate, CandidateSet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleaning:
-    """A recipe's table `clean`.
+    """A recipe's table `clean`. types: drop objects that an index knows only as things of other kinds.
 
-    types: drop objects that an index knows only as things of other kinds. spellings: spelling -> the name that it
-    stands for, in place of those that the relations' modules list.
+    spellings: spelling -> the name that it stands for, in place of those that the relations' modules list.
+    subject: drop an object that was linked to the query's own subject, where none is its own object. stop: names, case
+    aside, and QIDs that are never an object, whatever a model means by them.
     """
 
     types: bool = False
     spellings: Mapping[str, str] | None = None
+    subject: bool = True
+    stop: tuple[str, ...] = ()
+
+    def kept(self, candidates: CandidateSet, relation: Relation) -> CandidateSet:
+        """A linked set without what is never kept."""
+        never = {name.casefold() for name in self.stop}
+        if never:
+            candidates = candidates.without(
+                lambda one: not never.isdisjoint((one.text.casefold(), (one.id or one.text).casefold())), "stop"
+            )
+        return without_subject(candidates, relation) if self.subject else candidates
 
     def open(self, run: Run) -> TypeFilter | None:
         """The filter, None where the table wants none. InputError where it is wanted and the run has no index."""
@@ -38,6 +51,14 @@ class Cleaning:
                 "('lmkbc link build' makes it), or set clean.types = false in the recipe"
             )
         return TypeFilter(run.relations, AliasIndex(run.index))
+
+
+def without_subject(candidates: CandidateSet, relation: Relation) -> CandidateSet:
+    """The set without candidates that linked to the query's own subject, where no subject is its own object."""
+    own = candidates.query.subject_id
+    if own is None or relation.shape.may_be_subject:
+        return candidates
+    return candidates.without(lambda candidate: candidate.id == own, SUBJECT)
 
 
 class TypeFilter:

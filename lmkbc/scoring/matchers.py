@@ -108,9 +108,11 @@ class IdScorer:
 
     distinct: compare sets (2024) instead of the lists as written (2023). An empty list has precision 1. A gold of
     [""] is 2023's "no object": recall 1 whatever is predicted, and a predicted "" counts as a correct answer.
+    none_is_object: that "" is an object like any other, which nothing but "" finds (2023, before it was mended).
     """
 
     distinct: bool
+    none_is_object: bool = False
 
     def key(self, text: str) -> str:
         """An id is its own normal form."""
@@ -129,7 +131,7 @@ class IdScorer:
         if self.distinct:
             predicted, gold = set(predicted), set(gold)
             return len(predicted & gold), len(predicted), len(gold)
-        wanted = 0 if gold == [""] else len(gold)
+        wanted = 0 if gold == [""] and not self.none_is_object else len(gold)
         try:
             hits = 0
             for value in predicted:

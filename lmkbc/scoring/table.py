@@ -28,10 +28,13 @@ class RowScore(NamedTuple):
     gold: int
 
 
-def row_score(hits: int, predicted: int, gold: int) -> RowScore:
-    """Score one query. Nothing predicted has precision 1, nothing to find has recall 1; precision is capped at 1."""
-    p = min(hits / predicted, 1.0) if predicted else 1.0
-    r = hits / gold if gold else 1.0
+def row_score(hits: int, predicted: int, gold: int, vacuous: float = 1.0) -> RowScore:
+    """Score one query. Nothing predicted has precision 1, nothing to find has recall 1; precision is capped at 1.
+
+    vacuous: what they are instead where the other side has something; no F1 depends on it.
+    """
+    p = min(hits / predicted, 1.0) if predicted else vacuous if gold else 1.0
+    r = hits / gold if gold else vacuous if predicted else 1.0
     return RowScore(p, r, 2 * p * r / (p + r) if p + r else 0.0, hits, predicted, gold)
 
 
@@ -70,12 +73,14 @@ class Metric:
 
     average: "relation" (mean of relation means) or "row". missing: "empty" (an empty answer) or "refuse" (the
     official script stops). detailed: whether the official table has micro averages and prediction counts.
+    vacuous: the precision of no answer where there is one, and the recall of an answer where there is none.
     """
 
     scorer: Scorer
     average: Literal["relation", "row"]
     missing: Literal["empty", "refuse"] = "empty"
     detailed: bool = False
+    vacuous: float = 1.0
 
     def evaluate(self, predicted: Mapping[Pair, Any], gold: Mapping[Pair, Any], rows: bool = False) -> Table:
         """Score all gold pairs. KeyError names a pair that is missing where the edition refuses that."""
@@ -110,22 +115,23 @@ class Tally:
 
     def table(self) -> Table:
         """The official result of all rows."""
-        relations = {name: _summary(self._outcomes[name]) for name in sorted(self._outcomes)}
-        overall = _summary(sum(self._outcomes.values(), start=Counter()))
+        vacuous = self._metric.vacuous
+        relations = {name: _summary(self._outcomes[name], vacuous) for name in sorted(self._outcomes)}
+        overall = _summary(sum(self._outcomes.values(), start=Counter()), vacuous)
         if self._metric.average == "relation" and relations:
             p, r, f1_ = (_mean([getattr(s, name) for s in relations.values()]) for name in ("p", "r", "f1"))
             overall = replace(overall, p=p, r=r, f1=f1_)
         if self._rows is None:
             return Table(overall, relations)
-        return Table(overall, relations, RowScores({name: self._rows[name] for name in relations}))
+        return Table(overall, relations, RowScores({name: self._rows[name] for name in relations}, vacuous))
 
 
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-def _summary(outcomes: Counter[Counts]) -> Summary:
-    scored = [(count, row_score(*outcome)) for outcome, count in outcomes.items()]
+def _summary(outcomes: Counter[Counts], vacuous: float) -> Summary:
+    scored = [(count, row_score(*outcome, vacuous)) for outcome, count in outcomes.items()]
     rows = outcomes.total()
     n = rows or 1
     hits, predicted, gold = (
@@ -158,16 +164,17 @@ class _Rows:
         """Numbers of the rows by subject, and of one subject by place."""
         return sorted(range(len(self)), key=lambda number: (self._subjects[number], self._numbers[4 * number]))
 
-    def row(self, number: int) -> tuple[str, RowScore]:
+    def row(self, number: int, vacuous: float) -> tuple[str, RowScore]:
         """Subject and score of a row."""
-        return self._subjects[number], row_score(*self._numbers[4 * number + 1 : 4 * number + 4])
+        hits, predicted, gold = self._numbers[4 * number + 1 : 4 * number + 4]
+        return self._subjects[number], row_score(hits, predicted, gold, vacuous)
 
 
 class RowScores(Sequence[tuple[Pair, RowScore]]):
     """The score of every row in the official order, by relation, then subject; each is made when it is asked for."""
 
-    def __init__(self, rows: Mapping[str, _Rows]) -> None:
-        self._rows, self._relations = rows, list(rows)
+    def __init__(self, rows: Mapping[str, _Rows], vacuous: float) -> None:
+        self._rows, self._relations, self._vacuous = rows, list(rows), vacuous
         self._orders = [part.order() for part in rows.values()]
         self._ends = list(accumulate(map(len, self._orders)))
 
@@ -191,5 +198,5 @@ class RowScores(Sequence[tuple[Pair, RowScore]]):
         return self._row(self._relations[number], order[at - self._ends[number]])  # from the relation's end backwards
 
     def _row(self, relation: str, number: int) -> tuple[Pair, RowScore]:
-        subject, score = self._rows[relation].row(number)
+        subject, score = self._rows[relation].row(number, self._vacuous)
         return (subject, relation), score

@@ -14,11 +14,9 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Generic, Literal, NamedTuple
 
-from lmkbc.answer.clean import SUBJECT
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.names import folded_key
-from lmkbc.relation import Relation
 from lmkbc.scoring.matchers import number
 from lmkbc.types import Absence, Candidate, CandidateSet, Proposal, State, Voice
 
@@ -138,14 +136,6 @@ class Pool:
                 shares[group] * (1.0 if self.how.method == "vote" else best[group, v]) for group, v in best
             )
         return min(max(score, 0.0), 1.0)
-
-
-def without_subject(candidates: CandidateSet, relation: Relation) -> CandidateSet:
-    """The set without candidates that linked to the query's own subject, where no subject is its own object."""
-    own = candidates.query.subject_id
-    if own is None or relation.shape.may_be_subject:
-        return candidates
-    return candidates.without(lambda candidate: candidate.id == own, SUBJECT)
 
 
 class _Ballot(NamedTuple, Generic[Proposal]):

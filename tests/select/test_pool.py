@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
+from lmkbc.link.type_filter import without_subject
 from lmkbc.select.pool import (
     Pool,
     Pooling,
-    without_subject,
 )
 from lmkbc.settings import checked
 from lmkbc.submission import proposal_rows

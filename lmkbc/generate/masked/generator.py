@@ -17,6 +17,8 @@ from lmkbc.generate.masked.ensemble import combine
 from lmkbc.generate.masked.lexicon import Lexicon, names_of_type, train_names
 from lmkbc.generate.masked.preconditions import Asker, Prepared
 from lmkbc.generate.masked.settings import ANY, ProbeSettings
+from lmkbc.generate.recorded import Recorded
+from lmkbc.generate.replay import Replay
 from lmkbc.generate.spec import GeneratorSpec, Relations, check_names
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.clozes import Clozes
@@ -58,6 +60,16 @@ class Masked(GeneratorSpec):
     device: str | None = None
     probe: ProbeSettings = field(default_factory=ProbeSettings)
 
+    @property
+    def reads_files(self) -> bool:
+        """Whether files are entity vectors."""
+        return self.probe.vectors == "from"
+
+    @property
+    def is_replayed(self) -> bool:
+        """Unless files are entity vectors."""
+        return not self.reads_files
+
     def check(self, relations: Relations) -> None:
         """InputError for a relation that does not exist."""
         super().check(relations)
@@ -69,6 +81,9 @@ class Masked(GeneratorSpec):
     def open(self, run: Run, notes: Notes) -> Generator:
         """The generator. InputError where no model, or no file of vectors, is named."""
         name, probe = run.model or self.model, self.probe
+        if run.answers is not None:
+            recorded = Recorded(run.answers, run.edition, run.relations, clean=probe.clean) if run.answers else None
+            return Replay(recorded, None)
         if not name:
             raise InputError("this system asks a masked language model: name one with --model (an id or a directory)")
         if probe.vectors == "from":

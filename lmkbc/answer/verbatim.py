@@ -1,0 +1,34 @@
+"""Names as a model wrote them: nothing of them is trimmed, recognised as a word for nothing, or left out.
+
+So answers are read by systems that clean none, or clean them later; `parse` and `clean` are what reads them otherwise.
+"""
+
+from __future__ import annotations
+
+from lmkbc.answer.elements import elements, has_empty_list, mended
+from lmkbc.answer.literal import read_literals
+from lmkbc.answer.parse import LONGEST_ANSWER, Parsed, narrowed, parted
+from lmkbc.relation import Relation
+from lmkbc.types import State
+
+
+def verbatim(text: str, relation: Relation, subject: str, null: str = "") -> Parsed:
+    """The objects of one raw completion. null: what stands for none there, besides an empty list."""
+    answer, _ = narrowed(text)
+    if not answer:
+        return Parsed(State.TRUNCATED if answer is None else State.UNPARSED)
+    words, empty = _words(answer[:LONGEST_ANSWER], relation, subject)
+    if not words:
+        return Parsed(State.ABSTAINED if empty else State.UNPARSED)
+    nothing = words == (null,) or words == _words(null, relation, subject)[0]
+    return Parsed(State.ABSTAINED) if nothing else Parsed(State.ANSWERED, words)
+
+
+def _words(answer: str, relation: Relation, subject: str) -> tuple[tuple[str, ...], bool]:
+    """The elements of the literals in an answer, else the parts of its first line, and whether a list is empty."""
+    groups = read_literals(mended(answer), commas="," in relation.shape.separators)
+    empty = any(map(has_empty_list, groups))
+    words = [word for group in groups for word in elements(group, relation, subject) if word.whole]
+    if not groups:
+        words = parted(answer.split("\n", 1)[0], relation)
+    return tuple(text for word in words if (text := word.text.strip())), empty or any(not word.text for word in words)

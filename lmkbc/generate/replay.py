@@ -1,0 +1,96 @@
+"""Recorded answers in a model's place: they are read as its recipe says, and what they lack is asked, or failed.
+
+Which model a file's answers are of tells the field `model` of its rows, else the file's name; a recipe that asks one
+model takes them all, whatever they are called.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from lmkbc.edition import Edition
+from lmkbc.errors import InputError
+from lmkbc.generate.recorded import Recorded
+from lmkbc.generate.recorded_rows import read_rows
+from lmkbc.generate.spec import GeneratorSpec
+from lmkbc.types import CandidateSet, Generator, Query, State
+
+Shares = list[tuple[Path, ...] | None]
+
+
+def shares(specs: Sequence[GeneratorSpec], files: Sequence[Path], edition: Edition) -> Shares:
+    """The files that stand for the model of each generator; None for one that asks none, or reads files itself.
+
+    InputError for a file that could be of several models, or of none.
+    """
+    replayed = [spec for spec in specs if spec.is_replayed]
+    if not files or any(spec.reads_files for spec in specs):
+        return [None] * len(specs)
+    if not replayed:
+        raise InputError("no generator of this recipe asks a model that the answers of --from could stand for")
+    takers = {path: _taker(path, replayed, edition) for path in files}
+    return [
+        tuple(path for path, taker in takers.items() if taker is spec) if spec.is_replayed else None for spec in specs
+    ]
+
+
+def _taker(path: Path, specs: Sequence[GeneratorSpec], edition: Edition) -> GeneratorSpec:
+    if len(specs) == 1:
+        return specs[0]
+    models = {row.model.casefold() for row in read_rows(path, edition) if row.model}
+    found = [spec for spec in specs if models & {name.casefold() for name in spec.called}]
+    found = found or [spec for spec in specs if spec.name and spec.name.casefold() in path.name.casefold()]
+    if len(found) != 1:
+        names = ", ".join(spec.called[0] for spec in specs)
+        raise InputError(
+            f"{path}: of the models that the recipe asks ({names}), it is not clear whose answers these are: name one "
+            "of them in the rows' field model"
+        )
+    return found[0]
+
+
+class Replay:
+    """A generator over recorded answers. ask: opens what is asked for those that are lacking; None where nobody is.
+
+    A query is lacking where no reply to it was recorded, or all calls behind it failed.
+    """
+
+    def __init__(self, recorded: Recorded | None, ask: Callable[[], Generator] | None) -> None:
+        self._recorded, self._ask = recorded, ask
+
+    def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+        """One set per distinct query: those that were recorded, then the others."""
+        lacking: list[CandidateSet] = []
+        for candidates in self._sets(queries):
+            if set(candidates.draws) <= {State.MISSING}:
+                lacking.append(candidates)
+            else:
+                yield candidates
+        if self._ask and lacking:
+            yield from self._ask().generate([candidates.query for candidates in lacking])
+        else:
+            yield from lacking
+
+    def _sets(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+        if self._recorded:
+            yield from self._recorded.generate(queries)
+        else:
+            yield from (CandidateSet(query, draws=(State.MISSING,)) for query in dict.fromkeys(queries))
+
+
+class Silent:
+    """The language model that nobody gave: it answers nothing, and so leaves unverified what it is asked to verify."""
+
+    def paragraphs(self, prompts: Sequence[str]) -> Sequence[str | None]:
+        """No answer to any prompt."""
+        return [None] * len(prompts)
+
+    def texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:  # noqa: ARG002 -- nothing is written
+        """No draw of any prompt."""
+        return [[] for _ in prompts]
+
+    def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
+        """No word's probability is known."""
+        return [[-math.inf] * len(options) for _ in prompts]
