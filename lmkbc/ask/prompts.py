@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from lmkbc.ask.steps import VERDICTS, Step, check_chain
 from lmkbc.errors import did_you_mean
 from lmkbc.models.base import Form, Message, Prompt, Role
 from lmkbc.relation import Relation
@@ -34,10 +35,13 @@ RECALLED = 3
 _SLOT = re.compile(r"\{(\w+)\}")
 
 
+_NONE: Mapping[str, str] = {}
+
+
 _SLOTS = ("subject", "phrase", "question", "cloze", "subject_type", "object_type", "property", "definition", "null")
 
 
-_EXTRA = {"ask": ("slot",), "again": ("context",), "repair": ("answer", "list")}
+_EXTRA = {"again": ("context",), "repair": ("answer", "list")}
 """Slots that one template has besides."""
 
 
@@ -50,7 +54,8 @@ class PromptStyle:
     listing: how objects are written; null: how the lack of any is written. objects: names, or QIDs.
     role, task: templates over {subject_type}, {object_type}, {phrase}, {property}, {definition} and {null}.
     ask: how the query, and only the query, is worded instead, over {subject}, {question}, {cloze} and the above.
-    slots: what {slot} in ask is in turn: the query is asked once for each, and the answers are one.
+    steps: what is asked before, whose answers fill slots of ask by the steps' names; where that makes several questions
+    of the query, the answers are one.
     again: a second turn once the first is answered, over the slots of ask and {context}, which is told there and not
     before; what it is answered with counts. Where nothing is found to tell, the first answer stands.
     repair: what is asked, by itself, where an answer is no list: {answer} is that answer, {list} how lists look.
@@ -67,7 +72,7 @@ class PromptStyle:
     role: str = ""
     task: str = ""
     ask: str = ""
-    slots: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
     again: str = ""
     repair: str = ""
     knowledge: tuple[Knowledge, ...] = ()
@@ -78,13 +83,13 @@ class PromptStyle:
 
     def __post_init__(self) -> None:
         """ValueError for a value or slot that makes no sense."""
+        filled = tuple(step.name for step in self.steps if step.reads not in VERDICTS)
         for field in ("role", "task", "ask", "again", "repair"):
-            known = (*_SLOTS, *_EXTRA.get(field, ()))
+            known = (*_SLOTS, *(filled if field == "ask" else _EXTRA.get(field, ())))
             for slot in _SLOT.findall(getattr(self, field)):
                 if slot not in known:
                     raise ValueError(f"{field} has a slot {{{slot}}}: {did_you_mean(slot, known)}")
-        if bool(self.slots) != ("{slot}" in self.ask):
-            raise ValueError("slots is a list of what {slot} in ask is in turn: give both, or neither")
+        check_chain(self.steps, _SLOTS, self.ask)
         if self.repair and "{answer}" not in self.repair:
             raise ValueError("repair asks for a broken answer as a list: show that answer with {answer}")
         if self.again and self.form == "completion":
@@ -109,12 +114,12 @@ def compose(
     *,
     edition: str = "",
     context: str = "",
-    slot: str = "",
+    slots: Mapping[str, str] = _NONE,
 ) -> Prompt:
     """The prompt of one query. relations: by the edition's names. shots: worked examples, in the order shown.
 
     edition: whose cardinalities the knowledge block tells. context: retrieved or recalled text, told before the query.
-    slot: what {slot} is.
+    slots: what steps filled.
     """
     writer = _Writer(style, relations[query.relation], edition)
     writers = [(shot, _Writer(style, relations[shot.query.relation], edition)) for shot in shots]
@@ -123,10 +128,10 @@ def compose(
         turns = [Message("system", header)] if header else []
         for shot, its in writers:
             turns += Message("user", its.ask(shot.query)), Message("assistant", its.answer(shot))
-        return Prompt(tuple(turns), (Message("user", writer.own(query, context, slot)),))
+        return Prompt(tuple(turns), (Message("user", writer.own(query, context, slots)),))
     blocks = [f"{header}\n\n"] if header else []
     blocks += [f"{its.ask(shot.query)} {its.answer(shot)}{its.gap}" for shot, its in writers]
-    static, own = Message(style.speaker, "".join(blocks)), Message(style.speaker, writer.own(query, context, slot))
+    static, own = Message(style.speaker, "".join(blocks)), Message(style.speaker, writer.own(query, context, slots))
     return Prompt((static,) if static.content else (), (own,), style.form)
 
 
@@ -209,9 +214,9 @@ class _Writer:
             objects = f"{objects}}}" if self._text else f'{{"objects": {objects}}}'
         return f"{self._recalled(shot)}\nAnswer: {objects}" if style.recall else objects
 
-    def own(self, query: Query, context: str, slot: str) -> str:
+    def own(self, query: Query, context: str, slots: Mapping[str, str]) -> str:
         """The query's part: what was found about it, and the question, as the style words it for the query alone."""
-        question = self.filled(self._style.ask, query, slot=slot) if self._style.ask else self.ask(query)
+        question = self.filled(self._style.ask, query, **slots) if self._style.ask else self.ask(query)
         return f"Context: {context.strip()}\n\n{question}" if context.strip() and not self._style.again else question
 
     def filled(self, template: str, query: Query, **slots: str) -> str:
