@@ -122,6 +122,7 @@ def check_chain(steps: Sequence[Step], slots: Sequence[str], last: str) -> None:
             if slot not in (*slots, *filled):
                 known = (*slots, *filled)
                 raise ValueError(f"step {step.name!r} has a slot {{{slot}}}: {did_you_mean(slot, known)}")
+    for place, step in enumerate(steps):
         templates = (*(one.ask for one in steps[place + 1 :]), last)
         if step.reads not in VERDICTS and not any(f"{{{step.name}}}" in template for template in templates):
             raise ValueError(
