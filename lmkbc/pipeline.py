@@ -1,7 +1,7 @@
 """A run: the way of the data from queries to a submission directory.
 
-generate -> link -> pool -> select -> write. `propose` is the part that costs something; `decide` and `run_files` are
-cheap, so tuning and prediction share the first and differ in the rest.
+generate -> link -> group -> pool -> select -> write. `propose` is the part that costs something; `decide` and
+`run_files` are cheap, so tuning and prediction share the first and differ in the rest.
 """
 
 from __future__ import annotations
@@ -80,6 +80,9 @@ def propose(run: Run, recipe: Recipe, queries: Sequence[Query], report: Report =
             if notes.usage:
                 usage[name] = _summed(usage.get(name, {}), notes.usage)
         passages |= notes.passages
+    if grouper := recipe.group.open(reporting, grouping := Notes()):
+        groups = grouper.grouped(groups)
+        usage |= {"group": grouping.usage} if grouping.usage else {}
     usage |= {"link": linking.usage} if linking.usage else {}
     pool = Pool(run.edition, recipe.pool)
     report("pool (queries)", 0, len(queries))
@@ -215,7 +218,8 @@ def _counts(edition: Edition, predictions: Sequence[Prediction], sets: Sequence[
 
 def _models(run: Run, recipe: Recipe) -> Iterator[tuple[str, str]]:
     """The models of this machine that a run asked, and other files that its recipe names, likewise."""
-    for path in dict.fromkeys(paths_in([{"model": run.model}, recipe.tables["generate"], recipe.tables["link"]])):
+    asking = [recipe.tables.get(step, ()) for step in ("generate", "link", "group")]
+    for path in dict.fromkeys(paths_in([{"model": run.model}, *asking])):
         yield model_name(path), file_digest(path)
 
 

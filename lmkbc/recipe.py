@@ -11,6 +11,7 @@ from lmkbc.errors import InputError
 from lmkbc.files.jsonl import read_toml
 from lmkbc.files.places import fetched_frames
 from lmkbc.generate.spec import GeneratorSpec, check_names, specs
+from lmkbc.link.grouping import Grouping
 from lmkbc.link.recipe import Linking
 from lmkbc.link.type_filter import Cleaning
 from lmkbc.recipe_file import RecipeFile
@@ -39,6 +40,7 @@ class Recipe:
     select: PerRelation
     link: Linking = field(default_factory=Linking)
     clean: Cleaning = field(default_factory=Cleaning)
+    group: Grouping = field(default_factory=Grouping)
     pool: Pooling = field(default_factory=Pooling)
     citation: str = ""
     published: Mapping[str, float] = field(default_factory=dict)
@@ -73,14 +75,16 @@ def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation]) 
         select=_selector(file.select, relations),
         link=checked(Linking, file.link, "link"),
         clean=checked(Cleaning, file.clean, "clean"),
+        group=checked(Grouping, file.group, "group"),
         pool=checked(Pooling, file.pool, "pool"),
         citation=file.citation,
         published=file.published,
-        tables={step: getattr(file, step) for step in STEPS},
+        tables={step: getattr(file, step) for step in STEPS} | ({"group": file.group} if file.group else {}),
     )
     for spec in recipe.generate:
         spec.check(relations)
     recipe.link.check(relations)
+    recipe.group.check(relations)
     return recipe
 
 

@@ -21,6 +21,7 @@ class RecipeFile:
     select: Mapping[str, Any]
     link: Mapping[str, Any] = field(default_factory=dict)
     clean: Mapping[str, Any] = field(default_factory=dict)
+    group: Mapping[str, Any] = field(default_factory=dict)
     pool: Mapping[str, Any] = field(default_factory=dict)
     citation: str = ""
     year: int | None = None

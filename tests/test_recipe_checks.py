@@ -83,7 +83,10 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         ),
         (generating({"modl": "m"}), "generator 'chat' has no setting 'modl': did you mean 'model'?"),
         (generating({"prompt": {"frm": "chat"}}), "generator 'chat' has no setting 'prompt.frm': did you mean 'form'"),
-        (generating({"prompt": {"slots": [1]}}), "generator 'chat': setting 'prompt.slots[0]' is 1: give a string"),
+        (
+            generating({"prompt": {"steps": [{"name": "a", "items": [1]}]}}),
+            "generator 'chat': setting 'prompt.steps[0].items[0]' is 1: give a string",
+        ),
         (generating({"prompt": {"task": "{x}"}}), "generator 'chat': prompt: task has a slot {x}: known are: cloze,"),
         (generating({"shots": {"kk": 1}}), "generator 'chat' has no setting 'shots.kk': did you mean 'k'?"),
         (generating({"shots": {"empty": "trian"}}), "setting 'shots.empty' is 'trian': give a number or 'train'"),

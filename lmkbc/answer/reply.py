@@ -39,7 +39,8 @@ def candidates(
 ) -> CandidateSet:
     """The set of one query. Each draw is a voice; a draw without reply is missing, never empty.
 
-    A draw that never came to its answer, as others show, names nothing. clean: whether names are brought into the relation's shape; else they stay as they were written.
+    A draw that never came to its answer, as others did, names nothing. clean: whether names are brought into the
+    relation's shape; else they stay as they were written.
     """
     unfinished = broken_off([reply.text if reply else None for reply in replies])
     return together(

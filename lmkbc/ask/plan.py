@@ -17,12 +17,16 @@ from lmkbc.ask.prompts import (
     one_line,
     worded,
 )
+from lmkbc.ask.steps import Step
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.models.base import Message, Prompt, Sampling
 from lmkbc.relation import Relation
 from lmkbc.settings import changed
 from lmkbc.types import Example, Query
+
+Slots = Mapping[str, str]
+"""What the steps of a chain filled, by their names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +53,7 @@ class Asks:
     frames: str = ""
 
     def __post_init__(self) -> None:
-        """InputError for what a relation sets otherwise, or a frame, that makes no sense."""
+        """InputError for what a relation sets otherwise, or a frame, that makes no sense; ValueError for such draws."""
         list(self.styles)
 
     @property
@@ -67,11 +71,16 @@ class Asks:
     def about(self, name: str) -> tuple[PromptStyle, Shots, Sampling]:
         """What is asked of the relation that the table calls by a name."""
         own, where = self.relations.get(name, Differs()), f"relations.{name}"
-        return (
-            changed(self.prompt, own.prompt, f"{where}.prompt"),
-            changed(self.shots, own.shots, f"{where}.shots"),
-            changed(self.sampling, own.sampling, f"{where}.sampling"),
-        )
+        style = changed(self.prompt, own.prompt, f"{where}.prompt")
+        sampling = changed(self.sampling, own.sampling, f"{where}.sampling")
+        for step in style.steps:
+            step.sampling(sampling)
+        return style, changed(self.shots, own.shots, f"{where}.shots"), sampling
+
+    @property
+    def chained(self) -> bool:
+        """Whether any relation is asked in steps."""
+        return any(style.steps for style in self.styles)
 
     def framed(self, style: PromptStyle, relation: Relation) -> PromptStyle:
         """A relation's style, in the words of its frame."""
@@ -124,38 +133,40 @@ class Asking:
         """How a query's relation is asked."""
         return self._plans[query.relation]
 
-    def prompt(self, query: Query, context: str = "", slot: str = "", unseen: Query | None = None) -> Prompt:
-        """The prompt of a query; context: text that was found about it; slot: what {slot} is.
+    def prompt(
+        self, query: Query, context: str = "", slots: Slots | None = None, unseen: Query | None = None
+    ) -> Prompt:
+        """The prompt of a query; context: text that was found about it; slots: what steps filled.
 
         unseen: another query, about which no example tells anything.
         """
-        return self._composed(query, context, slot, self._plans[query.relation].selector.select(query, unseen))
+        return self._composed(query, context, slots, self._plans[query.relation].selector.select(query, unseen))
 
     def showing(self, query: Query, shots: Sequence[Example]) -> Prompt:
         """The prompt of a query with these worked examples in place of the recipe's."""
-        return self._composed(query, "", self._slots(query)[0], shots)
+        return self._composed(query, "", None, shots)
 
-    def prompts(self, query: Query, context: str = "") -> list[Prompt]:
-        """The prompts of a query: one, or one for each slot of its style."""
-        return [self.prompt(query, context, slot) for slot in self._slots(query)]
-
-    def shorter(self, query: Query, context: str, part: int) -> Iterator[Prompt]:
-        """The prompt of a query, by its place among `prompts`, with ever fewer examples, where the shots say so."""
-        slot = self._slots(query)[part]
+    def shorter(self, query: Query, context: str, slots: Slots) -> Iterator[Prompt]:
+        """The same prompt with ever fewer examples, where the shots say so."""
         for shots in self._plans[query.relation].selector.fewer(query):
-            yield self._composed(query, context, slot, shots)
+            yield self._composed(query, context, slots, shots)
 
-    def _slots(self, query: Query) -> tuple[str, ...]:
-        return self._plans[query.relation].style.slots or ("",)
+    def step(self, query: Query, step: Step, slots: Slots) -> Prompt:
+        """What a step asks, by itself. slots: what steps before it filled."""
+        style = self._plans[query.relation].style
+        text = worded(step.ask, style, self._relations, query, **slots)
+        return Prompt((), (Message("user", text),), style.form)
 
-    def _composed(self, query: Query, context: str, slot: str, shots: Sequence[Example]) -> Prompt:
+    def _composed(self, query: Query, context: str, slots: Slots | None, shots: Sequence[Example]) -> Prompt:
         style, edition = self._plans[query.relation].style, self._edition.name
         if stop := next((stop for stop in style.stop if stop in one_line(query.subject)), ""):
             raise InputError(
                 f"subject {query.subject!r} of {query.relation} holds {stop!r}, at which its prompt's answers stop, so "
                 "that one which names it would be cut off: give prompt.stop another text"
             )
-        return compose(style, self._relations, query, shots, edition=edition, context=context, slot=slot)
+        if style.steps and slots is None:
+            raise InputError(f"prompt.steps of {query.relation}: a model that is not asked to write fills no slots")
+        return compose(style, self._relations, query, shots, edition=edition, context=context, slots=slots or {})
 
     def second_turn(self, query: Query, context: str) -> str:
         """What is said once a query is answered, so that it is answered again; nothing where the answer stands."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lmkbc.ask.frames import JOINTS, RECALL, SLOT, TEXTS, TURNS, Frame, Listing, Style, wrong_stop
+from lmkbc.ask.steps import VERDICTS, Step, check_chain
 from lmkbc.errors import did_you_mean
 from lmkbc.models.base import Form, Message, Prompt, Role
 from lmkbc.relation import Relation
@@ -22,6 +23,9 @@ Knowledge = Literal["types", "property", "definition", "cardinality"]
 
 RECALLED = 3
 """Statements that an example's recall line holds at most, so that long lists do not crowd out other examples."""
+
+_NONE: Mapping[str, str] = {}
+
 
 _SLOTS = ("subject", "phrase", "question", "cloze", "subject_type", "object_type", "property", "definition", "null")
 
@@ -34,14 +38,14 @@ _SUBJECT = ("subject", "quoted_subject", "question", "cloze")
 _TEMPLATES = {
     "role": _SLOTS,
     "task": _SLOTS,
-    "ask": (*_SLOTS, "slot"),
+    "ask": _SLOTS,
     "again": (*_SLOTS, "context"),
     "repair": (*_SLOTS, "answer", "list"),
     "block": (*_PARTS, "cue"),
     "answer": (*_PARTS, "recalled", "answer"),
     "number": ("number", "unit"),
 }
-"""The templates of a style, and the slots of each."""
+"""The templates of a style, and the slots of each; `ask` has those besides that steps fill."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +57,8 @@ class PromptStyle:
     listing: how objects are written; null: how the lack of any is written. objects: names, or QIDs.
     role, task: templates over {subject_type}, {object_type}, {phrase}, {property}, {definition} and {null}.
     ask: how the query, and only the query, is worded instead, over {subject}, {question}, {cloze} and the above.
-    slots: what {slot} in ask is in turn: the query is asked once for each, and the answers are one.
+    steps: what is asked before, whose answers fill slots of ask by the steps' names; where that makes several questions
+    of the query, the answers are one.
     again: a second turn once the first is answered, over the slots of ask and {context}, which is told there and not
     before; what it is answered with counts. Where nothing is found to tell, the first answer stands.
     repair: what is asked, by itself, where an answer is no list: {answer} is that answer, {list} how lists look.
@@ -73,7 +78,7 @@ class PromptStyle:
     role: str = ""
     task: str = ""
     ask: str = ""
-    slots: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
     again: str = ""
     repair: str = ""
     knowledge: tuple[Knowledge, ...] = ()
@@ -89,7 +94,9 @@ class PromptStyle:
 
     def __post_init__(self) -> None:
         """ValueError for a value or slot that makes no sense."""
-        for field, known in _TEMPLATES.items():
+        filled = tuple(step.name for step in self.steps if step.reads not in VERDICTS)
+        for field, slots in _TEMPLATES.items():
+            known = (*slots, *filled) if field == "ask" else slots
             for slot in SLOT.findall(getattr(self, field)):
                 if slot not in known:
                     raise ValueError(f"{field} has a slot {{{slot}}}: {did_you_mean(slot, known)}")
@@ -98,8 +105,7 @@ class PromptStyle:
                 raise ValueError(f"{field} is {template!r}: it needs {slot} once")
         if self.block and not any(f"{{{slot}}}" in self.block for slot in _SUBJECT):
             raise ValueError(f"block is {self.block!r}: it names no subject, as one of {', '.join(_SUBJECT)} does")
-        if bool(self.slots) != ("{slot}" in self.ask):
-            raise ValueError("slots is a list of what {slot} in ask is in turn: give both, or neither")
+        check_chain(self.steps, _SLOTS, self.ask)
         if self.repair and "{answer}" not in self.repair:
             raise ValueError("repair asks for a broken answer as a list: show that answer with {answer}")
         if self.again and self.form == "completion":
@@ -147,12 +153,12 @@ def compose(
     *,
     edition: str = "",
     context: str = "",
-    slot: str = "",
+    slots: Mapping[str, str] = _NONE,
 ) -> Prompt:
     """The prompt of one query. relations: by the edition's names. shots: worked examples, in the order shown.
 
     edition: whose cardinalities the knowledge block tells. context: retrieved or recalled text, told before the query.
-    slot: what {slot} is.
+    slots: what steps filled.
     """
     writer = _Writer(style, relations[query.relation], edition)
     writers = [(shot, _Writer(style, relations[shot.query.relation], edition)) for shot in shots]
@@ -161,10 +167,10 @@ def compose(
         turns = [Message("system", header)] if header else []
         for shot, its in writers:
             turns += Message("user", its.ask(shot.query)), Message("assistant", its.answer(shot))
-        return Prompt(tuple(turns), (Message("user", writer.own(query, context, slot)),))
+        return Prompt(tuple(turns), (Message("user", writer.own(query, context, slots)),))
     blocks = [f"{header}\n\n"] if header else []
     blocks += [its.ask(shot.query) + its.reply(shot) + style.gap for shot, its in writers]
-    static, own = Message(style.speaker, "".join(blocks)), Message(style.speaker, writer.own(query, context, slot))
+    static, own = Message(style.speaker, "".join(blocks)), Message(style.speaker, writer.own(query, context, slots))
     return Prompt((static,) if static.content else (), (own,), style.form)
 
 
@@ -243,9 +249,9 @@ class _Writer:
         answer = self.answer(shot)
         return answer if self._frame.block[-1:].isspace() or answer[:1].isspace() else f" {answer}"
 
-    def own(self, query: Query, context: str, slot: str) -> str:
+    def own(self, query: Query, context: str, slots: Mapping[str, str]) -> str:
         """The query's part: what was found about it, and the question, as the style words it for the query alone."""
-        question = self.filled(self._style.ask, query, slot=slot) if self._style.ask else self.ask(query)
+        question = self.filled(self._style.ask, query, **slots) if self._style.ask else self.ask(query)
         return f"Context: {context.strip()}\n\n{question}" if context.strip() and not self._style.again else question
 
     def filled(self, template: str, query: Query, **slots: str) -> str:

@@ -11,9 +11,10 @@ import msgspec
 
 from lmkbc.ask.context.passages import Provider
 from lmkbc.ask.plan import Asking
+from lmkbc.generate.chain import Answered, Request, resumed
 from lmkbc.generate.closed import ClosedGenerator, ClosedList
 from lmkbc.generate.completer import CompleterSpec
-from lmkbc.generate.conversation import Conversation, LanguageModelSpec, Opened, Turn
+from lmkbc.generate.conversation import Conversation, LanguageModelSpec, Opened
 from lmkbc.generate.local import Local, LocalSettings
 from lmkbc.generate.verify import Check
 from lmkbc.models.base import LOOP, LanguageModel, OptionScorer, Prompt, Reply
@@ -27,8 +28,8 @@ from lmkbc.run import Run
 from lmkbc.types import CandidateSet, Generator, Notes, Query
 
 Key = TypeVar("Key")
-Place = tuple[Query, int]
-"""A query, and which of its prompts."""
+Place = tuple[Query, int, int]
+"""A query, which of the requests about it, and the first of the draws that are asked together."""
 Asked = tuple[Prompt, Decoding]
 
 
@@ -48,6 +49,8 @@ class Causal(LocalSettings, LanguageModelSpec):
         super().__post_init__()
         if self.base_url is not None and self.closed is None:
             raise ValueError("base_url is of closed lists: a server's model writes by component 'chat'")
+        if self.closed is not None and self.chained:
+            raise ValueError("prompt.steps are asked of a model that writes: closed lists are scored, and have none")
 
     def is_given(self, run: Run) -> bool:
         """Whether a model is named with --model, or lies on this machine, or a server that scores is named."""
@@ -170,44 +173,51 @@ class CausalGenerator:
             self.notes.remark(remark)
 
     def _sets(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+        """All queries' talks side by side, so that what all of them ask next is asked together."""
         distinct = list(dict.fromkeys(queries))
         self._talk.begin(distinct)
-        prompts = {query: self._talk.prompts(query) for query in distinct}
-        yield from (self._talk.candidates(query, ()) for query, its in prompts.items() if not its)
-        asked = {
-            (query, part): (self._fitted(query, part, prompt), self._decoding(query))
-            for query, its in prompts.items()
-            for part, prompt in enumerate(its)
-        }
-        answered = self._answers(asked)
-        for turn in self._talk.turns:
-            answered = self._followed(asked, answered, turn)
-        parts: defaultdict[Query, dict[int, Sequence[Reply | None]]] = defaultdict(dict)
-        for (query, part), replies in answered:
-            parts[query][part] = replies
-            if len(parts[query]) == len(prompts[query]):
-                yield self._set(query, [said for _, said in sorted(parts.pop(query).items())])
+        talks = {query: self._talk.talk(query) for query in distinct}
+        answered: Iterable[tuple[Query, list[Answered] | None]] = ((query, None) for query in distinct)
+        while True:
+            asked: dict[Query, list[Request]] = {}
+            for query, replies in answered:
+                asked[query], candidates = resumed(talks[query], replies)
+                if candidates is not None:
+                    del asked[query]
+                    yield candidates
+            if not asked:
+                return
+            answered = self._round(asked)
 
-    def _followed(
-        self, asked: Mapping[Place, Asked], answered: Iterable[tuple[Place, Sequence[Reply | None]]], turn: Turn
-    ) -> Iterator[tuple[Place, Sequence[Reply | None]]]:
-        """The draws of each prompt; where another prompt follows a draw, what that brings, if it counts."""
-        final: dict[Place, list[Reply | None]] = {}
-        following: dict[tuple[Place, int], Asked] = {}
-        for place, replies in answered:
-            prompt, how = asked[place]
-            after = self._talk.following(turn, place[0], prompt, replies)
-            if not after:
-                yield place, replies
-                continue
-            final[place] = list(replies)
-            for draw, next_prompt in after.items():
-                alone = replace(how, draws=1, seed=how.seed + draw if how.temperature else how.seed)
-                following[place, draw] = next_prompt, alone
-        for (place, draw), (reply,) in self._answers(following):
-            if turn.counts(place[0], reply):
-                final[place][draw] = reply
-        yield from final.items()
+    def _round(self, asked: Mapping[Query, Sequence[Request]]) -> Iterator[tuple[Query, list[Answered]]]:
+        """The answers to what is asked about each query, which come in any order.
+
+        Draws of a prompt that others do not share are asked alone, each with a seed of its own.
+        """
+        calls: dict[Place, Asked] = {}
+        for query, requests in asked.items():
+            for number, request in enumerate(requests):
+                prompt, how = self._fitted(request)
+                if request.draws == tuple(range(how.draws)):
+                    calls[query, number, 0] = prompt, how
+                    continue
+                for draw in request.draws:
+                    seed = how.seed + draw if how.temperature else how.seed
+                    calls[query, number, draw] = prompt, replace(how, draws=1, seed=seed)
+        lacking = Counter(query for query, *_ in calls)
+        replies: dict[Place, Sequence[Reply | None]] = {}
+        for place, its in self._answers(calls):
+            query, *_ = place
+            replies[place] = its
+            self._ends.update(reply.finish if reply else "window" for reply in its)
+            lacking[query] -= 1
+            if not lacking[query]:
+                answered = []
+                for number, request in enumerate(asked[query]):
+                    own = [one for draw in request.draws if (one := (query, number, draw)) in calls]
+                    said = [reply for one in own for reply in replies.pop(one)]
+                    answered.append(Answered(calls[own[0]][0], said))
+                yield query, answered
 
     def _answers(self, asked: Mapping[Key, tuple[Prompt, Decoding]]) -> Iterator[tuple[Key, Sequence[Reply | None]]]:
         """The draws of each prompt, in any order."""
@@ -229,20 +239,17 @@ class CausalGenerator:
                 self._keep(asked[key][0], how, replies)
                 yield key, [*kept.pop(key), *replies]
 
-    def _fitted(self, query: Query, part: int, prompt: Prompt) -> Prompt:
+    def _fitted(self, request: Request) -> Asked:
         """The prompt, with fewer examples where it leaves the window no room for an answer and the shots may be cut."""
-        answer = min(self._decoding(query).max_tokens, GUESSED_ANSWER)
-        if self._model.fits(self._model.text(prompt), answer):
-            return prompt
-        shorter = (one for one in self._talk.shorter(query, part) if self._model.fits(self._model.text(one), answer))
+        stops = request.stops if request.prompt.form == "completion" else ()
+        how = Decoding.of(request.sampling, stops, lists=request.lists)
+        answer = min(how.max_tokens, GUESSED_ANSWER)
+        if self._model.fits(self._model.text(request.prompt), answer):
+            return request.prompt, how
+        shorter = (one for one in request.shorter() if self._model.fits(self._model.text(one), answer))
         if (found := next(shorter, None)) is not None:
             self._shortened += 1
-        return found or prompt
-
-    def _decoding(self, query: Query) -> Decoding:
-        plan = self._talk.plan(query)
-        stops = plan.style.stops if plan.style.form == "completion" else ()
-        return Decoding.of(plan.sampling, stops, lists=plan.style.brackets)
+        return found or request.prompt, how
 
     def _reply(self, draw: Completion) -> Reply | None:
         if draw.text is None:
@@ -254,10 +261,6 @@ class CausalGenerator:
             completion_tokens=draw.tokens,
             logprobs=list(draw.logprobs) or None,
         )
-
-    def _set(self, query: Query, parts: Sequence[Sequence[Reply | None]]) -> CandidateSet:
-        self._ends.update(reply.finish if reply else "window" for replies in parts for reply in replies)
-        return self._talk.candidates(query, parts)
 
     def _calls(self, prompt: Prompt, how: Decoding) -> list[Call]:
         sampling = how.key

@@ -11,6 +11,7 @@ from lmkbc.ask.context.passages import Provider
 from lmkbc.ask.plan import Asking
 from lmkbc.ask.schema import answer_schema
 from lmkbc.generate.access import ServerSettings
+from lmkbc.generate.chain import Answered, Request, resumed
 from lmkbc.generate.chat_tally import Tally, remarks, usage
 from lmkbc.generate.completer import CompleterSpec
 from lmkbc.generate.conversation import Conversation, LanguageModelSpec, Opened
@@ -44,8 +45,9 @@ class Chat(ServerSettings, LanguageModelSpec):
         """ValueError for settings that contradict each other."""
         ServerSettings.__post_init__(self)
         LanguageModelSpec.__post_init__(self)
-        if self.executor == "batch" and any(style.again or style.repair for style in self.styles):
-            raise ValueError("a batch is answered once: use executor 'calls' where prompt has again or repair")
+        once = all(not (style.again or style.repair or any(step.ask for step in style.steps)) for style in self.styles)
+        if self.executor == "batch" and not once:
+            raise ValueError("a batch is answered once: use executor 'calls' where prompt has again, repair or steps")
 
     def is_given(self, run: Run) -> bool:
         """Whether a server is named, or a model of this machine."""
@@ -165,30 +167,29 @@ class ChatGenerator:
             self.notes.remark(f"{self._name}: {remark}")
 
     async def _answer(self, session: Session, query: Query, tally: Tally) -> CandidateSet:
-        parts: list[list[Reply | None]] = []
-        for part, whole in enumerate(self._talk.prompts(query)):
-            shown = [whole]  # the last of them is what is answered
-            replies = await session.draws(self._draws(query, whole), self._shorter(query, part, shown))
-            for turn in self._talk.turns:
-                for draw, prompt in self._talk.following(turn, query, shown[-1], replies).items():
-                    (reply,) = await session.draws([self._draws(query, prompt)[draw]])
-                    if turn.counts(query, reply):
-                        replies[draw] = reply
-            parts.append(replies)
-        candidates = self._talk.candidates(query, parts)
-        received = [reply for replies in parts for reply in replies if reply]
+        talk, received = self._talk.talk(query), list[Reply]()
+        requests, candidates = resumed(talk)
+        while candidates is None:
+            answered = [await self._replies(session, query, request) for request in requests]
+            received += [reply for one in answered for reply in one.replies if reply]
+            requests, candidates = resumed(talk, answered)
         tally.count(candidates, received, self._relations[query.relation] if self._schema else None)
         return candidates
 
-    def _shorter(self, query: Query, part: int, shown: list[Prompt]) -> Iterator[list[Call]]:
-        """The calls of ever shorter prompts, each of which is noted when it is come to."""
-        for prompt in self._talk.shorter(query, part):
-            shown.append(prompt)
-            yield self._draws(query, prompt)
+    async def _replies(self, session: Session, query: Query, request: Request) -> Answered:
+        shown = [request.prompt]  # the last of them is what is answered
+
+        def shorter() -> Iterator[list[Call]]:
+            for prompt in request.shorter():
+                shown.append(prompt)
+                yield self._draws(query, request, prompt)
+
+        replies = await session.draws(self._draws(query, request, request.prompt), shorter())
+        return Answered(shown[-1], replies)
 
     async def _look_ahead(self, session: Session, queries: Sequence[Query]) -> None:
         """Say what will not fit the server, before anything is sent."""
-        calls = (self._draws(query, prompt)[0] for query in queries for prompt in self._talk.prompts(query))
+        calls = (self._draws(query, one, one.prompt)[0] for query in queries for one in self._talk.first(query))
         over, count = await session.look_ahead(calls)
         if over:
             log.warning(
@@ -197,10 +198,11 @@ class ChatGenerator:
             )
 
     def _calls(self, query: Query) -> list[Call]:
-        return [call for prompt in self._talk.prompts(query) for call in self._draws(query, prompt)]
+        return [call for one in self._talk.first(query) for call in self._draws(query, one, one.prompt)]
 
-    def _draws(self, query: Query, prompt: Prompt) -> list[Call]:
+    def _draws(self, query: Query, request: Request, prompt: Prompt) -> list[Call]:
         """One call per draw."""
-        schema = answer_schema(self._relations[query.relation].kind) if self._schema else None
-        plan = self._talk.plan(query)
-        return calls(self._server, plan.sampling, plan.style.stops, prompt, schema)
+        shaped = self._schema and request.final
+        schema = answer_schema(self._relations[query.relation].kind) if shaped else None
+        every = calls(self._server, request.sampling, request.stops, prompt, schema)
+        return [every[draw] for draw in request.draws]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 
 from lmkbc.answer.reply import (
     broken,
@@ -17,7 +18,8 @@ from lmkbc.ask.context.passages import Provider, as_context, gathered
 from lmkbc.ask.context.providers import located, provider
 from lmkbc.ask.context.settings import ContextSettings
 from lmkbc.ask.frames import OTHERS
-from lmkbc.ask.plan import Asking, Asks, Plan
+from lmkbc.ask.plan import Asking, Asks, Slots
+from lmkbc.generate.chain import UNREAD, Chain, Course, Request, Talk, asking, no_shorter, together
 from lmkbc.generate.recorded import Recorded
 from lmkbc.generate.replay import Replay, Silent
 from lmkbc.generate.spec import GeneratorSpec, Relations, check_names
@@ -27,7 +29,7 @@ from lmkbc.models.encoder import find_encoder
 from lmkbc.models.files import model_name
 from lmkbc.relation import Relation
 from lmkbc.run import Run
-from lmkbc.types import CandidateSet, Example, Generator, Notes, Passage, Query
+from lmkbc.types import Absence, CandidateSet, Example, Generator, Notes, Passage, Query, Voice
 
 Opened = tuple[Generator, Callable[[Check], LanguageModel]]
 """A generator, and what opens the model that verifies for it."""
@@ -131,17 +133,6 @@ class LanguageModelSpec(Asks, GeneratorSpec):
         return provider(located(self.context, run.files), run.relations, model, run.cache)
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A further turn of a conversation. follows: the prompt that comes after a reply; None where the reply stands.
-
-    counts: whether what that brings takes the reply's place.
-    """
-
-    follows: Callable[[Query, Prompt, Reply], Prompt | None]
-    counts: Callable[[Query, Reply | None], bool]
-
-
 class Conversation:
     """What a model is asked about queries, what follows on its replies, and the candidates that all of them come to.
 
@@ -163,49 +154,84 @@ class Conversation:
         self._context, self._notes, self._clean = context, notes, clean
         self._passages: dict[Query, tuple[Passage, ...]] = {}
 
-    @property
-    def turns(self) -> tuple[Turn, ...]:
-        """What may follow on a reply, in this order."""
-        return Turn(self._second, lambda *_: True), Turn(self._repair, self._mends)
-
     def begin(self, queries: Sequence[Query]) -> None:
         """Find the passages of all queries, ahead of their prompts."""
         if self._context:
             self._passages = gathered(self._context, [query for query in queries if query.subject.strip()])
             self._notes.passages |= self._passages
 
-    def plan(self, query: Query) -> Plan:
-        """How a query is asked."""
-        return self._asking.plan(query)
+    def talk(self, query: Query) -> Talk[CandidateSet]:
+        """Ask about a query: requests are yielded, their replies sent in, and at the end it returns the candidates.
 
-    def prompts(self, query: Query) -> list[Prompt]:
-        """None for a subject without a name, about which nothing can be asked, and none before its context is there."""
+        Nothing is asked about a subject without a name, nor where its context is not there: it is missing.
+        """
         if not query.subject.strip() or (self._context and query not in self._passages):
-            return []
-        return self._asking.prompts(query, self._told(query))
+            return self.candidates(query, [[None]])
+        chain = Chain(self._asking, self._relations[query.relation], query)
+        course = yield from chain.course()
+        parts = yield from self._answers(query, course)
+        found = self.candidates(query, parts)
+        doubts = (Absence(share, (Voice(self._name, name),)) for name, share in chain.doubts.items())
+        return replace(found, doubts=(*found.doubts, *doubts))
 
-    def shorter(self, query: Query, part: int) -> Iterator[Prompt]:
-        """The prompt of a query, by its place among `prompts`, with ever fewer examples."""
-        return self._asking.shorter(query, self._told(query), part)
+    def first(self, query: Query) -> list[Request]:
+        """What is asked about a query before anything is answered."""
+        return next(self.talk(query), [])
 
-    def following(self, turn: Turn, query: Query, prompt: Prompt, replies: Sequence[Reply | None]) -> dict[int, Prompt]:
-        """Draw -> the prompt that comes after it; draws that say nothing, or were withheld, are left alone."""
-        found = {
-            draw: turn.follows(query, prompt, reply)
-            for draw, reply in enumerate(replies)
-            if reply is not None and reply.is_answer and reply.finish not in WITHHELD
-        }
-        return {draw: after for draw, after in found.items() if after is not None}
+    def _answers(self, query: Query, course: Course) -> Talk[list[list[Reply | None]]]:
+        """Part -> draw -> reply, of the query itself, asked in as many parts as the draw that has most goes on with."""
+        told = self._told(query)
+        most = max((len(one) for one in course if isinstance(one, list)), default=1)
+        parts: list[list[Reply | None]] = [[one if one is None else UNREAD for one in course] for _ in range(most)]
+        prompts: dict[tuple[str, ...], Prompt] = {}
+        asked: dict[Prompt, Slots] = {}
+        places: defaultdict[tuple[Prompt, int], list[int]] = defaultdict(list)
+        for draw, branches in enumerate(course):
+            if not isinstance(branches, list):
+                parts[0][draw] = branches
+                continue
+            for part, slots in enumerate(branches):
+                filled = tuple(slots.values())
+                if filled not in prompts:
+                    prompts[filled] = self._asking.prompt(query, told, slots)
+                    asked.setdefault(prompts[filled], slots)
+                places[prompts[filled], draw].append(part)
+        said: dict[tuple[Prompt, int], Reply | None] = {}
+        shown: dict[Prompt, Prompt] = {}
+        wanted = together(places)
+        requests = [
+            self._request(query, prompt, draws, partial(self._asking.shorter, query, told, asked[prompt]))
+            for prompt, draws in wanted.items()
+        ]
+        for (prompt, draws), one in zip(wanted.items(), (yield from asking(requests)), strict=True):
+            shown[prompt] = one.prompt
+            said |= {(prompt, draw): reply for draw, reply in zip(draws, one.replies, strict=True)}
+        for follows, counts in (self._second, _always), (self._repair, self._mends):
+            after = {
+                (prompt, draw): further
+                for (prompt, draw), reply in said.items()
+                if (reply and reply.is_answer and reply.finish not in WITHHELD)
+                and (further := follows(query, shown[prompt], reply))
+            }
+            requests = [self._request(query, further, [draw]) for (_, draw), further in after.items()]
+            for place, one in zip(after, (yield from asking(requests)), strict=True):
+                if counts(query, one.replies[0]):
+                    said[place] = one.replies[0]
+        for place, its in places.items():
+            for part in its:
+                parts[part][place[1]] = said[place]
+        return parts
+
+    def _request(
+        self, query: Query, prompt: Prompt, draws: Sequence[int], shorter: Callable[[], Iterator[Prompt]] = no_shorter
+    ) -> Request:
+        plan = self._asking.plan(query)
+        return Request(prompt, tuple(draws), plan.sampling, plan.style.stops, plan.style.brackets, shorter=shorter)
 
     def candidates(self, query: Query, parts: Sequence[Sequence[Reply | None]]) -> CandidateSet:
-        """What the draws of each of a query's prompts come to; a query without prompts is missing."""
+        """What the draws of each of a query's prompts come to."""
         relation, style = self._relations[query.relation], self._asking.plan(query).style
-        return united(
-            [
-                candidates(query, relation, style, replies, self._name, clean=self._clean)
-                for replies in parts or ([None],)
-            ]
-        )
+        return united([candidates(query, relation, style, replies, self._name, clean=self._clean) for replies in parts])
 
     def _told(self, query: Query) -> str:
         return as_context(self._passages.get(query, ()))
@@ -223,3 +249,7 @@ class Conversation:
 
     def _mends(self, query: Query, reply: Reply | None) -> bool:
         return mends(query, self._relations[query.relation], self._asking.plan(query).style, reply)
+
+
+def _always(_: Query, __: Reply | None) -> bool:
+    return True

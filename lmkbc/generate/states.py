@@ -35,6 +35,8 @@ class States(Asks, LocalSettings):
         super().__post_init__()
         if not 0 < self.depth <= 1:
             raise ValueError(f"depth is {self.depth}: give a share of the layers, above 0 and up to 1")
+        if self.chained:
+            raise ValueError("prompt.steps are asked of a model that writes: states are read, and have none")
 
     def open(self, run: Run, notes: Notes, kept: Store) -> StateReader:
         """What reads them. kept: where they are kept."""

@@ -47,6 +47,7 @@ class Check:
     jury: the truth is the "mean" of the lenses, or their "votes", the share of them that hold it true. only: the
     relations that are checked, all if none is named. most_sources: candidates that more voices name are believed
     unasked. draws: texts per question. temperature: at which they are drawn, unless given 1 for several and else 0.
+    match: backwards, the share of the subject's words that a name must hold; 1 takes its own name alone.
     """
 
     lenses: tuple[Lens, ...] = ("statement",)
@@ -59,9 +60,12 @@ class Check:
     most_sources: int | None = None
     draws: int = 1
     temperature: float | None = None
+    match: float = 1.0
 
     def __post_init__(self) -> None:
         """ValueError for a value that makes no sense."""
+        if not 0 < self.match <= 1:
+            raise ValueError(f"match is {self.match}: give a share of words, above 0 and up to 1")
         if not self.lenses or len(set(map(str.casefold, self.words))) < 2 or not all(self.words):
             raise ValueError("give at least one lens, and two different words")
         if self.shots < 0 or self.draws < 1 or (self.temperature or 0.0) < 0:
@@ -171,9 +175,15 @@ class FactCheck:
             names_of = replace(self._relations[fact[0].relation], kind="entity", unit=None, shape=Shape())
             replies = [draw for draw in draws if draw.strip()]
             named = [parse(draw, names_of, fact[1]).objects for draw in replies]
-            hits = sum(any(same_name(name, fact[0].subject) for name in names) for names in named)
+            hits = sum(any(self._leads_back(name, fact[0].subject) for name in names) for names in named)
             if replies:
                 yield fact, hits / len(replies)
+
+    def _leads_back(self, name: str, subject: str) -> bool:
+        if self._check.match == 1:
+            return same_name(name, subject)
+        words = set(folded_key(subject).split())
+        return len(words.intersection(folded_key(name).split())) >= self._check.match * max(len(words), 1)
 
     def _inverted(self, query: Query) -> str:
         relation = self._relations[query.relation]

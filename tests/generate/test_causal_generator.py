@@ -323,7 +323,11 @@ def test_voices_of_one_model_load_it_once(tiny: Path) -> None:
 
 def test_slots_are_parts_of_one_answer() -> None:
     model = Scripted([Completion(' ["Peru"]'), Completion(" []")])
-    asked = generator(model, {"form": "completion", "ask": "In the {slot}: {question}", "slots": ["a", "b"]}, draws=2)
+    asked = generator(
+        model,
+        {"form": "completion", "ask": "In the {slot}: {question}", "steps": [{"name": "slot", "items": ["a", "b"]}]},
+        draws=2,
+    )
     query = next(one for one in queries() if RELATIONS[one.relation].kind == "entity")
     (found,) = asked.generate([query])
     assert [text.rpartition("In the ")[2][0] for text in model.asked] == ["a", "b"]

@@ -9,9 +9,10 @@ import pytest
 from opened import asks
 
 from lmkbc.ask.plan import Asking
+from lmkbc.generate.chain import Answered, Request, Talk, resumed
 from lmkbc.generate.conversation import Conversation
-from lmkbc.models.base import Prompt, Reply
-from lmkbc.types import Notes, Passage, Query, State
+from lmkbc.models.base import Reply
+from lmkbc.types import CandidateSet, Notes, Passage, Query, State
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()
@@ -30,13 +31,30 @@ class Telling:
         return [None if query.subject == "lost" else (Passage("", "It has coasts."),) for query in queries]
 
 
-def conversation(notes: Notes | None = None, **style: Any) -> tuple[Conversation, Prompt]:
-    """One that has begun about the query, and its prompt."""
-    asking = Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), asks({"prompt": STYLE | style}))
-    talk = Conversation(asking, RELATIONS, "m", Telling(), notes or Notes())
+def conversation(notes: Notes | None = None, draws: int = 1, **style: Any) -> Conversation:
+    """One that has begun about the query."""
+    tables = {"prompt": STYLE | style, "sampling": {"draws": draws}}
+    talk = Conversation(
+        Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), asks(tables)),
+        RELATIONS,
+        "m",
+        Telling(),
+        notes or Notes(),
+    )
     talk.begin([QUERY, Query(" ", QUERY.relation), Query("lost", QUERY.relation)])
-    (prompt,) = talk.prompts(QUERY)
-    return talk, prompt
+    return talk
+
+
+def held(talk: Talk[CandidateSet], *rounds: Sequence[Reply | None]) -> tuple[list[list[Request]], CandidateSet | None]:
+    """What is asked, round after round, where each round's replies are one request's or one to each; and the result."""
+    requests, result = resumed(talk)
+    asked = [requests]
+    for replies in rounds:
+        several = len(requests) > 1
+        said = [[reply] for reply in replies] if several else [replies]
+        requests, result = resumed(talk, [Answered(one.prompt, its) for one, its in zip(requests, said, strict=True)])
+        asked.append(requests)
+    return asked, result
 
 
 @pytest.mark.parametrize(
@@ -53,46 +71,42 @@ def conversation(notes: Notes | None = None, **style: Any) -> tuple[Conversation
     ],
 )
 def test_a_draw_that_says_nothing_or_is_withheld_is_left_alone(silent: Reply | None) -> None:
-    talk, prompt = conversation()
-    for turn in talk.turns:
-        assert list(talk.following(turn, QUERY, prompt, [silent, Reply(MURKY), silent])) == [1]
+    talk = conversation(draws=3).talk(QUERY)
+    asked, _ = held(talk, [silent, Reply(MURKY), silent], [Reply(MURKY)])
+    assert [[one.draws for one in requests] for requests in asked] == [[(0, 1, 2)], [(1,)], [(1,)]]
 
 
 def test_the_second_turn_goes_on_with_the_answer_and_what_was_found() -> None:
-    talk, prompt = conversation()
-    second, _ = talk.turns
-    after = talk.following(second, QUERY, prompt, [Reply('["Chile"]')])[0]
-    *before, answer, turn = after.messages()
-    assert before == prompt.messages()
+    ((first,), (second,), _), result = held(conversation().talk(QUERY), [Reply('["Chile"]')], [None])
+    *before, answer, turn = second.prompt.messages()
+    assert before == first.prompt.messages()
     assert answer == {"role": "assistant", "content": '["Chile"]'}
     assert turn == {"role": "user", "content": "It is said: It has coasts. And now?"}
-    assert second.counts(QUERY, None)  # a lost second answer is a lost answer
+    assert result is not None
+    assert result.draws == (State.MISSING,)  # a lost second answer is a lost answer
 
 
 def test_what_is_no_list_is_asked_for_as_one_and_a_repair_without_objects_does_not_count() -> None:
-    talk, prompt = conversation()
-    _, repair = talk.turns
-    after = talk.following(repair, QUERY, prompt, [Reply('["Chile"]'), Reply(MURKY), Reply("[]")])
-    assert [MURKY in one.text for one in after.values()] == [True]
-    assert list(after) == [1]
-    assert [repair.counts(QUERY, one) for one in (Reply('["Chile"]'), Reply("[]"), Reply(MURKY), None)] == [
-        True,
-        False,
-        False,
-        False,
-    ]
+    repairs = [Reply('["Chile"]'), Reply("[]"), Reply(MURKY), None]
+    talk = conversation(draws=6, again="").talk(QUERY)
+    asked, result = held(talk, [Reply('["Bolivia"]'), *[Reply(MURKY)] * 4, Reply("[]")], repairs)
+    assert [one.draws for one in asked[1]] == [(1,), (2,), (3,), (4,)]
+    assert all(MURKY in one.prompt.text for one in asked[1])
+    assert result is not None
+    unread = State.UNPARSED
+    assert result.draws == (State.ANSWERED, State.ANSWERED, unread, unread, unread, State.ABSTAINED)
 
 
 def test_without_either_in_its_style_nothing_follows() -> None:
-    talk, prompt = conversation(again="", repair="")
-    assert not any(talk.following(turn, QUERY, prompt, [Reply(MURKY)]) for turn in talk.turns)
+    _, result = held(conversation(again="", repair="").talk(QUERY), [Reply(MURKY)])
+    assert result is not None
 
 
 @pytest.mark.parametrize("subject", [" ", "lost"])
 def test_what_cannot_be_asked_about_is_missing_and_not_empty(subject: str) -> None:
     notes = Notes()
-    talk, _ = conversation(notes)
-    query = Query(subject, QUERY.relation)
-    assert talk.prompts(query) == []
-    assert talk.candidates(query, []).draws == (State.MISSING,)
+    (requests,), result = held(conversation(notes).talk(Query(subject, QUERY.relation)))
+    assert not requests
+    assert result is not None
+    assert result.draws == (State.MISSING,)
     assert set(notes.passages) == {QUERY}

@@ -178,6 +178,18 @@ def test_backwards_the_object_must_lead_to_the_subject() -> None:
     assert truths(found)["Spain"] == pytest.approx(1 / 3, abs=1e-6)
 
 
+def test_backwards_a_share_of_the_subject_s_words_may_do() -> None:
+    says = ("Fifth Republic of France", "Republic of Chad", "the French Republic", "Fifth Republic")
+    given = [candidate_set(Query("French Fifth Republic", NAME), (Candidate("Spain", 0.5),))]
+    truth = {
+        match: truths(next(check(Knowing(says=says), lenses=["reverse"], match=match).verify(given)))["Spain"]
+        for match in (1.0, 0.6, 0.3)
+    }
+    assert truth == {1.0: 0.0, 0.6: 0.75, 0.3: 1.0}
+    with pytest.raises(ValueError, match="give a share of words"):
+        Check(match=1.5)
+
+
 def test_backwards_from_a_number() -> None:
     name = "PersonHasNumberOfChildren"
     relations, examples = {name: SPACE.relation(name)}, ExampleSelector(Shots(k=0), [])

@@ -91,7 +91,7 @@ def test_a_query_is_asked_for_each_slot_and_answered_once(run: Opens) -> None:
         last = prompt_of(body)
         return '["Spain", "Peru"]' if "north" in last else '["peru", "Chad"]' if "south" in last else "[]"
 
-    prompt = {"ask": "{question} Only in the {slot}.", "slots": ["north", "south", "sea"]}
+    prompt = {"ask": "{question} Only in the {slot}.", "steps": [{"name": "slot", "items": ["north", "south", "sea"]}]}
     with Loopback(answer) as server:
         recipe = system(prompt=prompt, sampling={"draws": 2, "temperature": 1.0})
         ((_, asked),) = generators(run(server.url), recipe)
@@ -104,7 +104,7 @@ def test_a_query_is_asked_for_each_slot_and_answered_once(run: Opens) -> None:
 
 
 def test_slots_go_into_one_batch_job(run: Opens) -> None:
-    prompt = {"ask": "{question} Only in the {slot}.", "slots": ["north", "south"]}
+    prompt = {"ask": "{question} Only in the {slot}.", "steps": [{"name": "slot", "items": ["north", "south"]}]}
     with Loopback(lambda body: '["Spain"]' if "north" in prompt_of(body) else '["Peru"]') as server:
         recipe = system(prompt=prompt, executor="batch", limits={"poll": 0.01})
         ((_, asked),) = generators(run(server.url), recipe)
@@ -181,8 +181,8 @@ def test_a_lost_second_turn_is_a_lost_answer(run: Opens, tmp_path: Path) -> None
         ({"each": [{"shots": 5}]}, "voice 'voice 1': setting 'shots' is 5: give a table"),
         ({"only": ["country-bordrs"]}, "did you mean 'country-borders'"),
         ({"only": "country-borders"}, "setting 'only' is 'country-borders': give a list of strings"),
-        ({"prompt": {"slots": ["a"]}}, "give both, or neither"),
-        ({"prompt": {"ask": "{slot}"}}, "give both, or neither"),
+        ({"prompt": {"steps": [{"name": "slot", "items": ["a"]}]}}, "nothing reads what step 'slot' fills"),
+        ({"prompt": {"ask": "{slot}"}}, "ask has a slot {slot}"),
         ({"prompt": {"task": "{slot}"}}, "task has a slot {slot}"),
         ({"prompt": {"again": "{text}"}}, "again has a slot {text}"),
         ({"prompt": {"again": "Sure?", "form": "completion"}}, "form 'completion'"),

@@ -1,0 +1,72 @@
+"""What a step of a chain reads of an answer: a text, names, numbers, years, or yes and no."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from lmkbc.answer.abstain import is_abstention
+from lmkbc.answer.parse import parse
+from lmkbc.ask.prompts import one_line
+from lmkbc.ask.steps import YEARS, Step
+from lmkbc.models.base import CUT_OFF, WITHHELD, Reply, answer_of
+from lmkbc.models.causal.endings import list_end
+from lmkbc.relation import Kind, Relation, Shape
+from lmkbc.types import State
+
+_YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
+_OPEN_END = re.compile(
+    r"\b(?:present|now|today|current|currently|ongoing|still|to date)\b|[-–—]\s*(?:$|[.)\]])", re.IGNORECASE
+)
+_VERDICT = re.compile(r"\W*(yes|true|no|false)\b", re.IGNORECASE)
+
+
+def read(step: Step, reply: Reply, relation: Relation, subject: str) -> tuple[str, ...] | None:
+    """What is fed on, in items, of which an answer that says there is none has none; None where nothing can be read.
+
+    Of an answer that was cut off, the last item is left out.
+    """
+    whole = answer_of(reply.text)
+    if not whole or reply.finish in WITHHELD:
+        return None
+    text = whole[: step.longest]
+    if step.reads == "text":
+        return (one_line(text),)
+    if step.reads == "span":
+        return tuple(_span(step, text)) or None
+    cut = (reply.finish in CUT_OFF or text != whole) and list_end(text) is None
+    items = _items(step, text, relation, subject)
+    if not items:
+        return items
+    return items[: len(items) - cut][: step.most] or None
+
+
+def verdict(reply: Reply) -> bool | None:
+    """Whether an answer begins with yes or no; None where it does with neither."""
+    said = _VERDICT.match(answer_of(reply.text) or "") if reply.finish not in WITHHELD else None
+    return said and said[1].casefold() in ("yes", "true")
+
+
+def _items(step: Step, text: str, relation: Relation, subject: str) -> tuple[str, ...] | None:
+    kind: Kind = "number" if step.reads == "numbers" else "entity"
+    parsed = parse(text, replace(relation, kind=kind, unit=None, shape=Shape()), subject)
+    if parsed.state is State.ABSTAINED or is_abstention(text, relation):
+        return ()
+    return tuple(dict.fromkeys(one_line(item) for item in parsed.objects)) or None
+
+
+def _span(step: Step, text: str) -> Iterator[str]:
+    """The years from the first that is named to the second, in slots of some years; wider ones where they are many."""
+    years = [year for year in map(int, _YEAR.findall(text)) if YEARS[0] <= year < YEARS[1]][:2]
+    if not years:
+        return
+    if len(years) == 1 and step.until is not None and _OPEN_END.search(text):
+        years.append(step.until)
+    first, last = min(years), max(years)
+    width = step.every
+    while last // width - first // width >= step.most:
+        width += step.every
+    for slot in range(first // width, last // width + 1):
+        start, end = max(slot * width, first), min(slot * width + width - 1, last)
+        yield str(start) if start == end else f"{start} to {end}"

@@ -1,0 +1,132 @@
+"""Chains: what a model is asked before the query itself, step by step, so that an answer feeds the next question.
+
+A step fills a slot of later steps and of the style's ask: with an account that is then read, an enumeration from which
+is picked, the years that an award spans. Steps are checked against each other when a recipe is read.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from lmkbc.errors import did_you_mean
+from lmkbc.models.base import Sampling
+
+Reads = Literal["text", "list", "numbers", "span", "gate", "doubt"]
+
+VERDICTS = ("gate", "doubt")
+"""What is read as yes or no, and fills no slot."""
+
+MOST_STEPS = 8
+"""Steps of a chain."""
+
+MOST_ITEMS = 256
+"""Questions that all steps of a chain together may make of one draw."""
+
+LONGEST_FED = 20_000
+"""Characters of an answer that may be fed on."""
+
+YEARS = 1000, 2100
+"""What a step may take for a year."""
+
+_SLOT = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step of a chain, as a recipe's plain data.
+
+    name: the slot that it fills. ask: a template over the slots of a style's ask and the names of earlier steps; or
+    items: what the slot is in turn, where nothing need be asked. reads: what is fed on of an answer: its "text", the
+    names of its "list", its "numbers", or the years of its "span" in slots of `every` years. A "gate" feeds nothing:
+    where it says no, the draw names nothing, and no more is asked; nor does a "doubt", of whose draws the share that
+    says no stands beside the candidates as the doubt that there are any.
+    each: whether what follows is asked once for each item, in place of once with all of them.
+    most: items that count, the first ones; slots of a span become wider where it has more. longest: characters that
+    count. until: the year that a span without an end goes on to.
+    draws: 1, whose answer all draws go on from, or as many as the table draws, each of which goes on from its own; a
+    doubt has any number. temperature, max_tokens, stop: of these answers. Where one is left out, it is the table's.
+    """
+
+    name: str
+    ask: str = ""
+    items: tuple[str, ...] = ()
+    reads: Reads = "text"
+    each: bool = False
+    most: int = 20
+    longest: int = 2000
+    every: int = 10
+    until: int | None = None
+    draws: int | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    stop: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """ValueError for a value that makes no sense."""
+        if not re.fullmatch(r"[a-z]\w*", self.name):
+            raise ValueError(f"a step's name is {self.name!r}: give a word in small letters, since it is a slot")
+        if bool(self.ask) == bool(self.items):
+            raise ValueError(f"step {self.name!r} needs something to ask, or a list of items: give one of the two")
+        if self.each and self.reads in ("text", *VERDICTS):
+            raise ValueError(f"step {self.name!r} goes on with each item, but reads a {self.reads}, which has none")
+        bounds = {"most": (self.most, MOST_ITEMS), "longest": (self.longest, LONGEST_FED), "every": (self.every, 1000)}
+        for bound, (value, highest) in bounds.items():
+            if not 1 <= value <= highest:
+                raise ValueError(f"{bound} of step {self.name!r} is {value}: give 1 to {highest}")
+        if len(self.items) > MOST_ITEMS:
+            raise ValueError(f"step {self.name!r} has {len(self.items)} items: give {MOST_ITEMS} at most")
+        if self.until is not None and not YEARS[0] <= self.until < YEARS[1]:
+            raise ValueError(f"until of step {self.name!r} is {self.until}: give a year")
+        if self.draws is not None and self.draws < 1:
+            raise ValueError(f"draws of step {self.name!r} is {self.draws}: give at least 1")
+
+    @property
+    def branches(self) -> int:
+        """How many questions it makes of one, at most."""
+        return len(self.items) or (self.most if self.each else 1)
+
+    def sampling(self, table: Sampling) -> Sampling:
+        """How its answers are drawn. ValueError where they cannot be told apart by the table's draws."""
+        own = {name: getattr(self, name) for name in ("draws", "temperature", "max_tokens", "stop")}
+        sampling = replace(table, logprobs=False, **{name: value for name, value in own.items() if value is not None})
+        if sampling.draws not in (1, table.draws) and self.reads != "doubt":
+            raise ValueError(
+                f"step {self.name!r} has {sampling.draws} draws, and what follows has {table.draws}: give it 1 draw, "
+                "or as many"
+            )
+        return sampling
+
+
+def check_chain(steps: Sequence[Step], slots: Sequence[str], last: str) -> None:
+    """ValueError for a chain that loops, reads what no step fills, or grows beyond bounds.
+
+    slots: that every template has. last: the template of the query itself.
+    """
+    names = [step.name for step in steps]
+    if len(steps) > MOST_STEPS:
+        raise ValueError(f"a chain of {len(steps)} steps: give {MOST_STEPS} at most")
+    if [step.reads for step in steps].count("doubt") > 1:
+        raise ValueError("a chain has one doubt: give another generator the others")
+    for place, step in enumerate(steps):
+        if step.name in slots or step.name in names[:place]:
+            raise ValueError(f"step {step.name!r} is called as another slot is: give it a name of its own")
+        before = () if step.reads == "doubt" else steps[:place]  # it is asked once, whatever draws go on with
+        filled = [one.name for one in before if one.reads not in VERDICTS]
+        for slot in _SLOT.findall(step.ask):
+            if slot in names[place:]:
+                raise ValueError(f"the chain loops: step {step.name!r} reads {{{slot}}}, which is not before it")
+            if slot not in (*slots, *filled):
+                known = (*slots, *filled)
+                raise ValueError(f"step {step.name!r} has a slot {{{slot}}}: {did_you_mean(slot, known)}")
+    for place, step in enumerate(steps):
+        templates = (*(one.ask for one in steps[place + 1 :]), last)
+        if step.reads not in VERDICTS and not any(f"{{{step.name}}}" in template for template in templates):
+            raise ValueError(
+                f"nothing reads what step {step.name!r} fills: name {{{step.name}}} in a later step or in ask"
+            )
+    if (questions := math.prod(step.branches for step in steps)) > MOST_ITEMS:
+        raise ValueError(f"the chain makes up to {questions} questions of one: bound its steps to {MOST_ITEMS} in all")

@@ -1,0 +1,181 @@
+"""Chains at work: the steps that come before a query is asked, whatever the back end, and what each draw goes on with.
+
+What is wanted of a model is yielded, and its replies are sent in, so that a server asks about many queries at a time
+and a local model about all at once. Every call is an ordinary one, with a place of its own in the store.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from lmkbc.answer.steps import read, verdict
+from lmkbc.ask.plan import Asking, Slots
+from lmkbc.ask.steps import VERDICTS, Step
+from lmkbc.models.base import Prompt, Reply, Sampling
+from lmkbc.relation import Relation
+from lmkbc.types import Query
+
+DENIED = Reply("[]")
+"""What a draw comes to whose gate is closed, or that has no item to go on with: it named nothing."""
+
+UNREAD = Reply("")
+"""What a draw comes to of whose step nothing can be read, and what a draw has in place of a part that others have."""
+
+
+def no_shorter() -> Iterator[Prompt]:
+    """Nothing shorter."""
+    return iter(())
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Some draws of a prompt. stops: what ends a text. lists: whether an answer ends where its brackets are closed.
+
+    final: whether the query itself is answered. shorter: tells the same in ever fewer tokens, for a prompt too long.
+    """
+
+    prompt: Prompt
+    draws: tuple[int, ...]
+    sampling: Sampling
+    stops: tuple[str, ...] = ()
+    lists: bool = False
+    final: bool = True
+    shorter: Callable[[], Iterator[Prompt]] = no_shorter
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The prompt that was answered at last, and the reply to each draw that was wanted of it; None for a failed one."""
+
+    prompt: Prompt
+    replies: Sequence[Reply | None]
+
+
+Result = TypeVar("Result")
+Talk = Generator[list[Request], list[Answered], Result]
+"""What yields requests, none empty-handed, is sent an answer to each, and comes to a result."""
+
+Course = list[list[Slots] | Reply | None]
+"""What each draw goes on with: the slots of each question; or what it came to; None for one that failed."""
+
+
+class Chain:
+    """The steps of one query. doubts: of each step that is a doubt, the share that says no, where any says either."""
+
+    def __init__(self, asking: Asking, relation: Relation, query: Query) -> None:
+        self._asking, self._relation, self._query = asking, relation, query
+        self._plan = asking.plan(query)
+        self.doubts: dict[str, float] = {}
+
+    def course(self) -> Talk[Course]:
+        """Ask step after step."""
+        course: Course = [[{}] for _ in range(self._plan.sampling.draws)]
+        for step in self._plan.style.steps:
+            if step.items:
+                course = self._onwards(course, step, partial(_given, step))
+            elif step.reads == "doubt":
+                yield from self._weighed(course, step)
+            else:
+                course = yield from self._taken(course, step)
+        return course
+
+    def _taken(self, course: Course, step: Step) -> Talk[Course]:
+        """The course after a step that is asked of every draw, or once for all of the same prompt."""
+        shared = step.sampling(self._plan.sampling).draws == 1
+        wanted = together(
+            (self._asking.step(self._query, step, slots), 0 if shared else draw)
+            for draw, branches in enumerate(course)
+            for slots in (branches if isinstance(branches, list) else ())
+        )
+        replies = yield from self._replies(wanted, step)
+
+        def items(draw: int, slots: Slots) -> tuple[str, ...] | Reply | None:
+            reply = replies[self._asking.step(self._query, step, slots), 0 if shared else draw]
+            if reply is None:
+                return None
+            if step.reads == "gate":
+                holds = verdict(reply)
+                return UNREAD if holds is None else ("",) if holds else DENIED
+            found = read(step, reply, self._relation, self._query.subject)
+            return UNREAD if found is None else found
+
+        return self._onwards(course, step, items)
+
+    def _onwards(
+        self, course: Course, step: Step, items: Callable[[int, Slots], tuple[str, ...] | Reply | None]
+    ) -> Course:
+        """The course with a step's items in it. A draw fails as a whole, and is unread where none of it can be read."""
+        after: Course = []
+        for draw, branches in enumerate(course):
+            if not isinstance(branches, list):
+                after.append(branches)
+                continue
+            found = [(slots, items(draw, slots)) for slots in branches]
+            further = [one for slots, its in found if isinstance(its, tuple) for one in self._filled(slots, its, step)]
+            ends = [its for _, its in found if not isinstance(its, tuple)]
+            if None in ends:
+                after.append(None)
+            elif further:
+                after.append(further)
+            else:
+                after.append(UNREAD if UNREAD in ends else DENIED)
+        return after
+
+    def _filled(self, slots: Slots, items: Sequence[str], step: Step) -> Iterator[Slots]:
+        if step.reads in VERDICTS:
+            yield slots
+        elif step.items or step.each:
+            yield from ({**slots, step.name: item} for item in items)
+        else:
+            yield {**slots, step.name: "; ".join(items) or self._plan.style.null}
+
+    def _weighed(self, course: Course, step: Step) -> Talk[None]:
+        """Note how many draws of a doubt say no. Where a call fails, every draw does, since a doubt is of all."""
+        places = range(step.sampling(self._plan.sampling).draws)
+        wanted = {self._asking.step(self._query, step, {}): list(places)}
+        replies = yield from self._replies(wanted, step)
+        if None in replies.values():
+            course[:] = [None] * len(course)
+        said = [holds for reply in replies.values() if reply and (holds := verdict(reply)) is not None]
+        if said:
+            self.doubts[step.name] = said.count(False) / len(said)
+
+    def _replies(
+        self, wanted: Mapping[Prompt, Sequence[int]], step: Step
+    ) -> Talk[dict[tuple[Prompt, int], Reply | None]]:
+        sampling = step.sampling(self._plan.sampling)
+        requests = [Request(prompt, tuple(draws), sampling, ("\n",), final=False) for prompt, draws in wanted.items()]
+        return {
+            (request.prompt, draw): reply
+            for request, one in zip(requests, (yield from asking(requests)), strict=True)
+            for draw, reply in zip(request.draws, one.replies, strict=True)
+        }
+
+
+def _given(step: Step, _: int, __: Slots) -> tuple[str, ...]:
+    return step.items
+
+
+def asking(requests: list[Request]) -> Talk[list[Answered]]:
+    """The answers to some requests; where there are none, nobody is bothered."""
+    return (yield requests) if requests else []
+
+
+def resumed(talk: Talk[Result], answered: list[Answered] | None = None) -> tuple[list[Request], Result | None]:
+    """What is asked next, once what was asked is answered; where nothing is, the result."""
+    try:
+        return (next(talk) if answered is None else talk.send(answered)), None
+    except StopIteration as end:
+        return [], end.value
+
+
+def together(wanted: Iterable[tuple[Prompt, int]]) -> dict[Prompt, list[int]]:
+    """Prompt -> the draws that are wanted of it, each once, in order."""
+    draws: defaultdict[Prompt, dict[int, None]] = defaultdict(dict)
+    for prompt, draw in wanted:
+        draws[prompt][draw] = None
+    return {prompt: list(its) for prompt, its in draws.items()}

@@ -1,0 +1,137 @@
+"""Grouping: a language model is asked which answers to a query are names of one object, before voices are pooled.
+
+Of the names of a group, the one that most voices propose stays for all of them, so that voices which name one object
+differently agree on it (MAVE, LM-KBC 2026, names of stock exchanges).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lmkbc.ask.prompts import fill, one_line
+from lmkbc.generate.completer import CompleterSpec, completer
+from lmkbc.generate.spec import check_names
+from lmkbc.models.base import LanguageModel, answer_of
+from lmkbc.names import folded_key
+from lmkbc.relation import Relation
+from lmkbc.run import Run
+from lmkbc.types import CandidateSet, Notes, State
+
+_NUMBER = re.compile(r"\d{1,4}")
+
+Sets = list[list[CandidateSet]]
+"""Voice -> query -> what it proposes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouping:
+    """A recipe's table `group`. ask: the model, by component and settings; where there is none, nothing is grouped.
+
+    only: the relations whose names are grouped, all of names if none is named. most: names of a query that are shown,
+    those that most voices propose.
+    """
+
+    ask: Mapping[str, Any] = field(default_factory=dict)
+    only: tuple[str, ...] = ()
+    most: int = 40
+
+    def __post_init__(self) -> None:
+        """InputError for a model that makes no sense; ValueError for other settings."""
+        if not 2 <= self.most <= 200:
+            raise ValueError(f"most is {self.most}: give 2 to 200")
+        if self.only and not self.ask:
+            raise ValueError("only says which names are grouped: name the model in group.ask")
+        self.model()
+
+    def model(self) -> CompleterSpec | None:
+        """The model that is asked, where one is named."""
+        return completer(self.ask, "ask") if self.ask else None
+
+    def check(self, relations: Mapping[str, Relation]) -> None:
+        """InputError for a relation that does not exist. relations: all, by every name."""
+        check_names(self.only, relations, "group.only")
+
+    def open(self, run: Run, notes: Notes) -> Grouper | None:
+        """What groups, None where the table names no model."""
+        model = self.model()
+        if model is None:
+            return None
+        chosen = {run.workspace.relation(name).name for name in self.only}
+        wanted = {
+            name: relation
+            for name, relation in run.relations.items()
+            if (relation.name in chosen if chosen else relation.kind != "number")
+        }
+        return Grouper(model.open(run, notes), wanted, self.most)
+
+
+class Grouper:
+    """Asks once for each query with several names. relations: those whose names are grouped, as queries spell them."""
+
+    def __init__(self, model: LanguageModel, relations: Mapping[str, Relation], most: int) -> None:
+        self._model, self._relations, self._most = model, relations, most
+
+    def grouped(self, voices: Sequence[Sequence[CandidateSet]]) -> Sets:
+        """All voices' sets, each in the order of the queries, with one name for each object.
+
+        A query about which the model could not be asked is missing, since its names would count as different objects.
+        """
+        columns = [list(sets) for sets in zip(*voices, strict=True)]
+        asked = {place: names for place, sets in enumerate(columns) if len(names := self._names(sets)) > 1}
+        prompts = [self._prompt(columns[place][0], names) for place, names in asked.items()]
+        distinct = list(dict.fromkeys(prompts))
+        replies = dict(zip(distinct, self._model.paragraphs(distinct) if distinct else (), strict=True))
+        for (place, names), prompt in zip(asked.items(), prompts, strict=True):
+            reply = replies[prompt]
+            if reply is None:
+                columns[place] = [
+                    CandidateSet(one.query, draws=(State.MISSING,) * len(one.draws)) for one in columns[place]
+                ]
+            else:
+                canonical = _canonical(names, reply)
+                columns[place] = [_renamed(one, canonical) for one in columns[place]]
+        return [list(sets) for sets in zip(*columns, strict=True)] if columns else [[] for _ in voices]
+
+    def _names(self, sets: Sequence[CandidateSet]) -> list[str]:
+        """The names of a query's candidates, those that most voices propose first; spellings of a name are one."""
+        if not sets or sets[0].query.relation not in self._relations:
+            return []
+        votes: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        for candidate in (candidate for one in sets for candidate in one.candidates):
+            votes[_key(candidate.text)][candidate.text] += max(len(candidate.sources), 1)
+        first = sorted(votes.values(), key=lambda spellings: (-spellings.total(), min(spellings)))
+        return [min(spellings, key=lambda text: (-spellings[text], text)) for spellings in first[: self._most]]
+
+    def _prompt(self, one: CandidateSet, names: Sequence[str]) -> str:
+        relation = self._relations[one.query.relation]
+        listed = "\n".join(f"{number}. {one_line(name)}" for number, name in enumerate(names, 1))
+        return (
+            f"Question: {fill(relation.question, {'subject': one_line(one.query.subject)})}\n"
+            f"Answers that were given:\n{listed}\n"
+            f"Some of them may be names of one and the same {relation.object_type.noun}. Write the numbers of such "
+            "names in a line, parted by commas, a line for each; write 0 if all are different. Write nothing else."
+        )
+
+
+def _canonical(names: Sequence[str], reply: str) -> dict[str, str]:
+    """Key of a name -> the first name of its group, for those that a reply groups; a name is in one group alone."""
+    canonical: dict[str, str] = {}
+    for line in (answer_of(reply) or "").split("\n")[: len(names)]:
+        places = sorted({int(number) - 1 for number in _NUMBER.findall(line)})
+        group = [names[place] for place in places if 0 <= place < len(names) and _key(names[place]) not in canonical]
+        if len(group) > 1:
+            canonical |= dict.fromkeys(map(_key, group), group[0])
+    return canonical
+
+
+def _renamed(one: CandidateSet, canonical: Mapping[str, str]) -> CandidateSet:
+    named = [replace(each, text=canonical.get(_key(each.text), each.text)) for each in one.candidates]
+    return replace(one, candidates=tuple(named))
+
+
+def _key(name: str) -> str:
+    return folded_key(name) or name

@@ -1,0 +1,146 @@
+"""Names of one object are grouped by a model that is asked, once for each query with several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Loopback, prompt_of
+
+from lmkbc.errors import InputError
+from lmkbc.link.grouping import Grouper
+from lmkbc.pipeline import propose
+from lmkbc.recipe import Recipe, make_recipe
+from lmkbc.recipe_file import RecipeFile
+from lmkbc.run import Run, Servers
+from lmkbc.types import Candidate, CandidateSet, Query, State
+from lmkbc.workspace import Workspace
+from tests.candidates import candidate_set, voices
+
+SPACE = Workspace()
+NAME = "companyTradesAtStockExchange"
+RELATIONS = {NAME: SPACE.relation(NAME)}
+ACME = Query("Acme", NAME)
+
+
+class Saying:
+    """Answers every question alike."""
+
+    def __init__(self, reply: str | None) -> None:
+        self.reply = reply
+        self.asked: list[str] = []
+
+    def paragraphs(self, prompts: Sequence[str]) -> list[str | None]:
+        self.asked += prompts
+        return [self.reply] * len(prompts)
+
+    def texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
+        raise NotImplementedError
+
+    def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
+        raise NotImplementedError
+
+
+def named(voice: str, *names: str, query: Query = ACME) -> CandidateSet:
+    return candidate_set(query, tuple(Candidate(name, 1.0, voices(f"{voice}#0")) for name in names))
+
+
+GIVEN = [
+    [named("a", "Milan Bourse", "Nasdaq")],
+    [named("b", "Borsa Milano", "NASDAQ")],
+    [named("c", "Borsa Milano", "Tokyo")],
+]  # shown as 1. Borsa Milano, 2. NASDAQ, 3. Milan Bourse, 4. Tokyo
+
+
+@pytest.mark.parametrize(
+    ("reply", "texts"),
+    [
+        ("1, 3", [["Borsa Milano", "Nasdaq"], ["Borsa Milano", "NASDAQ"], ["Borsa Milano", "Tokyo"]]),
+        (
+            "<think>2, 4</think>1 and 3\n3, 4",
+            [["Borsa Milano", "Nasdaq"], ["Borsa Milano", "NASDAQ"], ["Borsa Milano", "Tokyo"]],
+        ),
+        ("2, 4, 99", [["Milan Bourse", "NASDAQ"], ["Borsa Milano", "NASDAQ"], ["Borsa Milano", "NASDAQ"]]),
+        ("0", None),
+        ("They all differ.", None),
+        ("", None),
+    ],
+)
+def test_names_of_a_group_become_the_one_that_most_voices_propose(reply: str, texts: list[list[str]] | None) -> None:
+    model = Saying(reply)
+    found = Grouper(model, RELATIONS, 40).grouped(GIVEN)
+    (prompt,) = model.asked
+    assert "1. Borsa Milano\n2. NASDAQ\n3. Milan Bourse\n4. Tokyo\n" in prompt
+    if texts is None:
+        assert found == GIVEN
+    else:
+        assert [[candidate.text for candidate in one.candidates] for (one,) in found] == texts
+        assert [one.draws for (one,) in found] == [(State.ANSWERED,)] * 3
+
+
+def test_a_query_that_the_model_could_not_be_asked_about_is_missing_and_others_are_not() -> None:
+    alone = Query("Lone", NAME)
+    given = [[*sets, named("x", "Nasdaq", query=alone)] for sets in GIVEN]
+    found = Grouper(Saying(None), RELATIONS, 40).grouped(given)
+    assert [[one.failed for one in sets] for sets in found] == [[True, False]] * 3
+    assert not any(one.candidates for sets in found for one in sets[:1])
+
+
+def test_nobody_is_asked_about_one_name_nor_about_other_relations() -> None:
+    model = Saying("1, 2")
+    assert Grouper(model, RELATIONS, 40).grouped([[named("a", "NYSE")], [named("b", "nyse")]])
+    assert Grouper(model, {}, 40).grouped(GIVEN) == GIVEN
+    assert Grouper(model, RELATIONS, 40).grouped([[], []]) == [[], []]
+    assert model.asked == []
+
+
+def recipe(**group: Any) -> Recipe:
+    voice = {"component": "chat", "model": "m", "shots": {"k": 0}}
+    each = [{"name": "a"}, {"name": "b", "prompt": {"task": "Say."}}]
+    select = {"rule": "quorum", "models": 2}
+    file = RecipeFile(description="", generate=({**voice, "each": each},), select=select, group=group)
+    return make_recipe("x", file, SPACE.relations)
+
+
+def test_voices_that_name_one_object_differently_agree(tmp_path: Path) -> None:
+    def answer(body: dict[str, Any]) -> str:
+        text = prompt_of(body)
+        return "1, 2" if "Write the numbers" in text else '["Ruritania"]' if "Say." in text else '["Grand Duchy of it"]'
+
+    queries = [Query(name, "CountryBordersCountry") for name in ("Zenda", "Strelsau")]
+    with Loopback(answer) as server:
+        servers = Servers(base_url=server.url, store=tmp_path / "s.sqlite")
+        for served in (6, 0):
+            before = server.served
+            run = Run(workspace=SPACE, edition=SPACE.edition("mini"), servers=servers)
+            made = propose(run, recipe(ask={"component": "chat", "model": "m"}), queries)
+            assert server.served - before == served
+            assert [[(one.text, len(one.by_model)) for one in found.candidates] for found in made.sets] == [
+                [("Grand Duchy of it", 2)]
+            ] * 2
+            assert made.usage["group"]["requests"] == served // 3
+        run = Run(workspace=SPACE, edition=SPACE.edition("mini"), servers=servers)
+        apart = propose(run, recipe(), queries)
+    assert [len(found.candidates) for found in apart.sets] == [2, 2]
+    assert "group" in recipe(ask={"component": "chat", "model": "m"}).tables
+    assert "group" not in recipe().tables
+
+
+@pytest.mark.parametrize(
+    ("group", "said"),
+    [
+        ({"ask": {"component": "chatt"}}, "group: ask: unknown component 'chatt': did you mean 'chat'"),
+        ({"ask": {"component": "chat", "modl": "m"}}, "group: ask has no setting 'modl': did you mean 'model'"),
+        ({"only": ["area"]}, "name the model in group.ask"),
+        (
+            {"ask": {"component": "chat"}, "only": ["stock-exchnge"]},
+            "group.only names 'stock-exchnge'.*'stock-exchange'",
+        ),
+        ({"most": 1}, "most is 1: give 2 to 200"),
+    ],
+)
+def test_a_senseless_table_is_refused(group: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        recipe(**group)
