@@ -83,12 +83,17 @@ def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation], 
         pool=checked(Pooling, file.pool, "pool"),
         citation=file.citation,
         published=file.published,
-        tables={step: getattr(file, step) for step in STEPS},
+        tables={step: getattr(file, step) for step in STEPS} | _worded(file, words),
     )
     for spec in recipe.generate:
         spec.check(relations)
     recipe.link.check(relations)
     return recipe
+
+
+def _worded(file: RecipeFile, words: str) -> dict[str, Any]:
+    """The generators' tables with the file of frames that comes before theirs, for the records of a run."""
+    return {"generate": tuple({**table, "frames": words} for table in file.generate)} if words else {}
 
 
 def authors_words(name: str) -> str:
