@@ -52,7 +52,8 @@ def read_recipe(workspace: Workspace, name: str) -> Recipe:
     path = workspace.recipe_path(name)
     file = read_file(path)
     try:
-        return make_recipe(path.stem, file, workspace.relations)
+        words = authors_words(name) if file.wording == "authors" else ""
+        return make_recipe(path.stem, file, workspace.relations, words)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -66,12 +67,15 @@ def read_file(path: Path) -> RecipeFile:
     return checked(RecipeFile, table, f"{path}: a recipe")
 
 
-def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation]) -> Recipe:
-    """A recipe, every table of it checked. relations: all, by every name. InputError for what makes no sense."""
+def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation], words: str = "") -> Recipe:
+    """A recipe, every table of it checked. relations: all, by every name. InputError for what makes no sense.
+
+    words: a file of frames in place of the recipe's own.
+    """
     recipe = Recipe(
         name=name,
         description=file.description,
-        generate=specs(file.generate, _words(name) if file.wording == "authors" else ""),
+        generate=specs(file.generate, words),
         select=_selector(file.select, relations),
         link=checked(Linking, file.link, "link"),
         clean=checked(Cleaning, file.clean, "clean"),
@@ -79,7 +83,9 @@ def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation]) 
         pool=checked(Pooling, file.pool, "pool"),
         citation=file.citation,
         published=file.published,
-        tables={step: getattr(file, step) for step in STEPS} | ({"group": file.group} if file.group else {}),
+        tables={step: getattr(file, step) for step in STEPS}
+        | ({"group": file.group} if file.group else {})
+        | _worded(file, words),
     )
     for spec in recipe.generate:
         spec.check(relations)
@@ -88,13 +94,18 @@ def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation]) 
     return recipe
 
 
-def _words(name: str) -> str:
-    """The file of frames in a system's authors' words. InputError where it was not fetched."""
-    path = fetched_frames(name)
+def _worded(file: RecipeFile, words: str) -> dict[str, Any]:
+    """The generators' tables with the file of frames that comes before theirs, for the records of a run."""
+    return {"generate": tuple({**table, "frames": words} for table in file.generate)} if words else {}
+
+
+def authors_words(name: str) -> str:
+    """The file of frames in the words of a system's authors. InputError where it was not fetched."""
+    path = fetched_frames(Path(name).stem)
     if not path.is_file():
         raise InputError(
-            f"wording is 'authors', whose words are not on this machine: run 'lmkbc systems fetch {name}', or say "
-            "wording = 'own'"
+            "wording is 'authors', whose words are not on this machine: run 'lmkbc systems fetch "
+            f"{Path(name).name}', or say wording = 'own'"
         )
     return str(path)
 

@@ -7,13 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from lmkbc.ask.words import Source
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeFile:
     """What stands at the top level of a recipe's file, the steps not yet looked into.
 
     year: of the challenge that a published system took part in. wording: whose words its prompts are: our own, or the
-    authors', which 'lmkbc systems fetch' gets. differs: what is still not theirs, a sentence each.
+    authors', which 'lmkbc systems fetch' gets. differs: what is still not theirs, a sentence each. source: where their
+    words are published.
     """
 
     description: str
@@ -27,6 +30,7 @@ class RecipeFile:
     year: int | None = None
     wording: Literal["own", "authors"] = "own"
     differs: tuple[str, ...] = ()
+    source: Source | None = None
     published: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

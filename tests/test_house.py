@@ -32,7 +32,7 @@ ROOMS = """
     select
     generate
     link
-    recipe_file recipe
+    recipe_file recipe authors
     tune thresholds default submission run_directory
     pipeline
     train probe report scale

@@ -216,7 +216,9 @@ def test_the_authors_words_come_before_the_recipe_s(tmp_path: Path, monkeypatch:
     (tmp_path / "mine" / "frames.toml").write_text(frames)
     voices = [{"name": "first", "frames": "none.toml"}, {"name": "second"}]
     path = written(tmp_path, wording="authors", generate=[{**CHAT, "each": voices}, {"component": "prior"}])
-    first, second, _prior = read_recipe(SPACE, str(path)).generate
+    recipe = read_recipe(SPACE, str(path))
+    assert [table["frames"] for table in recipe.tables["generate"]] == [str(tmp_path / "mine" / "frames.toml")] * 2
+    first, second, _prior = recipe.generate
     assert isinstance(first, Asks)
     assert isinstance(second, Asks)
     assert [one.block for one in first.styles] == ["", "What is the size of {subject}?"]

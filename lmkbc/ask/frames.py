@@ -1,7 +1,8 @@
 """Frames: how a fact is asked for, and how its answer is worded, as templates. The built-in styles are some of them.
 
 A file of frames words each relation by itself: a TOML table per relation, by any edition's name, "*" for all others,
-with settings of a recipe's table `prompt`. Below [parts.NAME] is another such file, as a recipe names it behind "#".
+with settings of a recipe's table `prompt` and, as `shots`, of that table. Below [parts.NAME] is another such file, as a
+recipe names it behind "#".
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.models.base import Message, Prompt, Sampling
 from lmkbc.relation import Relation
-from lmkbc.settings import changed
+from lmkbc.settings import changed, checked
 from lmkbc.types import Example, Query
 
 Slots = Mapping[str, str]
@@ -61,7 +61,7 @@ class Asks:
         """The styles of all tables and frames."""
         yield from (self.about(name)[0] for name in ("", *self.relations))
         for name, frame in self.framing.tables.items():
-            yield changed(self.prompt, frame, f"{self.framing.name}, {name}")
+            yield self._in_frame(self.prompt, self.shots, name, frame)[0]
 
     @cached_property
     def framing(self) -> Frames:
@@ -82,10 +82,17 @@ class Asks:
         """Whether any relation is asked in steps."""
         return any(style.steps for style in self.styles)
 
-    def framed(self, style: PromptStyle, relation: Relation) -> PromptStyle:
-        """A relation's style, in the words of its frame."""
+    def framed(self, style: PromptStyle, shots: Shots, relation: Relation) -> tuple[PromptStyle, Shots]:
+        """A relation's style in the words of its frame, and the examples that go with it."""
         name, frame = self.framing.of(relation)
-        return changed(style, frame, f"{self.framing.name}, {name}") if name else style
+        return self._in_frame(style, shots, name, frame) if name else (style, shots)
+
+    def _in_frame(
+        self, style: PromptStyle, shots: Shots, name: str, frame: Mapping[str, Any]
+    ) -> tuple[PromptStyle, Shots]:
+        own, where = dict(frame), f"{self.framing.name}, {name}"
+        shown = checked(Differs, {"shots": own.pop("shots", {})}, where).shots
+        return changed(style, own, where), changed(shots, shown, f"{where}.shots")
 
     @property
     def embeds(self) -> bool:
@@ -124,10 +131,11 @@ class Asking:
         self._plans: dict[str, Plan] = {}
         for name, relation in relations.items():
             style, shots, sampling = asks.about(spelt.get(relation.name, ""))
+            style, shots = asks.framed(style, shots, relation)
             if shots not in selectors:
                 bank = read_bank(shots.file, self._relations, relations) if shots.file else None
                 selectors[shots] = ExampleSelector(shots, train, encoder, bank)
-            self._plans[name] = Plan(asks.framed(style, relation), selectors[shots], sampling)
+            self._plans[name] = Plan(style, selectors[shots], sampling)
 
     def plan(self, query: Query) -> Plan:
         """How a query's relation is asked."""

@@ -55,6 +55,22 @@ def show(system: Annotated[str, typer.Argument(help="A recipe's name or TOML fil
         typer.echo(tame(path.read_text(encoding="utf-8")), nl=False)
 
 
+@app.command("fetch", epilog="Example: lmkbc systems fetch llmke23")
+def fetch(
+    system: Annotated[str, typer.Argument(help="A recipe's name or TOML file.")],
+    sha256: Annotated[
+        list[str] | None, typer.Option("--sha256", help="Of a file whose SHA-256 the recipe does not declare.")
+    ] = None,
+) -> None:
+    """Download the words of a system's authors, for recipes that say wording = "authors". Checks SHA-256."""
+    from lmkbc import authors
+    from lmkbc.cli.terminal import progress
+
+    with progress() as report:
+        path = authors.fetch(Workspace(), system, sha256 or (), report)
+    note(f"{path}: ok; licence and credit are in {path.with_name('credit.txt').name} beside it")
+
+
 @app.command("check", epilog="Example: lmkbc systems check my.toml")
 def check(
     systems: Annotated[list[str], typer.Argument(help="Recipes: names or TOML files.")], workspace: Root = None

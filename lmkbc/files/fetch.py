@@ -1,18 +1,18 @@
-"""Fetching the official splits: resumable, checked by SHA-256, renamed into place only when complete."""
+"""Fetching what is published elsewhere: resumable, checked by SHA-256, renamed into place only when complete."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import httpx
 import tenacity
 
-from lmkbc.edition import Download, Edition
-from lmkbc.errors import LmkbcError
+from lmkbc.edition import Edition
+from lmkbc.errors import InputError, LmkbcError
 from lmkbc.progress import Report
 
 MOST_BYTES = 256 * 2**20
@@ -44,13 +44,17 @@ def fetch(edition: Edition, root: Path, progress: Report | None = None) -> list[
         path = root / edition.folder / f"{split}.jsonl"
         if source is not None and not (path.is_file() and digest(path) == source.sha256):
             path.parent.mkdir(parents=True, exist_ok=True)
-            _download(split, source, path, progress)
+            download(source.url, [source.sha256], path, split, progress)
         paths.append(path)
     return paths
 
 
-def _download(split: str, source: Download, path: Path, progress: Report | None) -> None:
-    part = path.with_suffix(".jsonl.part")
+def download(url: str, accepted: Collection[str], path: Path, what: str, progress: Report | None = None) -> None:
+    """Download a file of an accepted SHA-256; what lies at the path stays until the whole of it has arrived.
+
+    what: for the progress. LmkbcError where it cannot be had, or is another.
+    """
+    part = path.with_name(f"{path.name}.part")
     attempt = tenacity.Retrying(
         retry=tenacity.retry_if_exception(_passing),
         stop=tenacity.stop_after_attempt(4) | tenacity.stop_after_delay(60),
@@ -58,13 +62,15 @@ def _download(split: str, source: Download, path: Path, progress: Report | None)
         reraise=True,
     )
     try:
-        attempt(_stream, split, source.url, part, progress)
+        attempt(_stream, what, url, part, progress)
     except httpx.HTTPError as error:
-        raise LmkbcError(f"{source.url} cannot be fetched ({error}); run the command again to resume") from error
-    if (actual := digest(part)) != source.sha256:
+        raise LmkbcError(f"{url} cannot be fetched ({error}); run the command again to resume") from error
+    if (actual := digest(part)) not in accepted:
         part.unlink()
+        if not accepted:
+            raise InputError(f"{url} has SHA-256 {actual}, and none is known of it: look at it, then give that SHA-256")
         raise LmkbcError(
-            f"{source.url} has SHA-256 {actual}, not {source.sha256}; it was discarded, nothing was changed"
+            f"{url} has SHA-256 {actual}, not {' or '.join(accepted)}; it was discarded, nothing was changed"
         )
     os.replace(part, path)
 
@@ -90,7 +96,9 @@ def _stream(split: str, url: str, part: Path, progress: Report | None) -> None:
             for chunk in response.iter_raw():  # as it is: nothing is unpacked that was not to be packed
                 if have + len(chunk) > MOST_BYTES:
                     part.unlink()
-                    raise LmkbcError(f"{url} is larger than {MOST_BYTES // 2**20} MiB, so it is no split; discarded")
+                    raise LmkbcError(
+                        f"{url} is larger than {MOST_BYTES // 2**20} MiB, so it is another file; discarded"
+                    )
                 if time.monotonic() > end:
                     raise LmkbcError(f"{url} did not arrive within {DEADLINE:g} s; run the command again to resume")
                 file.write(chunk)

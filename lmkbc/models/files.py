@@ -13,10 +13,13 @@ from typing import Any
 READ = (".json", ".safetensors", ".jinja", ".model", ".txt")
 """Files of a directory that change what a model answers: weights, settings, vocabularies, templates."""
 
-SETTINGS = ("model", "path", "vectors")
+BUNDLED = ("frames", "file")
+"""Settings of a recipe that hold a path or the name of a bundled file, behind which a part may follow."""
+
+SETTINGS = ("model", "path", "vectors", *BUNDLED)
 """Settings of a recipe that may hold a path."""
 
-_WAY = re.compile(r"^[/~.]|^[A-Za-z]:|\\|\.(?:gguf|safetensors|jsonl|json|txt|gz)$")
+_WAY = re.compile(r"^[/~.]|^[A-Za-z]:|\\|\.(?:gguf|safetensors|jsonl|json|txt|gz|toml(?:#.*)?)$")
 
 
 def is_path(name: str) -> bool:
@@ -65,8 +68,9 @@ def paths_in(value: Any) -> Iterator[str]:
     """The files and directories of this machine that a recipe's tables name."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            if key in SETTINGS and isinstance(inner, str) and os.path.exists(inner):
-                yield inner
+            place = inner.partition("#")[0] if key in BUNDLED and isinstance(inner, str) else inner
+            if key in SETTINGS and isinstance(place, str) and os.path.exists(place):
+                yield from [place] if key not in BUNDLED or is_path(place) else []
             else:
                 yield from paths_in(inner)
     elif isinstance(value, list | tuple):

@@ -17,6 +17,7 @@ from lmkbc.ask.plan import Asking, Asks
 from lmkbc.ask.prompts import PromptStyle, answered, compose
 from lmkbc.errors import InputError
 from lmkbc.models.base import Reply
+from lmkbc.models.files import paths_in, portable
 from lmkbc.recipe import read_recipe
 from lmkbc.run import Run
 from lmkbc.settings import checked
@@ -191,6 +192,18 @@ def test_what_is_learned_ends_where_the_answer_does() -> None:
     assert answered(style(**RECALL), RELATIONS, SHOT).endswith(" 8336 square kilometres\n\n")
     closed = style(form="completion", answer="{answer}%", listing="comma", stop=["%"])
     assert answered(closed, RELATIONS, SHOT) == " 8336%"
+
+
+def test_a_run_s_records_name_files_without_the_way_to_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.toml").write_text("")
+    (tmp_path / "prop22").mkdir()
+    tables = {"frames": f"{tmp_path}/my.toml#a", "each": [{"shots": {"file": "far/bank.jsonl"}}, {"frames": "prop22"}]}
+    assert portable(tables) == {
+        "frames": "my.toml#a",
+        "each": [{"shots": {"file": "bank.jsonl"}}, {"frames": "prop22"}],
+    }
+    assert [*paths_in(tables)] == [f"{tmp_path}/my.toml"]
 
 
 BANK = '{"subject": "Crete", "relation": "area", "objects": ["8336"]}\n'

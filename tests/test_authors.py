@@ -1,0 +1,153 @@
+"""Authors' words come over the line, are held against their SHA-256, and are frames then; nothing of theirs is here."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from lmkbc.cli import build
+from lmkbc.errors import LmkbcError
+from lmkbc.files.places import fetched_frames
+from lmkbc.generate.conversation import LanguageModelSpec
+from lmkbc.recipe import read_recipe
+from lmkbc.run import Run
+from lmkbc.types import Query
+from lmkbc.workspace import Workspace
+
+SPACE = Workspace()
+FILES = {
+    "/questions.json": b'{"hasArea": "How big is {subject_entity}?"}',
+    "/questions.csv": b'Relation,PromptTemplate\r\nhasArea,"Say, how big is {subject_entity}?"\r\n',
+    "/prompt.txt": b"Crete hasArea: ['8336']\n\nMilos hasArea: ['151']\n\n{subject_entity} hasArea:",
+    "/list.json": b"[1, 2]",
+    "/bare.json": b'{"hasArea": "How big?"}',
+    "/slots.json": b'{"hasArea": "How big is {subject_entity} in {town}?"}',
+    "/strange.json": b'{"hasSize": "How big is {subject_entity}?"}',
+    "/empty.json": b"{}",
+}
+RECIPE = """description = "x"
+wording = "authors"
+[[generate]]
+component = "chat"
+model = "m"
+prompt = {{ form = "completion", block = "{{subject}}?", listing = "python" }}
+[select]
+rule = "cutoff"
+threshold = 0.5
+[source]
+licence = "MIT"
+credit = "Somebody, 2031"
+[[source.files]]
+url = "{url}"
+"""
+
+
+@pytest.fixture
+def served() -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = FILES.get(self.path)
+            self.send_response(200 if body else 404)
+            self.end_headers()
+            self.wfile.write(body or b"")
+
+        def log_message(self, *_: object) -> None:
+            """Stay quiet."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{http.server_port}"
+        http.shutdown()
+        thread.join()
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def recipe(folder: Path, url: str, kind: str = "templates", sha256: str | None = None) -> str:
+    path = folder / "mine.toml"
+    digest = hashlib.sha256(FILES[url[url.rindex("/") :]]).hexdigest() if sha256 is None else sha256
+    about = 'relation = "hasArea"\n' if kind == "prompt" else ""
+    path.write_text(RECIPE.format(url=url) + f'format = "{kind}"\nsha256 = "{digest}"\n' + about)
+    return str(path)
+
+
+def fetch(*words: str) -> LmkbcError | None:
+    done = CliRunner().invoke(build(), ["systems", "fetch", *words])
+    assert done.exception is None or isinstance(done.exception, LmkbcError), done.exception
+    return done.exception
+
+
+def asked(name: str) -> str:
+    (spec,) = read_recipe(SPACE, name).generate
+    assert isinstance(spec, LanguageModelSpec)
+    asking = replace(spec, only=("area",)).asking(Run(workspace=SPACE, edition=SPACE.edition("2026")), [])
+    return asking.prompt(Query("Rhodes", "hasArea")).text
+
+
+@pytest.mark.parametrize(
+    ("file", "kind", "prompt"),
+    [
+        ("questions.json", "templates", "How big is Rhodes?"),
+        ("questions.csv", "templates", "Say, how big is Rhodes?"),
+        ("prompt.txt", "prompt", "Crete hasArea: ['8336']\n\nMilos hasArea: ['151']\n\nRhodes hasArea:"),
+    ],
+)
+def test_words_become_frames(served: str, tmp_path: Path, file: str, kind: str, prompt: str) -> None:
+    name = recipe(tmp_path, f"{served}/{file}", kind)
+    assert fetch(name) is None
+    assert asked(name) == prompt
+    credit = fetched_frames("mine").with_name("credit.txt").read_text()
+    assert credit == f"Somebody, 2031\nMIT\n{served}/{file}\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("list.json", "list.json is not as its format 'templates' has it"),
+        ("bare.json", "'How big?' has no {subject_entity}"),
+        ("slots.json", "hasArea: block has a slot {town}"),
+        ("strange.json", "names 'hasSize', which is no relation"),
+        ("empty.json", "it holds none"),
+        ("absent.json", "cannot be fetched"),
+    ],
+)
+def test_what_is_wrong_leaves_the_last_good_file(served: str, tmp_path: Path, file: str, said: str) -> None:
+    assert fetch(recipe(tmp_path, f"{served}/questions.json")) is None
+    good = fetched_frames("mine").read_bytes()
+    error = fetch(recipe(tmp_path, f"{served}/{file}", sha256="0" * 64 if file == "absent.json" else None))
+    assert said in str(error)
+    assert fetched_frames("mine").read_bytes() == good
+
+
+def test_another_file_than_declared_is_refused(served: str, tmp_path: Path) -> None:
+    assert fetch(recipe(tmp_path, f"{served}/questions.json")) is None
+    good = fetched_frames("mine").read_bytes()
+    error = fetch(recipe(tmp_path, f"{served}/questions.csv", sha256="0" * 64))
+    assert f"not {'0' * 64}; it was discarded, nothing was changed" in str(error)
+    assert fetched_frames("mine").read_bytes() == good
+
+
+def test_an_undeclared_file_is_taken_when_its_sha256_is_given(served: str, tmp_path: Path) -> None:
+    name = recipe(tmp_path, f"{served}/questions.json", sha256="")
+    digest = hashlib.sha256(FILES["/questions.json"]).hexdigest()
+    assert f"has SHA-256 {digest}, and none is known of it" in str(fetch(name))
+    assert not fetched_frames("mine").exists()
+    assert fetch(name, "--sha256", digest) is None
+    assert asked(name) == "How big is Rhodes?"
+
+
+def test_what_names_no_source_is_told(tmp_path: Path) -> None:
+    assert "no [source] says where the authors' words are" in str(fetch("prior"))
+    path = recipe(tmp_path, "http://example.org/questions.json")
+    assert "url is 'http://example.org/questions.json': give an address that begins with https://" in str(fetch(path))
