@@ -3,9 +3,9 @@
     python eval/bench/replay.py [--data DIR] [--folds N] [--seed N] [--untuned] [ROW ...]
 
 Each row: macro P, R and F1 that the authors print, and what the engine shows of the same answers by their recipe and,
-for figures of an earlier script, by that; then F1 of the same answers under rules tuned per relation, out of fold, queries
-that no model answered counted as wrong. A file of predictions is only scored. Below the table stands what is between
-figures that are not equal to three digits.
+for figures of an earlier script, by that; then F1 of the same answers under rules tuned per relation, out of fold,
+queries that no model answered counted as wrong. A file of predictions is only scored. Below the table stands what is
+between figures that are not equal to three digits.
 """
 
 from __future__ import annotations
