@@ -160,17 +160,19 @@ def run_files(
 ) -> dict[str, bytes]:
     """The files of a run directory; no zip of a run that was limited to the first queries of the split.
 
-    Where queries failed, and are not to count as empty answers, there are no predictions either, but the candidates of
-    the others and the list of what is missing.
+    Where queries failed, there is the list of what is missing; unless they are to count as empty answers, there are no
+    predictions then, but the candidates of the others.
     """
     edition = run.edition
     files: dict[str, bytes] = {}
-    if failed_as_empty or not any(prediction.failed for prediction in predictions):
+    failed = any(prediction.failed for prediction in predictions)
+    if failed_as_empty or not failed:
         lines = submission.prediction_lines(edition, predictions)
         zipped = submission.archive(lines)
-        submission.check(edition, run.relations, proposals.queries, zipped)
+        names = recipe.link.unlinked == "name"
+        submission.check(edition, run.relations, proposals.queries, zipped, unlinked=names)
         files = {submission.PREDICTIONS: lines} | ({submission.ARCHIVE: zipped} if limit is None else {})
-    else:
+    if failed:
         files[submission.MISSING] = submission.missing_lines(proposals.sets)
     if any(not candidates.failed for candidates in proposals.sets):
         files[submission.CANDIDATES] = submission.candidate_lines(proposals.sets)

@@ -46,7 +46,7 @@ def check(directory: Path, limit: int | None = None) -> None:
 
 def write(directory: Path, files: Mapping[str, bytes]) -> Path:
     """Write a run, and tell where: one that lacks answers stays beside a finished one. LmkbcError without a place."""
-    if submission.MISSING not in files:
+    if submission.PREDICTIONS in files:
         write_directory(directory, files, RUN)
         return directory
     for place in (directory, directory.with_name(f"{directory.name}-unfinished")):
@@ -60,17 +60,22 @@ def write(directory: Path, files: Mapping[str, bytes]) -> Path:
     )
 
 
+def failed(predictions: Sequence[Prediction]) -> str:
+    """How many queries failed, and the first of them, as a sentence begins."""
+    without = [prediction.query for prediction in predictions if prediction.failed]
+    first = without[0]
+    return f"{len(without)} of {len(predictions)} queries failed, first ({first.subject!r}, {first.relation!r})"
+
+
 def unfinished(predictions: Sequence[Prediction], directory: Path, files: Mapping[str, bytes]) -> LmkbcError:
     """What to tell of a run whose queries did not all get an answer: how many, the first, and how to go on."""
-    failed = [prediction.query for prediction in predictions if prediction.failed]
     kept = (
         f", and {directory / submission.CANDIDATES} keeps what the others gave"
         if submission.CANDIDATES in files
         else ""
     )
     return LmkbcError(
-        f"{len(failed)} of {len(predictions)} queries failed, first ({failed[0].subject!r}, {failed[0].relation!r}); "
-        "a failed query is no empty answer, so there is no submission yet: "
+        f"{failed(predictions)}; a failed query is no empty answer, so there is no submission yet: "
         f"{directory / submission.MISSING} lists them{kept}; give their answers with one more --from, run the "
         "command again where a model is asked, or submit them as empty with --failed-as-empty"
     )

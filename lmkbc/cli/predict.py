@@ -67,8 +67,13 @@ def predict(
     seconds = round(time.monotonic() - start, 3)
     written[submission.TIMING] = (json.dumps({"seconds": seconds, "usage": proposals.usage}) + "\n").encode()
     directory = run_directory.write(directory, written)
-    if submission.MISSING in written:
+    if submission.PREDICTIONS not in written:
         raise run_directory.unfinished(predictions, directory, written)
+    if submission.MISSING in written:
+        note(
+            f"{run_directory.failed(predictions)}; they are submitted as empty answers, and "
+            f"{directory / submission.MISSING} lists them"
+        )
     counts = json.loads(written[submission.MANIFEST])["counts"]
     part = f"the first {len(queries)} of {len(every)}" if cut else f"{counts['queries']}"
     note(

@@ -62,8 +62,8 @@ class Linker:
     is forgiven against train objects and the index. typed: the relations, None for all, whose names are searched for
     with a type word too; variants: whether they are in other ways, where a name finds nothing fitting. searched:
     relation -> what is searched for in place of the bare {object}. known: relation -> word -> id, for a name with the
-    word that nothing else links. ask: puts the strategy "model" to a language model, a batch at a time; without it, the
-    first of the hits that are left is the link.
+    word that nothing else links. names_unlinked: whether a name without a link is its own id. ask: puts the strategy
+    "model" to a language model, a batch at a time; without it, the first of the hits that are left is the link.
     """
 
     def __init__(
@@ -79,6 +79,7 @@ class Linker:
         fuzzy: bool = True,
         typed: Collection[str] | None = None,
         variants: bool = True,
+        names_unlinked: bool = False,
         searched: Mapping[str, str] | None = None,
         known: Mapping[str, Mapping[str, str]] | None = None,
         ask: disambiguation.Ask | None = None,
@@ -89,7 +90,7 @@ class Linker:
         self._search = search
         self._types = types or bundled()
         self._fuzzy, self._typed, self._variants = fuzzy, typed, variants
-        self._searched = searched or {}
+        self._names_unlinked, self._searched = names_unlinked, searched or {}
         self._known = {name: {key(word): qid for word, qid in words.items()} for name, words in (known or {}).items()}
         self._ask = ask
         self._kinds = {relation.name: self._types.get(relation.object_type.qid) for relation in relations.values()}
@@ -111,7 +112,11 @@ class Linker:
         """Yield each set, in order, with `id` filled where a link was found."""
         for candidates, links in self.links(sets):
             pairs = zip(candidates.candidates, links, strict=True)
-            yield replace(candidates, candidates=tuple(_with_id(candidate, link) for candidate, link in pairs))
+            yield replace(candidates, candidates=tuple(self._with_id(candidate, link) for candidate, link in pairs))
+
+    def _with_id(self, candidate: Candidate, link: Link) -> Candidate:
+        found = link.id or (sendable(candidate.text) if self._names_unlinked else None)
+        return candidate if found == candidate.id else replace(candidate, id=found)
 
     def links(self, sets: Iterable[CandidateSet]) -> Iterator[tuple[CandidateSet, tuple[Link, ...]]]:
         """Yield each set, in order, with one link per candidate."""
@@ -275,7 +280,3 @@ def _decided(
 
 def _unlinked(reason: str, text: str, hits: Sequence[Hit] = ()) -> Link:
     return Link(None, "unlinked", reason, text, tuple(hits))
-
-
-def _with_id(candidate: Candidate, link: Link) -> Candidate:
-    return candidate if link.id == candidate.id else replace(candidate, id=link.id)

@@ -37,7 +37,8 @@ class Linking:
     name that found nothing. "search" alone, with the default "first", is what the organisers' baselines do.
     typed: the relations whose names are searched for with a type word too, as in "Don River"; all that have such, if
     none are listed. searched: relation -> what is searched for in place of the bare {object}. known: relation -> word
-    -> id, of a name that holds the word, case aside, and that nothing else links.
+    -> id, of a name that holds the word, case aside, and that nothing else links. unlinked: whether a name without a
+    link is left out, or submitted as it is, which no scorer of ids takes for right.
     """
 
     strategies: Words = field(default_factory=dict)
@@ -45,6 +46,7 @@ class Linking:
     default: tuple[str, ...] = ()
     ask: Mapping[str, Any] = field(default_factory=dict)
     evidence: tuple[Evidence, ...] = get_args(Evidence)
+    unlinked: Literal["drop", "name"] = "drop"
     typed: tuple[str, ...] | None = None
     searched: Mapping[str, str] = field(default_factory=dict)
     known: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -99,6 +101,7 @@ class Linking:
             fuzzy="fuzzy" in self.evidence,
             typed=None if self.typed is None else [*_own(dict.fromkeys(self.typed), known, relations)],
             variants="variants" in self.evidence,
+            names_unlinked=self.unlinked == "name",
             searched=_own(self.searched, known, relations),
             known=_own(self.known, known, relations),
             ask=AskModel(model.open(run, notes), run.relations) if model else None,

@@ -138,13 +138,24 @@ def test_a_run_with_failed_queries_goes_beside_a_finished_one(run: Run, tmp_path
     assert run(*RECORDED, "--from", every, "--out", "run-unfinished")[0] == 0
     status, told = run(*RECORDED, "--from", some, "--out", "run")
     assert (status, "name another directory with --out" in told) == (1, True)
-    assert run(*RECORDED, "--from", some, "--out", "run", "--failed-as-empty")[0] == 0
-    assert names(tmp_path / "run") == names(tmp_path / "run-unfinished") == WHOLE
+    status, told = run(*RECORDED, "--from", some, "--out", "run", "--failed-as-empty")
+    lacking, first = len(QUERIES) - 9, QUERIES[9]
+    assert status == 0
+    assert (
+        f"{lacking} of {len(QUERIES)} queries failed, first ({first.subject!r}, {first.relation!r}); they are "
+        "submitted as empty answers, and run/missing.jsonl lists them\n"
+    ) in told
+    assert len((tmp_path / "run" / "missing.jsonl").read_text().splitlines()) == lacking
+    assert names(tmp_path / "run") == sorted([*WHOLE, "missing.jsonl"])
+    assert names(tmp_path / "run-unfinished") == WHOLE
+    assert run(*RECORDED, "--from", every, "--out", "run")[0] == 0
+    assert names(tmp_path / "run") == WHOLE
 
 
 def test_a_run_without_any_answer_has_no_candidates(run: Run, tmp_path: Path) -> None:
     given = tmp_path / "none.jsonl"
-    given.write_text(json.dumps({"SubjectEntity": "x", "Relation": QUERIES[0].relation, "completions": ["y"]}))
+    row = {"SubjectEntity": QUERIES[0].subject, "Relation": QUERIES[0].relation, "completions": [None]}
+    given.write_text(json.dumps(row))
     status, told = run(*RECORDED, "--from", given, "--out", "run")
     assert (status, "candidates.jsonl.gz" in told) == (1, False)
     assert names(tmp_path / "run") == [name for name in LACKING if not name.startswith("candidates")]

@@ -170,3 +170,34 @@ def test_sets_come_back_whole_and_in_order(relations: dict[str, Relation], texts
     linked = list(Linker(relations, search=SearchTable({"a": "Q1"})).link(iter(sets)))
     assert [group.query for group in linked] == [group.query for group in sets]
     assert [[c.text for c in group.candidates] for group in linked] == texts
+
+
+def test_the_first_hit_of_a_search_may_be_all_the_evidence(relations, examples) -> None:
+    table = SearchTable({"Inn": "Q256020", "Voice": "Q1", "don river": "Q2", "Don": "Q3", "Don (x)": "", "Inns": ""})
+    alone = Linker(
+        relations, search=table, fuzzy=False, typed=(), variants=False, strategies={"instruments": ["first"]}
+    )
+    assert one(alone, "Inn", "rivers").id == "Q256020"
+    assert one(alone, "Voice", "instruments").id == "Q1"
+    assert one(alone, "Don", "rivers").id == "Q3"
+    assert [one(alone, text, "rivers").id for text in ("Inns", "Don (x)", "Innn")] == [None] * 3
+    assert table.searched == {"inn", "voice", "don", "inns", "don (x)", "innn"}
+    typed = Linker(relations, search=table, fuzzy=False, typed=("rivers",), variants=False)
+    assert [one(typed, text, "rivers").id for text in ("Don", "Inn", "Inns")] == ["Q2", "Q256020", None]
+
+
+def test_a_relation_s_names_may_be_searched_for_in_a_phrase_and_known_by_a_word(relations) -> None:
+    table = SearchTable({"Physics prize": "Q38104", "Physics": "Q413"})
+    known = {"instruments": {"Peace": "Q35637", "medicine": "Q80061"}}
+    linker = Linker(relations, search=table, searched={"instruments": "{object} prize"}, known=known)
+    texts = ("Physics", "peace", "Physiology or Medicine in 1968", "{object}", "chess")
+    assert [one(linker, text, "instruments").id for text in texts] == ["Q38104", "Q35637", "Q80061", None, None]
+    assert one(linker, "Physics", "causes").id == "Q413"
+    assert one(linker, "peace", "causes").id is None
+
+
+def test_a_name_that_nothing_links_may_stay_in_its_id_s_place(relations) -> None:
+    linker = Linker(relations, search=SearchTable({"Inn": "Q1"}), names_unlinked=True)
+    given = candidate_set(Query("s", "rivers"), (Candidate("Inn"), Candidate(" Lech "), Candidate("x", id="Q7")))
+    (linked,) = linker.link([given])
+    assert [candidate.id for candidate in linked.candidates] == ["Q1", "Lech", "Q7"]

@@ -13,9 +13,9 @@ from lmkbc.cli import build
 from lmkbc.errors import InputError
 from lmkbc.link.build import build_index
 from lmkbc.link.index import AliasIndex
-from lmkbc.link.type_filter import TypeFilter
+from lmkbc.link.type_filter import Cleaning, TypeFilter
 from lmkbc.relation import Relation
-from lmkbc.types import Candidate, CandidateSet, Query
+from lmkbc.types import Candidate, CandidateSet, Dropped, Query, State
 
 ROWS = [
     "Inn,Q14369,Q4022",
@@ -115,3 +115,16 @@ def test_without_an_index_there_is_nothing_to_tell_kinds_by(tmp_path: Path) -> N
     recipe.write_text(RECIPE.format(types='"yes"').replace("recorded", "prior"))
     result = CliRunner().invoke(build(), ["predict", "--edition", "mini", "--system", str(recipe)])
     assert "clean: setting 'types' is 'yes'" in str(result.exception)
+
+
+def test_words_and_ids_that_are_never_an_object_are_dropped(relations: dict[str, Relation]) -> None:
+    given = [("None", "Q9"), ("unknown", None), ("Inn", "Q14369"), ("film", "Q543287"), ("me", "Q1"), ("Q543287", None)]
+    found = CandidateSet(Query("s", "Rivers", "Q1"), tuple(Candidate(text, id=qid) for text, qid in given))
+    cleaning = Cleaning(stop=("none", "Unknown", "Q543287"))
+    kept = cleaning.kept(found, relations["Rivers"])
+    assert [one.text for one in kept.candidates] == ["Inn"]
+    assert {loss.rule for loss in kept.dropped} == {"stop", "subject"}
+    assert Cleaning(subject=False).kept(found, relations["Rivers"]) == found
+    nothing = cleaning.kept(CandidateSet(Query("s", "Rivers"), (Candidate("NONE"),)), relations["Rivers"])
+    assert (nothing.candidates, nothing.draws, nothing.failed) == ((), (State.DROPPED,), False)
+    assert nothing.dropped == (Dropped("NONE", "stop"),)

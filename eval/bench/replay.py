@@ -1,0 +1,212 @@
+"""What recorded answers of real models score in their authors' own recipe, and under our rules.
+
+    python eval/bench/replay.py [--data DIR] [--folds N] [--seed N] [--untuned] [ROW ...]
+
+Each row: macro P, R and F1 that the authors print, and what the engine shows of the same answers by their recipe and,
+for figures of an earlier script, by that; then F1 of the same answers under rules tuned per relation, out of fold,
+queries that no model answered counted as wrong. A file of predictions is only scored. Below the table stands what is
+between figures that are not equal to three digits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from recorded import BERT, GEMMA, GPT3, GPT4, GPT35, QWEN, RECODE, SEARCH
+
+from lmkbc.edition import Edition
+from lmkbc.evaluate import evaluate_file
+from lmkbc.pipeline import Proposals, decide, propose
+from lmkbc.recipe import Recipe, make_recipe, read_file, read_recipe
+from lmkbc.run import Run
+from lmkbc.scoring.table import Summary
+from lmkbc.submission import prediction_lines
+from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
+from lmkbc.tune.tune import tune
+from lmkbc.types import Example
+from lmkbc.workspace import Workspace
+
+UNCLEANED: Mapping[str, Any] = {
+    "clean": {"subject": False},
+    "link": {
+        "evidence": ["search"],
+        "default": ["first"],
+        "typed": [],
+        "searched": {"nobel-prize": "{object} nobel prize"},
+    },
+}
+"""Minimal Probe's answers as they were linked, before the author's cleaning."""
+
+SEARCHES = (
+    "searches that the author made are not among the recorded ones ('Physics nobel prize', 'Danube river'), nor what "
+    "kind of thing a hit is; a reply that goes on behind its tuple gave the author subject and phrase for objects"
+)
+NUMBERS = f"the author's file has counts as JSON numbers, all wrong for the script, which costs .05; {SEARCHES}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """Answers below recorded/, the recipe that reads them, and what its authors print: F1, or P, R and F1.
+
+    system: "" for a file of predictions. changes: tables in place of the recipe's. rules: the families of rules whose
+    parameters the authors fitted on the same split, which are tuned here out of fold. profile: the authors' scorer.
+    """
+
+    edition: str
+    files: tuple[str, ...]
+    system: str = ""
+    authors: tuple[float, ...]
+    profile: str = ""
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    rules: tuple[str, ...] = ()
+    why: str = ""
+
+
+ROWS = {
+    "BERT-2022": Row(
+        edition="2022",
+        files=("2022-dev/baseline.candidates.jsonl.gz",),
+        system="bl22",
+        authors=(0.958, 0.304, 0.309),
+    ),
+    "GPT-3": Row(edition="2022", files=(GPT3,), system="prop22", authors=(0.736, 0.699, 0.697), profile="2022-legacy"),
+    "GPT-3-checked": Row(
+        edition="2022",
+        files=("2022-dev/gpt3-optimized_factcheck.candidates.jsonl.gz",),
+        system="prop22",
+        authors=(0.741, 0.692, 0.698),
+        profile="2022-legacy",
+    ),
+    "GPT-4-raw": Row(
+        edition="2023", files=(GPT4,), system="minimal23", authors=(0.502,), changes=UNCLEANED, why=NUMBERS
+    ),
+    "GPT-4": Row(edition="2023", files=(GPT4,), system="minimal23", authors=(0.612,), why=SEARCHES),
+    "GPT-3.5-raw": Row(
+        edition="2023", files=(GPT35,), system="minimal23", authors=(0.419,), changes=UNCLEANED, why=NUMBERS
+    ),
+    "GPT-3.5": Row(edition="2023", files=(GPT35,), system="minimal23", authors=(0.517,), why=SEARCHES),
+    "organisers-BERT": Row(
+        edition="2023",
+        files=("2023-val/organisers-bert.predictions.jsonl",),
+        authors=(0.368, 0.161, 0.142),
+        profile="2023-legacy",
+    ),
+    "organisers-GPT-3": Row(
+        edition="2023",
+        files=("2023-val/organisers-gpt3-ned.predictions.jsonl",),
+        authors=(0.308, 0.21, 0.218),
+        profile="2023-legacy",
+    ),
+    "BERT": Row(
+        edition="2023", files=(BERT,), system="recorded", authors=(0.296,), rules=("cutoff",), why="other folds"
+    ),
+    "BERT-recode": Row(
+        edition="2023", files=(RECODE,), system="recorded", authors=(0.318,), rules=("cutoff",), why="other folds"
+    ),
+    "Qwen": Row(edition="2026", files=(QWEN,), system="chironk26", authors=(0.463,)),
+    "Gemma": Row(edition="2026", files=(GEMMA,), system="chironk26", authors=(0.425,)),
+    "Qwen+Gemma": Row(edition="2026", files=(QWEN, GEMMA), system="chironk26", authors=(0.451,)),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rows", nargs="*", choices=[*ROWS, []], metavar="ROW", help=f"of {', '.join(ROWS)}")
+    parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
+    parser.add_argument("--folds", type=int, default=FOLDS)
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--untuned", action="store_true", help="leave out our rules, which take most of the time")
+    given = parser.parse_args(argv)
+    workspace = Workspace(data=given.data)
+    notes: dict[str, str] = {}
+    print("answers           edition  recipe     scorer       authors         shown           ours   failed")
+    for name in given.rows or ROWS:
+        row = ROWS[name]
+        edition = workspace.edition(row.edition)
+        examples = workspace.examples(edition, edition.held_out)
+        run = run_of(workspace, edition, row)
+        shown, failed = shown_of(run, row, examples, given.folds, given.seed)
+        ours = "-"
+        if row.system and not given.untuned:
+            proposals = proposed(run, read_recipe(workspace, "recorded"), examples)
+            ours = f"{tuned(run, proposals, examples, (), given.folds, given.seed):.3f}"
+        digits = ["/".join(f"{value:.3f}".lstrip("0") for value in values) for values in (row.authors, shown)]
+        if digits[0] != digits[1]:
+            notes[name] = row.why or "not known"
+        print(
+            f"{name:17} {row.edition:>7}  {row.system or '-':9}  {row.profile or '-':11}  {digits[0]:14}  "
+            f"{digits[1]:14}  {ours:5}  {failed:6}",
+            flush=True,
+        )
+    for name, why in notes.items():
+        print(f"\n{name}: {why}.")
+
+
+def run_of(workspace: Workspace, edition: Edition, row: Row) -> Run:
+    """Where a row's answers lie: beside the edition's splits."""
+    folder = workspace.split_path(edition, edition.held_out).parent.parent
+    return Run(
+        workspace=workspace,
+        edition=edition,
+        files=tuple(folder / "recorded" / name for name in row.files),
+        search_table=folder / SEARCH if edition.target == "id" else None,
+        offline=True,
+    )
+
+
+def shown_of(run: Run, row: Row, examples: Sequence[Example], folds: int, seed: int) -> tuple[tuple[float, ...], int]:
+    """What the engine shows, as many figures as the authors print; and how many queries have no answer."""
+    if not row.system:
+        return _figures(scored(run, row, run.files[0]), row), 0
+    space = run.workspace
+    file = replace(read_file(space.recipe_path(row.system)), **row.changes)
+    recipe = make_recipe(row.system, file, space.relations)
+    proposals = proposed(run, recipe, examples)
+    failed = sum(candidates.failed for candidates in proposals.sets)
+    if row.rules:
+        return (tuned(run, proposals, examples, row.rules, folds, seed),), failed
+    predictions = decide(recipe.select, proposals.sets)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "predictions.jsonl"
+        path.write_bytes(prediction_lines(run.edition, predictions))
+        return _figures(scored(run, row, path), row), failed
+
+
+def proposed(run: Run, recipe: Recipe, examples: Sequence[Example]) -> Proposals:
+    """What a recipe makes of a run's answers to the examples' queries."""
+    return propose(run, recipe, [example.query for example in examples])
+
+
+def scored(run: Run, row: Row, predictions: Path) -> Summary:
+    """The official average of a file of predictions, by the scorer that the authors used."""
+    edition = run.edition.under(row.profile) if row.profile else run.edition
+    return evaluate_file(predictions, run.workspace.gold_path(edition, edition.held_out), edition).table.overall
+
+
+def tuned(
+    run: Run, proposals: Proposals, examples: Sequence[Example], rules: Sequence[str], folds: int, seed: int
+) -> float:
+    """F1 out of fold of rules tuned per relation. rules: the families to choose from, all if none is named."""
+    return tune(
+        proposals.sets,
+        examples,
+        run.edition,
+        relations=run.relations,
+        rules=rules or None,
+        folds=folds,
+        trials=TRIALS,
+        seed=seed,
+    ).cv_macro_f1
+
+
+def _figures(summary: Summary, row: Row) -> tuple[float, ...]:
+    return (summary.p, summary.r, summary.f1)[-len(row.authors) :]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Names as they were written: nothing trimmed, no word for nothing known but the prompt's own."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmkbc.answer.verbatim import verbatim
+from lmkbc.types import State
+from lmkbc.workspace import Workspace
+
+SPACE = Workspace()
+BORDERS, CHILDREN = SPACE.relation("CountryBordersCountry"), SPACE.relation("PersonHasNumberOfChildren")
+
+
+@pytest.mark.parametrize(
+    ("text", "null", "state", "objects"),
+    [
+        ('["Peru", "the Chad"]', "[]", State.ANSWERED, ("Peru", "the Chad")),
+        ("['None']", "[]", State.ANSWERED, ("None",)),
+        ("['None']", "['None']", State.ABSTAINED, ()),
+        ('["None", "Peru"]', "['None']", State.ANSWERED, ("None", "Peru")),
+        ("None", "None", State.ABSTAINED, ()),
+        ("N/A", "None", State.ANSWERED, ("N/A",)),
+        ("Peru (disputed), Utopia", "None", State.ANSWERED, ("Peru (disputed)", "Utopia")),
+        ("[]", "", State.ABSTAINED, ()),
+        ('[""]', "", State.ABSTAINED, ()),
+        ('("Utopia", "borders the country", ["Peru"])', "[]", State.ANSWERED, ("Peru",)),
+        ('("Utopia", "borders the country", "unknown")', "[]", State.ANSWERED, ("unknown",)),
+        ('("Utopia", "borders the country", []) holds already.', "[]", State.ABSTAINED, ()),
+        ('["Utopia"]', "[]", State.ANSWERED, ("Utopia",)),
+        ("<think>Peru</think> Chad\nor not", "None", State.ANSWERED, ("Chad",)),
+        ("<think>Peru", "None", State.TRUNCATED, ()),
+        ("", "", State.UNPARSED, ()),
+        (" \n ", "None", State.UNPARSED, ()),
+    ],
+)
+def test_what_is_written_is_what_is_named(text: str, null: str, state: State, objects: tuple[str, ...]) -> None:
+    parsed = verbatim(text, BORDERS, "Utopia", null)
+    assert (parsed.state, parsed.objects, parsed.dropped) == (state, objects, ())
+
+
+def test_a_number_is_no_more_than_its_text() -> None:
+    assert verbatim("[3]", CHILDREN, "Utopia", "[]").objects == ("3",)
+    assert verbatim('["three"]', CHILDREN, "Utopia", "[]").objects == ("three",)
+
+
+NAMES = st.text(st.characters(categories=("L", "N"), include_characters=" .-&'"), min_size=1, max_size=20).map(
+    str.strip
+)
+
+
+@given(st.lists(NAMES.filter(bool), max_size=5))
+def test_a_json_list_comes_back_as_it_is(names: list[str]) -> None:
+    parsed = verbatim(json.dumps(names), BORDERS, "Utopia", "[]")
+    assert (list(parsed.objects), parsed.state) == (names, State.ANSWERED if names else State.ABSTAINED)
+
+
+@given(st.text(max_size=60), st.text(max_size=10))
+def test_any_text_has_a_state(text: str, null: str) -> None:
+    parsed = verbatim(text, BORDERS, "Utopia", null)
+    assert bool(parsed.objects) == (parsed.state is State.ANSWERED)

@@ -1,0 +1,188 @@
+"""Recorded answers in a model's place: what is recorded is read by the recipe, what is lacking asked or failed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Body, Loopback, prompt_of
+from opened import recipe_of
+
+from lmkbc.errors import InputError
+from lmkbc.generate.replay import Silent
+from lmkbc.pipeline import Proposals, propose
+from lmkbc.recipe import Recipe, read_recipe
+from lmkbc.run import Run, Servers
+from lmkbc.types import CandidateSet, Query, State
+from lmkbc.workspace import Workspace
+from tests.candidates import voices
+
+SPACE = Workspace()
+EDITION = SPACE.edition("mini")
+BORDERS = "CountryBordersCountry"
+QUERIES = [Query(f"land {place}", BORDERS, f"Q{place + 1}") for place in range(3)]
+CHAT = {"component": "chat", "model": "gpt-4"}
+CAUSAL = {"component": "causal", "model": "nobody/no-such-model"}
+
+
+def answers(path: Path, *rows: dict[str, Any], **shared: Any) -> Path:
+    path.write_text("".join(json.dumps({"Relation": BORDERS} | shared | row) + "\n" for row in rows))
+    return path
+
+
+def said(place: int, *texts: str | None, **fields: Any) -> dict[str, Any]:
+    return {"SubjectEntity": QUERIES[place].subject, "completions": texts, **fields}
+
+
+def proposed(recipe: Recipe, *files: Path, tmp_path: Path, **given: Any) -> Proposals:
+    servers = Servers(store=tmp_path / "store.sqlite", **given.pop("servers", {}))
+    table = tmp_path / "search.json"
+    table.write_text('{"Peru": "Q419", "Mali": "Q912", "Chad": "Q657"}')
+    run = Run(workspace=SPACE, edition=EDITION, files=files, servers=servers, search_table=table, **given)
+    return propose(run, recipe, QUERIES)
+
+
+def texts(found: CandidateSet) -> list[str]:
+    return sorted(candidate.text for candidate in found.candidates)
+
+
+@pytest.mark.parametrize("table", [CHAT, CAUSAL])
+def test_recorded_answers_are_read_as_the_model_s_and_nobody_is_asked(table: dict[str, Any], tmp_path: Path) -> None:
+    style = {"prompt": {"null": "['nobody']"}, "sampling": {"draws": 9}}
+    path = answers(tmp_path / "a.jsonl", said(0, '["Peru", "land 0"]', "[]"), said(1, "['nobody']", None), model="x")
+    one, two, three = proposed(recipe_of(table | style), path, tmp_path=tmp_path).sets
+    assert (texts(one), one.draws) == (["Peru"], (State.ANSWERED, State.ABSTAINED))
+    name = table["model"].rpartition("/")[2] if table is CAUSAL else "gpt-4"
+    assert {str(voice) for voice in one.candidates[0].sources} <= {f"{name}#0", f"{table['model']}#0"}
+    assert two.draws[1] is State.MISSING
+    assert (three.draws, three.failed) == ((State.MISSING,), True)
+
+
+@pytest.mark.parametrize(("clean", "subject"), [(True, True), (False, True), (False, False)])
+@pytest.mark.parametrize("component", ["chat", "causal", "recorded"])
+def test_names_may_stay_as_they_were_written(component: str, clean: bool, subject: bool, tmp_path: Path) -> None:
+    recipe = recipe_of({"component": component, "clean": clean} | ({} if component == "recorded" else {"model": "m"}))
+    recipe = replace(recipe, clean=replace(recipe.clean, subject=subject))
+    wild = ["land 0", "the Peru (south)"]
+    scored = [*({"object": name, "score": 1.0} for name in wild), {"object": "me", "id": "Q1", "score": 1.0}]
+    raw = answers(tmp_path / "raw.jsonl", said(0, json.dumps([*wild, "None"])))
+    read = answers(tmp_path / "read.jsonl", {"SubjectEntity": "land 0", "candidates": scored})
+    kept = ["Peru"] if clean else wild
+    assert texts(proposed(recipe, raw, tmp_path=tmp_path).sets[0]) == sorted(kept + ([] if clean else ["None"]))
+    assert texts(proposed(recipe, read, tmp_path=tmp_path).sets[0]) == sorted(kept + ([] if subject else ["me"]))
+
+
+def test_what_is_lacking_is_asked_of_a_server_that_is_named(tmp_path: Path) -> None:
+    path = answers(tmp_path / "a.jsonl", said(0, '["Peru"]'), said(1, None))
+    asked: list[str] = []
+
+    def answer(body: Body) -> str:
+        asked.append(prompt_of(body))
+        return '["Chad"]'
+
+    recipe = recipe_of(CHAT | {"sampling": {"temperature": 0.0}})
+    with Loopback(answer) as server:
+        given = {"base_url": server.url, "any_model": True}
+        found = proposed(recipe, path, tmp_path=tmp_path, servers=given).sets
+    assert [texts(one) for one in found] == [["Peru"], ["Chad"], ["Chad"]]
+    assert {voice for one in found for candidate in one.candidates for voice in candidate.sources} == {
+        *voices("gpt-4#0")
+    }
+    assert sorted(prompt.rpartition("land ")[2][:1] for prompt in asked) == ["1", "2"]
+
+
+def test_recorded_facts_are_verified_by_a_server_and_else_stay_unverified(tmp_path: Path) -> None:
+    path = answers(tmp_path / "a.jsonl", *(said(place, '["Peru"]') for place in range(3)))
+    recipe = recipe_of(CHAT | {"verify": {"by": "text", "shots": 0}})
+    with Loopback(lambda body: "False" if "land 1" in prompt_of(body) else "True") as server:
+        found = proposed(recipe, path, tmp_path=tmp_path, servers={"base_url": server.url, "any_model": True}).sets
+    assert [one.candidates[0].truth for one in found] == [1.0, 0.0, 1.0]
+    assert [one.candidates[0].truth for one in proposed(recipe, path, tmp_path=tmp_path).sets] == [None] * 3
+
+
+def test_each_model_of_a_recipe_takes_its_own_answers(tmp_path: Path) -> None:
+    recipe = recipe_of(CHAT | {"name": "a"}, CHAT | {"model": "owner/b-7b"}, CAUSAL | {"name": "c"})
+    first = answers(tmp_path / "1.jsonl", said(0, '["Peru"]', model="A"))
+    second = answers(tmp_path / "2.jsonl", said(0, '["Chad"]', model="b-7b"))
+    third = answers(tmp_path / "c.jsonl", said(1, '["Mali"]'))
+    found = proposed(recipe, third, first, second, tmp_path=tmp_path).sets
+    sources = {candidate.text: candidate.sources for one in found for candidate in one.candidates}
+    assert sources == {"Peru": voices("a#0"), "Chad": voices("owner/b-7b#0"), "Mali": voices("c#0")}
+    assert found[0].draws == (State.ANSWERED, State.ANSWERED, State.MISSING)
+    with pytest.raises(
+        InputError, match=r"x\.jsonl: of the models that the recipe asks \(a, owner/b-7b, c\), it is no"
+    ):
+        proposed(recipe, answers(tmp_path / "x.jsonl", said(0, "Mali", model="z")), tmp_path=tmp_path)
+
+
+def test_two_files_of_one_model_are_its_draws(tmp_path: Path) -> None:
+    files = [answers(tmp_path / f"{name}.jsonl", said(0, f'["{name}"]')) for name in ("Peru", "Chad")]
+    (found, *_) = proposed(recipe_of(CHAT), *files, tmp_path=tmp_path).sets
+    assert {one.text: one.sources for one in found.candidates} == {"Peru": voices("gpt-4#0"), "Chad": voices("gpt-4#1")}
+
+
+def test_scored_candidates_stand_for_a_masked_model(tmp_path: Path) -> None:
+    scored = [{"object": "Peru", "score": 0.7}, {"object": "the", "score": 0.1}]
+    path = answers(tmp_path / "a.jsonl", {"SubjectEntity": "land 0", "candidates": scored})
+    recipe = recipe_of({"component": "masked", "model": "no-such-model", "probe": {"clean": False}})
+    found = proposed(recipe, path, tmp_path=tmp_path, offline=True).sets
+    assert [(one.text, one.score) for one in found[0].candidates] == [("Peru", 0.7), ("the", 0.1)]
+    assert found[1].failed
+
+
+def test_answers_that_nobody_could_have_given_are_refused(tmp_path: Path) -> None:
+    path = answers(tmp_path / "a.jsonl", said(0, "Peru"))
+    with pytest.raises(InputError, match="no generator of this recipe asks a model that the answers of --from could"):
+        proposed(recipe_of({"component": "prior"}), path, tmp_path=tmp_path)
+    other = answers(tmp_path / "b.jsonl", {"SubjectEntity": "elsewhere", "completions": ["Peru"]})
+    for recipe in (recipe_of(CHAT), recipe_of({"component": "recorded"})):
+        with pytest.raises(
+            InputError, match=r"b\.jsonl answers none of the 3 queries of edition mini, first \('land 0"
+        ):
+            proposed(recipe, other, tmp_path=tmp_path)
+    unknown = answers(tmp_path / "c.jsonl", said(0, "Peru", Relation="awardWonBy"))
+    with pytest.raises(
+        InputError, match=r"c\.jsonl, line 1, field Relation: 'awardWonBy' is no relation of edition mini"
+    ):
+        proposed(recipe_of(CHAT), unknown, tmp_path=tmp_path)
+
+
+def test_files_that_a_recipe_reads_otherwise_are_no_answers(tmp_path: Path) -> None:
+    told = tmp_path / "texts.jsonl"
+    told.write_text('{"title": "land 0", "text": "It borders Peru."}\n')
+    context = {"context": {"provider": "titles", "path": "from"}, "closed_book": False}
+    with pytest.raises(InputError, match="needs a key"):  # it goes to the server
+        proposed(recipe_of(CHAT | context), told, tmp_path=tmp_path)
+
+
+def is_replayed(recipe: Recipe) -> bool:
+    return any(spec.is_replayed for spec in recipe.generate) and not any(spec.reads_files for spec in recipe.generate)
+
+
+RECIPES = {name: read_recipe(SPACE, name) for name in SPACE.system_names()}
+REPLAYED = {name: recipe for name, recipe in RECIPES.items() if is_replayed(recipe)}
+
+
+@pytest.mark.parametrize("name", REPLAYED)
+def test_any_recipe_of_a_language_model_runs_on_recorded_answers(name: str, tmp_path: Path) -> None:
+    """No server, no weights, no network: the answers are all there is."""
+    recipe = replace(REPLAYED[name], clean=replace(REPLAYED[name].clean, types=False))  # which takes an index
+    files = [
+        answers(tmp_path / f"{place}.jsonl", said(0, '["Peru"]'), said(1, "[]"), model=spec.called[0])
+        for place, spec in enumerate(recipe.generate)
+        if spec.is_replayed and (not spec.only or BORDERS in SPACE.relation(spec.only[0]).names)
+    ]
+    if not files:
+        pytest.skip("it does not ask about borders")
+    found = proposed(recipe, files[0], tmp_path=tmp_path, offline=True).sets
+    assert texts(found[0]) == ["Peru"]
+    assert (found[1].candidates, found[1].failed, found[2].failed) == ((), False, True)
+
+
+def test_a_model_that_nobody_gave_says_nothing() -> None:
+    assert Silent().paragraphs(["a"]) == [None]
+    assert Silent().texts(["a", "b"], 4) == [[], []]
+    assert Silent().log_probabilities(["a"], ("x", "y")) == [[-float("inf")] * 2]
