@@ -42,11 +42,10 @@ UNCLEANED: Mapping[str, Any] = {
 }
 """Minimal Probe's answers as they were linked, before the author's cleaning."""
 
-SEARCHES = (
-    "searches that the author made are not among the recorded ones ('Physics nobel prize', 'Danube river'), nor what "
-    "kind of thing a hit is; a reply that goes on behind its tuple gave the author subject and phrase for objects"
-)
-NUMBERS = f"the author's file has counts as JSON numbers, all wrong for the script, which costs .05; {SEARCHES}"
+READING = "replies that go on behind their tuple gave the author its subject and phrase for objects"
+COUNTS = "the author's file has counts as JSON numbers, which the script takes for wrong"
+PRIZES = "the author's searches, such as 'Physics nobel prize', are not among the recorded ones"
+RIVERS = "which hits are rivers is not recorded, nor are all searches for 'Danube river' and the like"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,13 +82,25 @@ ROWS = {
         profile="2022-legacy",
     ),
     "GPT-4-raw": Row(
-        edition="2023", files=(GPT4,), system="minimal23", authors=(0.502,), changes=UNCLEANED, why=NUMBERS
+        edition="2023",
+        files=(GPT4,),
+        system="minimal23",
+        authors=(0.502,),
+        changes=UNCLEANED,
+        why=f"+.047: {COUNTS}; +.005: {READING}; -.011: {PRIZES}; +.002: other hits",
     ),
-    "GPT-4": Row(edition="2023", files=(GPT4,), system="minimal23", authors=(0.612,), why=SEARCHES),
+    "GPT-4": Row(
+        edition="2023", files=(GPT4,), system="minimal23", authors=(0.612,), why=f"+.003: {READING}; +.001: {PRIZES}"
+    ),
     "GPT-3.5-raw": Row(
-        edition="2023", files=(GPT35,), system="minimal23", authors=(0.419,), changes=UNCLEANED, why=NUMBERS
+        edition="2023",
+        files=(GPT35,),
+        system="minimal23",
+        authors=(0.419,),
+        changes=UNCLEANED,
+        why=f"+.022: {COUNTS}; +.001: {READING}; -.003: {PRIZES}",
     ),
-    "GPT-3.5": Row(edition="2023", files=(GPT35,), system="minimal23", authors=(0.517,), why=SEARCHES),
+    "GPT-3.5": Row(edition="2023", files=(GPT35,), system="minimal23", authors=(0.517,), why=f"-.002: {RIVERS}"),
     "organisers-BERT": Row(
         edition="2023",
         files=("2023-val/organisers-bert.predictions.jsonl",),
@@ -103,10 +114,20 @@ ROWS = {
         profile="2023-legacy",
     ),
     "BERT": Row(
-        edition="2023", files=(BERT,), system="recorded", authors=(0.296,), rules=("cutoff",), why="other folds"
+        edition="2023",
+        files=(BERT,),
+        system="recorded",
+        authors=(0.296,),
+        rules=("cutoff",),
+        why="the folds are others",
     ),
     "BERT-recode": Row(
-        edition="2023", files=(RECODE,), system="recorded", authors=(0.318,), rules=("cutoff",), why="other folds"
+        edition="2023",
+        files=(RECODE,),
+        system="recorded",
+        authors=(0.318,),
+        rules=("cutoff",),
+        why="the folds are others",
     ),
     "Qwen": Row(edition="2026", files=(QWEN,), system="chironk26", authors=(0.463,)),
     "Gemma": Row(edition="2026", files=(GEMMA,), system="chironk26", authors=(0.425,)),

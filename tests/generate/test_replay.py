@@ -13,6 +13,7 @@ from opened import recipe_of
 
 from lmkbc.errors import InputError
 from lmkbc.generate.replay import Silent
+from lmkbc.link.recipe import Linking
 from lmkbc.pipeline import Proposals, propose
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run import Run, Servers
@@ -180,6 +181,14 @@ def test_any_recipe_of_a_language_model_runs_on_recorded_answers(name: str, tmp_
     found = proposed(recipe, files[0], tmp_path=tmp_path, offline=True).sets
     assert texts(found[0]) == ["Peru"]
     assert (found[1].candidates, found[1].failed, found[2].failed) == ((), False, True)
+
+
+def test_a_model_that_nobody_gave_chooses_among_no_hits(tmp_path: Path) -> None:
+    path = answers(tmp_path / "a.jsonl", said(0, '["Peru"]'))
+    recipe = recipe_of(CHAT)
+    recipe = replace(recipe, link=Linking(default=("model",), ask=CHAT))
+    found = proposed(recipe, path, tmp_path=tmp_path).sets[0]
+    assert [(one.text, one.id) for one in found.candidates] == [("Peru", "Q419")]
 
 
 def test_a_model_that_nobody_gave_says_nothing() -> None:
