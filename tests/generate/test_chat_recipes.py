@@ -56,7 +56,7 @@ def test_the_published_systems_are_here() -> None:
 @pytest.mark.parametrize("name", CHAT)
 def test_recipes_are_short_cited_and_scored(name: str) -> None:
     system = read_recipe(SPACE, name)
-    assert len((SYSTEMS / f"{name}.toml").read_text(encoding="utf-8").splitlines()) < 80
+    assert len((SYSTEMS / f"{name}.toml").read_text(encoding="utf-8").splitlines()) < 100
     assert system.citation
     assert system.published
     assert all(0 < score < 1 and place.split("/")[0] in SPACE.editions for place, score in system.published.items())
