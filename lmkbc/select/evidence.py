@@ -16,6 +16,10 @@ EDGE = 1e-4
 """Scores are kept this far from 0 and 1, so that no log-odds is infinite."""
 SHARE_EDGE = 0.02
 """The same for what is said about nothing: shares of few draws, where none at all is no certainty."""
+FAINT = 1e-3
+"""Scores below this are not told apart where they are compared with the best."""
+SCALE = 4.0
+"""What a share is multiplied with, so that its weight is of the size of the others' and shrinks like them."""
 BIAS = "bias"
 HABIT = "habit"
 
@@ -37,7 +41,8 @@ def of_candidates(ranking: Ranking) -> dict[str, Floats]:
     """Evidence for each candidate, name -> (n, m), without its name's habit.
 
     score: log-odds of the pooled score. length: log of the number of candidates. doubt, abstained: see `of_nothing`.
-    Per model: whether it proposes the candidate, and if so its log-odds.
+    Per model: whether it proposes the candidate, and if so its log-odds. Where there are several models, share: the
+    pooled score itself; lead: log of its ratio to the best one; agreed: whether more than one proposes the candidate.
     """
     real = ranking.scores >= 0
     columns = {
@@ -48,6 +53,11 @@ def of_candidates(ranking: Ranking) -> dict[str, Floats]:
     for name, column in _silence(ranking).items():
         if name != "nothing":
             columns[name] = np.where(real, column[:, None], 0.0)
+    if len(ranking.by_model) > 1:
+        lead = np.log(np.maximum(ranking.scores, FAINT) / np.maximum(ranking.best, FAINT)[:, None])
+        columns["share"] = np.where(real, SCALE * ranking.scores, 0.0)
+        columns["lead"] = np.where(real, lead, 0.0)
+        columns["agreed"] = np.where(real & (ranking.models > 1), 1.0, 0.0)
     for model, given in ranking.by_model.items():
         proposed = given >= 0
         columns[f"{model}:said"] = proposed.astype(float)

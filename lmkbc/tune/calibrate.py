@@ -30,8 +30,9 @@ USUAL = 30
 """How many names a calibration keeps the habit of: more change little and make a thresholds file long."""
 PRIOR = {"score": 0.5}
 """What a weight shrinks to where no relation teaches more: model scores are over-confident, so half their log-odds."""
-RIDGE, FREE = 1.0, 0.01
-"""How hard weights are shrunk, as the inverse variance of a Gaussian; a bias is all but free."""
+RIDGE, POOLED, FREE = 1.0, 3.0, 0.01
+"""How hard weights are shrunk, as the inverse variance of a Gaussian; harder where each model has its own, since what
+they say hangs together; a bias is all but free."""
 
 Weights = Mapping[str, float]
 
@@ -40,7 +41,8 @@ def logistic_fit(columns: Mapping[str, Floats], label: Floats, prior: Weights) -
     """Weights of a logistic regression, columns of length n, shrunk to `prior`; damped Newton, which converges."""
     features = np.column_stack(list(columns.values()))
     start = np.array([prior.get(name, 0.0) for name in columns])
-    ridge = np.array([FREE if name == BIAS else RIDGE for name in columns])
+    weight = POOLED if any(":" in name for name in columns) else RIDGE
+    ridge = np.array([FREE if name == BIAS else weight for name in columns])
 
     def loss(w: Floats) -> float:
         z = features @ w

@@ -61,6 +61,11 @@ class Task:
         return bool(self.outcomes.tolerance)
 
     @property
+    def several(self) -> bool:
+        """Whether several models propose candidates."""
+        return bool(self.outcomes.ranking.models.max(initial=0) > 1)
+
+    @property
     def least(self) -> int:
         """The fewest objects that an answer has."""
         return 0 if self.nullable else 1
@@ -184,8 +189,7 @@ def applicable(task: Task, rules: Sequence[str] | None) -> Iterator[str]:
     for name in rules or ():
         if name not in FAMILIES:
             raise InputError(f"rule {name!r} cannot be tuned: {did_you_mean(name, FAMILIES)}")
-    several = task.outcomes.ranking.models.max(initial=0) > 1
     for name in FAMILIES:
-        fits = {Quorum.name: several, NoneGate.name: task.nullable}.get(name, task.numeric or name not in NUMERIC)
+        fits = {Quorum.name: task.several, NoneGate.name: task.nullable}.get(name, task.numeric or name not in NUMERIC)
         if fits and (rules is None or name in rules or name == Cutoff.name):
             yield name

@@ -130,8 +130,10 @@ def _choose(
         compared[name] = _compare(task, rows[name], inner[name], priors, how)
         step()
     best, swept = {}, {}
+    pooled = any(task.several for task in tasks.values())
     for name, task in tasks.items():
-        default = shared_family([compared[other] for other in tasks if tasks[other].approximate == task.approximate])
+        alike = [compared[other] for other in tasks if tasks[other].approximate == task.approximate]
+        default = shared_family(alike, simplest=not pooled)
         family = _family(compared[name], default)
         sweeps = default if family == SEARCH else family
         swept[name] = best[name] = Chosen(fit(task, sweeps, rows[name]), _mean(compared[name].held_out[sweeps]))
@@ -189,12 +191,16 @@ def _first_best(totals: Floats) -> int:
     return int(np.argmax(totals >= totals.max() - TIE))
 
 
-def shared_family(compared: Sequence[Compared]) -> str:
-    """The simplest family whose mean over relations is within one standard error of the best one's."""
+def shared_family(compared: Sequence[Compared], *, simplest: bool = True) -> str:
+    """The simplest family whose mean over relations is within one standard error of the best one's.
+
+    Where several models are pooled, what is simple has weighed them without a look at what each is worth: there the
+    best family is taken as it is.
+    """
     common = [name for name in FAMILIES if all(name in result.held_out for result in compared)]
     means = {name: float(np.mean([_mean(result.held_out[name]) for result in compared])) for name in common}
     best = max(common, key=lambda name: means[name])
-    for name in common:
+    for name in common if simplest else ():
         errors = [_standard_error(result.held_out[best] - result.held_out[name]) for result in compared]
         if means[best] - means[name] <= np.sqrt(np.sum(np.square(errors))) / len(compared):
             return name

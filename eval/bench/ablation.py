@@ -1,0 +1,137 @@
+"""What each of the mechanisms of 2026 is worth on recorded answers of 2026 val, one line each.
+
+    python eval/bench/ablation.py [--data DIR] [--model NAME --rows N]
+
+Official F1 without and with: number channels pooled and cut by where most draws agree (stab-mid), on numbers alone;
+a threshold per relation in place of one for all, both tuned out of fold; votes in two stages in place of one, untuned.
+What the witness of a list is worth needs answers of two kinds, which none of the files has: --model asks a small real
+model for both, on the first rows of the relation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from recorded import GEMMA, QWEN, context_of
+
+from lmkbc.generate.recorded import RecordedSpec
+from lmkbc.pipeline import decide, propose
+from lmkbc.recipe import Recipe, read_recipe
+from lmkbc.run import Run
+from lmkbc.select.attested import Attested
+from lmkbc.select.cutoffs import Cutoff
+from lmkbc.select.numeric import StabMid
+from lmkbc.select.rule import PerRelation, Rule
+from lmkbc.tune.folds import by_subject, fold_of
+from lmkbc.tune.tune import official, tune
+from lmkbc.types import CandidateSet, Example, Prediction, Query
+from lmkbc.workspace import Workspace
+
+GRID = [step / 20 for step in range(1, 21)]
+Made = Mapping[Query, Prediction]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
+    parser.add_argument("--model", help="a small real model of this machine, for the last line")
+    parser.add_argument("--rows", type=int, default=2, help="of the relation whose lists are attested")
+    given = parser.parse_args(argv)
+    bench = Bench(Workspace(data=given.data))
+    print(f"{'2026 val':44}  without    with")
+    for line, without, with_it in bench.lines():
+        print(f"{line:44}  {without:7.4f}  {with_it:6.4f}", flush=True)
+    line = "award lists: attested by another source"
+    if given.model:
+        print(f"{line:44}  {bench.attested(given.model, given.rows)}")
+    else:
+        print(f"{line:44}  needs a model: --model SmolLM2-135M-Instruct")
+
+
+class Bench:
+    """The answers, pooled, and what rules make of them."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.edition = workspace.edition("2026")
+        self.examples = workspace.examples(self.edition, "val")
+        self.control = replace(read_recipe(workspace, "chironk26"), generate=(RecordedSpec(component="recorded"),))
+
+    def lines(self) -> Iterator[tuple[str, float, float]]:
+        """Each mechanism: its name, F1 without it, and with it."""
+        both = self.sets((QWEN, GEMMA))
+        numbers = {name for name, relation in context_of(self.workspace, self.edition).relations.items()}
+        relations = context_of(self.workspace, self.edition).relations
+        numbers = {name for name in numbers if relations[name].kind == "number"}
+        middle = PerRelation(StabMid())
+        for name, file in (("Qwen", QWEN), ("Gemma", GEMMA)):
+            alone = self.f1(middle.select, self.sets((file,)), numbers)
+            yield f"numbers, stab-mid: {name} alone, both pooled", alone, self.f1(middle.select, both, numbers)
+        yield "one threshold for all, one per relation", *self.thresholds(both)
+        once, staged = Cutoff(threshold=0.6), self.control.select
+        strings = set(relations) - numbers
+        yield (
+            "names: one vote of all, two stages",
+            self.f1(once.select, both, strings),
+            self.f1(staged.select, both, strings),
+        )
+
+    def sets(self, files: Sequence[str]) -> Sequence[CandidateSet]:
+        """The pooled candidates of some files."""
+        run = context_of(self.workspace, self.edition, files)
+        return propose(run, self.control, [example.query for example in self.examples]).sets
+
+    def f1(
+        self, select: Callable[[CandidateSet], Prediction], sets: Sequence[CandidateSet], relations: set[str]
+    ) -> float:
+        """The official F1 of a rule on the rows of some relations."""
+        chosen = [example for example in self.examples if example.query.relation in relations]
+        made = {one.query: select(one) for one in sets if one.query.relation in relations}
+        return official(made, chosen, self.edition).overall.f1
+
+    def thresholds(self, sets: Sequence[CandidateSet]) -> tuple[float, float]:
+        """Out of fold: the cut-off that is best over all relations, and each relation's own."""
+        relations = context_of(self.workspace, self.edition).relations
+        own = tune(sets, self.examples, self.edition, relations=relations, rules=[Cutoff.name], trials=0)
+        folds = fold_of(self.examples, by_subject(self.examples, 5, 0))
+        made: dict[Query, Prediction] = {}
+        tables = {cut: [Cutoff(threshold=cut).select(one) for one in sets] for cut in GRID}
+        for fold in set(folds.tolist()):
+            seen = [place for place in range(len(sets)) if folds[place] != fold]
+            best = max(GRID, key=lambda cut: self._total(tables[cut], seen))
+            made |= {sets[place].query: tables[best][place] for place in range(len(sets)) if folds[place] == fold}
+        return official(made, self.examples, self.edition).overall.f1, own.cv_macro_f1
+
+    def _total(self, predictions: Sequence[Prediction], rows: Sequence[int]) -> float:
+        made = {predictions[place].query: predictions[place] for place in rows}
+        return official(made, [self.examples[place] for place in rows], self.edition).overall.f1
+
+    def attested(self, model: str, rows: int) -> str:
+        """A small model's lists as they are, and as the witness leaves them, on the first rows of their relation."""
+        os.environ["HF_HUB_OFFLINE"] = "1"
+        recipe, rule, relation = attesting(read_recipe(self.workspace, "cs2-26"), self.edition.relations)
+        chosen: list[Example] = [example for example in self.examples if example.query.relation == relation][:rows]
+        run = Run(workspace=self.workspace, edition=self.edition, model=model, offline=True)
+        sets = propose(run, recipe, [example.query for example in chosen]).sets
+        f1 = []
+        for selector in (Attested(inner=rule.inner, voice=rule.voice, witness=""), rule):
+            made = {one.query: one for one in decide(selector, sets)}
+            f1.append(official(made, chosen, self.edition).overall.f1)
+        return f"{f1[0]:7.4f}  {f1[1]:6.4f}  ({model}, {len(chosen)} rows)"
+
+
+def attesting(recipe: Recipe, relations: Sequence[str]) -> tuple[Recipe, Attested, str]:
+    """A recipe's rule that has a witness, and the relation that it serves, as the edition calls it."""
+    rules: Mapping[str, Rule] = recipe.select.rules
+    for relation in relations:
+        if isinstance(rule := rules.get(relation), Attested):
+            return recipe, rule, relation
+    raise ValueError(f"{recipe.name} has no rule with a witness")
+
+
+if __name__ == "__main__":
+    main()
