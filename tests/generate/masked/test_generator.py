@@ -354,8 +354,9 @@ SPACE = Workspace()
 @pytest.mark.parametrize("name", [name for name in SPACE.system_names() if "22" in name or "23" in name])
 def test_published_scores_name_splits_that_exist(name: str) -> None:
     for place, score in read_recipe(SPACE, name).published.items():
-        edition, split = place.split("/")
+        edition, split, *profile = place.split("/")
         assert split in SPACE.edition(edition).splits
+        assert SPACE.edition(edition).profiles.keys() >= set(profile)
         assert 0 < score < 1
 
 

@@ -28,7 +28,7 @@ MASKED = [
 
 @pytest.fixture(scope="module")
 def given(tmp_path_factory: pytest.TempPathFactory) -> Sequence[str]:
-    """A model with soft prompts, entity vectors and an index: each recipe takes what it reads."""
+    """A model with soft prompts and an index, which each recipe takes if it reads it, and entity vectors."""
     folder = tmp_path_factory.mktemp("given")
     model = save(folder / "model", WORDS)
     backbone, names = load(model, offline=True), {relation.name for relation in SPACE.relations.values()}
@@ -39,13 +39,14 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Sequence[str]:
     table = folder / "table.csv"
     table.write_text("text,id,classes\nOslo,Q585,Q515\nRome,Q220,Q515\n")
     build_index(folder / "index.sqlite", tables=[table])
-    paths = {"--model": "model", "--from": "vectors.txt", "--index": "index.sqlite"}
+    paths = {"--model": "model", "--index": "index.sqlite", "--from": "vectors.txt"}
     return [word for option, name in paths.items() for word in (option, str(folder / name))]
 
 
 def predicted(given: Sequence[str], out: Path, system: str, *options: str) -> int:
     """Run the command, and count the rows of the submission that it wrote."""
-    arguments = ["predict", "--system", system, *given, "--out", str(out), *options]
+    reads = any(spec.reads_files for spec in read_recipe(SPACE, system).generate)  # else they would be answers
+    arguments = ["predict", "--system", system, *(given if reads else given[:-2]), "--out", str(out), *options]
     result = CliRunner().invoke(build(), arguments)
     assert result.exit_code == 0, result.output
     with zipfile.ZipFile(out / "predictions.zip") as submission:
