@@ -53,6 +53,7 @@ class CausalModel:
         self._start = tokenizer.bos_token if started and started[0] == tokenizer.bos_token_id else None
         self._config = model.config.get_text_config()
         self._packs, self._shares = _abilities(model)
+        self._sizes: dict[str, int] = {}
 
     def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
         """The draws of each prompt, by its place, in any order. An answer ends before the first of the stop strings."""
@@ -175,8 +176,10 @@ class CausalModel:
 
     def replayed(self, texts: Sequence[str]) -> None:
         """Count what texts would have taken, whose answers were stored without a count."""
-        for tokens in self.encode(texts):
-            self.usage.replayed(len(tokens))
+        new = [text for text in dict.fromkeys(texts) if text not in self._sizes]  # voices replay the same prompts
+        self._sizes |= zip(new, map(len, self.encode(new)), strict=True)
+        for text in texts:
+            self.usage.replayed(self._sizes[text])
 
     def _count(self, prompts: Sequence[int], saved: int = 0) -> None:
         self.usage.calls += len(prompts)
