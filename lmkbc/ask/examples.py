@@ -118,11 +118,14 @@ class ExampleSelector:
         share a beginning too; where train has no such hand, each is shown what is left without its own subject.
         """
         own = [query] if unseen is None else [query, unseen]
-        if self.shots.per == "run" and self.shots.method != "nearest":
-            for hand in self._of_run(query.relation):
-                if not any(self.tells_of(hand, one) for one in own):
-                    return hand
-        return self._select(query, own)
+        of_run = self.shots.per == "run" and self.shots.method != "nearest"
+        hands = self._of_run(query.relation) if of_run else ()
+        told = (hand for hand in hands if not any(self.tells_of(hand, one) for one in own))
+        chosen = next(told, ()) or self._select(query, own)
+        if self.shots.file and self.shots.k and not chosen and query.relation not in self._bare:
+            self._bare.add(query.relation)
+            log.warning(f"{self.shots.file} has no example for {query.subject!r} ({query.relation}): none is shown")
+        return chosen
 
     def _of_run(self, relation: str) -> tuple[tuple[Example, ...], ...]:
         """The examples that a run shows, and as many others where there are so many."""
@@ -153,9 +156,6 @@ class ExampleSelector:
             chosen = _METHODS[shots.method](self, pool, query)[: shots.k]
         if shots.one_empty and all(example.objects for example in chosen):
             chosen += islice((one for one in self._empties[query.relation] if not self._about(one, own)), 1)
-        if shots.file and shots.k and not chosen and query.relation not in self._bare:
-            self._bare.add(query.relation)
-            log.warning(f"{shots.file} has no example for {query.subject!r} ({query.relation}): none is shown")
         return tuple(replace(example, objects=example.objects[: shots.names]) for example in chosen)
 
     def _about(self, example: Example, own: Iterable[Query]) -> bool:

@@ -24,7 +24,10 @@ def register(parent: typer.Typer) -> None:
 
 @app.command("list", epilog="Example: lmkbc systems list")
 def list_(json: AsJson = False) -> None:
-    """List the bundled recipes: published ones with whose words they ask in, and in how many points they differ."""
+    """List the bundled recipes.
+
+    Of published ones: whose words they ask in, and in how many points they differ from the system that they name.
+    """
     space = Workspace()
     files = {name: read_file(space.recipe_path(name)) for name in space.system_names()}
     if json:
@@ -62,7 +65,10 @@ def fetch(
         list[str] | None, typer.Option("--sha256", help="Of a file whose SHA-256 the recipe does not declare.")
     ] = None,
 ) -> None:
-    """Download the words of a system's authors, for recipes that say wording = "authors". Checks SHA-256."""
+    """Download the words of a system's authors.
+
+    A recipe that says wording = "authors" asks in them. What is downloaded is checked by its SHA-256.
+    """
     from lmkbc import authors
     from lmkbc.cli.terminal import progress
 

@@ -52,6 +52,11 @@ class Causal(LocalSettings, LanguageModelSpec):
         if self.closed is not None and self.chained:
             raise ValueError("prompt.steps are asked of a model that writes: closed lists are scored, and have none")
 
+    @property
+    def is_replayed(self) -> bool:
+        """Unless a list is scored: recorded answers are no likelihoods."""
+        return self.closed is None and super().is_replayed
+
     def is_given(self, run: Run) -> bool:
         """Whether a model is named with --model, or lies on this machine, or a server that scores is named."""
         return self.is_here(run) or bool(run.servers.base_url or self.base_url)
