@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lmkbc.cli.options import AsJson, Data, EditionName, Root, chosen_edition
-from lmkbc.cli.screen import plain, show_json
+from lmkbc.cli.screen import note, plain, show_json
 from lmkbc.cli.tables import show_table
+from lmkbc.files.atomic import check_file, write_bytes
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
     from lmkbc.compare import Comparison, Difference
 
-EXAMPLE = "Example: lmkbc compare submissions/2023-val-prior submissions/2023-val-embedded"
+EXAMPLE = "Example: lmkbc compare submissions/2023-val-prior submissions/2023-val-embedded --html compare.html"
 COLUMNS = ("relation", "rows", "first", "second", "difference", "low", "high", "p", "p (Holm)", "won", "lost", "")
 
 
@@ -32,6 +33,7 @@ def compare(
     split: Annotated[str | None, typer.Option("--split", "-s", help="train or val (or dev); else the runs'.")] = None,
     edition: EditionName = None,
     gold: Annotated[Path | None, typer.Option(help="Gold file, in place of the split's.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page of it too: one file that needs no network.")] = None,
     json: AsJson = False,
     data: Data = None,
     workspace: Root = None,
@@ -40,12 +42,18 @@ def compare(
     from lmkbc.compare import compare as compared  # which computes, and loads numpy
     from lmkbc.finished import Finished, edition_of, read_gold
 
+    check_file(html, *runs, *filter(None, (gold,)))
     space = Workspace(workspace, data)
     finished = [Finished.at(path) for path in runs]
     chosen = edition_of(space, finished, edition) or chosen_edition(space, None)
     told = next(filter(None, (run.said("split") for run in finished)), "val")
     path = gold if gold is not None else space.gold_path(chosen, split or told)
     made = compared(chosen, read_gold(path, chosen), finished)
+    if html is not None:
+        from lmkbc.report.comparison import page
+
+        write_bytes(html, page(chosen, made).encode())
+        note(f"{html}: written; open it in a browser")
     if json:
         show_json({"edition": chosen.name, "comparisons": [_json(one) for one in made]})
         return

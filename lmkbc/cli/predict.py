@@ -67,6 +67,10 @@ def predict(
     seconds = round(time.monotonic() - start, 3)
     written[submission.TIMING] = (json.dumps({"seconds": seconds, "usage": proposals.usage}) + "\n").encode()
     directory = run_directory.write(directory, written)
+    if submission.PREDICTIONS in written and split != "test":
+        from lmkbc.report.run import write_beside  # which draws figures
+
+        write_beside(run, directory, split)
     if submission.MISSING in written:
         raise run_directory.unfinished(predictions, directory, written)
     counts = json.loads(written[submission.MANIFEST])["counts"]
