@@ -18,7 +18,7 @@ from lmkbc.types import Prediction
 
 RUNS = Path("submissions")
 _LISTED = {submission.PREDICTIONS, submission.ARCHIVE, submission.CANDIDATES, submission.RETRIEVED, submission.MISSING}
-RUN = Kind("a run", submission.MANIFEST, frozenset(_LISTED), beside=frozenset({submission.TIMING}))
+RUN = Kind("a run", submission.MANIFEST, frozenset(_LISTED), beside=frozenset({submission.TIMING, submission.REPORT}))
 
 
 class _Manifest(msgspec.Struct):

@@ -53,6 +53,9 @@ MISSING = "missing.jsonl"
 TIMING = "timing.json"
 
 
+REPORT = "report.html"
+
+
 def sha256(content: bytes) -> str:
     """Hex digest of some bytes."""
     return hashlib.sha256(content).hexdigest()

@@ -34,6 +34,8 @@ ROOMS = """
     link
     recipe_file recipe authors
     tune thresholds default submission run_directory
+    finished
+    compare
     pipeline
     train probe report scale
     cli __main__

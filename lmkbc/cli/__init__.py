@@ -19,6 +19,8 @@ COMMANDS = {
     "predict": "Make a checked submission for a split.",
     "tune": "Learn what to keep, per relation.",
     "evaluate": "Score predictions exactly as the organisers do.",
+    "compare": "Say whether one run is better than another, or the difference noise.",
+    "report": "Show a run in a browser: one HTML file with every row.",
     "link": "Link names to Wikidata, build an index to link with.",
     "submit": "Zip a predictions file for CodaLab or Codabench, once it passes all checks.",
     "data": "Official splits: list, check, fetch.",

@@ -69,6 +69,10 @@ def predict(
     directory = run_directory.write(directory, written)
     if submission.PREDICTIONS not in written:
         raise run_directory.unfinished(predictions, directory, written)
+    if split != "test":
+        from lmkbc.report.run import write_beside  # which draws figures
+
+        write_beside(run, directory, split)
     if submission.MISSING in written:
         note(
             f"{run_directory.failed(predictions)}; they are submitted as empty answers, and "

@@ -11,6 +11,7 @@ import bz2
 import gzip
 import io
 import lzma
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,8 +25,23 @@ WHOLE = 4 << 30
 LONGEST_LINE = 64 << 20
 """Bytes of a line of a stream; what is longer comes in parts, which are no lines that make sense."""
 _STEP = 1 << 20
-_OPENERS: dict[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 
+
+def _only_member(source: Any) -> IO[bytes]:
+    """The one file that a zip holds, as a submission does."""
+    archive = zipfile.ZipFile(source)
+    names = archive.namelist()
+    if len(names) != 1:
+        raise zipfile.BadZipFile(f"it holds {len(names)} files, and is read where it holds one")
+    return archive.open(names[0])
+
+
+_OPENERS: dict[bytes, Callable[[Any], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\x00": lzma.open,
+    b"PK\x03\x04": _only_member,
+}
 _ZLIB = frozenset({b"\x78\x01", b"\x78\x9c", b"\x78\xda", b"\x78\x5e"})
 
 
@@ -45,7 +61,7 @@ class Unpacking(io.RawIOBase):
         """Unpack into a buffer, as `io.RawIOBase` wants it."""
         try:
             part = self._source.read(len(buffer))
-        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        except (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
             raise InputError(f"{self._path} cannot be read: {error}; it is damaged: make or fetch it again") from None
         self._done += len(part)
         if self._done > self._bound:
@@ -75,7 +91,7 @@ def unpack(path: Path, raw: bytes) -> bytes:
         return raw
     whole = io.BytesIO()
     for keep in (False, True):
-        with Unpacking(path, opener(io.BytesIO(raw)), len(raw), WHOLE) as unpacking:
+        with Unpacking(path, _opened(path, opener, io.BytesIO(raw)), len(raw), WHOLE) as unpacking:
             while part := unpacking.read(_STEP):
                 if keep:
                     whole.write(part)
@@ -88,7 +104,7 @@ def stream(path: Path) -> IO[bytes]:
         raise InputError(f"{path} does not exist: check the path")
     with path.open("rb") as file:
         opener = _opener(file.read(8))
-    return bounded(path, opener(path)) if opener else path.open("rb")
+    return bounded(path, _opened(path, opener, path)) if opener else path.open("rb")
 
 
 def bounded(path: Path, source: Any) -> IO[bytes]:
@@ -99,6 +115,14 @@ def bounded(path: Path, source: Any) -> IO[bytes]:
 def lines(file: IO[bytes]) -> Iterator[bytes]:
     """The lines of a stream, none longer than `LONGEST_LINE`."""
     return iter(lambda: file.readline(LONGEST_LINE), b"")
+
+
+def _opened(path: Path, opener: Callable[[Any], Any], source: Any) -> Any:
+    """The content of a packed file. InputError for a zip without a readable directory, or of several files."""
+    try:
+        return opener(source)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:  # damaged, an unknown method, encrypted
+        raise InputError(f"{path} cannot be read: {error}; make or fetch it again") from None
 
 
 def _opener(start: bytes) -> Callable[[Any], Any] | None:

@@ -11,7 +11,7 @@ import pytest
 from forge import Ended, Forge
 from places import CANARY, FINISHED, Places, borrowed, tree
 
-TIMING = "timing.json"
+BESIDE = ["timing.json", "report.html"]
 Lines = list[dict[str, Any]]
 
 
@@ -95,7 +95,7 @@ def healthy(forge: Forge, places: Places, tmp_path_factory: pytest.TempPathFacto
     folder = tmp_path_factory.mktemp("healthy")
     with Odd(keep=False) as server:
         assert run(forge, places, folder, server).code == 0
-    return tree(folder / "out", [TIMING])
+    return tree(folder / "out", BESIDE)
 
 
 @pytest.mark.listed
@@ -111,4 +111,4 @@ def test_batch_faults(forge: Forge, places: Places, healthy: dict[str, bytes], t
             assert not set(FINISHED) & set(tree(tmp_path / "out"))
             server.edit = None
             assert run(forge, places, tmp_path, server).code == 0
-        assert tree(tmp_path / "out", [TIMING]) == healthy
+        assert tree(tmp_path / "out", BESIDE) == healthy

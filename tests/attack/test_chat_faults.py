@@ -10,7 +10,7 @@ from chat_faults import AN_ANSWER, NO_ANSWER, SLOW, Faulty
 from forge import Ended, Forge
 from places import CANARY, FINISHED, Places, tree
 
-TIMING = "timing.json"
+BESIDE = ["timing.json", "report.html"]
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def healthy(forge: Forge, places: Places, server: Faulty, tmp_path_factory: pyte
     server.fault = None
     ended = run(forge, places, folder, server)
     assert ended.code == 0, ended.err
-    return tree(folder / "out", [TIMING])
+    return tree(folder / "out", BESIDE)
 
 
 @pytest.mark.listed
@@ -70,7 +70,7 @@ def test_chat_faults(
     again = run(forge, places, tmp_path, server)
     assert again.code == 0, again.err
     assert server.served - before == places.rows, "a failure was kept as an answer"
-    assert predictions(tree(tmp_path / "out", [TIMING])) == predictions(healthy)
+    assert predictions(tree(tmp_path / "out", BESIDE)) == predictions(healthy)
 
 
 @pytest.mark.listed
@@ -81,7 +81,7 @@ def test_chat_oddities(
     server.fault = AN_ANSWER[name]
     ended = run(forge, places, tmp_path, server)
     assert ended.code == 0, ended.err
-    assert predictions(tree(tmp_path / "out", [TIMING])) == predictions(healthy)
+    assert predictions(tree(tmp_path / "out", BESIDE)) == predictions(healthy)
     server.fault, before = None, server.served
     run(forge, places, tmp_path, server)
     assert server.served == before, "an answer was not kept"

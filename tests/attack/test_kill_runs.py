@@ -24,7 +24,7 @@ from tests.tune.test_tune_storage import server as postgres  # noqa: F401  # a f
 
 Disturb = Callable[[Callable[[Path], Sequence[object]], float, int], Any]
 IN_FLIGHT = 4
-TIMING = "timing.json"
+BESIDE = ["timing.json", "report.html"]
 
 
 def alone(forge: Forge, places: Places, folder: Path, command: Sequence[object]) -> Ended:
@@ -56,7 +56,7 @@ def test_chat_predict_killed(forge: Forge, places: Places, disturbed: Disturb, t
 
         left = disturbed(command, whole.seconds, seed)
         assert left.ended.code == 0, left.ended.err
-        assert tree(left.folder / "out", [TIMING]) == tree(tmp_path / "alone" / "out", [TIMING])
+        assert tree(left.folder / "out", BESIDE) == tree(tmp_path / "alone" / "out", BESIDE)
         assert server.served - served[left.folder] <= places.rows + left.kills * IN_FLIGHT
 
 
@@ -72,7 +72,7 @@ def test_batch_killed(forge: Forge, places: Places, disturbed: Disturb, tmp_path
 
         left = disturbed(command, whole.seconds, seed)
         assert left.ended.code == 0, left.ended.err
-        assert tree(left.folder / "out", [TIMING]) == tree(tmp_path / "alone" / "out", [TIMING])
+        assert tree(left.folder / "out", BESIDE) == tree(tmp_path / "alone" / "out", BESIDE)
         assert len(server.requests) - sent[left.folder] <= 1 + left.kills
 
 
@@ -100,7 +100,7 @@ def test_embedded_fit_killed(forge: Forge, places: Places, disturbed: Disturb, t
     left = disturbed(lambda folder: predict(places, folder, recipe), whole.seconds, seed)
     assert left.ended.code == 0, left.ended.err
     for part in ("out", "cache"):
-        assert tree(left.folder / part, [TIMING]) == tree(tmp_path / "alone" / part, [TIMING])
+        assert tree(left.folder / part, BESIDE) == tree(tmp_path / "alone" / part, BESIDE)
 
 
 @pytest.mark.whole

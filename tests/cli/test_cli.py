@@ -49,8 +49,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_predict_ends_with_a_checked_submission(run: Path) -> None:
     folder = run / "submissions" / "mini-val-embedded"
-    names = ["candidates.jsonl.gz", "manifest.json", "predictions.jsonl", "predictions.zip", "timing.json"]
-    assert sorted(path.name for path in folder.iterdir()) == names
+    names = ["candidates.jsonl.gz", "manifest.json", "predictions.jsonl", "predictions.zip"]
+    assert sorted(path.name for path in folder.iterdir()) == [*names, "report.html", "timing.json"]
     queries = [json.loads(line) for line in (ROOT / "eval" / "mini" / "val.jsonl").read_text().splitlines()]
     rows = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
     assert [(row["SubjectEntity"], row["Relation"]) for row in rows] == [

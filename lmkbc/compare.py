@@ -1,0 +1,165 @@
+"""Whether one run is better than another on the same queries, and by how much, or whether the difference is noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri, stdtrit
+
+from lmkbc.edition import Edition
+from lmkbc.errors import InputError
+from lmkbc.finished import Finished, scored
+from lmkbc.scoring.paired import LEVEL, Floats, Ints, holm, interval, sign_flip
+from lmkbc.scoring.table import Pair, RowScore
+
+ALPHA = 1 - LEVEL
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Macro-F1 of a first and a second run over the same rows, and what their difference (second - first) is worth.
+
+    low, high: the 95 % interval, None where a relation has one row alone. p: of the sign-flip test; corrected: the same
+    by Holm's method for all relations, or for all runs that are compared with the first. won, lost: rows on which the
+    second scores higher, lower.
+    """
+
+    rows: int
+    first: float
+    second: float
+    difference: float
+    low: float | None
+    high: float | None
+    p: float
+    corrected: float
+    won: int
+    lost: int
+
+    @property
+    def width(self) -> float | None:
+        """How far the interval reaches from the difference; None where there is none."""
+        if self.low is None or self.high is None:
+            return None
+        return max(self.difference - self.low, self.high - self.difference)
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether chance alone would do as much, once corrected."""
+        return self.corrected >= ALPHA
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A second run beside a first one: over all, and per relation, by name. subjects: how many were resampled."""
+
+    first: str
+    second: str
+    subjects: int
+    overall: Difference
+    relations: Mapping[str, Difference]
+
+    @property
+    def verdict(self) -> str:
+        """What the numbers say, in words."""
+        whole = self.overall
+        span = "" if whole.low is None else f", 95 % interval {whole.low:+.3f} to {whole.high:+.3f}"
+        numbers = f"({whole.difference:+.3f}{span}, p = {shown_p(whole.corrected)})"
+        tops = [name for name, one in self.relations.items() if not one.is_noise]
+        where = f"per relation, {', '.join(tops)} differ" if tops else "no relation differs on its own"
+        if not whole.won and not whole.lost:
+            return f"{self.second} scores as {self.first} does on every row."
+        if whole.is_noise:
+            seen = f" What {self.subjects} subjects show starts at about {whole.width:.3f}." if whole.width else ""
+            return f"The difference between {self.first} and {self.second} is noise {numbers}; {where}.{seen}"
+        better, other = (self.second, self.first) if whole.difference > 0 else (self.first, self.second)
+        return f"{better} is better than {other} {numbers}; {where}, once corrected for {len(self.relations)}."
+
+
+def shown_p(p: float) -> str:
+    """A p-value as people write it."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def compare(edition: Edition, gold: Mapping[Pair, Any], runs: Sequence[Finished]) -> list[Comparison]:
+    """Each further run beside the first, on the gold queries that the runs answer.
+
+    InputError where they answer different ones and the edition's script refuses a query that is missing.
+    """
+    if len(runs) < 2:
+        raise InputError("compare needs two runs at least: give their directories, zips or predictions files")
+    answers = [run.answers(edition) for run in runs]
+    asked = {pair: objects for pair, objects in gold.items() if any(pair in given for given in answers)}
+    if not asked:
+        raise InputError(f"{runs[0].path} answers none of the gold's queries: name the split or --gold it belongs to")
+    tables = [scored(run, edition, given, asked) for run, given in zip(runs, answers, strict=True)]
+    rows = [dict(table.rows) for table in tables]
+    names = _told_apart(runs)
+    macro = edition.metric.average == "relation"
+    made = [paired(names[0], name, rows[0], own, macro) for name, own in zip(names[1:], rows[1:], strict=True)]
+    corrected = holm([one.overall.p for one in made])
+    return [replace(one, overall=replace(one.overall, corrected=p)) for one, p in zip(made, corrected, strict=True)]
+
+
+def _told_apart(runs: Sequence[Finished]) -> list[str]:
+    """The runs' names; whole paths where two have the same."""
+    names = [run.name for run in runs]
+    return names if len(set(names)) == len(names) else [str(run.path) for run in runs]
+
+
+def paired(
+    first: str, second: str, one: Mapping[Pair, RowScore], other: Mapping[Pair, RowScore], by_relation: bool
+) -> Comparison:
+    """Compare two runs' row scores on the same queries. by_relation: average over relations, else over rows."""
+    subjects, of_subject = np.unique([subject for subject, _ in one], return_inverse=True)
+    relations, of_relation = np.unique([relation for _, relation in one], return_inverse=True)
+    scores = np.array([[score.f1, other[pair].f1] for pair, score in one.items()])
+    counts = np.bincount(of_relation)
+    each = {
+        str(name): difference(scores[of_relation == place], np.arange(counts[place]), np.zeros(counts[place], int))
+        for place, name in enumerate(relations)
+    }
+    for (name, part), p in zip(each.items(), holm([part.p for part in each.values()]), strict=True):
+        each[name] = replace(part, corrected=p)
+    whole = difference(scores, of_subject, of_relation if by_relation else np.zeros(len(scores), int))
+    return Comparison(first, second, len(subjects), whole, each)
+
+
+def difference(scores: Floats, subjects: Ints, strata: Ints) -> Difference:
+    """Compare two columns of row scores, averaged within strata, then over them.
+
+    scores: (n, 2). subjects: whose each row is, (n,). strata: in which average it counts, (n,), numbered from 0.
+    """
+    sizes = np.bincount(strata)
+    weights = 1 / (len(sizes) * sizes[strata])
+    gaps = scores[:, 1] - scores[:, 0]
+    means = np.bincount(strata, gaps) / sizes
+    first, second = weights @ scores
+    low = high = None
+    if sizes.min() > 1:  # a lone row cannot tell how much rows differ
+        small = np.sqrt(sizes / (sizes - 1))  # small strata would else look too sure
+        deviations = weights * small[strata] * (gaps - means[strata])
+        stretched = _stretch(_summed(strata, deviations**2), sizes) * deviations
+        low, high = interval(float(second - first), _summed(subjects, stretched))
+    p = sign_flip(_summed(subjects, weights * gaps))
+    won, lost = int((gaps > 0).sum()), int((gaps < 0).sum())
+    return Difference(len(gaps), float(first), float(second), float(second - first), low, high, p, p, won, lost)
+
+
+def _stretch(variances: Floats, sizes: Ints) -> float:
+    """How much wider Student's law is than the normal one, whose quantiles the bootstrap's come near (Hesterberg 2015).
+
+    The degrees of freedom are Satterthwaite's: few where one small relation makes up most of the variance.
+    """
+    if not variances.any():
+        return 1.0
+    freedom = variances.sum() ** 2 / (variances**2 / (sizes - 1)).sum()
+    tail = (1 + LEVEL) / 2
+    return float(stdtrit(freedom, tail) / ndtri(tail))
+
+
+def _summed(groups: Ints, values: Floats) -> Floats:
+    """What the rows of each group come to."""
+    return np.bincount(groups, values).astype(np.float64)

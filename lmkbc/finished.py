@@ -1,0 +1,89 @@
+"""A finished run, read again: its directory, its zip, or a predictions file alone; and the gold beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lmkbc import submission
+from lmkbc.edition import Edition
+from lmkbc.errors import InputError
+from lmkbc.files.jsonl import read_bytes, read_column
+from lmkbc.scoring.table import Pair, Table
+from lmkbc.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """Where a run's predictions lie, and what its manifest says, where it has one."""
+
+    path: Path
+    predictions: Path
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def at(cls, path: Path) -> Finished:
+        """The run at a path. InputError where it has no predictions."""
+        if not path.is_dir():
+            return cls(path, path)
+        predictions, manifest = path / submission.PREDICTIONS, path / submission.MANIFEST
+        if not predictions.is_file():
+            why = "queries failed" if (path / submission.MISSING).is_file() else "this is no run"
+            raise InputError(f"{path} holds no {submission.PREDICTIONS}: {why}; give a finished run")
+        return cls(path, predictions, _manifest(manifest) if manifest.is_file() else {})
+
+    @property
+    def name(self) -> str:
+        """What to call it: its directory's or file's name."""
+        return self.path.resolve().name
+
+    def said(self, field_name: str) -> str | None:
+        """A text field of its manifest."""
+        value = self.manifest.get(field_name)
+        return value if isinstance(value, str) else None
+
+    def answers(self, edition: Edition) -> Mapping[Pair, Any]:
+        """What it predicts, by query. InputError where two rows answer one query, and not alike."""
+        return read_column(self.predictions, edition.column, str, agree=True).values
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(read_bytes(path), type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path} is no manifest of a run: {error}; make the run again") from None
+
+
+def edition_of(space: Workspace, runs: list[Finished], named: str | None) -> Edition | None:
+    """The edition that was named, else the one that all runs tell of, if any. InputError where they tell of two."""
+    told = {run.said("edition"): run for run in runs if run.said("edition")}
+    for name, run in told.items():
+        if name != (named or next(iter(told))):
+            other = named or next(iter(told))
+            raise InputError(f"{run.path} is a run of edition {name}, not of {other}: give runs of one edition")
+    chosen = named or next(iter(told), None)
+    return space.edition(chosen) if chosen else None
+
+
+def read_gold(path: Path, edition: Edition) -> Mapping[Pair, Any]:
+    """The gold column by query. InputError where a row has none."""
+    gold = read_column(path, edition.column)
+    bad = next((pair for pair, value in gold.values.items() if not isinstance(value, list)), None)
+    if bad:
+        raise InputError(f"{path}, row {bad}, field {edition.column}: no list of objects; give a labelled split")
+    return gold.values
+
+
+def scored(run: Finished, edition: Edition, answers: Mapping[Pair, Any], gold: Mapping[Pair, Any]) -> Table:
+    """The official table of all gold queries, with every row. InputError names what the official script stops at."""
+    try:
+        return edition.metric.evaluate(answers, gold, rows=True)
+    except KeyError as error:
+        pair = error.args[0]
+        raise InputError(f"{run.predictions} lacks the query {pair}: give a run of the same queries") from None
+    except (TypeError, AttributeError, RecursionError):
+        raise InputError(f"{run.predictions}, field {edition.column}: not all are lists of strings; mend it") from None

@@ -1,0 +1,18 @@
+"""Runs compared, as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lmkbc.compare import Comparison, shown_p
+from lmkbc.edition import Edition
+from lmkbc.report.figures import forest
+from lmkbc.report.page import render
+
+
+def page(edition: Edition, comparisons: Sequence[Comparison]) -> str:
+    """The page of some comparisons."""
+    plots = [forest(one, f"forest{place}") for place, one in enumerate(comparisons)]
+    pairs = list(zip(comparisons, plots, strict=True))
+    title = f"LM-KBC {edition.name}: runs beside {comparisons[0].first}"
+    return render("compare.html", title=title, pairs=pairs, shown_p=shown_p)

@@ -1,0 +1,179 @@
+"""What the figures of a report show: scores beside floors, precision against recall, sizes, scores of candidates."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmkbc.report.plot import BLUE, GREEN, GRID, INK, MUTED, ORANGE, PAGE, Plot, canvas
+from lmkbc.report.rows import Row
+from lmkbc.scoring.table import Summary
+
+if TYPE_CHECKING:
+    from lmkbc.compare import Comparison
+
+Floats = NDArray[np.float64]
+BINS = 10
+LARGEST = 30
+"""Sizes of lists from this on are one."""
+
+
+def scores(relations: Mapping[str, Summary], floors: Mapping[str, Mapping[str, float]]) -> Plot:
+    """F1 of each relation, and what its floors reach."""
+    names = list(relations)
+    places = np.arange(len(names))[::-1]
+    marks = (("D", ORANGE), ("o", PAGE))
+    caption = "Bars: this run. Marks: what needs no model. A bar that ends left of a mark is below that floor."
+    with canvas("scores", "F1 per relation, beside the floors", caption, 1.1 + 0.22 * len(names)) as drawn:
+        axes = drawn.axes
+        axes.barh(places, [relations[name].f1 for name in names], height=0.62, color=BLUE, label="this run")
+        for (label, values), (mark, colour) in zip(floors.items(), marks, strict=False):
+            reached = [values[name] for name in names]
+            axes.plot(reached, places, mark, mfc=colour, mec=INK, ms=5.5, mew=0.9, ls="", label=label, clip_on=False)
+        axes.set(yticks=places, yticklabels=names, xlim=(0, 1), xlabel="F1")
+        axes.grid(visible=False, axis="y")
+        drawn.figure.legend(loc="outside lower center", ncols=3)
+    return drawn.plot
+
+
+def precision_recall(relations: Mapping[str, Summary]) -> Plot:
+    """Precision of each relation against its recall, with lines of equal F1."""
+    caption = "Numbers are those of the table's relations; dotted lines have equal F1."
+    with canvas("pr", "Precision against recall", caption, 4.2) as drawn:
+        axes = drawn.axes
+        for f1 in (0.2, 0.4, 0.6, 0.8):
+            recall = np.linspace(f1 / (2 - f1), 1, 60)
+            axes.plot(recall, f1 * recall / (2 * recall - f1), ":", color=MUTED, lw=0.9)
+            axes.text(0.995, f1 / (2 - f1) + 0.012, f"F1 {f1}", color=MUTED, fontsize=7, ha="right")
+        for number, summary in enumerate(relations.values(), start=1):
+            axes.plot(summary.r, summary.p, "o", color=BLUE, ms=13, alpha=0.9)
+            axes.text(summary.r, summary.p, f"{number}", color=PAGE, fontsize=7.5, ha="center", va="center_baseline")
+        axes.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04), xlabel="recall", ylabel="precision")
+    return drawn.plot
+
+
+def sizes(rows: Sequence[Row]) -> Plot:
+    """How many objects were kept against how many there are."""
+    caption = (
+        f"Areas show how many queries; the line is as many kept as there are. {LARGEST} stands for all from there on."
+    )
+    counts = Counter((min(row.score.gold, LARGEST), min(row.score.predicted, LARGEST)) for row in rows)
+    gold, kept = zip(*counts, strict=True) if counts else ((), ())
+    areas = 420 * np.sqrt(np.array(list(counts.values())) / max(counts.values(), default=1))
+    with canvas("sizes", "Objects kept against gold objects", caption, 4.2) as drawn:
+        axes = drawn.axes
+        most = max(*gold, *kept, 4) + 1
+        axes.plot([0, most], [0, most], "-", color=MUTED, lw=0.9)
+        axes.scatter(gold, kept, s=areas, color=BLUE, alpha=0.55, lw=0)
+        axes.set(xlim=(-1, most), ylim=(-1, most), xlabel="gold objects", ylabel="objects kept")
+        axes.locator_params(integer=True)
+    return drawn.plot
+
+
+class Scored(NamedTuple):
+    """A candidate that has a score."""
+
+    relation: str
+    score: float
+    right: bool
+    kept: bool
+
+
+def candidates(rows: Sequence[Row]) -> list[Scored]:
+    """All scored candidates of all rows."""
+    return [
+        Scored(row.pair[1], one.score, one.right, kept)
+        for row in rows
+        for kept, objects in ((True, row.kept), (False, row.dropped))
+        for one in objects
+        if one.score is not None
+    ]
+
+
+def distributions(pool: Sequence[Scored]) -> Plot:
+    """Scores of right and of wrong candidates, all relations together."""
+    caption = "All candidates of all queries; the vertical axis is logarithmic, since most candidates are wrong."
+    edges = np.linspace(0, 1, 26).tolist()
+    with canvas("spread", "Scores of right and wrong candidates", caption) as drawn:
+        for right, colour, label, style in ((False, ORANGE, "wrong", "--"), (True, BLUE, "right", "-")):
+            own = [one.score for one in pool if one.right is right]
+            drawn.axes.hist(
+                own, edges, histtype="step", lw=1.8, color=colour, label=f"{label} ({len(own):,})", ls=style
+            )
+        drawn.axes.set(yscale="log", xlim=(0, 1), xlabel="score", ylabel="candidates")
+        drawn.axes.yaxis.set_major_formatter("{x:,.0f}")
+        drawn.figure.legend(loc="outside lower center", ncols=2)
+    return drawn.plot
+
+
+def cuts(pool: Sequence[Scored], relations: Sequence[str]) -> Plot:
+    """Per relation, where the scores of right and wrong candidates lie, and the least that was kept."""
+    caption = (
+        "Lines reach from the 10th to the 90th percentile, dots are medians. The bar marks the rule's cut as it came "
+        "out: the least score that was kept."
+    )
+    by_relation: defaultdict[str, list[Scored]] = defaultdict(list)
+    for one in pool:
+        by_relation[one.relation].append(one)
+    with canvas("cuts", "Scores and the rule's cut, per relation", caption, 1.1 + 0.26 * len(relations)) as drawn:
+        axes = drawn.axes
+        places = np.arange(len(relations))[::-1]
+        for place, name in zip(places, relations, strict=True):
+            own = by_relation[name]
+            for right, colour, shift in ((True, BLUE, 0.17), (False, ORANGE, -0.17)):
+                values = [one.score for one in own if one.right is right]
+                if values:
+                    low, middle, high = np.quantile(values, [0.1, 0.5, 0.9])
+                    axes.plot([low, high], [place + shift] * 2, color=colour, lw=2, solid_capstyle="round")
+                    axes.plot(middle, place + shift, "o" if right else "s", color=colour, ms=4.5)
+            taken = [one.score for one in own if one.kept]
+            if taken:
+                axes.plot([min(taken)] * 2, [place - 0.38, place + 0.38], color=INK, lw=1.6)
+        axes.set(yticks=places, yticklabels=relations, xlim=(-0.02, 1.02), xlabel="score")
+        axes.plot([], [], "o-", color=BLUE, label="right")
+        axes.plot([], [], "s-", color=ORANGE, label="wrong")
+        axes.plot([], [], "|", color=INK, ms=9, mew=1.6, label="least score kept")
+        drawn.figure.legend(loc="outside lower center", ncols=3)
+    return drawn.plot
+
+
+def reliability(pool: Sequence[Scored]) -> tuple[Plot, float]:
+    """How often candidates of a score are right, and the expected calibration error of the scores."""
+    given = np.array([one.score for one in pool], dtype=float)
+    right = np.array([one.right for one in pool], dtype=float)
+    bins = np.minimum((given * BINS).astype(int), BINS - 1)
+    counts = np.bincount(bins, minlength=BINS)
+    some = counts > 0
+    mean, share = (np.bincount(bins, values, BINS)[some] / counts[some] for values in (given, right))
+    error = float(counts[some] @ np.abs(mean - share) / max(len(given), 1))
+    caption = f"Ten bins of equal width; areas show how many candidates. Expected calibration error: {error:.3f}."
+    with canvas("reliability", "Reliability of the scores", caption, 4.2) as drawn:
+        axes = drawn.axes
+        axes.plot([0, 1], [0, 1], ":", color=MUTED)
+        axes.plot(mean, share, "-", color=BLUE, lw=1.2)
+        axes.scatter(mean, share, s=20 + 260 * counts[some] / counts.max(), color=BLUE, alpha=0.6, lw=0)
+        axes.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04), xlabel="mean score", ylabel="share that is right")
+    return drawn.plot, error
+
+
+def forest(comparison: Comparison, name: str) -> Plot:
+    """The difference of each relation with its interval."""
+    parts = {**comparison.relations, "average": comparison.overall}
+    places = np.arange(len(parts))[::-1]
+    caption = "Differences of F1 with their 95 % intervals. Filled: beyond chance once corrected; hollow: noise."
+    title = f"{comparison.second} minus {comparison.first}"
+    with canvas(name, title, caption, 0.9 + 0.24 * len(parts)) as drawn:
+        axes = drawn.axes
+        axes.axvline(0, color=MUTED, lw=1)
+        for place, part in zip(places, parts.values(), strict=True):
+            if part.low is not None and part.high is not None:
+                axes.plot([part.low, part.high], [place] * 2, color=BLUE, lw=1.6)
+            filled = "none" if part.is_noise else (GREEN if part.difference > 0 else ORANGE)
+            axes.plot(part.difference, place, "o", ms=6, mfc=filled, mec=INK)
+        axes.set(yticks=places, yticklabels=list(parts), xlabel="difference of F1")
+        axes.axhline(0.5, color=GRID)
+    return drawn.plot

@@ -1,0 +1,228 @@
+"""Every row of a run as a page shows it: gold, kept, dropped, with scores, sources, links, replies, and what is wrong.
+
+What models wrote is cut to bounds, with a mark that says so, and stays text.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lmkbc import submission
+from lmkbc.edition import Edition
+from lmkbc.errors import InputError
+from lmkbc.files.jsonl import read_jsonl
+from lmkbc.finished import Finished
+from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, read_rows
+from lmkbc.names import folded_key
+from lmkbc.scoring.table import Pair, RowScore
+from lmkbc.tune.outcomes import gold_column
+from lmkbc.types import Example
+
+LONGEST_TEXT = 300
+"""Characters of a name that are shown."""
+LONGEST_REPLY = 4000
+MOST_OBJECTS = 400
+MOST_REPLIES = 20
+
+
+class Error(StrEnum):
+    """A kind of error of a row; it may have several."""
+
+    MISSED = "missed: never proposed"
+    DROPPED = "missed: proposed, not kept"
+    LINK = "wrong link"
+    WRONG = "wrong object kept"
+    ABSTAINED = "wrong abstention"
+    INVENTED = "answered, where gold is empty"
+    LONG = "over-long list"
+    PARSE = "not parsed, or failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An object that was kept or dropped. right: None where the gold does not tell. score: None where not known."""
+
+    text: str
+    id: str
+    score: float | None
+    source: str
+    right: bool
+    truth: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One query. gold: each object's names, its id (or ""), and whether what was kept finds it."""
+
+    pair: Pair
+    subject_id: str
+    score: RowScore
+    gold: tuple[tuple[str, str, bool], ...]
+    kept: tuple[Shown, ...]
+    dropped: tuple[Shown, ...]
+    errors: tuple[Error, ...]
+    nothing: float | None = None
+    reason: str = ""
+    replies: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a run's directory and files of replies hold of one query."""
+
+    candidates: tuple[CandidateRow, ...] = ()
+    nothing: float | None = None
+    unparsed: bool = False
+    reason: str = ""
+    replies: tuple[tuple[str, str], ...] = ()
+
+
+class _Missing(msgspec.Struct):
+    SubjectEntity: str
+    Relation: str
+    reason: str = ""
+
+
+def cut(text: str, most: int) -> str:
+    """A text within a bound, and what was left out said at its end."""
+    return text if len(text) <= most else f"{text[:most]} … [cut: {len(text):,} characters in all]"
+
+
+def recorded(run: Finished, edition: Edition, replies: Sequence[Path]) -> Mapping[Pair, Recorded]:
+    """The candidates of a run's directory, and the replies of the completions files it read, by query."""
+    made: defaultdict[Pair, dict[str, Any]] = defaultdict(dict)
+    folder = run.path if run.path.is_dir() else None
+    if folder and (path := folder / submission.CANDIDATES).is_file():
+        for row in read_rows(path, edition):
+            made[row.SubjectEntity, row.Relation] |= _candidates(row)
+    if folder and (path := folder / submission.MISSING).is_file() and path.stat().st_size:
+        for missing in read_jsonl(path, _Missing):
+            made[missing.SubjectEntity, missing.Relation] |= {"unparsed": True, "reason": cut(missing.reason, 100)}
+    for path in replies:
+        for row in read_rows(path, edition):
+            if row.completions is not None:
+                own = made[row.SubjectEntity, row.Relation]
+                own["replies"] = (*own.get("replies", ()), *_replies(row))[:MOST_REPLIES]
+    return {pair: Recorded(**values) for pair, values in made.items()}
+
+
+def _candidates(row: RecordedRow) -> dict[str, Any]:
+    nothing = None
+    objects = []
+    for candidate in row.candidates or ():
+        if candidate.object:
+            objects.append(candidate)
+        elif not (candidate.source or "").endswith(EXISTENCE):
+            nothing = candidate.score
+    return {"candidates": tuple(objects), "nothing": nothing, "unparsed": row.dropped}
+
+
+def _replies(row: RecordedRow) -> Iterable[tuple[str, str]]:
+    for number, text in enumerate(row.completions or ()):
+        said = "[the call failed]" if text is None else cut(text, LONGEST_REPLY)
+        yield cut(f"{row.model or 'model'} #{number}", LONGEST_TEXT), said
+
+
+def rows_of(
+    edition: Edition,
+    examples: Sequence[Example],
+    answers: Mapping[Pair, Any],
+    scores: Iterable[tuple[Pair, RowScore]],
+    notes: Mapping[Pair, Recorded],
+) -> list[Row]:
+    """The rows of all scored queries, by relation and subject."""
+    by_pair = {(example.query.subject, example.query.relation): example for example in examples}
+    ready = Recorded()
+    made = []
+    for pair, score in scores:
+        if pair not in by_pair:
+            raise InputError(f"the query {pair} is in no example of the gold file: give the file that was scored")
+        made.append(_row(edition, by_pair[pair], answers.get(pair, ()), score, notes.get(pair, ready)))
+    return made
+
+
+def _row(edition: Edition, example: Example, answer: Any, score: RowScore, note: Recorded) -> Row:
+    relation, scorer = example.query.relation, edition.metric.scorer
+    gold = gold_column(example, edition)
+    names = {other.id: other.name for other in example.objects if other.id}
+    finds = {index for value in answer for index in scorer.matches(value, gold, relation)}
+
+    def shown(text: str, value: str, row: CandidateRow | None) -> Shown:
+        right = bool(value) and bool(scorer.matches(value, gold, relation))
+        if row is None:
+            return Shown(cut(text, LONGEST_TEXT), value if edition.target == "id" else "", None, "", right)
+        source = cut(row.source or "", LONGEST_TEXT)
+        return Shown(cut(text, LONGEST_TEXT), cut(row.id or "", 40), row.score, source, right, row.truth)
+
+    pool: dict[str, tuple[str, CandidateRow]] = {}
+    lost: list[CandidateRow] = []
+    for candidate in note.candidates:
+        value = (candidate.id or "") if edition.target == "id" else candidate.object
+        if value:
+            pool.setdefault(scorer.key(value), (value, candidate))
+        else:
+            lost.append(candidate)
+    kept = []
+    for value in answer:
+        held = pool.pop(scorer.key(value), None)
+        kept.append(shown(held[1].object if held else names.get(value, value), value, held[1] if held else None))
+    dropped = [shown(candidate.object, value, candidate) for value, candidate in pool.values()]
+    dropped += [shown(candidate.object, "", candidate) for candidate in lost]
+    goals = tuple(_goal(item, names, index in finds) for index, item in enumerate(gold))
+    errors = tuple(_errors(goals, kept, dropped, note))
+    reason = note.reason or ("objects were named, and none could be kept" if note.unparsed else "")
+    some = slice(MOST_OBJECTS)
+    return Row(
+        (example.query.subject, relation),
+        example.query.subject_id or "",
+        score,
+        goals[some],
+        tuple(kept[some]),
+        tuple(dropped[some]),
+        errors,
+        note.nothing,
+        reason,
+        note.replies,
+    )
+
+
+def _goal(item: Any, names: Mapping[str, str], found: bool) -> tuple[str, str, bool]:
+    if isinstance(item, str):
+        return cut(names.get(item, item), LONGEST_TEXT), item if item in names else "", found
+    return cut(" / ".join(item[:5]), LONGEST_TEXT), "", found
+
+
+def _errors(
+    gold: Sequence[tuple[str, str, bool]],
+    kept: Sequence[Shown],
+    dropped: Sequence[Shown],
+    note: Recorded,
+) -> Iterable[Error]:
+    """What went wrong with a row, each kind once."""
+    missed = [name for name, _, found in gold if not found]
+    proposed = any(one.right for one in dropped)
+    wrong = [one for one in kept if not one.right]
+    if missed and proposed:
+        yield Error.DROPPED
+    if missed and len(missed) > sum(one.right for one in dropped):
+        yield Error.MISSED
+    mistaken = {folded_key(one.text) for one in (*wrong, *dropped) if not one.right}
+    if any(identifier and not found and folded_key(name) in mistaken for name, identifier, found in gold):
+        yield Error.LINK
+    if wrong and gold:
+        yield Error.WRONG
+    if gold and not kept:
+        yield Error.ABSTAINED
+    if kept and not gold:
+        yield Error.INVENTED
+    if gold and wrong and len(kept) > len(gold):
+        yield Error.LONG
+    if note.unparsed:
+        yield Error.PARSE

@@ -1,0 +1,172 @@
+"""A run as a page: its scores beside what needs no model and what others published, its figures, and every row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import tomli_w
+
+from lmkbc import submission
+from lmkbc.edition import Edition, Published
+from lmkbc.files.atomic import write_bytes
+from lmkbc.files.jsonl import read_bytes, read_examples
+from lmkbc.finished import Finished, read_gold, scored
+from lmkbc.pipeline import decide, propose
+from lmkbc.recipe import read_recipe
+from lmkbc.report import figures
+from lmkbc.report.page import packed, render
+from lmkbc.report.plot import Plot
+from lmkbc.report.rows import Error, Row, recorded, rows_of
+from lmkbc.run import Run
+from lmkbc.scoring.table import Table
+from lmkbc.types import Query
+from lmkbc.workspace import Workspace
+
+FLOOR = "prior"
+"""The recipe of what train alone says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a report is made of. replies: completions files whose raw texts are shown. split: as people name it."""
+
+    run: Finished
+    edition: Edition
+    split: str
+    gold: Path
+    replies: Sequence[Path] = ()
+
+
+def page(space: Workspace, source: Source) -> str:
+    """The page. InputError where predictions and gold do not fit."""
+    edition, run = source.edition, source.run
+    answers = run.answers(edition)
+    gold = {pair: value for pair, value in read_gold(source.gold, edition).items() if _asked(run, pair in answers)}
+    table = scored(run, edition, answers, gold)
+    examples = [x for x in read_examples(source.gold, edition) if (x.query.subject, x.query.relation) in gold]
+    rows = rows_of(edition, examples, answers, table.rows, recorded(run, edition, source.replies))
+    floors = _floors(space, edition, gold, [example.query for example in examples])
+    return render(
+        "report.html",
+        title=f"{run.said('system') or run.name} on LM-KBC {edition.name}, {source.split}",
+        about=_about(run, edition, source),
+        table=table,
+        floors=floors,
+        published=_published(edition, source.split),
+        split=source.split,
+        plots=_plots(table, rows, floors),
+        confusion=_confusion(rows),
+        errors={error: sum(error in row.errors for row in rows) for error in Error},
+        usage=_usage(run),
+        counts=_counts(run),
+        recipe=_recipe(run),
+        data=packed(rows),
+        count=len(rows),
+    )
+
+
+def write_beside(run: Run, directory: Path, split: str) -> None:
+    """Put the page of a run into its directory; the recorded replies that the run read are shown in it."""
+    gold = run.workspace.gold_path(run.edition, split)
+    source = Source(Finished.at(directory), run.edition, split, gold, run.files)
+    write_bytes(directory / submission.REPORT, page(run.workspace, source).encode())
+
+
+def _asked(run: Finished, answered: bool) -> bool:
+    """Whether a gold query counts: of a run that was limited to the first ones, only those it answered."""
+    return answered or "limit" not in run.manifest
+
+
+def _about(run: Finished, edition: Edition, source: Source) -> dict[str, str]:
+    chosen = run.manifest.get("selection")
+    how = chosen.get("how") if isinstance(chosen, dict) else None
+    told = {
+        "system": run.said("system") or run.name,
+        "model": run.said("model"),
+        "edition and split": f"{edition.name}, {source.split}",
+        "objects kept": how,
+        "average": "mean over relations" if edition.metric.average == "relation" else "mean over rows",
+    }
+    return {name: str(value) for name, value in told.items() if value}
+
+
+def _floors(space: Workspace, edition: Edition, gold: Mapping[Any, Any], queries: Sequence[Query]) -> dict[str, Table]:
+    """What the class prior and a file of empty answers score; the prior where train is here."""
+    made = {}
+    if space.has_data(edition):
+        recipe = read_recipe(space, FLOOR)
+        run = Run(workspace=space, edition=edition, offline=True)
+        predictions = decide(recipe.select, propose(run, recipe, queries).sets)
+        kept = {(x.query.subject, x.query.relation): submission.answers(edition, x) for x in predictions}
+        made["class prior"] = edition.metric.evaluate(kept, gold)
+    made["all-empty file"] = edition.metric.evaluate(dict.fromkeys(gold, ()), gold)
+    return made
+
+
+def _published(edition: Edition, split: str) -> list[Published]:
+    """The leaderboard, those of the same split first, each best first."""
+    names = {"val", "dev"} if split in ("val", "dev") else {split}
+    return sorted(edition.published, key=lambda one: (one.split not in names, one.split, -one.f1))
+
+
+def _plots(table: Table, rows: Sequence[Row], floors: Mapping[str, Table]) -> list[Plot]:
+    values = {name: {key: one.f1 for key, one in floor.relations.items()} for name, floor in floors.items()}
+    made = [figures.scores(table.relations, values)]
+    pool = figures.candidates(rows)
+    if pool:
+        made.append(figures.cuts(pool, list(table.relations)))
+    made += [figures.precision_recall(table.relations), figures.sizes(rows)]
+    if pool:
+        made += [figures.distributions(pool), figures.reliability(pool)[0]]
+    return made
+
+
+def _confusion(rows: Sequence[Row]) -> list[list[int]]:
+    """Queries by whether gold is empty (rows) and whether the answer is (columns), empty first."""
+    counts = [[0, 0], [0, 0]]
+    for row in rows:
+        counts[bool(row.score.gold)][bool(row.score.predicted)] += 1
+    return counts
+
+
+def _usage(run: Finished) -> list[tuple[str, str, str]]:
+    """What a run took, by step: seconds, tokens, calls, cost."""
+    path = run.path / submission.TIMING
+    if not run.path.is_dir() or not path.is_file():
+        return []
+    told = msgspec.json.decode(read_bytes(path))
+    lines = [("whole run", "seconds", _number(told.get("seconds")))]
+    for step, values in (told.get("usage") or {}).items():
+        lines += [(str(step), str(name), _number(value)) for name, value in values.items()]
+    return lines
+
+
+def _counts(run: Finished) -> list[tuple[str, str, str]]:
+    """What became of queries, draws and objects, by kind."""
+    told = run.manifest.get("counts")
+    lines = []
+    for name, value in (told if isinstance(told, dict) else {}).items():
+        parts = value.items() if isinstance(value, dict) else [("", value)]
+        lines += [(str(name).replace("_", " "), str(kind), _number(count)) for kind, count in parts]
+    return lines
+
+
+def _number(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
+
+
+def _recipe(run: Finished) -> str:
+    """The recipe as TOML, as far as the manifest tells it."""
+    told = run.manifest.get("recipe")
+    return tomli_w.dumps(_set(told)) if isinstance(told, dict) else ""
+
+
+def _set(value: Any) -> Any:
+    """A value less what TOML has no word for."""
+    if isinstance(value, dict):
+        return {key: _set(inner) for key, inner in value.items() if inner is not None}
+    return [_set(inner) for inner in value if inner is not None] if isinstance(value, list) else value

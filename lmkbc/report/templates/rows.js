@@ -1,0 +1,178 @@
+"use strict";
+// The table of all rows: unpacked once, filtered and sorted in memory, a page of it in the document at a time. All text
+// is set as text, never as markup.
+(async () => {
+  const SIZE = 50, FEW = 20;
+  const byId = (id) => document.getElementById(id);
+  const packed = Uint8Array.from(atob(byId("data").textContent.trim()), (char) => char.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const { relations, errors, rows: raw } = await new Response(stream).json();
+  const rows = raw.map(([subject, id, relation, score, counts, flags, gold, kept, dropped, nothing, reason, replies]) => ({
+    subject, id, relation: relations[relation], p: score[0], r: score[1], f1: score[2], gold: counts[2], kept: counts[1],
+    flags, objects: { gold, kept, dropped }, nothing, reason, replies, text: null,
+    errors: flags.toString(2).replaceAll("0", "").length,
+  }));
+  const haystack = (row) => row.text ??= [
+    row.subject, row.id, ...row.objects.gold.flatMap((one) => one.slice(0, 2)),
+    ...[...row.objects.kept, ...row.objects.dropped].flatMap((one) => one.slice(0, 2)), ...row.replies.flat(),
+  ].join("\n").toLocaleLowerCase();
+
+  const element = (name, text = "", className = "") => {
+    const made = document.createElement(name);
+    if (text !== "") made.textContent = text;
+    if (className) made.className = className;
+    return made;
+  };
+  const option = (value, text) => {
+    const made = element("option", text);
+    made.value = value;
+    return made;
+  };
+  const scored = (value) => (value === null ? "–" : value.toFixed(3));
+  relations.forEach((name) => byId("relation").append(option(name, name)));
+  errors.forEach((name, place) => byId("error").append(option(String(place), name)));
+
+  let shown = rows, page = 0, key = null, down = false;
+
+  const filter = () => {
+    const relation = byId("relation").value, error = byId("error").value;
+    const words = byId("search").value.toLocaleLowerCase().trim();
+    const wanted = error === "" ? () => true : error === "any" ? (flags) => flags > 0
+      : error === "none" ? (flags) => flags === 0 : (flags) => (flags >> Number(error)) & 1;
+    shown = rows.filter((row) => (relation === "" || row.relation === relation) && wanted(row.flags)
+      && (words === "" || haystack(row).includes(words)));
+    if (key !== null) {
+      const sign = down ? -1 : 1;
+      const order = typeof rows[0]?.[key] === "string" ? new Intl.Collator().compare : (one, other) => one - other;
+      shown.sort((one, other) => sign * order(one[key], other[key]));
+    }
+    page = 0;
+    draw();
+  };
+
+  const linked = (id, text) => {
+    if (!/^Q[0-9]+$/.test(id)) return document.createTextNode(text ?? id);
+    const made = element("a", text ?? id);
+    made.href = `https://www.wikidata.org/wiki/${id}`;
+    made.rel = "noreferrer";
+    return made;
+  };
+  const table = (title, heads, lines) => {
+    const part = element("div", "", "inner");
+    if (!lines.length) {
+      part.append(element("p", `${title}: none`, "muted"));
+      return part;
+    }
+    const made = element("table");
+    made.append(element("caption", title));
+    const head = made.createTHead().insertRow();
+    heads.forEach((name) => {
+      const cell = element("th", name);
+      cell.scope = "col";
+      head.append(cell);
+    });
+    const body = made.createTBody();
+    lines.forEach((line) => {
+      const row = body.insertRow();
+      line.forEach((cell) => {
+        const made = row.insertCell();
+        made.append(cell instanceof Node ? cell : document.createTextNode(cell));
+      });
+    });
+    if (lines.length <= FEW) {
+      part.append(made);
+      return part;
+    }
+    const folded = element("details");
+    folded.append(element("summary", `${title}: ${lines.length} objects`), made);
+    part.append(folded);
+    return part;
+  };
+  const verdict = (good, yes, no) => element("span", good ? `✓ ${yes}` : `✗ ${no}`, good ? "right" : "wrong");
+  const objects = (list) => list.map(([text, id, score, source, right, truth]) => [
+    text, id ? linked(id) : "no link", scored(score) + (truth === null ? "" : ` (truth ${scored(truth)})`), source || "–",
+    verdict(right, "right", "wrong"),
+  ]);
+
+  const detail = (row) => {
+    const cell = element("td");
+    cell.colSpan = 6;
+    const facts = element("p", `${row.relation}: precision ${scored(row.p)}, recall ${scored(row.r)}, F1 ${scored(row.f1)}`);
+    if (row.id) facts.append("; subject ", linked(row.id));
+    if (row.nothing !== null) facts.append(`; score of answering nothing ${scored(row.nothing)}`);
+    if (row.reason) facts.append(`; ${row.reason}`);
+    cell.append(facts);
+    const heads = ["object", "link", "score", "sources", "is"];
+    cell.append(
+      table("Gold", ["object", "id", "is"], row.objects.gold.map(([name, id, found]) => [
+        name, id ? linked(id) : "–", verdict(found, "found", "missed")])),
+      table("Kept", heads, objects(row.objects.kept)),
+      table("Dropped", heads, objects(row.objects.dropped)),
+    );
+    row.replies.forEach(([name, text]) => {
+      const box = element("pre", text);
+      box.tabIndex = 0;
+      box.setAttribute("role", "region");
+      box.setAttribute("aria-label", `Reply of ${name}`);
+      cell.append(element("p", `Reply of ${name}`, "muted"), box);
+    });
+    const made = element("tr", "", "detail");
+    made.append(cell);
+    return made;
+  };
+
+  const line = (row) => {
+    const made = element("tr");
+    const open = element("button", row.subject || "(no name)", "open");
+    open.type = "button";
+    open.setAttribute("aria-expanded", "false");
+    open.addEventListener("click", () => {
+      const isOpen = open.getAttribute("aria-expanded") === "true";
+      if (isOpen) made.nextSibling.remove();
+      else made.after(detail(row));
+      open.setAttribute("aria-expanded", String(!isOpen));
+    });
+    const head = element("th");
+    head.scope = "row";
+    head.append(open);
+    const tags = errors.filter((_, place) => (row.flags >> place) & 1).join("; ");
+    made.append(head, element("td", row.relation, "side"), element("td", scored(row.f1), "n"),
+      element("td", row.gold, "n side"), element("td", row.kept, "n side"), element("td", tags || "–", "tags"));
+    return made;
+  };
+
+  const draw = () => {
+    const pages = Math.max(1, Math.ceil(shown.length / SIZE));
+    byId("body").replaceChildren(...shown.slice(page * SIZE, (page + 1) * SIZE).map(line));
+    byId("status").textContent = `${shown.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")} rows`;
+    byId("page").textContent = `Page ${page + 1} of ${pages}`;
+    byId("before").disabled = page === 0;
+    byId("after").disabled = page + 1 >= pages;
+  };
+  const turn = (by) => {
+    page += by;
+    draw();
+    byId("table").scrollIntoView({ block: "start" });
+  };
+
+  let waiting;
+  byId("search").addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(filter, 120);
+  });
+  byId("relation").addEventListener("change", filter);
+  byId("error").addEventListener("change", filter);
+  byId("filters").addEventListener("submit", (event) => event.preventDefault());
+  byId("filters").addEventListener("reset", () => setTimeout(filter));
+  byId("before").addEventListener("click", () => turn(-1));
+  byId("after").addEventListener("click", () => turn(1));
+  document.querySelectorAll("[data-sort]").forEach((button) => button.addEventListener("click", () => {
+    down = key === button.dataset.sort ? !down : false;
+    key = button.dataset.sort;
+    document.querySelectorAll("#table th[aria-sort]").forEach((head) => head.removeAttribute("aria-sort"));
+    button.parentElement.setAttribute("aria-sort", down ? "descending" : "ascending");
+    filter();
+  }));
+  draw();
+  document.body.dataset.ready = "true";
+})();

@@ -1,0 +1,46 @@
+"""A run whose texts are made to break a page, and its gold."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+ATTACK = '<script>window.broken = 1</script>"><img src=x onerror="window.broken = 2">{{ 7 * 7 }}</script>\u2028'
+RELATIONS = ("CountryBordersCountry", "PersonPlaysInstrument")
+
+
+def lines(path: Path, rows: list[dict[str, Any]]) -> None:
+    written = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    path.write_bytes(gzip.compress(written) if path.suffix == ".gz" else written)
+
+
+def run(folder: Path, count: int = 60) -> tuple[Path, Path, Path]:
+    """The run's directory, the gold file and the replies that the run read."""
+    made = folder / "run"
+    made.mkdir()
+    gold, answers, candidates, replies = [], [], [], []
+    for name in RELATIONS:
+        for place in range(count):
+            query = {"SubjectEntity": f"{ATTACK if place == 3 else 'subject'} {place:03}", "Relation": name}
+            true = [] if place % 7 == 6 else [f"Q{place + 1}"]
+            gold.append({**query, "ObjectEntities": [f"object {place}" for _ in true], "ObjectEntitiesID": true})
+            kept = [f"Q{place + 1}"] if place % 2 else [f"Q{place + 500}", "Q9"][: place % 3]
+            answers.append({**query, "ObjectEntitiesID": kept})
+            some = [
+                {"object": f"object {place}" if place % 4 else ATTACK, "score": 0.7, "id": f"Q{place + 1}"},
+                {"object": f"object {place}", "score": 0.6, "id": f"Q{place + 500}", "source": "model#0; other#1"},
+                {"object": "nowhere", "score": 0.2},
+                {"object": "", "score": 0.1},
+            ]
+            candidates.append({**query, "candidates": some, "pooled": True})
+            replies.append({**query, "model": ATTACK, "completions": [ATTACK + "x" * (1_000_000 if place == 1 else 9)]})
+    lines(made / "predictions.jsonl", answers)
+    lines(made / "candidates.jsonl.gz", candidates)
+    told = {"edition": "mini", "split": "val", "system": ATTACK, "recipe": {"model": ATTACK}, "counts": {"queries": 9}}
+    (made / "manifest.json").write_text(json.dumps(told))
+    (made / "timing.json").write_text(json.dumps({"seconds": 1.5, "usage": {ATTACK: {"calls": 3}}}))
+    lines(folder / "gold.jsonl", gold)
+    lines(folder / "replies.jsonl", replies)
+    return made, folder / "gold.jsonl", folder / "replies.jsonl"

@@ -1,0 +1,159 @@
+"""The page in a real browser, opened from disk: filters, sorts, opens rows, in both schemes and widths, by keyboard."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import hostile
+import pytest
+from typer.testing import CliRunner
+
+from lmkbc.cli import build
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium here: install Debian's package chromium")
+VIEWS = [(scheme, width) for scheme in ("light", "dark") for width in (400, 1400)]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    run, gold, replies = hostile.run(folder)
+    other = folder / "other.jsonl"
+    other.write_text((run / "predictions.jsonl").read_text().replace("Q1", "Q2"))
+    made = {"report": run / "report.html", "compare": folder / "compare.html"}
+    for words in (
+        ("report", run, "--gold", gold, "--from", replies),
+        ("compare", run, other, "--gold", gold, "--html", made["compare"]),
+    ):
+        done = CliRunner().invoke(build(), list(map(str, words)))
+        assert done.exit_code == 0, done.output
+    return made
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        options = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium refuses its sandbox to root
+        opened = driver.chromium.launch(executable_path=BROWSER, args=options)
+        yield opened
+        opened.close()
+
+
+class View:
+    """A page that is open, and what its console complained of."""
+
+    def __init__(self, browser: Any, path: Path, scheme: str = "light", width: int = 1400) -> None:
+        self.context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900}, offline=True)
+        self.page = self.context.new_page()
+        self.complaints: list[str] = []
+        self.page.on("console", lambda said: self.complaints.append(said.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.goto(path.as_uri())
+        if path.name == "report.html":
+            self.page.wait_for_selector("body[data-ready]")
+
+    @property
+    def subjects(self) -> list[str]:
+        return list(self.page.locator("#body .open").all_inner_texts())
+
+    def status(self, text: str) -> None:
+        self.page.wait_for_function("text => document.getElementById('status').textContent.startsWith(text)", arg=text)
+
+
+@pytest.fixture
+def view(browser: Any, files: dict[str, Path]) -> Iterator[View]:
+    opened = View(browser, files["report"])
+    yield opened
+    opened.context.close()
+    assert opened.complaints == []
+
+
+@pytest.mark.parametrize(("scheme", "width"), VIEWS)
+@pytest.mark.parametrize("name", ["report", "compare"])
+def test_it_is_accessible_in_every_view(
+    browser: Any, files: dict[str, Path], name: str, scheme: str, width: int
+) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    opened = View(browser, files[name], scheme, width)
+    if name == "report":
+        opened.page.locator("#body .open").nth(3).click()
+    found = Axe().run(opened.page).response["violations"]
+    assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in found] == []
+    assert opened.page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert opened.complaints == []
+    opened.context.close()
+
+
+def test_the_scheme_changes_the_colours(browser: Any, files: dict[str, Path]) -> None:
+    shades = []
+    for scheme in ("light", "dark"):
+        opened = View(browser, files["report"], scheme)
+        shades.append(opened.page.evaluate("getComputedStyle(document.documentElement).backgroundColor"))
+        opened.context.close()
+    assert shades[0] != shades[1]
+
+
+def test_rows_are_filtered_by_relation_error_and_text(view: View) -> None:
+    view.status("120 of 120")
+    view.page.select_option("#relation", hostile.RELATIONS[0])
+    view.status("60 of 120")
+    view.page.select_option("#error", label="answered, where gold is empty")
+    view.status("6 of 120")
+    view.page.fill("#search", "SUBJECT 013")
+    view.status("1 of 120")
+    assert view.subjects == ["subject 013"]
+    view.page.click("text=Show all")
+    view.status("120 of 120")
+
+
+def test_replies_are_searched_too(view: View) -> None:
+    view.page.fill("#search", "7 * 7 }}</script>\u2028xxxxxxxxx")
+    view.status("120 of 120")
+
+
+def test_rows_are_sorted_both_ways(view: View) -> None:
+    button = view.page.locator("[data-sort=subject]")
+    button.click()
+    first = view.subjects
+    assert first[2:] == sorted(first[2:])
+    button.click()
+    assert view.subjects[:2] == ["subject 059"] * 2
+    assert button.locator("..").get_attribute("aria-sort") == "descending"
+
+
+def test_a_row_opens_and_closes_by_keyboard(view: View) -> None:
+    row = view.page.locator("#body .open", has_text="subject 001").first
+    row.focus()
+    view.page.keyboard.press("Enter")
+    assert row.get_attribute("aria-expanded") == "true"
+    detail = view.page.locator("tr.detail").inner_text()
+    assert "Gold" in detail
+    assert "object 1" in detail
+    assert "1,000,0" in detail  # the reply of a megabyte is cut, and says so
+    view.page.keyboard.press("Space")
+    assert view.page.locator("tr.detail").count() == 0
+
+
+def test_pages_are_turned(view: View) -> None:
+    before = view.subjects
+    view.page.click("#after")
+    assert view.page.inner_text("#page") == "Page 2 of 3"
+    assert view.subjects != before
+    view.page.click("#before")
+    assert view.subjects == before
+
+
+def test_no_text_of_a_model_runs(view: View) -> None:
+    view.page.fill("#search", "onerror")
+    for row in range(view.page.locator("#body .open").count())[:4]:
+        view.page.locator("#body .open").nth(row).click()
+    assert view.page.evaluate("window.broken") is None
+    assert view.page.locator("#main img").count() == 0

@@ -1,0 +1,136 @@
+"""The page of a run: what its rows hold, what went wrong with each, and that no text of a model is markup."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import hostile
+import pytest
+from typer.testing import CliRunner
+
+from lmkbc.cli import build
+from lmkbc.finished import Finished
+from lmkbc.report.rows import LONGEST_REPLY, Error, cut, recorded, rows_of
+from lmkbc.scoring.table import Pair, row_score
+from lmkbc.types import Example, GoldObject, Query
+from lmkbc.workspace import Workspace
+
+EDITION = Workspace().edition("mini")
+
+
+def called(*words: object) -> Any:
+    return CliRunner().invoke(build(), list(map(str, words)))
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    run, gold, replies = hostile.run(tmp_path_factory.mktemp("page"))
+    done = called("report", run, "--gold", gold, "--from", replies)
+    assert done.exit_code == 0, done.output
+    return (run / "report.html").read_text(encoding="utf-8")
+
+
+def held(page: str) -> dict[str, Any]:
+    packed = re.search(r'id="data">([A-Za-z0-9+/=]+)</script>', page)
+    assert packed
+    content: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(packed[1])))
+    return content
+
+
+def test_text_of_models_is_no_markup(page: str) -> None:
+    assert page.count("<script") == 2  # the rows, and the page's own
+    assert "onerror=" not in re.sub(r"&lt;.*?&gt;", "", page)
+    assert "{{ 7 * 7 }}" in page
+
+
+def test_the_page_fetches_nothing(page: str) -> None:
+    fetched = re.findall(r"<(?:link|script|img|iframe)[^>]*(?:src|href)=\"(?!data:)", page)
+    assert fetched == []
+    assert not re.search(r"@import|url\((?!#)", page)
+    assert "default-src 'none'" in page
+
+
+def test_every_row_is_held_and_long_replies_are_cut(page: str) -> None:
+    content = held(page)
+    assert len(content["rows"]) == 120
+    longest = max(len(text) for row in content["rows"] for _, text in row[-1])
+    assert LONGEST_REPLY < longest < LONGEST_REPLY + 100
+    assert any("characters in all]" in text for row in content["rows"] for _, text in row[-1])
+
+
+def test_names_of_elements_are_unique(page: str) -> None:
+    names = re.findall(r'\bid="([^"]+)"', page)
+    assert len(names) == len(set(names))
+
+
+def test_the_same_run_gives_the_same_page(tmp_path: Path) -> None:
+    run, gold, _ = hostile.run(tmp_path, 5)
+    pages = [called("report", run, "--gold", gold, "--out", tmp_path / name).exit_code for name in ("a", "b")]
+    assert pages == [0, 0]
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_cut_text_says_so() -> None:
+    assert cut("abc", 3) == "abc"
+    assert cut("abcd" * 500, 3) == "abc … [cut: 2,000 characters in all]"
+
+
+PAIR = ("s", "CountryBordersCountry")
+
+
+def errors(kept: list[str], gold: dict[str, str], candidates: list[dict[str, Any]], tmp_path: Path) -> set[Error]:
+    """The errors of one row; gold: id -> name."""
+    objects = tuple(GoldObject((name,), identifier) for identifier, name in gold.items())
+    row = {"SubjectEntity": PAIR[0], "Relation": PAIR[1], "candidates": candidates, "pooled": True}
+    (tmp_path / "run").mkdir()
+    hostile.lines(tmp_path / "run" / "candidates.jsonl.gz", [row])
+    notes = recorded(Finished(tmp_path / "run", tmp_path), EDITION, ())
+    score: tuple[Pair, Any] = (PAIR, row_score(len(set(kept) & set(gold)), len(kept), len(gold)))
+    (made,) = rows_of(EDITION, [Example(Query(*PAIR), objects)], {PAIR: kept}, [score], notes)
+    return set(made.errors)
+
+
+def candidate(name: str, identifier: str) -> dict[str, Any]:
+    return {"object": name, "score": 0.5, "id": identifier}
+
+
+@pytest.mark.parametrize(
+    ("kept", "gold", "candidates", "wanted"),
+    [
+        (["Q1"], {"Q1": "one"}, [candidate("one", "Q1")], set()),
+        ([], {}, [], set()),
+        ([], {"Q1": "one"}, [], {Error.MISSED, Error.ABSTAINED}),
+        ([], {"Q1": "one"}, [candidate("one", "Q1")], {Error.DROPPED, Error.ABSTAINED}),
+        (["Q2"], {"Q1": "One"}, [candidate("one", "Q2")], {Error.MISSED, Error.LINK, Error.WRONG}),
+        (["Q2"], {}, [candidate("two", "Q2")], {Error.INVENTED}),
+        (["Q1", "Q2", "Q3"], {"Q1": "one"}, [], {Error.WRONG, Error.LONG}),
+    ],
+)
+def test_a_row_says_what_went_wrong(
+    kept: list[str], gold: dict[str, str], candidates: list[dict[str, Any]], wanted: set[Error], tmp_path: Path
+) -> None:
+    assert errors(kept, gold, candidates, tmp_path) == wanted
+
+
+def test_predict_writes_the_page_where_gold_is_known(tmp_path: Path) -> None:
+    words = ("predict", "--edition", "mini", "--system", "prior", "--offline")
+    for split, there in (("val", True), ("test", False)):
+        done = called(*words, "--split", split, "--out", tmp_path / split)
+        assert done.exit_code == 0, done.output
+        assert (tmp_path / split / "report.html").is_file() == there
+    assert "report.html" not in (tmp_path / "val" / "manifest.json").read_text()
+
+
+def test_the_page_of_a_comparison_is_escaped(tmp_path: Path) -> None:
+    run, gold, _ = hostile.run(tmp_path, 9)
+    other = tmp_path / "<b>other"
+    other.write_bytes((run / "predictions.jsonl").read_bytes())
+    made = tmp_path / "compare.html"
+    done = called("compare", run, other, "--gold", gold, "--html", made)
+    assert done.exit_code == 0, done.output
+    assert "<b>" not in made.read_text(encoding="utf-8")

@@ -1,0 +1,140 @@
+"""Comparing runs: what is told of a difference, of noise, and of runs that cannot be compared."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from lmkbc.cli import build
+from lmkbc.compare import Comparison, compare
+from lmkbc.errors import InputError
+from lmkbc.finished import Finished, read_gold
+from lmkbc.workspace import Workspace
+
+EDITION = Workspace().edition("mini")
+COUNT = 40
+RELATIONS = ("CountryBordersCountry", "PersonPlaysInstrument")
+
+
+def write(path: Path, right: dict[str, range], relations: tuple[str, ...] = RELATIONS, queries: int = COUNT) -> Path:
+    """Predictions for every query; right: of each relation, which of its subjects are answered rightly."""
+    lines = [
+        {"SubjectEntity": f"s{place}", "Relation": name}
+        | {"ObjectEntitiesID": [f"Q{place + 1}"] if place in right[name] else ["Q99999"]}
+        for name in relations
+        for place in range(queries)
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def everything(count: int) -> dict[str, range]:
+    return dict.fromkeys(RELATIONS, range(count))
+
+
+@pytest.fixture
+def gold(tmp_path: Path) -> Path:
+    return write(tmp_path / "gold.jsonl", everything(COUNT))
+
+
+def compared(gold: Path, *runs: Path) -> list[Comparison]:
+    return compare(EDITION, read_gold(gold, EDITION), [Finished.at(run) for run in runs])
+
+
+def test_a_run_that_wins_everywhere_is_better(tmp_path: Path, gold: Path) -> None:
+    (one,) = compared(gold, write(tmp_path / "a", everything(10)), write(tmp_path / "b", everything(30)))
+    assert one.overall.difference == pytest.approx(0.5)
+    assert (one.overall.won, one.overall.lost, one.subjects) == (40, 0, COUNT)  # both relations ask about each subject
+    assert one.overall.low is not None
+    assert 0.3 < one.overall.low < 0.5
+    assert "b is better than a" in one.verdict
+    assert [part.is_noise for part in one.relations.values()] == [False, False]
+    assert all(part.corrected == pytest.approx(2 * part.p) for part in one.relations.values())
+
+
+def test_a_difference_of_one_row_is_called_noise(tmp_path: Path, gold: Path) -> None:
+    (one,) = compared(gold, write(tmp_path / "a", everything(10)), write(tmp_path / "b", everything(11)))
+    assert one.overall.is_noise
+    assert one.overall.p == pytest.approx(1.0)
+    assert "is noise" in one.verdict
+
+
+def test_alike_runs_are_said_to_be_so(tmp_path: Path, gold: Path) -> None:
+    first = write(tmp_path / "a", everything(10))
+    (one,) = compared(gold, first, write(tmp_path / "b", everything(10)))
+    assert (one.overall.low, one.overall.high, one.overall.p) == (0.0, 0.0, 1.0)
+    assert "on every row" in one.verdict
+
+
+def test_swapping_the_runs_turns_the_sign_alone(tmp_path: Path, gold: Path) -> None:
+    runs = [write(tmp_path / name, everything(count)) for name, count in (("a", 10), ("b", 17))]
+    (one,), (other,) = compared(gold, *runs), compared(gold, *runs[::-1])
+    assert one.overall.difference == -other.overall.difference
+    assert one.overall.p == other.overall.p
+    assert (one.overall.won, one.overall.lost) == (other.overall.lost, other.overall.won)
+
+
+def test_a_part_of_the_queries_is_compared_where_both_have_it(tmp_path: Path, gold: Path) -> None:
+    runs = [write(tmp_path / name, everything(5), queries=12) for name in "ab"]
+    (one,) = compared(gold, *runs)
+    assert (one.overall.rows, one.subjects) == (24, 12)
+    with pytest.raises(InputError, match="lacks the query"):
+        compared(gold, runs[0], write(tmp_path / "c", everything(5)))
+
+
+def test_a_relation_of_one_row_has_no_interval(tmp_path: Path, gold: Path) -> None:
+    (one,) = compared(gold, *(write(tmp_path / name, everything(1), queries=1) for name in "ab"))
+    assert one.overall.low is None
+
+
+def test_more_runs_are_compared_with_the_first_and_corrected(tmp_path: Path, gold: Path) -> None:
+    runs = [write(tmp_path / name, everything(count)) for name, count in (("a", 10), ("b", 17), ("c", 10))]
+    first, second = compared(gold, *runs)
+    assert (first.first, second.first) == ("a", "a")
+    assert first.overall.corrected == pytest.approx(2 * first.overall.p)
+
+
+def called(*words: object) -> Any:
+    return CliRunner().invoke(build(), list(map(str, words)))
+
+
+def test_the_command_takes_files_and_zips(tmp_path: Path, gold: Path) -> None:
+    first, second = write(tmp_path / "a.jsonl", everything(10)), write(tmp_path / "b.jsonl", everything(30))
+    with zipfile.ZipFile(tmp_path / "b.zip", "w") as zipped:
+        zipped.write(second, "predictions.jsonl")
+    words = ("--edition", "mini", "--gold", gold)
+    shown = called("compare", first, tmp_path / "b.zip", *words)
+    assert shown.exit_code == 0, shown.output
+    assert "b.zip is better than a.jsonl (+0.500" in shown.output
+    told = json.loads(called("compare", first, tmp_path / "b.zip", *words, "--json").stdout)
+    assert told["comparisons"][0]["overall"]["won"] == 40
+    assert told["comparisons"][0]["relations"].keys() == set(RELATIONS)
+
+
+@pytest.mark.parametrize("members", [(), ("a", "b")])
+def test_a_zip_of_no_or_several_files_is_refused(tmp_path: Path, members: tuple[str, ...]) -> None:
+    with zipfile.ZipFile(tmp_path / "b.zip", "w") as zipped:
+        for name in members:
+            zipped.writestr(name, "{}")
+    with pytest.raises(InputError, match=r"b\.zip"):
+        Finished.at(tmp_path / "b.zip").answers(EDITION)
+
+
+def test_runs_of_two_editions_are_refused(tmp_path: Path) -> None:
+    for name in ("2022", "2023"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "predictions.jsonl").write_text("")
+        (tmp_path / name / "manifest.json").write_text(json.dumps({"edition": name, "split": "val"}))
+    refused = called("compare", tmp_path / "2022", tmp_path / "2023")
+    assert "one edition" in str(refused.exception)
+
+
+def test_an_unfinished_run_is_named_as_such(tmp_path: Path) -> None:
+    (tmp_path / "missing.jsonl").write_text("")
+    with pytest.raises(InputError, match="queries failed"):
+        Finished.at(tmp_path)
