@@ -133,3 +133,9 @@ def test_tests_lie_where_what_they_test_lies() -> None:
     folders = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
     own = {Path("attack"), Path("conformance")}  # whole commands, and what all of a kind share
     assert [one for one in folders - own if not (ROOT / "lmkbc" / one / "__init__.py").is_file()] == []
+
+
+def test_each_file_of_tests_has_a_name_of_its_own() -> None:
+    """Folders of tests are no packages: two files of one name are one module, which pytest refuses to collect."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert [name for name in {*names} if names.count(name) > 1] == []
