@@ -35,4 +35,5 @@ def one_thread() -> Iterator[None]:
 def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in [name for name in os.environ if name.startswith(("LMKBC_", "OPENAI_", "HF_"))]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("LMKBC_REPORT", "0")  # whose figures take longer than a small run
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -46,6 +46,9 @@ def predict(
     any_thresholds: Annotated[
         bool, typer.Option("--any-thresholds", help="Use thresholds even where they were tuned on other data.")
     ] = False,
+    page: Annotated[
+        bool, typer.Option("--report/--no-report", envvar="LMKBC_REPORT", help="Add report.html where gold is known.")
+    ] = True,
     source_options: SourceOptions,
     server_options: ServerOptions,
 ) -> None:
@@ -69,7 +72,7 @@ def predict(
     directory = run_directory.write(directory, written)
     if submission.PREDICTIONS not in written:
         raise run_directory.unfinished(predictions, directory, written)
-    if split != "test":
+    if page and split != "test":
         from lmkbc.report.run import write_beside  # which draws figures
 
         write_beside(run, directory, split)

@@ -19,7 +19,7 @@ Run = Callable[..., tuple[int, str]]
 QUERIES = Workspace().queries(Workspace().edition("mini"), "val")
 PREDICT = ("predict", "--split", "val", "--edition", "mini", "--system", "bl22-empty")
 RECORDED = ("predict", "--split", "val", "--edition", "mini")
-WHOLE = ["candidates.jsonl.gz", "manifest.json", "predictions.jsonl", "predictions.zip", "report.html", "timing.json"]
+WHOLE = ["candidates.jsonl.gz", "manifest.json", "predictions.jsonl", "predictions.zip", "timing.json"]
 LACKING = ["candidates.jsonl.gz", "manifest.json", "missing.jsonl", "timing.json"]
 
 

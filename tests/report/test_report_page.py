@@ -120,7 +120,7 @@ def test_a_row_says_what_went_wrong(
 def test_predict_writes_the_page_where_gold_is_known(tmp_path: Path) -> None:
     words = ("predict", "--edition", "mini", "--system", "prior", "--offline")
     for split, there in (("val", True), ("test", False)):
-        done = called(*words, "--split", split, "--out", tmp_path / split)
+        done = called(*words, "--split", split, "--out", tmp_path / split, "--report")
         assert done.exit_code == 0, done.output
         assert (tmp_path / split / "report.html").is_file() == there
     assert "report.html" not in (tmp_path / "val" / "manifest.json").read_text()
