@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.names import as_qid
 from lmkbc.relation import (
     Relation,
 )
-from lmkbc.scoring.matchers import number
+from lmkbc.scoring.matchers import ValueScorer, number
 from lmkbc.scoring.table import Metric
 from lmkbc.types import (
     Candidate,
@@ -121,6 +121,18 @@ class Edition:
             elif spellings := self.accepted(gold):
                 values.append(spellings)
         return values
+
+    def gold_column(self, example: Example) -> list[Any]:
+        """The gold of an example as the scorer takes it: ids, strings or alias lists."""
+        if self.target == "id" or isinstance(self.metric.scorer, ValueScorer):
+            return [spellings[0] for spellings in self.gold(example)]
+        return [list(spellings) for spellings in self.gold(example)]
+
+    def leaderboard(self, split: str, profile: str = "") -> list[Published]:
+        """What was published on a split by one scorer, best first. "val" and "dev" name the same split."""
+        names = {"val", "dev"} if split in ("val", "dev") else {split}
+        results = (result for result in self.published if result.split in names and result.profile == profile)
+        return sorted(results, key=lambda result: -result.f1)
 
 
 def misfit(edition: Edition, relation: Relation, value: str) -> bool:

@@ -58,19 +58,18 @@ class Proposals:
 
 def propose(run: Run, recipe: Recipe, queries: Sequence[Query], report: Report = silent) -> Proposals:
     """Generate, link, clean and pool the candidates of all queries."""
-    run = replace(run, spellings=recipe.clean.spellings)
+    run = replace(run, spellings=recipe.clean.spellings, report=report)
     groups: list[list[CandidateSet]] = []
     usage: dict[str, Any] = {}
     passages: dict[Query, Sequence[Passage]] = {}
     linking = Notes()
     answers = shares(recipe.generate, run.files, run.edition)
-    reporting = replace(run, report=report)
     replayed = any(files is not None for files in answers)
     links = recipe.link.open(run, linking, replayed=replayed) if run.edition.target == "id" else None
     types = recipe.clean.open(run)
     for spec, files in zip(recipe.generate, answers, strict=True):
         notes = Notes()
-        for name, generator in spec.opened(reporting if files is None else replace(reporting, answers=files), notes):
+        for name, generator in spec.opened(run if files is None else replace(run, answers=files), notes):
             proposed = _in_order(generator.generate(queries), queries, name, report)
             if links is not None:
                 proposed = _linked(links, proposed, report)
@@ -80,7 +79,7 @@ def propose(run: Run, recipe: Recipe, queries: Sequence[Query], report: Report =
             if notes.usage:
                 usage[name] = _summed(usage.get(name, {}), notes.usage)
         passages |= notes.passages
-    if grouper := recipe.group.open(reporting, grouping := Notes()):
+    if grouper := recipe.group.open(run, grouping := Notes()):
         groups = grouper.grouped(groups)
         usage |= {"group": grouping.usage} if grouping.usage else {}
     usage |= {"link": linking.usage} if linking.usage else {}

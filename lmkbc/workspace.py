@@ -120,7 +120,7 @@ class Workspace:
 
     def gold_path(self, edition: Edition, split: str) -> Path:
         """The file of a labelled split. InputError for test, whose gold is not published."""
-        if split == "test":
+        if not has_gold(split):
             raise InputError(f"the test split of edition {edition.name} has no gold: use train or {edition.held_out}")
         return self.split_path(edition, split)
 
@@ -138,6 +138,11 @@ class Workspace:
     def examples(self, edition: Edition, split: str) -> list[Example]:
         """The queries and objects of a labelled split."""
         return read_examples(self.gold_path(edition, split), edition)
+
+
+def has_gold(split: str) -> bool:
+    """Whether a split is labelled: the gold of test is not published."""
+    return split != "test"
 
 
 def bundled(kind: str, name: str, suffix: str) -> Path:

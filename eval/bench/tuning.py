@@ -24,7 +24,7 @@ from lmkbc.run import Run
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.submission import answers
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
-from lmkbc.tune.outcomes import Outcomes, gold_column
+from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.sweep import Curve, cutoff_steps
 from lmkbc.tune.tune import tune
 from lmkbc.types import CandidateSet, Example
@@ -87,7 +87,7 @@ def global_cutoff(sets: Sequence[CandidateSet], examples: Sequence[Example], edi
 
 def speed(sets: Sequence[CandidateSet], examples: Sequence[Example], edition: Edition) -> None:
     outcomes = by_relation(sets, examples, edition)
-    pairs = {(x.query.subject, x.query.relation): gold_column(x, edition) for x in examples}
+    pairs = {(x.query.subject, x.query.relation): edition.gold_column(x) for x in examples}
     rule = Cutoff(threshold=0.05)
     predicted = {(s.query.subject, s.query.relation): answers(edition, rule.select(s)) for s in sets}
     start = time.perf_counter()

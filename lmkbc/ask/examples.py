@@ -120,8 +120,8 @@ class ExampleSelector:
         own = [query] if unseen is None else [query, unseen]
         of_run = self.shots.per == "run" and self.shots.method != "nearest"
         hands = self._of_run(query.relation) if of_run else ()
-        told = (hand for hand in hands if not any(self.tells_of(hand, one) for one in own))
-        chosen = next(told, ()) or self._select(query, own)
+        free = (hand for hand in hands if not any(self._tells_of(hand, subject) for subject in own))
+        chosen = next(free, ()) or self._select(query, own)
         if self.shots.file and self.shots.k and not chosen and query.relation not in self._bare:
             self._bare.add(query.relation)
             log.warning(f"{self.shots.file} has no example for {query.subject!r} ({query.relation}): none is shown")
@@ -136,7 +136,7 @@ class ExampleSelector:
             self._hands[relation] = (first, second) if len(second) == len(first) else (first,)
         return self._hands[relation]
 
-    def tells_of(self, examples: Iterable[Example], query: Query) -> bool:
+    def _tells_of(self, examples: Iterable[Example], query: Query) -> bool:
         """Whether any of some examples may be about a query's subject."""
         return self._names.shared(query) and any(self._names.same(example.query, query) for example in examples)
 

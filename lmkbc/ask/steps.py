@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from lmkbc.ask.frames import SLOT
 from lmkbc.errors import did_you_mean
 from lmkbc.models.base import Sampling
 
@@ -31,9 +32,6 @@ LONGEST_FED = 20_000
 
 YEARS = 1000, 2100
 """What a step may take for a year."""
-
-_SLOT = re.compile(r"\{(\w+)\}")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
@@ -116,7 +114,7 @@ def check_chain(steps: Sequence[Step], slots: Sequence[str], last: str) -> None:
             raise ValueError(f"step {step.name!r} is called as another slot is: give it a name of its own")
         before = () if step.reads == "doubt" else steps[:place]  # it is asked once, whatever draws go on with
         filled = [one.name for one in before if one.reads not in VERDICTS]
-        for slot in _SLOT.findall(step.ask):
+        for slot in SLOT.findall(step.ask):
             if slot in names[place:]:
                 raise ValueError(f"the chain loops: step {step.name!r} reads {{{slot}}}, which is not before it")
             if slot not in (*slots, *filled):

@@ -14,7 +14,8 @@ from lmkbc.errors import InputError
 SUBJECT = "{subject_entity}"
 """How the challenge's editions write the subject's place."""
 
-Frame = dict[str, Any]
+Settings = dict[str, Any]
+"""Of one relation's frame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +52,9 @@ class Source:
     frame: Mapping[str, Any] = field(default_factory=dict)
 
 
-def converted(source: Source, files: Mapping[WordFile, bytes]) -> dict[str, Frame]:
+def converted(source: Source, files: Mapping[WordFile, bytes]) -> dict[str, Settings]:
     """Relation, as the authors call it -> frame. InputError names the file and what is wrong in it."""
-    made: dict[str, Frame] = {}
+    made: dict[str, Settings] = {}
     for file, raw in files.items():
         try:
             text = raw.decode("utf-8-sig").replace("\r\n", "\n")
@@ -66,7 +67,7 @@ def converted(source: Source, files: Mapping[WordFile, bytes]) -> dict[str, Fram
     return made
 
 
-def _templates(text: str) -> dict[str, Frame]:
+def _templates(text: str) -> dict[str, Settings]:
     """The question of each relation."""
     if text.lstrip().startswith("{"):
         rows = json.loads(text).items()
@@ -78,7 +79,7 @@ def _templates(text: str) -> dict[str, Frame]:
     return {relation.strip(): {"block": _about(template.strip())} for relation, template in rows}
 
 
-def _prompt(text: str) -> Frame:
+def _prompt(text: str) -> Settings:
     """A whole prompt: its examples are the header, so that no others are shown."""
     end = text[len(text.rstrip()) :]
     examples, _, query = text.rstrip().rpartition("\n\n")

@@ -21,6 +21,7 @@ from lmkbc.pipeline import (
     run_files,
     selector_for,
 )
+from lmkbc.workspace import has_gold
 
 EXAMPLE = "Example: lmkbc predict --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json"
 
@@ -72,7 +73,7 @@ def predict(
     directory = run_directory.write(directory, written)
     if submission.PREDICTIONS not in written:
         raise run_directory.unfinished(predictions, directory, written)
-    if page and split != "test":
+    if page and has_gold(split):
         from lmkbc.report.run import write_beside  # which draws figures
 
         write_beside(run, directory, split)

@@ -32,11 +32,8 @@ def note(sentence: str) -> None:
 
 
 def note_published(edition: Edition, split: str, profile: str = "") -> None:
-    """The best F1 that was published on a split by one scorer, where any was. "val" and "dev" name the same split."""
-    names = {"val", "dev"} if split in ("val", "dev") else {split}
-    results = [result for result in edition.published if result.split in names and result.profile == profile]
-    if results:
-        best = max(results, key=lambda result: result.f1)
+    """The best F1 that was published on a split by one scorer, where any was."""
+    for best in edition.leaderboard(split, profile)[:1]:
         note(f"best published on {split}{f' by {profile}' if profile else ''}: {best.system}, F1 {best.f1:.3f}")
 
 

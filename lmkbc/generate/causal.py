@@ -53,9 +53,9 @@ class Causal(LocalSettings, LanguageModelSpec):
             raise ValueError("prompt.steps are asked of a model that writes: closed lists are scored, and have none")
 
     @property
-    def is_replayed(self) -> bool:
-        """Unless a list is scored: recorded answers are no likelihoods."""
-        return self.closed is None and super().is_replayed
+    def asks_model(self) -> bool:
+        """Unless a list is scored: likelihoods are no answers."""
+        return self.closed is None
 
     def is_given(self, run: Run) -> bool:
         """Whether a model is named with --model, or lies on this machine, or a server that scores is named."""

@@ -100,17 +100,14 @@ class ClosedGenerator:
             if not scorable:
                 continue
             others = self._others(relation)
-            selector = self._asking.plan(Query("", relation)).selector
-            shown = [example for other in others for example in selector.select(other)]
             usual: dict[tuple[Prompt, ...], _Usual | None] = {}
             for portion in (scorable[start : start + PORTION] for start in range(0, len(scorable), PORTION)):
                 prompts = [self._asking.prompt(query) for query, _ in portion]
                 for scored in self._scored(closed, portion, prompts):
-                    unseen = scored.query if selector.tells_of(shown, scored.query) else None
-                    asked = tuple(self._asking.prompt(other, unseen=unseen) for other in others)
-                    if asked not in usual:
-                        usual[asked] = self._usual(relation, closed, others, asked)
-                    taken = usual[asked]
+                    references = tuple(self._asking.prompt(other, unseen=scored.query) for other in others)
+                    if references not in usual:
+                        usual[references] = self._usual(relation, closed, others, references)
+                    taken = usual[references]
                     if taken is None or not np.isfinite(scored.logs).any():
                         yield CandidateSet(scored.query, draws=(State.MISSING,))
                         continue

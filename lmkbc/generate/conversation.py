@@ -82,9 +82,9 @@ class LanguageModelSpec(Asks, GeneratorSpec):
         return self.context.path == "from"
 
     @property
-    def is_replayed(self) -> bool:
-        """Unless files are read otherwise."""
-        return not self.reads_files
+    def asks_model(self) -> bool:
+        """One that writes."""
+        return True
 
     @abstractmethod
     def is_given(self, run: Run) -> bool:

@@ -63,9 +63,14 @@ class GeneratorSpec(ABC):
         return False
 
     @property
-    def is_replayed(self) -> bool:
-        """Whether it asks a model that recorded answers can stand for."""
+    def asks_model(self) -> bool:
+        """Whether it asks a model whose answers can be recorded."""
         return False
+
+    @property
+    def is_replayed(self) -> bool:
+        """Whether recorded answers can stand for its model: not where files are read for what they are."""
+        return self.asks_model and not self.reads_files
 
     def whole(self) -> Iterator[GeneratorSpec]:
         """The table itself, and those of generators that it holds."""

@@ -18,7 +18,6 @@ from lmkbc.run import Run
 from lmkbc.scoring.table import Pair, Table
 from lmkbc.submission import answers
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
-from lmkbc.tune.outcomes import gold_column
 from lmkbc.tune.tune import WRONG, tune
 from lmkbc.types import Example, Prediction
 
@@ -133,7 +132,7 @@ def compare(
 ) -> Controls:
     """The table of predictions for the same queries. absent: controls to name even where they were not made."""
     edition = run.edition
-    gold: dict[Pair, Any] = {(x.query.subject, x.query.relation): gold_column(x, edition) for x in examples}
+    gold: dict[Pair, Any] = {(x.query.subject, x.query.relation): edition.gold_column(x) for x in examples}
 
     def columns(predictions: Sequence[Prediction]) -> dict[Pair, Any]:
         return {(p.query.subject, p.query.relation): WRONG if p.failed else answers(edition, p) for p in predictions}

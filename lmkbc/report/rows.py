@@ -22,7 +22,6 @@ from lmkbc.finished import Finished
 from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, read_rows
 from lmkbc.names import folded_key
 from lmkbc.scoring.table import Pair, RowScore
-from lmkbc.tune.outcomes import gold_column
 from lmkbc.types import Example
 
 LONGEST_TEXT = 300
@@ -150,7 +149,7 @@ def rows_of(
 
 def _row(edition: Edition, example: Example, answer: Any, score: RowScore, note: Recorded) -> Row:
     relation, scorer = example.query.relation, edition.metric.scorer
-    gold = gold_column(example, edition)
+    gold = edition.gold_column(example)
     names = {other.id: other.name for other in example.objects if other.id}
     finds = {index for value in answer for index in scorer.matches(value, gold, relation)}
 

@@ -108,9 +108,10 @@ def _floors(space: Workspace, edition: Edition, gold: Mapping[Any, Any], queries
 
 
 def _published(edition: Edition, split: str) -> list[Published]:
-    """The leaderboard, those of the same split first, each best first."""
-    names = {"val", "dev"} if split in ("val", "dev") else {split}
-    return sorted(edition.published, key=lambda one: (one.split not in names, one.split, -one.f1))
+    """The leaderboard by today's scorer, those of the same split first, each best first."""
+    here = edition.leaderboard(split)
+    others = [result for result in edition.published if not result.profile and result not in here]
+    return here + sorted(others, key=lambda result: (result.split, -result.f1))
 
 
 def _plots(table: Table, rows: Sequence[Row], floors: Mapping[str, Table]) -> list[Plot]:

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from lmkbc.edition import Edition
-from lmkbc.scoring.matchers import ValueScorer
 from lmkbc.scoring.table import f1
 from lmkbc.select.gate import NoneGate
 from lmkbc.select.numeric import NumericRule
@@ -183,7 +182,7 @@ class Outcomes:
 
     def _score(self, prediction: Prediction, row: int) -> float:
         values = answers(self.edition, prediction)
-        gold = gold_column(self.examples[row], self.edition)
+        gold = self.edition.gold_column(self.examples[row])
         relation = self.examples[row].query.relation
         return f1(*self.edition.metric.scorer.score(values, gold, relation))
 
@@ -195,17 +194,10 @@ def _fresh(keys: Sequence[str]) -> list[bool]:
 
 
 def _find(ranked: Sequence[Candidate], example: Example, edition: Edition) -> Matched:
-    scorer, gold = edition.metric.scorer, gold_column(example, edition)
+    scorer, gold = edition.metric.scorer, edition.gold_column(example)
     values = [edition.value(candidate).strip() for candidate in ranked]
     matches = tuple(scorer.matches(value, gold, example.query.relation) for value in values)
     return Matched(tuple(map(scorer.key, values)), matches, len(gold))
-
-
-def gold_column(example: Example, edition: Edition) -> list[Any]:
-    """The gold of an example as its edition's scorer takes it: ids, strings or alias lists."""
-    if edition.target == "id" or isinstance(edition.metric.scorer, ValueScorer):
-        return [spellings[0] for spellings in edition.gold(example)]
-    return [list(spellings) for spellings in edition.gold(example)]
 
 
 def official_f1(hits: Ints, predicted: Ints, gold: Ints) -> Floats:

@@ -31,7 +31,7 @@ from lmkbc.tune.nested import (
     Settings,
     choose,
 )
-from lmkbc.tune.outcomes import Outcomes, gold_column
+from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.search import close_storage, open_storage
 from lmkbc.types import (
     CandidateSet,
@@ -233,5 +233,5 @@ def official(predictions: Mapping[Query, Prediction], examples: Sequence[Example
         (query.subject, query.relation): WRONG if made.failed else answers(edition, made)
         for query, made in predictions.items()
     }
-    gold = {(x.query.subject, x.query.relation): gold_column(x, edition) for x in examples}
+    gold = {(x.query.subject, x.query.relation): edition.gold_column(x) for x in examples}
     return edition.metric.evaluate(predicted, gold)

@@ -16,7 +16,6 @@ from lmkbc.errors import InputError
 from lmkbc.files.jsonl import numbered_lines, read_bytes, read_examples
 from lmkbc.files.pairing import KnownPairs, objects_of
 from lmkbc.generate.prior import ClassPrior
-from lmkbc.tune.outcomes import gold_column
 from lmkbc.types import Example, GoldObject, Query
 from lmkbc.workspace import Workspace
 
@@ -132,7 +131,7 @@ def test_no_name_of_an_official_file_is_an_id_and_the_scorer_sees_the_published_
             score, published = edition.metric.scorer.score, row[edition.column]
             published = [one for one in published if one != []]  # two rows of 2022 hold an object without a name
             relation, answers = example.query.relation, [one if isinstance(one, str) else one[0] for one in published]
-            counts = score(answers, gold_column(example, edition), relation)
+            counts = score(answers, edition.gold_column(example), relation)
             assert counts == score(answers, published, relation) or published == [""]
 
 
@@ -168,10 +167,10 @@ def test_an_object_without_a_name_is_a_candidate_by_its_id_alone() -> None:
     row = Example(Query("Prize", "awardWonBy"), (GoldObject((), "Q5"), GoldObject(("Ada",)), GoldObject(("Bo",), "Q6")))
     (found,) = ClassPrior(edition, space.relations, [row]).generate([Query("Medal", "awardWonBy")])
     assert {(one.text, one.id) for one in found.candidates} == {("Q5", "Q5"), ("Bo", "Q6")}
-    assert gold_column(row, edition) == ["Q5", "Q6"]
+    assert edition.gold_column(row) == ["Q5", "Q6"]
     strings = space.edition("2025")
     split = Example(row.query, (GoldObject(("Ada, Jr.",), "Q7", ("Ada", "Jr.")), *row.objects))
-    assert gold_column(split, strings) == ["Ada", "Jr.", "Ada", "Bo"]
+    assert strings.gold_column(split) == ["Ada", "Jr.", "Ada", "Bo"]
 
 
 def test_unequal_lists_are_no_reason_to_refuse_and_nested_names_are(tmp_path: Path) -> None:

@@ -25,7 +25,6 @@ from lmkbc.probe.controls import (
 from lmkbc.probe.random_weights import with_random_weights
 from lmkbc.recipe import read_recipe
 from lmkbc.run import Run, Servers
-from lmkbc.tune.outcomes import gold_column
 from lmkbc.types import Candidate, Example, Prediction
 from lmkbc.workspace import Workspace
 
@@ -63,7 +62,7 @@ def test_a_query_is_hard_when_no_control_answers_it() -> None:
 
 def test_a_failed_query_is_wrong_even_where_nothing_is_to_be_found() -> None:
     failed = [Prediction(x.query, failed=True) for x in VAL]
-    assert any(not gold_column(x, EDITION) for x in VAL)
+    assert any(not EDITION.gold_column(x) for x in VAL)
     table = compare(CONTEXT, "s", VAL, failed, {})
     assert (table.failed, table.overall.system) == (len(VAL), 0.0)
 
@@ -87,7 +86,7 @@ def test_a_recipe_of_ones_own_that_bears_a_controls_name_is_asked_itself() -> No
     known = learned(CONTEXT, VAL, UNTUNED, ["prior"])
     table = controls(CONTEXT, mine, VAL, UNTUNED, known=known, random=False)
     assert set(table.overall.controls) == {"prior"}
-    assert table.overall.system == pytest.approx(sum(not gold_column(x, EDITION) for x in VAL) / len(VAL), abs=0.2)
+    assert table.overall.system == pytest.approx(sum(not EDITION.gold_column(x) for x in VAL) / len(VAL), abs=0.2)
     assert table.overall.system != table.overall.controls["prior"]
 
 

@@ -22,7 +22,7 @@ from lmkbc.select.quorum import Quorum
 from lmkbc.select.rule import Rule, SweptRule
 from lmkbc.select.sticky import Sticky
 from lmkbc.submission import answers
-from lmkbc.tune.outcomes import Outcomes, gold_column
+from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.sweep import (
     Curve,
     cutoff_steps,
@@ -101,7 +101,7 @@ def test_f1_is_the_official_one(name: str, problem: tuple[list[CandidateSet], li
     sets, examples = problem
     made = edition(SCORERS[name])
     outcomes = Outcomes(sets, examples, made)
-    gold = {(f"s{i}", "knows"): gold_column(example, made) for i, example in enumerate(examples)}
+    gold = {(f"s{i}", "knows"): made.gold_column(example) for i, example in enumerate(examples)}
     for rule in RULES:
         predicted = {(f"s{i}", "knows"): answers(made, rule.select(found)) for i, found in enumerate(sets)}
         table = made.metric.evaluate(predicted, gold, rows=True)

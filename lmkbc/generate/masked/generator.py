@@ -66,9 +66,9 @@ class Masked(GeneratorSpec):
         return self.probe.vectors == "from"
 
     @property
-    def is_replayed(self) -> bool:
-        """Unless files are entity vectors."""
-        return not self.reads_files
+    def asks_model(self) -> bool:
+        """A masked one, whose candidates can be recorded."""
+        return True
 
     def check(self, relations: Relations) -> None:
         """InputError for a relation that does not exist."""
