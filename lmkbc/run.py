@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 from lmkbc.edition import Edition
 from lmkbc.models.budget import Budget
-from lmkbc.models.store import Store, default_store
+from lmkbc.models.store import Store, open_store
+from lmkbc.models.store_place import Place
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
 from lmkbc.types import Example
@@ -32,7 +33,7 @@ class Servers:
     max_cost: float | None = None
     max_tokens: int | None = None
     prices: tuple[float, float] | None = None
-    store: Path | None = None
+    store: Place | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,5 +88,5 @@ class Run:
         return model
 
     def store(self) -> Store:
-        """Where models' answers are kept: as the command line says, else in the user's cache."""
-        return Store(self.servers.store or default_store())
+        """Where models' answers are kept: as the command line says, else by default."""
+        return open_store(self.servers.store, offline=self.offline)
