@@ -128,6 +128,7 @@ class _Seen:
         if subject.id in self._names:
             other = self._names[subject.id] != name
             self._note("other_names" if other else "repeated", f"{subject.id} at {place}")
+            self._ids.setdefault(name, subject.id)
             return False
         self._names[subject.id] = name
         if self._ids.setdefault(name, subject.id) != subject.id:
