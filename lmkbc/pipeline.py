@@ -31,6 +31,7 @@ from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run import Run
 from lmkbc.select.pool import Pool
+from lmkbc.select.rule import PerRelation
 from lmkbc.types import (
     CandidateSet,
     Notes,
@@ -118,7 +119,7 @@ def _linked(links: Linker, proposed: Sequence[CandidateSet], report: Report) -> 
     return linked
 
 
-def selector_for(run: Run, recipe: Recipe, *, any_data: bool = False) -> tuple[Selector, dict[str, Any]]:
+def selector_for(run: Run, recipe: Recipe, *, any_data: bool = False) -> tuple[PerRelation, dict[str, Any]]:
     """The selector of a run: the workspace's thresholds for this edition and system, else the recipe's own rule.
 
     Returns it and where it comes from. InputError for thresholds tuned on other data, unless allowed.
@@ -186,7 +187,7 @@ def run_files(
         "recipe": portable(recipe.tables),
         "selection": provenance,
         "counts": _counts(edition, predictions, proposals.sets),
-        "inputs": dict(_inputs(run, split)) | dict(_models(run, recipe)),
+        "inputs": inputs(run, recipe, ("train", split)),
         "outputs": {name: submission.sha256(content) for name, content in files.items()},
         "versions": {name: version(name) for name in PACKAGES},
     }
@@ -224,10 +225,15 @@ def _models(run: Run, recipe: Recipe) -> Iterator[tuple[str, str]]:
         yield model_name(path), file_digest(path)
 
 
-def _inputs(run: Run, split: str) -> Iterator[tuple[str, str]]:
+def inputs(run: Run, recipe: Recipe, splits: Sequence[str] = ("train",)) -> dict[str, str]:
+    """What a run reads beside its queries, and the models of this machine that it asks: name -> SHA-256, no path."""
+    return {**dict(_inputs(run, splits)), **dict(_models(run, recipe))}
+
+
+def _inputs(run: Run, splits: Sequence[str]) -> Iterator[tuple[str, str]]:
     """What a run read, by file name, with its SHA-256: never a path of this machine."""
     space, edition = run.workspace, run.edition
-    for name in dict.fromkeys(("train", split)):
+    for name in dict.fromkeys(splits):
         yield f"{edition.folder}/{name}", submission.sha256(jsonl.read_bytes(space.split_path(edition, name)))
     for path in (*run.files, *filter(None, (run.search_table,))):
         yield Path(path).name, submission.sha256(jsonl.read_bytes(path))

@@ -37,6 +37,8 @@ ROOMS = """
     finished
     compare
     pipeline
+    build
+    export
     train probe report scale
     cli __main__
 """

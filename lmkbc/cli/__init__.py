@@ -17,6 +17,8 @@ from lmkbc.errors import LmkbcError
 
 COMMANDS = {
     "predict": "Make a checked submission for a split.",
+    "build": "Build a knowledge base: facts of many subjects, as Parquet.",
+    "export": "Write a knowledge base as triples, statements, Wikidata's JSON, or QuickStatements for review.",
     "tune": "Learn what to keep, per relation.",
     "evaluate": "Score predictions exactly as the organisers do.",
     "compare": "Say whether one run is better than another, or the difference noise.",

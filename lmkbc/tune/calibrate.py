@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lmkbc.select.calibrated import Calibrated, log_habit
+from lmkbc.select.calibrated import Calibrated
+from lmkbc.select.calibration import log_habit
 from lmkbc.select.evidence import (
     BIAS,
     EDGE,
