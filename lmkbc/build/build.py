@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from lmkbc.build.blocks import BLOCK, proposing
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
+from lmkbc.build.engine import Ask, Engine, Part, Work, summed
 from lmkbc.build.facts import Maker, Stated, Tables
 from lmkbc.build.manifest import Shard, finished
 from lmkbc.build.subjects import Subjects
@@ -26,13 +27,8 @@ from lmkbc.types import CandidateSet, Query
 
 SHARD = 8 * BLOCK
 """Queries of a shard: files large enough to be read fast, small enough that a kill costs little."""
-
-
-class Ask(NamedTuple):
-    """A query, and the place of its subject among the subjects."""
-
-    row: int
-    query: Query
+PORTIONS = 4
+"""Blocks that each worker has at least, where there are so few queries that blocks are small for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +85,14 @@ def chosen(run: Run, names: Sequence[str]) -> dict[str, Relation]:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One build of a directory. start: its manifest as it begins."""
+    """One build of a directory. start: its manifest as it begins. engine: what answers, if not this process."""
 
     run: Run
     recipe: Recipe
     selector: PerRelation
     start: Mapping[str, Any]
     shard: int = SHARD
+    engine: Engine | None = None
 
     def into(self, directory: Directory, plan: Plan, report: Report) -> Mapping[str, Any]:
         """Ask what is not yet written, write it, and finish. The manifest, of a finished build that lacks nothing too.
@@ -109,18 +106,15 @@ class Build:
         if todo:
             if self.recipe.pool.method == "background":  # which weighs all queries of a run against each other
                 todo = [*range(last)]
-            for shard in self._shards(directory, plan, todo, report):
+            shards = self._shards if self.engine is None else self._elsewhere
+            for shard in shards(directory, plan, todo, report):
                 written[shard.number] = shard
         whole = finished(self.start, [written[n] for n in range(last)], {"subjects": plan.subjects.counts})
         directory.finish(whole, {"seconds": round(time.monotonic() - begun, 3), "finished": now()})
         return whole
 
     def _shards(self, directory: Directory, plan: Plan, todo: Sequence[int], report: Report) -> Iterator[Shard]:
-        maker = Maker(
-            self.selector,
-            {name: Stated.of(relation) for name, relation in plan.relations.items()},
-            self.start["run"],
-        )
+        maker = self._maker(plan)
         asked: deque[int] = deque()
         sets = self._proposed(_of_shards(plan.asks(), todo, self.shard), asked, report, plan.total)
         for number in todo:
@@ -131,6 +125,32 @@ class Build:
                 parts.append(maker.tables([asked.popleft() for _ in block], block))
                 size -= len(block)
             yield directory.write(number, Tables.together(parts), 0, self.start["run"])
+
+    def _elsewhere(self, directory: Directory, plan: Plan, todo: Sequence[int], report: Report) -> Iterator[Shard]:
+        """The same by another engine, whose blocks come in any order; a shard is written when it has them all."""
+        assert self.engine is not None
+        sizes = {number: min(self.shard, plan.total - number * self.shard) for number in todo}
+        size = min(BLOCK, max(1, -(-sum(sizes.values()) // (PORTIONS * self.engine.workers))))
+
+        def parts() -> Iterator[Part]:
+            asks = _of_shards(plan.asks(), todo, self.shard)
+            for number in todo:
+                for place in range(-(-sizes[number] // size)):
+                    yield Part(number, place, [*islice(asks, min(size, sizes[number] - place * size))])
+
+        whole: dict[int, dict[int, Tables]] = {number: {} for number in todo}
+        done, work = 0, Work(self.run, self.recipe, self._maker(plan))
+        report("build (queries)", done, sum(sizes.values()))
+        for part, tables in self.engine.tables(work, parts()):
+            whole[part.shard][part.place] = tables
+            done += min(size, sizes[part.shard] - part.place * size)
+            report("build (queries)", done, sum(sizes.values()))
+            if len(whole[part.shard]) == -(-sizes[part.shard] // size):
+                yield directory.write(part.shard, summed(whole.pop(part.shard)), 0, self.start["run"])
+
+    def _maker(self, plan: Plan) -> Maker:
+        stated = {name: Stated.of(relation) for name, relation in plan.relations.items()}
+        return Maker(self.selector, stated, self.start["run"])
 
     def _proposed(self, asks: Iterable[Ask], asked: deque[int], report: Report, total: int) -> Iterator[CandidateSet]:
         """The pooled sets of the queries, whose places are noted as they go out."""

@@ -1,0 +1,172 @@
+"""What a worker of a build does, wherever it runs: blocks of queries in, tables of facts out, and no file between."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import polars as pl
+
+from lmkbc.build.facts import Maker, Tables
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.models.store_place import Database, default_place
+from lmkbc.pipeline import propose
+from lmkbc.recipe import Recipe
+from lmkbc.run import Run
+from lmkbc.types import CandidateSet, Query, State
+
+log = logging.getLogger(__name__)
+
+HOPELESS = 8
+"""Queries that fail by themselves, and none between them that does not: then it is not they that are bad."""
+
+
+class Ask(NamedTuple):
+    """A query, and the place of its subject among the subjects."""
+
+    row: int
+    query: Query
+
+
+class Part(NamedTuple):
+    """A block of a shard's queries. place: which of the shard's."""
+
+    shard: int
+    place: int
+    asks: Sequence[Ask]
+
+
+class Engine(Protocol):
+    """Where blocks are answered, if not in this process."""
+
+    @property
+    def workers(self) -> int:
+        """How many blocks are answered at a time."""
+
+    def tables(self, work: Work, parts: Iterable[Part]) -> Iterator[tuple[Part, Tables]]:
+        """Each part with its tables, in any order. LmkbcError where the work cannot go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """All that a worker has to be told. Its files lie at the same places on every machine that works."""
+
+    run: Run
+    recipe: Recipe
+    maker: Maker
+
+    def shared(self, workers: int) -> Work:
+        """The same for one of so many workers elsewhere: its paths whole, and its share of what may be spent.
+
+        InputError for a store whose password would have to travel along, and for a pool that weighs all queries.
+        """
+        servers = self.run.servers
+        store = servers.store or default_place()
+        if isinstance(store, Database) and store.has_password:
+            raise InputError(
+                f"{store} is given with a password, which is sent to no worker: leave it out of --store, and set "
+                "PGPASSWORD, or a line in ~/.pgpass, where workers run"
+            )
+        if self.recipe.pool.method == "background":
+            raise InputError(
+                f"{self.recipe.name} weighs all queries of a run against each other (pool.method 'background'), which "
+                "workers cannot: leave out --engine"
+            )
+        servers = replace(
+            servers,
+            store=store.absolute() if isinstance(store, Path) else store,
+            max_cost=None if servers.max_cost is None else servers.max_cost / workers,
+            max_tokens=None if servers.max_tokens is None else servers.max_tokens // workers,
+        )
+        run = replace(
+            self.run,
+            servers=servers,
+            files=tuple(path.absolute() for path in self.run.files),
+            search_table=self.run.search_table and self.run.search_table.absolute(),
+            index=self.run.index and self.run.index.absolute(),
+            budgets=[],
+            models={},
+        )
+        return replace(self, run=run)
+
+
+class Worker:
+    """Answers blocks. remarks: what a person should know, of the last block."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self.remarks: list[str] = []
+
+    def tables(self, asks: Sequence[Ask]) -> Tables:
+        """The tables of a block. A query that breaks what answers it fails alone; LmkbcError is of the whole build."""
+        with _heard() as self.remarks:
+            reasons: dict[Query, str] = {}
+            queries = list(dict.fromkeys(ask.query for ask in asks))
+            sets = {one.query: one for one in self._answered(queries, reasons)}
+            made = self._work.maker.tables([ask.row for ask in asks], [sets[ask.query] for ask in asks])
+            return with_reasons(made, [reasons.get(ask.query) for ask in asks if sets[ask.query].failed])
+
+    def _answered(self, queries: Sequence[Query], reasons: dict[Query, str]) -> list[CandidateSet]:
+        """The pooled sets; where answering them breaks, of each half alone. reasons: query -> what broke."""
+        try:
+            return list(propose(self._work.run, self._work.recipe, queries).sets)
+        except LmkbcError:
+            raise
+        except Exception as error:  # of one bad query, or of all
+            if len(queries) > 1:
+                middle = len(queries) // 2
+                return [*self._answered(queries[:middle], reasons), *self._answered(queries[middle:], reasons)]
+            reasons[queries[0]] = _told(error)
+            log.warning("%r, %s: %s", queries[0].subject, queries[0].relation, reasons[queries[0]])
+            if len(reasons) >= HOPELESS and len({*reasons.values()}) == 1:
+                raise LmkbcError(
+                    f"{HOPELESS} queries broke the worker alike ({_told(error)}): see to that first"
+                ) from error
+            return [CandidateSet(queries[0], (), (State.MISSING,))]
+
+
+def lost(work: Work, part: Part, reason: str) -> Tables:
+    """The tables of a block that no worker brought back: each of its queries failed, and is asked again."""
+    sets = [CandidateSet(ask.query, (), (State.MISSING,)) for ask in part.asks]
+    return with_reasons(work.maker.tables([ask.row for ask in part.asks], sets), [reason] * len(sets))
+
+
+def with_reasons(tables: Tables, reasons: Sequence[str | None]) -> Tables:
+    """Tables whose missing rows say why, where that is known. reasons: one for each of them."""
+    own = pl.Series("reason", reasons, dtype=pl.String)
+    return tables._replace(missing=tables.missing.with_columns(pl.coalesce(own, pl.col("reason"))))
+
+
+def _told(error: BaseException) -> str:
+    """An error in one line: what it says, and where it was."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    said = " ".join(str(error).split())[:200]
+    return f"{type(error).__name__} in {Path(where.filename).name}:{where.lineno}{f' ({said})' if said else ''}"
+
+
+@contextmanager
+def _heard() -> Iterator[list[str]]:
+    """What the engine logs meanwhile."""
+    heard: list[str] = []
+
+    class Heard(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            heard.append(record.getMessage())
+
+    logger, handler = logging.getLogger("lmkbc"), Heard()
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield heard
+    finally:
+        logger.removeHandler(handler)
+
+
+def summed(parts: Mapping[int, Tables]) -> Tables:
+    """The tables of a shard's blocks, in their order."""
+    return Tables.together([parts[place] for place in sorted(parts)])
