@@ -90,6 +90,8 @@ class Directory:
         """
         with _refusals(self.path):
             self._settle()
+            for left in self._stage.rglob(".*"):
+                left.unlink()
             found = self._read()
             if found is None:
                 atomic.write_bytes(self._stage / manifest.NAME, manifest.written(start))
@@ -157,7 +159,7 @@ class Directory:
         if self.is_whole:
             return
         with _full_disk(self.path):
-            atomic.write_bytes(self.path / TIMING, msgspec.json.encode(timing))
+            atomic.write_bytes(self._stage / TIMING, msgspec.json.encode(timing))
             atomic.write_bytes(self._stage / manifest.NAME, manifest.written(whole))
             self._settle()
 
@@ -176,7 +178,9 @@ class Directory:
             if (source / name).is_dir():
                 os.rename(source / name, target / name)
         if up:
-            os.replace(self._stage / manifest.NAME, self.path / manifest.NAME)
+            for name in (TIMING, manifest.NAME):
+                if (self._stage / name).is_file():
+                    os.replace(self._stage / name, self.path / name)
             shutil.rmtree(self._stage)
 
     def _reopen(self, start: Mapping[str, Any], shards: Sequence[Shard]) -> None:
