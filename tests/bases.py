@@ -13,8 +13,10 @@ from lmkbc.build.blocks import Block
 from lmkbc.build.build import Build, Plan
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
+from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import started
 from lmkbc.build.subjects import Subjects
+from lmkbc.files.fetch import digest
 from lmkbc.progress import silent
 from lmkbc.run import Run
 from lmkbc.types import Candidate, CandidateSet, Query, State, Voice
@@ -45,7 +47,14 @@ class Base:
         self.run = Run(workspace=SPACE, edition=SPACE.edition(edition), offline=True)
         self.asked: list[Query] = []
 
-    def build(self, monkeypatch: pytest.MonkeyPatch, answer: Answer, relations: Sequence[str], **inputs: Any) -> Any:
+    def build(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        answer: Answer,
+        relations: Sequence[str],
+        bounds: Bounds | None = None,
+        **inputs: Any,
+    ) -> Any:
         """Build, or go on."""
         chosen = module.chosen(self.run, relations)
 
@@ -57,8 +66,9 @@ class Base:
         monkeypatch.setattr(module, "proposing", proposing)
         recipe = recipe_of({"component": "prior"})
         plan = Plan(Subjects.of(self.file), chosen, Classes(chosen))
-        about = {"subjects": plan.subjects.sha256, **inputs}
+        about = {"subjects": digest(self.file), **inputs}
+        growth = Growth(bounds or Bounds(), plan.classes, {one.name: one for one in chosen.values()})
         directory = Directory(self.out)
         with directory.held():
             made = Build(self.run, recipe, recipe.select, started(about, chosen), self.shard)
-            return made.into(directory, plan, silent)
+            return made.into(directory, plan, growth, silent)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ from lmkbc.build.blocks import BLOCK, proposing
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.facts import Maker, Stated, Tables
+from lmkbc.build.growth import Grown, Growth
 from lmkbc.build.manifest import Shard, finished
 from lmkbc.build.subjects import Subjects
 from lmkbc.errors import InputError, did_you_mean
@@ -42,7 +43,7 @@ class Plan:
     relations: by the names that queries use.
     """
 
-    subjects: Subjects
+    subjects: Subjects | Grown
     relations: Mapping[str, Relation]
     classes: Classes
 
@@ -63,8 +64,7 @@ class Plan:
         return sum(count * len(self.classes.relations(name)) for name, count in self.subjects.classes.items())
 
     def remarks(self) -> Iterator[str]:
-        """What a person should know of the subjects and their classes."""
-        yield from self.subjects.remarks
+        """What a person should know of the subjects' classes."""
         strange = {name: n for name, n in self.subjects.classes.items() if name and self.classes.qid(name) is None}
         if strange:
             yield (
@@ -87,6 +87,13 @@ def chosen(run: Run, names: Sequence[str]) -> dict[str, Relation]:
     return {name: relation for name, relation in run.relations.items() if relation.name in wanted}
 
 
+class Place(NamedTuple):
+    """Where a level stands: its depth, and the number of its first shard."""
+
+    depth: int
+    shard: int
+
+
 @dataclass(frozen=True, slots=True)
 class Build:
     """One build of a directory. start: its manifest as it begins."""
@@ -97,47 +104,60 @@ class Build:
     start: Mapping[str, Any]
     shard: int = SHARD
 
-    def into(self, directory: Directory, plan: Plan, report: Report) -> Mapping[str, Any]:
+    def into(self, directory: Directory, plan: Plan, growth: Growth, report: Report) -> Mapping[str, Any]:
         """Ask what is not yet written, write it, and finish. The manifest, of a finished build that lacks nothing too.
 
         LmkbcError where the disk refuses; the build can then go on.
         """
         begun = time.monotonic()
         written = {shard.number: shard for shard in directory.begin(self.start)}
-        last = -(-plan.total // self.shard)
-        todo = [n for n in range(last) if n not in written or written[n].failed]
-        if todo:
-            if self.recipe.pool.method == "background":  # which weighs all queries of a run against each other
-                todo = [*range(last)]
-            for shard in self._shards(directory, plan, todo, report):
-                written[shard.number] = shard
-        whole = finished(self.start, [written[n] for n in range(last)], {"subjects": plan.subjects.counts})
+        shards, subjects = list[Shard](), 0
+        while True:
+            subjects += plan.subjects.classes.total()
+            made = self._level(directory, plan, Place(len(growth), len(shards)), written, report)
+            shards += made
+            grown = growth.next(plan.subjects, made, directory)
+            if grown is None:
+                break
+            plan = replace(plan, subjects=grown)
+        whole = finished(self.start, subjects, shards, growth.summary())
         directory.finish(whole, {"seconds": round(time.monotonic() - begun, 3), "finished": now()})
         return whole
 
-    def _shards(self, directory: Directory, plan: Plan, todo: Sequence[int], report: Report) -> Iterator[Shard]:
-        maker = Maker(
-            self.selector,
-            {name: Stated.of(relation) for name, relation in plan.relations.items()},
-            self.start["run"],
-        )
-        asked: deque[int] = deque()
-        sets = self._proposed(_of_shards(plan.asks(), todo, self.shard), asked, report, plan.total)
+    def _level(
+        self, directory: Directory, plan: Plan, place: Place, written: Mapping[int, Shard], report: Report
+    ) -> list[Shard]:
+        """The shards of a level, those that are lacking, or lack answers, once they are asked and written."""
+        last = -(-plan.total // self.shard)
+        made = {n: written[place.shard + n] for n in range(last) if place.shard + n in written}
+        todo = [n for n in range(last) if n not in made or made[n].failed]
+        if todo and self.recipe.pool.method == "background":  # which weighs all queries against each other
+            todo = [*range(last)]
+        for n, tables in zip(todo, self._asked(plan, todo, report), strict=True):
+            made[n] = directory.write(place.shard + n, tables, place.depth, self.start["run"])
+        return [made[n] for n in range(last)]
+
+    def _asked(self, plan: Plan, todo: Sequence[int], report: Report) -> Iterator[Tables]:
+        """The tables of some shards."""
+        stated = {name: Stated.of(relation) for name, relation in plan.relations.items()}
+        maker = Maker(self.selector, stated, self.start["run"])
+        rows: deque[int] = deque()
+        sets = self._proposed(_of_shards(plan.asks(), todo, self.shard), rows, report, plan.total)
         for number in todo:
             size = min(self.shard, plan.total - number * self.shard)
             parts = []
             while size:
                 block = [*islice(sets, min(size, BLOCK))]
-                parts.append(maker.tables([asked.popleft() for _ in block], block))
+                parts.append(maker.tables([rows.popleft() for _ in block], block))
                 size -= len(block)
-            yield directory.write(number, Tables.together(parts), 0, self.start["run"])
+            yield Tables.together(parts)
 
-    def _proposed(self, asks: Iterable[Ask], asked: deque[int], report: Report, total: int) -> Iterator[CandidateSet]:
+    def _proposed(self, asks: Iterable[Ask], rows: deque[int], report: Report, total: int) -> Iterator[CandidateSet]:
         """The pooled sets of the queries, whose places are noted as they go out."""
 
         def queries() -> Iterator[Query]:
             for ask in asks:
-                asked.append(ask.row)
+                rows.append(ask.row)
                 yield ask.query
 
         for block in proposing(self.run, self.recipe, queries(), report, total):

@@ -141,6 +141,13 @@ class Directory:
             atomic.write_bytes(self._record(number), msgspec.json.encode(shard))
             return shard
 
+    def facts(self, shards: Sequence[Shard], relation: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """Some columns of a relation's facts, shard by shard, wherever they lie by now."""
+        root = self.path if self.is_whole else self._stage
+        for shard in shards:
+            if (name := f"{partition(relation)}/{_part(shard.number)}") in shard.outputs:
+                yield pl.read_parquet(root / name, columns=list(columns), hive_partitioning=False)
+
     def _record(self, number: int) -> Path:
         return self._stage / SHARDS / f"{number:06d}.json"
 

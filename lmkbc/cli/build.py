@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 from lmkbc.build.build import Build, Plan, chosen
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
+from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import started
 from lmkbc.build.subjects import Subjects
 from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, opened
@@ -18,6 +20,7 @@ from lmkbc.cli.screen import note
 from lmkbc.cli.spread import spread
 from lmkbc.cli.terminal import progress
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.link.index import AliasIndex
 from lmkbc.models.files import model_name, portable
 from lmkbc.pipeline import inputs, selector_for
 
@@ -38,6 +41,13 @@ def build(
     ] = None,
     recipe_options: RecipeOptions,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many subjects.")] = None,
+    grow: Annotated[
+        int, typer.Option(min=0, metavar="DEPTH", help="Ask about what the facts name in turn, so many levels deep.")
+    ] = 0,
+    budget: Annotated[int | None, typer.Option(min=1, help="With --grow: at most so many subjects in all.")] = None,
+    novelty: Annotated[
+        float, typer.Option(min=0, max=1, help="With --grow: end once a smaller share of a level's entities is new.")
+    ] = 0.0,
     any_thresholds: Annotated[
         bool, typer.Option("--any-thresholds", help="Use thresholds even where they were tuned on other data.")
     ] = False,
@@ -48,8 +58,12 @@ def build(
     start = time.monotonic()
     run, recipe = opened(recipe_options, source_options, server_options)
     relations = chosen(run, relation or ())
-    plan = Plan(Subjects.of(subjects, limit), relations, Classes(relations, run.workspace.relations.values()))
-    for remark in plan.remarks():
+    found = Subjects.of(subjects, limit)
+    plan = Plan(found, relations, Classes(relations, run.workspace.relations.values()))
+    bounds = Bounds(depth=grow, budget=budget, novelty=novelty)
+    by_own = {one.name: one for one in relations.values()}
+    growth = Growth(bounds, plan.classes, by_own, AliasIndex(run.index) if grow and run.index else None)
+    for remark in (*found.remarks, *plan.remarks()):
         note(remark)
     if not plan.total:
         raise InputError(f"{subjects}: no subject is of a class that the relations ask about; name others")
@@ -62,18 +76,23 @@ def build(
         "selection": provenance,
         "asked": list(relations),
         "limit": limit,
-        "files": {subjects.name: plan.subjects.sha256, **inputs(run, recipe)},
+        **({"grow": asdict(bounds)} if grow else {}),
+        "subjects": found.counts,
+        "files": {subjects.name: found.sha256, **inputs(run, recipe)},
     }
     directory = Directory(out)
     with directory.held(), progress() as report:
-        whole = Build(run, recipe, selector, started(about, relations)).into(directory, plan, report)
+        whole = Build(run, recipe, selector, started(about, relations)).into(directory, plan, growth, report)
     seconds = time.monotonic() - start
     counts = whole["counts"]
     note(
-        f"{out}: {counts['facts']} facts of {plan.subjects.counts['subjects']} subjects, {counts['linked']} of them "
+        f"{out}: {counts['facts']} facts of {counts['subjects']} subjects, {counts['linked']} of them "
         f"linked; {counts['nothing']} of {counts['queries']} queries answered with nothing; {provenance['how']}; "
         f"{seconds:.0f} s"
     )
+    if graph := whole.get("graph"):
+        levels = ", ".join(f"{level['subjects']}" for level in graph["levels"])
+        note(f"{out}: {graph['entities']} entities; subjects by depth {levels}; it ended by: {graph['stopped']}")
     if counts["failed"]:
         raise LmkbcError(
             f"{counts['failed']} of {counts['queries']} queries failed, which is no empty answer: {out / 'missing'} "

@@ -60,9 +60,8 @@ def test_a_build_is_a_hive_of_relations_with_a_manifest(whole: dict[str, bytes],
     assert facts.group_by("relation").len().sort("relation").rows() == [("children", 4), ("country-borders", 10)]
     assert pl.scan_parquet(kb / "nothing").collect()["subject"].to_list() == ["Togo"]
     manifest = json.loads(whole["manifest.json"])
-    assert manifest["counts"] == {"queries": 10, "facts": 14, "linked": 5, "nothing": 1, "failed": 0}
+    assert manifest["counts"] == {"subjects": 5, "queries": 10, "facts": 14, "linked": 5, "nothing": 1, "failed": 0}
     assert manifest["of_relations"]["children"] == {"facts": 4, "linked": 0, "nothing": 1, "failed": 0}
-    assert manifest["subjects"]["subjects"] == 5
     assert facts["run"].unique().to_list() == [manifest["run"]]
 
 
@@ -152,7 +151,7 @@ def test_failed_queries_are_missing_and_asked_again_alone(
         return failed(query) if (query.subject, query.relation) == ("Chad", "CountryBordersCountry") else answer(query)
 
     made = base.build(monkeypatch, without, RELATIONS)
-    assert made["counts"] == {"queries": 10, "facts": 12, "linked": 4, "nothing": 1, "failed": 1}
+    assert made["counts"] == {"subjects": 5, "queries": 10, "facts": 12, "linked": 4, "nothing": 1, "failed": 1}
     missing = pl.read_parquet(base.out / "missing").row(0, named=True)
     assert (missing["subject"], missing["subject_id"], missing["reason"]) == ("Chad", "Q1", "missing")
     base.asked.clear()
