@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from lmkbc.build import build as module
-from lmkbc.build.blocks import Block
 from lmkbc.build.build import Build, Plan
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
@@ -17,6 +16,7 @@ from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import started
 from lmkbc.build.subjects import Subjects
 from lmkbc.files.fetch import digest
+from lmkbc.pipeline import Block
 from lmkbc.progress import silent
 from lmkbc.run import Run
 from lmkbc.types import Candidate, CandidateSet, Query, State, Voice
@@ -63,7 +63,7 @@ class Base:
                 self.asked.append(query)
                 yield Block((query,), (answer(query),))
 
-        monkeypatch.setattr(module, "proposing", proposing)
+        monkeypatch.setattr(module, "Proposing", proposing)
         recipe = recipe_of({"component": "prior"})
         plan = Plan(Subjects.of(self.file), chosen, Classes(chosen))
         about = {"subjects": digest(self.file), **inputs}

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
-from lmkbc.build.blocks import BLOCK, proposing
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.facts import Maker, Stated, Tables
@@ -18,6 +17,7 @@ from lmkbc.build.growth import Grown, Growth
 from lmkbc.build.manifest import Shard, finished
 from lmkbc.build.subjects import Subjects
 from lmkbc.errors import InputError, did_you_mean
+from lmkbc.pipeline import BLOCK, Proposing
 from lmkbc.progress import Report
 from lmkbc.recipe import Recipe
 from lmkbc.relation import Relation
@@ -153,14 +153,14 @@ class Build:
             yield Tables.together(parts)
 
     def _proposed(self, asks: Iterable[Ask], rows: deque[int], report: Report, total: int) -> Iterator[CandidateSet]:
-        """The pooled sets of the queries, whose places are noted as they go out."""
+        """The pooled sets of the queries, whose subjects' places are noted as they go out."""
 
         def queries() -> Iterator[Query]:
             for ask in asks:
                 rows.append(ask.row)
                 yield ask.query
 
-        for block in proposing(self.run, self.recipe, queries(), report, total):
+        for block in Proposing(self.run, self.recipe, queries(), report, total):
             yield from block.sets
 
 

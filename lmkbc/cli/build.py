@@ -22,7 +22,8 @@ from lmkbc.cli.terminal import progress
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.link.index import AliasIndex
 from lmkbc.models.files import model_name, portable
-from lmkbc.pipeline import inputs, selector_for
+from lmkbc.pipeline import selector_for
+from lmkbc.run_files import inputs, models
 
 EXAMPLE = "Example: lmkbc build --subjects rivers.csv --edition 2023 --relation river-countries --out rivers"
 
@@ -78,7 +79,7 @@ def build(
         "limit": limit,
         **({"grow": asdict(bounds)} if grow else {}),
         "subjects": found.counts,
-        "files": {subjects.name: found.sha256, **inputs(run, recipe)},
+        "files": {subjects.name: found.sha256, **dict(inputs(run, "train")), **dict(models(run, recipe))},
     }
     directory = Directory(out)
     with directory.held(), progress() as report:
