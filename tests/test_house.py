@@ -37,6 +37,7 @@ ROOMS = """
     finished
     compare
     pipeline
+    run_files
     build
     export
     train probe report scale

@@ -5,19 +5,20 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
-from lmkbc.build.blocks import BLOCK, proposing
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
-from lmkbc.build.engine import Ask, Engine, Part, Work, summed
+from lmkbc.build.engine import Ask, Engine, Part, Work
 from lmkbc.build.facts import Maker, Stated, Tables
+from lmkbc.build.growth import Grown, Growth
 from lmkbc.build.manifest import Shard, finished
 from lmkbc.build.subjects import Subjects
 from lmkbc.errors import InputError, did_you_mean
+from lmkbc.pipeline import BLOCK, Proposing
 from lmkbc.progress import Report
 from lmkbc.recipe import Recipe
 from lmkbc.relation import Relation
@@ -38,7 +39,7 @@ class Plan:
     relations: by the names that queries use.
     """
 
-    subjects: Subjects
+    subjects: Subjects | Grown
     relations: Mapping[str, Relation]
     classes: Classes
 
@@ -59,8 +60,7 @@ class Plan:
         return sum(count * len(self.classes.relations(name)) for name, count in self.subjects.classes.items())
 
     def remarks(self) -> Iterator[str]:
-        """What a person should know of the subjects and their classes."""
-        yield from self.subjects.remarks
+        """What a person should know of the subjects' classes."""
         strange = {name: n for name, n in self.subjects.classes.items() if name and self.classes.qid(name) is None}
         if strange:
             yield (
@@ -83,6 +83,13 @@ def chosen(run: Run, names: Sequence[str]) -> dict[str, Relation]:
     return {name: relation for name, relation in run.relations.items() if relation.name in wanted}
 
 
+class Place(NamedTuple):
+    """Where a level stands: its depth, and the number of its first shard."""
+
+    depth: int
+    shard: int
+
+
 @dataclass(frozen=True, slots=True)
 class Build:
     """One build of a directory. start: its manifest as it begins. engine: what answers, if not this process."""
@@ -94,73 +101,92 @@ class Build:
     shard: int = SHARD
     engine: Engine | None = None
 
-    def into(self, directory: Directory, plan: Plan, report: Report) -> Mapping[str, Any]:
+    def into(self, directory: Directory, plan: Plan, growth: Growth, report: Report) -> Mapping[str, Any]:
         """Ask what is not yet written, write it, and finish. The manifest, of a finished build that lacks nothing too.
 
         LmkbcError where the disk refuses; the build can then go on.
         """
         begun = time.monotonic()
         written = {shard.number: shard for shard in directory.begin(self.start)}
-        last = -(-plan.total // self.shard)
-        todo = [n for n in range(last) if n not in written or written[n].failed]
-        if todo:
-            if self.recipe.pool.method == "background":  # which weighs all queries of a run against each other
-                todo = [*range(last)]
-            shards = self._shards if self.engine is None else self._elsewhere
-            for shard in shards(directory, plan, todo, report):
-                written[shard.number] = shard
-        whole = finished(self.start, [written[n] for n in range(last)], {"subjects": plan.subjects.counts})
+        shards, subjects = list[Shard](), 0
+        while True:
+            subjects += plan.subjects.classes.total()
+            made = self._level(directory, plan, Place(len(growth), len(shards)), written, report)
+            shards += made
+            grown = growth.next(plan.subjects, made, directory)
+            if grown is None:
+                break
+            plan = replace(plan, subjects=grown)
+        whole = finished(self.start, subjects, shards, growth.summary())
         directory.finish(whole, {"seconds": round(time.monotonic() - begun, 3), "finished": now()})
         return whole
 
-    def _shards(self, directory: Directory, plan: Plan, todo: Sequence[int], report: Report) -> Iterator[Shard]:
-        maker = self._maker(plan)
-        asked: deque[int] = deque()
-        sets = self._proposed(_of_shards(plan.asks(), todo, self.shard), asked, report, plan.total)
+    def _level(
+        self, directory: Directory, plan: Plan, place: Place, written: Mapping[int, Shard], report: Report
+    ) -> list[Shard]:
+        """The shards of a level, those that are lacking, or lack answers, once they are asked and written."""
+        last = -(-plan.total // self.shard)
+        made = {n: written[place.shard + n] for n in range(last) if place.shard + n in written}
+        todo = [n for n in range(last) if n not in made or made[n].failed]
+        if todo and self.recipe.pool.method == "background":  # which weighs all queries against each other
+            todo = [*range(last)]
+        stated = {name: Stated.of(relation) for name, relation in plan.relations.items()}
+        work = Work(self.run, self.recipe, Maker(self.selector, stated, self.start["run"]))
+        asked = self._here(work, plan, todo, report)
+        if self.engine is not None:
+            asked = self._elsewhere(self.engine, work, plan, todo, report)
+        for n, tables in asked:
+            made[n] = directory.write(place.shard + n, tables, place.depth, self.start["run"])
+        return [made[n] for n in range(last)]
+
+    def _here(self, work: Work, plan: Plan, todo: Sequence[int], report: Report) -> Iterator[tuple[int, Tables]]:
+        """The tables of some shards, in their order."""
+        rows: deque[int] = deque()
+        sets = self._proposed(_of_shards(plan.asks(), todo, self.shard), rows, report, plan.total)
         for number in todo:
             size = min(self.shard, plan.total - number * self.shard)
             parts = []
             while size:
                 block = [*islice(sets, min(size, BLOCK))]
-                parts.append(maker.tables([asked.popleft() for _ in block], block))
+                parts.append(work.maker.tables([rows.popleft() for _ in block], block))
                 size -= len(block)
-            yield directory.write(number, Tables.together(parts), 0, self.start["run"])
+            yield number, Tables.together(parts)
 
-    def _elsewhere(self, directory: Directory, plan: Plan, todo: Sequence[int], report: Report) -> Iterator[Shard]:
-        """The same by another engine, whose blocks come in any order; a shard is written when it has them all."""
-        assert self.engine is not None
+    def _elsewhere(
+        self, engine: Engine, work: Work, plan: Plan, todo: Sequence[int], report: Report
+    ) -> Iterator[tuple[int, Tables]]:
+        """The same by another engine, whose blocks come in any order: a shard when it has them all."""
         sizes = {number: min(self.shard, plan.total - number * self.shard) for number in todo}
-        size = min(BLOCK, max(1, -(-sum(sizes.values()) // (PORTIONS * self.engine.workers))))
+        whole = sum(sizes.values())
+        size = min(BLOCK, max(1, -(-whole // (PORTIONS * engine.workers))))
 
         def parts() -> Iterator[Part]:
             asks = _of_shards(plan.asks(), todo, self.shard)
             for number in todo:
-                for place in range(-(-sizes[number] // size)):
-                    yield Part(number, place, [*islice(asks, min(size, sizes[number] - place * size))])
+                for start in range(0, sizes[number], size):
+                    yield Part(number, start, [*islice(asks, min(size, sizes[number] - start))])
 
-        whole: dict[int, dict[int, Tables]] = {number: {} for number in todo}
-        done, work = 0, Work(self.run, self.recipe, self._maker(plan))
-        report("build (queries)", done, sum(sizes.values()))
-        for part, tables in self.engine.tables(work, parts()):
-            whole[part.shard][part.place] = tables
-            done += min(size, sizes[part.shard] - part.place * size)
-            report("build (queries)", done, sum(sizes.values()))
-            if len(whole[part.shard]) == -(-sizes[part.shard] // size):
-                yield directory.write(part.shard, summed(whole.pop(part.shard)), 0, self.start["run"])
+        came: dict[int, dict[int, Tables]] = {number: {} for number in todo}
+        done = 0
+        report("build (queries)", done, whole)
+        for part, tables in engine.tables(work, parts()):
+            blocks = came[part.shard]
+            blocks[part.start] = tables
+            done += min(size, sizes[part.shard] - part.start)
+            report("build (queries)", done, whole)
+            if len(blocks) == -(-sizes[part.shard] // size):
+                yield part.shard, Tables.together([blocks[start] for start in sorted(blocks)])
+                del came[part.shard]
 
-    def _maker(self, plan: Plan) -> Maker:
-        stated = {name: Stated.of(relation) for name, relation in plan.relations.items()}
-        return Maker(self.selector, stated, self.start["run"])
-
-    def _proposed(self, asks: Iterable[Ask], asked: deque[int], report: Report, total: int) -> Iterator[CandidateSet]:
-        """The pooled sets of the queries, whose places are noted as they go out."""
+    def _proposed(self, asks: Iterable[Ask], rows: deque[int], report: Report, total: int) -> Iterator[CandidateSet]:
+        """The pooled sets of the queries, whose subjects' places are noted as they go out."""
 
         def queries() -> Iterator[Query]:
             for ask in asks:
-                asked.append(ask.row)
+                rows.append(ask.row)
                 yield ask.query
 
-        for block in proposing(self.run, self.recipe, queries(), report, total):
+        for block in Proposing(self.run, self.recipe, queries(), report, total):
             yield from block.sets
 
 

@@ -90,6 +90,8 @@ class Directory:
         """
         with _refusals(self.path):
             self._settle()
+            for left in self._stage.rglob(".*"):
+                left.unlink()
             found = self._read()
             if found is None:
                 atomic.write_bytes(self._stage / manifest.NAME, manifest.written(start))
@@ -139,6 +141,13 @@ class Directory:
             atomic.write_bytes(self._record(number), msgspec.json.encode(shard))
             return shard
 
+    def facts(self, shards: Sequence[Shard], relation: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """Some columns of a relation's facts, shard by shard, wherever they lie by now."""
+        root = self.path if self.is_whole else self._stage
+        for shard in shards:
+            if (name := f"{partition(relation)}/{_part(shard.number)}") in shard.outputs:
+                yield pl.read_parquet(root / name, columns=list(columns), hive_partitioning=False)
+
     def _record(self, number: int) -> Path:
         return self._stage / SHARDS / f"{number:06d}.json"
 
@@ -157,7 +166,7 @@ class Directory:
         if self.is_whole:
             return
         with _full_disk(self.path):
-            atomic.write_bytes(self.path / TIMING, msgspec.json.encode(timing))
+            atomic.write_bytes(self._stage / TIMING, msgspec.json.encode(timing))
             atomic.write_bytes(self._stage / manifest.NAME, manifest.written(whole))
             self._settle()
 
@@ -176,7 +185,9 @@ class Directory:
             if (source / name).is_dir():
                 os.rename(source / name, target / name)
         if up:
-            os.replace(self._stage / manifest.NAME, self.path / manifest.NAME)
+            for name in (TIMING, manifest.NAME):
+                if (self._stage / name).is_file():
+                    os.replace(self._stage / name, self.path / name)
             shutil.rmtree(self._stage)
 
     def _reopen(self, start: Mapping[str, Any], shards: Sequence[Shard]) -> None:

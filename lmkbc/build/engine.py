@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +15,7 @@ import polars as pl
 from lmkbc.build.facts import Maker, Tables
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.store_place import Database, default_place
-from lmkbc.pipeline import propose
+from lmkbc.pipeline import Proposing
 from lmkbc.recipe import Recipe
 from lmkbc.run import Run
 from lmkbc.types import CandidateSet, Query, State
@@ -23,7 +23,12 @@ from lmkbc.types import CandidateSet, Query, State
 log = logging.getLogger(__name__)
 
 HOPELESS = 8
-"""Queries that fail by themselves, and none between them that does not: then it is not they that are bad."""
+"""Queries of a block that break alike: then it is not they that are bad."""
+Begin = Callable[[int, int], bool]
+
+
+def _always(start: int, stop: int) -> bool:
+    return stop > start
 
 
 class Ask(NamedTuple):
@@ -34,10 +39,10 @@ class Ask(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A block of a shard's queries. place: which of the shard's."""
+    """A block of a shard's queries. start: the place of the first among the shard's."""
 
     shard: int
-    place: int
+    start: int
     asks: Sequence[Ask]
 
 
@@ -96,50 +101,66 @@ class Work:
 
 
 class Worker:
-    """Answers blocks. remarks: what a person should know, of the last block."""
+    """Answers blocks, and loads what that takes once. remarks: what a person should know, of the last block."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
+        self._steps: Proposing | None = None
         self.remarks: list[str] = []
 
-    def tables(self, asks: Sequence[Ask]) -> Tables:
-        """The tables of a block. A query that breaks what answers it fails alone; LmkbcError is of the whole build."""
+    def tables(self, asks: Sequence[Ask], begin: Begin = _always) -> Tables:
+        """The tables of a block. LmkbcError is of the whole build: a model that is not there, a store that fails.
+
+        A query that breaks what answers it fails alone. begin: is told which of the asks are begun, the first of them
+        and the one behind the last, and says whether to: not so where workers died of them, whose halves are then begun
+        each by itself, until the one that kills is alone, and fails.
+        """
         with _heard() as self.remarks:
             reasons: dict[Query, str] = {}
-            queries = list(dict.fromkeys(ask.query for ask in asks))
-            sets = {one.query: one for one in self._answered(queries, reasons)}
+            sets = dict[Query, CandidateSet]()
+            for start, stop in _ranges(0, len(asks), begin):
+                queries = list(dict.fromkeys(ask.query for ask in asks[start:stop] if ask.query not in sets))
+                sets |= {one.query: one for one in self._answered(queries, reasons)}
+            for ask in asks:
+                if ask.query not in sets:
+                    sets[ask.query], reasons[ask.query] = _failed(ask.query), "workers died of it"
+                    log.warning("%r, %s: workers died of it", ask.query.subject, ask.query.relation)
             made = self._work.maker.tables([ask.row for ask in asks], [sets[ask.query] for ask in asks])
-            return with_reasons(made, [reasons.get(ask.query) for ask in asks if sets[ask.query].failed])
+            told = [reasons.get(ask.query) for ask in asks if sets[ask.query].failed]
+            own = pl.Series("reason", told, dtype=pl.String)
+            return made._replace(missing=made.missing.with_columns(pl.coalesce(own, pl.col("reason"))))
 
     def _answered(self, queries: Sequence[Query], reasons: dict[Query, str]) -> list[CandidateSet]:
         """The pooled sets; where answering them breaks, of each half alone. reasons: query -> what broke."""
         try:
-            return list(propose(self._work.run, self._work.recipe, queries).sets)
+            if self._steps is None:
+                self._steps = Proposing(self._work.run, self._work.recipe, ())
+            return [one for block in self._steps.over(queries) for one in block.sets]
         except LmkbcError:
             raise
         except Exception as error:  # of one bad query, or of all
             if len(queries) > 1:
                 middle = len(queries) // 2
                 return [*self._answered(queries[:middle], reasons), *self._answered(queries[middle:], reasons)]
-            reasons[queries[0]] = _told(error)
-            log.warning("%r, %s: %s", queries[0].subject, queries[0].relation, reasons[queries[0]])
-            if len(reasons) >= HOPELESS and len({*reasons.values()}) == 1:
-                raise LmkbcError(
-                    f"{HOPELESS} queries broke the worker alike ({_told(error)}): see to that first"
-                ) from error
-            return [CandidateSet(queries[0], (), (State.MISSING,))]
+            reasons[queries[0]] = told = _told(error)
+            log.warning("%r, %s: %s", queries[0].subject, queries[0].relation, told)
+            if [*reasons.values()].count(told) >= HOPELESS:
+                raise LmkbcError(f"{HOPELESS} queries broke a worker alike, by {told}: see to that first") from error
+            return [_failed(queries[0])]
 
 
-def lost(work: Work, part: Part, reason: str) -> Tables:
-    """The tables of a block that no worker brought back: each of its queries failed, and is asked again."""
-    sets = [CandidateSet(ask.query, (), (State.MISSING,)) for ask in part.asks]
-    return with_reasons(work.maker.tables([ask.row for ask in part.asks], sets), [reason] * len(sets))
+def _ranges(start: int, stop: int, begin: Begin) -> Iterator[tuple[int, int]]:
+    """The ranges that are begun."""
+    if begin(start, stop):
+        yield start, stop
+    elif stop - start > 1:
+        middle = (start + stop) // 2
+        yield from _ranges(start, middle, begin)
+        yield from _ranges(middle, stop, begin)
 
 
-def with_reasons(tables: Tables, reasons: Sequence[str | None]) -> Tables:
-    """Tables whose missing rows say why, where that is known. reasons: one for each of them."""
-    own = pl.Series("reason", reasons, dtype=pl.String)
-    return tables._replace(missing=tables.missing.with_columns(pl.coalesce(own, pl.col("reason"))))
+def _failed(query: Query) -> CandidateSet:
+    return CandidateSet(query, (), (State.MISSING,))
 
 
 def _told(error: BaseException) -> str:
@@ -165,8 +186,3 @@ def _heard() -> Iterator[list[str]]:
         yield heard
     finally:
         logger.removeHandler(handler)
-
-
-def summed(parts: Mapping[int, Tables]) -> Tables:
-    """The tables of a shard's blocks, in their order."""
-    return Tables.together([parts[place] for place in sorted(parts)])

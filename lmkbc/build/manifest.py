@@ -96,12 +96,14 @@ def differing(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
     return "nothing"
 
 
-def finished(start: Mapping[str, Any], shards: Sequence[Shard], more: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest of a build whose every query was asked."""
+def finished(
+    start: Mapping[str, Any], subjects: int, shards: Sequence[Shard], more: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The manifest of a build whose every query was asked. more: what else there is to tell."""
     tables = {
         name: _sums([getattr(shard, name) for shard in shards]) for name in ("facts", "linked", "nothing", "failed")
     }
-    counts = {"queries": sum(shard.queries for shard in shards)}
+    counts = {"subjects": subjects, "queries": sum(shard.queries for shard in shards)}
     counts |= {name: sum(rows.values()) for name, rows in tables.items()}
     of_each = {name: {table: rows.get(name, 0) for table, rows in tables.items()} for name in start["relations"]}
     return {**start, "counts": counts, "of_relations": of_each, **more, "shards": msgspec.to_builtins(list(shards))}

@@ -14,17 +14,20 @@ import re
 import socket
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import ray
 import ray.data
 import ray.exceptions
 
-from lmkbc.build.engine import Ask, Part, Work, Worker, lost
+from lmkbc.build.engine import Ask, Part, Work, Worker
 from lmkbc.build.facts import Tables
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.types import Query
@@ -36,14 +39,14 @@ AWAY = 5.0
 """Seconds that a cluster's machine may take to let us in."""
 SILENT = 20.0
 """Seconds that what listens there may take to show that it is a cluster."""
-RETRIES = 3
-"""Times that a block is given to another worker when one dies over it: a query that kills workers ends there."""
+TRIES = 2
+"""Times that a block, or a half of one, is begun: another death than of its queries may end the first."""
 OBJECTS = 256 * 2**20
 """Bytes of memory for what is under way between driver and workers of this machine; blocks are small."""
 ASKED = pa.schema(
     [
         ("shard", pa.int64()),
-        ("place", pa.int64()),
+        ("start", pa.int64()),
         ("row", pa.int64()),
         ("subject", pa.string()),
         ("relation", pa.string()),
@@ -53,7 +56,7 @@ ASKED = pa.schema(
 MADE = pa.schema(
     [
         ("shard", pa.int64()),
-        ("place", pa.int64()),
+        ("start", pa.int64()),
         ("tables", pa.list_(pa.large_binary())),
         ("remarks", pa.list_(pa.string())),
         ("error", pa.string()),
@@ -74,25 +77,18 @@ class RayEngine:
         return self._workers
 
     def tables(self, work: Work, parts: Iterable[Part]) -> Iterator[tuple[Part, Tables]]:
-        """Each part with its tables, in any order. A part whose worker dies again and again has failed."""
-        waiting: dict[tuple[int, int], Part] = {}
-        blocks = []
-        for part in parts:
-            waiting[part.shard, part.place] = part._replace(asks=())
-            blocks.append(ray.put(_asked(part)))
-        places = dict(zip(waiting, blocks, strict=True))
+        """Each part with its tables, in any order. The parts that come back have no asks."""
+        sent: list[ray.ObjectRef[Any]] = [ray.put(_asked(part)) for part in parts]
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = context.print_on_execution_start = False
-        context.max_errored_blocks = -1  # what is lost is told below, by query
-        answered = ray.data.from_arrow_refs(blocks).map_batches(
+        ledger = _Ledger.options(num_cpus=0, max_restarts=-1).remote()  # type: ignore[attr-defined]
+        answered = ray.data.from_arrow_refs(sent).map_batches(
             _Actor,
-            fn_constructor_args=(work.shared(self._workers),),
+            fn_constructor_args=(work.shared(self._workers), ledger),
             batch_size=None,
             batch_format="pyarrow",
             compute=ray.data.ActorPoolStrategy(size=self._workers, max_tasks_in_flight_per_actor=2),
             num_cpus=1,
-            max_restarts=-1,
-            max_task_retries=RETRIES,
         )
         told: set[str] = set()
         for batch in answered.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
@@ -102,38 +98,51 @@ class RayEngine:
                         told.add(remark)
                         log.info("%s", remark)
                 if row["error"] is not None:
-                    kind = InputError if row["exit_code"] == InputError.exit_code else LmkbcError
-                    raise kind(row["error"])
-                part = waiting.pop((row["shard"], row["place"]))
-                yield part, Tables(*(pl.read_ipc(io.BytesIO(frame)) for frame in row["tables"]))
-        for key, part in waiting.items():
-            log.warning("the workers that asked block %d of shard %d died: its queries failed", key[1], key[0])
-            whole = part._replace(asks=_asks(ray.get(places[key])))
-            yield part, lost(work, whole, "its worker died")
+                    raise (InputError if row["exit_code"] == InputError.exit_code else LmkbcError)(row["error"])
+                frames = (pl.read_ipc(io.BytesIO(frame)) for frame in row["tables"])
+                yield Part(row["shard"], row["start"], ()), Tables(*frames)
+
+
+@ray.remote
+class _Ledger:
+    """How often each part of a block was begun: it outlives the workers that die of one."""
+
+    def __init__(self) -> None:
+        self._begun: Counter[tuple[int, ...]] = Counter()
+
+    def begin(self, *part: int) -> bool:
+        """Whether a part is to be begun once more."""
+        self._begun[part] += 1
+        return self._begun[part] <= TRIES
 
 
 class _Actor:
     """A worker, which loads its models once."""
 
-    def __init__(self, work: Work) -> None:
-        self._worker = Worker(work)
+    def __init__(self, work: Work, ledger: Any) -> None:
+        self._worker, self._ledger = Worker(work), ledger
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         """A row of tables for each block in a batch; the sentence of an error that ends the build."""
         made = []
-        for shard, place in dict.fromkeys(zip(batch["shard"].to_pylist(), batch["place"].to_pylist(), strict=True)):
-            mine = batch.filter((pa.compute.field("shard") == shard) & (pa.compute.field("place") == place))
-            row: dict[str, Any] = {"shard": shard, "place": place}
+        for shard, start in dict.fromkeys(zip(batch["shard"].to_pylist(), batch["start"].to_pylist(), strict=True)):
+            mine = batch.filter((pc.field("shard") == shard) & (pc.field("start") == start))
+            row: dict[str, Any] = {"shard": shard, "start": start}
             try:
-                row["tables"] = [_written(frame) for frame in self._worker.tables(_asks(mine))]
+                tables = self._worker.tables(_asks(mine), partial(self._begin, shard, start))
+                row["tables"] = [_written(frame) for frame in tables]
             except LmkbcError as error:
                 row |= {"error": str(error), "exit_code": error.exit_code}
             made.append(row | {"remarks": self._worker.remarks})
         return pa.Table.from_pylist(made, schema=MADE)
 
+    def _begin(self, *part: int) -> bool:
+        begun: bool = ray.get(self._ledger.begin.remote(*part))
+        return begun
+
 
 def _asked(part: Part) -> pa.Table:
-    rows = [(part.shard, part.place, row, query.subject, query.relation, query.subject_id) for row, query in part.asks]
+    rows = [(part.shard, part.start, row, query.subject, query.relation, query.subject_id) for row, query in part.asks]
     return pa.table([list(column) for column in zip(*rows, strict=True)], schema=ASKED)
 
 
@@ -165,7 +174,8 @@ def connected(address: str | None, workers: int | None) -> Iterator[RayEngine]:
         ray.init(address=address or "local", **settings)
     except (ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError) as error:
         raise LmkbcError(f"{_cluster(address)} cannot be used ({_line(error)}): see 'ray status' there") from None
-    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    for name in ("ray", "ray.data"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         processors = int(ray.cluster_resources().get("CPU", 0))
         if processors < (workers or 1):
@@ -203,7 +213,7 @@ def _reached(address: str) -> None:
         ) from None
     probe = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
     try:
-        subprocess.run(probe, check=True, timeout=SILENT, capture_output=True)  # noqa: S603  (an address, checked above)
+        subprocess.run(probe, check=True, timeout=SILENT, capture_output=True)  # noqa: S603  (checked)
     except (subprocess.SubprocessError, OSError):
         raise LmkbcError(
             f"what listens at {address} is no Ray cluster that answers: give the address of its head"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from lmkbc.build.build import Build, Plan, chosen
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import Engine
+from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import started
 from lmkbc.build.subjects import Subjects
 from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, opened
@@ -21,10 +23,14 @@ from lmkbc.cli.screen import note
 from lmkbc.cli.spread import spread
 from lmkbc.cli.terminal import progress
 from lmkbc.errors import InputError, LmkbcError, did_you_mean
+from lmkbc.link.index import AliasIndex
 from lmkbc.models.files import model_name, portable
-from lmkbc.pipeline import inputs, selector_for
+from lmkbc.pipeline import selector_for
+from lmkbc.run_files import inputs, models
 
 ENGINES = ("process", "ray")
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}
+"""What Ray reads when it is imported: it reports to nobody, and its log goes to its own files."""
 EXAMPLE = "Example: lmkbc build --subjects rivers.csv --edition 2023 --relation river-countries --out rivers"
 
 
@@ -42,16 +48,23 @@ def build(
     ] = None,
     recipe_options: RecipeOptions,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many subjects.")] = None,
+    grow: Annotated[
+        int, typer.Option(min=0, metavar="DEPTH", help="Ask about what the facts name in turn, so many levels deep.")
+    ] = 0,
+    budget: Annotated[int | None, typer.Option(min=1, help="With --grow: at most so many subjects in all.")] = None,
+    novelty: Annotated[
+        float, typer.Option(min=0, max=1, help="With --grow: end once a smaller share of a level's entities is new.")
+    ] = 0.0,
     any_thresholds: Annotated[
         bool, typer.Option("--any-thresholds", help="Use thresholds even where they were tuned on other data.")
     ] = False,
     engine: Annotated[
-        str, typer.Option(help="process, or ray: workers of Ray Data, here or on a cluster.")
+        str, typer.Option(help="process: this one; ray: workers of Ray Data, on this machine or on a cluster.")
     ] = "process",
     address: Annotated[
-        str | None, typer.Option(help="Of a Ray cluster's head, HOST:PORT or auto; else workers of this machine.")
+        str | None, typer.Option(help="With --engine ray: the cluster's head, HOST:PORT or auto.")
     ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Of Ray; default: one per processor.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="With --engine ray; default: one per processor.")] = None,
     source_options: SourceOptions,
     server_options: ServerOptions,
 ) -> None:
@@ -59,8 +72,12 @@ def build(
     start = time.monotonic()
     run, recipe = opened(recipe_options, source_options, server_options)
     relations = chosen(run, relation or ())
-    plan = Plan(Subjects.of(subjects, limit), relations, Classes(relations, run.workspace.relations.values()))
-    for remark in plan.remarks():
+    found = Subjects.of(subjects, limit)
+    plan = Plan(found, relations, Classes(relations, run.workspace.relations.values()))
+    bounds = Bounds(depth=grow, budget=budget, novelty=novelty)
+    by_own = {one.name: one for one in relations.values()}
+    growth = Growth(bounds, plan.classes, by_own, AliasIndex(run.index) if grow and run.index else None)
+    for remark in (*found.remarks, *plan.remarks()):
         note(remark)
     if not plan.total:
         raise InputError(f"{subjects}: no subject is of a class that the relations ask about; name others")
@@ -73,20 +90,25 @@ def build(
         "selection": provenance,
         "asked": list(relations),
         "limit": limit,
-        "files": {subjects.name: plan.subjects.sha256, **inputs(run, recipe)},
+        **({"grow": asdict(bounds)} if grow else {}),
+        "subjects": found.counts,
+        "files": {subjects.name: found.sha256, **dict(inputs(run, "train")), **dict(models(run, recipe))},
     }
     directory = Directory(out)
-    with directory.held(), _engine(engine, address, workers) as chosen_engine, progress() as report:
-        whole = Build(run, recipe, selector, started(about, relations), engine=chosen_engine).into(
-            directory, plan, report
-        )
+    begun = started(about, relations)
+    with directory.held(), _engine(engine, address, workers) as opened_engine, progress() as report:
+        made = Build(run, recipe, selector, begun, engine=opened_engine)
+        whole = made.into(directory, plan, growth, report)
     seconds = time.monotonic() - start
     counts = whole["counts"]
     note(
-        f"{out}: {counts['facts']} facts of {plan.subjects.counts['subjects']} subjects, {counts['linked']} of them "
+        f"{out}: {counts['facts']} facts of {counts['subjects']} subjects, {counts['linked']} of them "
         f"linked; {counts['nothing']} of {counts['queries']} queries answered with nothing; {provenance['how']}; "
         f"{seconds:.0f} s"
     )
+    if graph := whole.get("graph"):
+        levels = ", ".join(f"{level['subjects']}" for level in graph["levels"])
+        note(f"{out}: {graph['entities']} entities; subjects by depth {levels}; it ended by: {graph['stopped']}")
     if counts["failed"]:
         raise LmkbcError(
             f"{counts['failed']} of {counts['queries']} queries failed, which is no empty answer: {out / 'missing'} "
@@ -102,7 +124,8 @@ def _engine(name: str, address: str | None, workers: int | None) -> AbstractCont
         if address is not None or workers is not None:
             raise InputError("--address and --workers are Ray's: give --engine ray too")
         return nullcontext()
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when it is imported
+    for variable, value in QUIET.items():
+        os.environ.setdefault(variable, value)
     try:
         from lmkbc.build.ray_engine import connected
     except ImportError:

@@ -20,10 +20,10 @@ FAINT = 1e-3
 """Scores below this are not told apart where they are compared with the best."""
 SCALE = 4.0
 """What a share is multiplied with, so that its weight is of the size of the others' and shrinks like them."""
+OF_SEVERAL = ("share", "lead", "agreed")
+"""Evidence that tells something only where several models speak."""
 BIAS = "bias"
 HABIT = "habit"
-AGREEMENT = ("share", "lead", "agreed")
-"""Evidence that tells something where several models propose candidates."""
 
 
 def log_odds(p: Floats, edge: float = EDGE) -> Floats:
@@ -82,12 +82,11 @@ def _silence(ranking: Ranking) -> dict[str, Floats]:
 
 
 def telling(columns: Mapping[str, Floats], models: int) -> dict[str, Floats]:
-    """The columns that tell something: not all zero; of single models and what they agree on, where there are several."""
-    alone = models <= 1
+    """The columns that tell something: not all zero, and what compares models only where there are several."""
     return {
         name: column
         for name, column in columns.items()
-        if column.any() and not (alone and (":" in name or name in AGREEMENT))
+        if column.any() and (models > 1 or not (":" in name or name in OF_SEVERAL))
     }
 
 
