@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,11 +24,6 @@ log = logging.getLogger(__name__)
 
 HOPELESS = 8
 """Queries of a block that break alike: then it is not they that are bad."""
-Begin = Callable[[int, int], bool]
-
-
-def _always(start: int, stop: int) -> bool:
-    return stop > start
 
 
 class Ask(NamedTuple):
@@ -55,6 +50,30 @@ class Engine(Protocol):
 
     def tables(self, work: Work, parts: Iterable[Part]) -> Iterator[tuple[Part, Tables]]:
         """Each part with its tables, in any order. LmkbcError where the work cannot go on."""
+
+
+class Ledger(Protocol):
+    """What outlives a worker: which ranges of a block's asks were begun, each from its first to behind its last."""
+
+    def begin(self, start: int, stop: int) -> bool:
+        """Whether a range is to be begun: not where workers died of it."""
+
+    def end(self, start: int, stop: int) -> None:
+        """A range that was begun is answered."""
+
+
+class NoLedger:
+    """Where a death is the end of all."""
+
+    def begin(self, start: int, stop: int) -> bool:
+        """Always."""
+        return stop > start
+
+    def end(self, start: int, stop: int) -> None:
+        """Nothing."""
+
+
+NO_LEDGER = NoLedger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +127,19 @@ class Worker:
         self._steps: Proposing | None = None
         self.remarks: list[str] = []
 
-    def tables(self, asks: Sequence[Ask], begin: Begin = _always) -> Tables:
+    def tables(self, asks: Sequence[Ask], ledger: Ledger = NO_LEDGER) -> Tables:
         """The tables of a block. LmkbcError is of the whole build: a model that is not there, a store that fails.
 
-        A query that breaks what answers it fails alone. begin: is told which of the asks are begun, the first of them
-        and the one behind the last, and says whether to: not so where workers died of them, whose halves are then begun
-        each by itself, until the one that kills is alone, and fails.
+        A query that breaks what answers it fails alone. So does one that kills: where workers died of a range of the
+        asks, its halves are begun each by itself.
         """
         with _heard() as self.remarks:
             reasons: dict[Query, str] = {}
             sets = dict[Query, CandidateSet]()
-            for start, stop in _ranges(0, len(asks), begin):
+            for start, stop in _ranges(0, len(asks), ledger):
                 queries = list(dict.fromkeys(ask.query for ask in asks[start:stop] if ask.query not in sets))
                 sets |= {one.query: one for one in self._answered(queries, reasons)}
+                ledger.end(start, stop)
             for ask in asks:
                 if ask.query not in sets:
                     sets[ask.query], reasons[ask.query] = _failed(ask.query), "workers died of it"
@@ -149,14 +168,14 @@ class Worker:
             return [_failed(queries[0])]
 
 
-def _ranges(start: int, stop: int, begin: Begin) -> Iterator[tuple[int, int]]:
+def _ranges(start: int, stop: int, ledger: Ledger) -> Iterator[tuple[int, int]]:
     """The ranges that are begun."""
-    if begin(start, stop):
+    if ledger.begin(start, stop):
         yield start, stop
     elif stop - start > 1:
         middle = (start + stop) // 2
-        yield from _ranges(start, middle, begin)
-        yield from _ranges(middle, stop, begin)
+        yield from _ranges(start, middle, ledger)
+        yield from _ranges(middle, stop, ledger)
 
 
 def _failed(query: Query) -> CandidateSet:

@@ -11,13 +11,14 @@ import io
 import logging
 import os
 import re
+import secrets
 import socket
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -40,7 +41,7 @@ AWAY = 5.0
 SILENT = 20.0
 """Seconds that what listens there may take to show that it is a cluster."""
 TRIES = 2
-"""Times that a block, or a half of one, is begun: another death than of its queries may end the first."""
+"""Times that a range is begun whose workers die: the first may have died of something else."""
 OBJECTS = 256 * 2**20
 """Bytes of memory for what is under way between driver and workers of this machine; blocks are small."""
 ASKED = pa.schema(
@@ -81,7 +82,7 @@ class RayEngine:
         sent: list[ray.ObjectRef[Any]] = [ray.put(_asked(part)) for part in parts]
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = context.print_on_execution_start = False
-        ledger = _Ledger.options(num_cpus=0, max_restarts=-1).remote()  # type: ignore[attr-defined]
+        ledger = _Deaths.options(num_cpus=0, max_restarts=-1).remote()  # type: ignore[attr-defined]
         answered = ray.data.from_arrow_refs(sent).map_batches(
             _Actor,
             fn_constructor_args=(work.shared(self._workers), ledger),
@@ -104,23 +105,45 @@ class RayEngine:
 
 
 @ray.remote
-class _Ledger:
-    """How often each part of a block was begun: it outlives the workers that die of one."""
+class _Deaths:
+    """How often each range of a block was begun and not ended: it outlives the workers that die of one."""
 
     def __init__(self) -> None:
         self._begun: Counter[tuple[int, ...]] = Counter()
 
-    def begin(self, *part: int) -> bool:
-        """Whether a part is to be begun once more."""
-        self._begun[part] += 1
-        return self._begun[part] <= TRIES
+    def begin(self, *range_: int) -> bool:
+        """Whether a range is to be begun once more."""
+        self._begun[range_] += 1
+        return self._begun[range_] <= TRIES
+
+    def end(self, *range_: int) -> None:
+        """It was no range that kills."""
+        del self._begun[range_]
+
+
+@dataclass(frozen=True)
+class _Ledger:
+    """The same for one block. deaths: the actor that knows."""
+
+    deaths: Any
+    shard: int
+    start: int
+
+    def begin(self, start: int, stop: int) -> bool:
+        """Whether a range is to be begun."""
+        begun: bool = ray.get(self.deaths.begin.remote(self.shard, self.start, start, stop))
+        return begun
+
+    def end(self, start: int, stop: int) -> None:
+        """A range is answered."""
+        self.deaths.end.remote(self.shard, self.start, start, stop)
 
 
 class _Actor:
     """A worker, which loads its models once."""
 
-    def __init__(self, work: Work, ledger: Any) -> None:
-        self._worker, self._ledger = Worker(work), ledger
+    def __init__(self, work: Work, deaths: Any) -> None:
+        self._worker, self._deaths = Worker(work), deaths
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         """A row of tables for each block in a batch; the sentence of an error that ends the build."""
@@ -129,16 +152,12 @@ class _Actor:
             mine = batch.filter((pc.field("shard") == shard) & (pc.field("start") == start))
             row: dict[str, Any] = {"shard": shard, "start": start}
             try:
-                tables = self._worker.tables(_asks(mine), partial(self._begin, shard, start))
+                tables = self._worker.tables(_asks(mine), _Ledger(self._deaths, shard, start))
                 row["tables"] = [_written(frame) for frame in tables]
             except LmkbcError as error:
                 row |= {"error": str(error), "exit_code": error.exit_code}
             made.append(row | {"remarks": self._worker.remarks})
         return pa.Table.from_pylist(made, schema=MADE)
-
-    def _begin(self, *part: int) -> bool:
-        begun: bool = ray.get(self._ledger.begin.remote(*part))
-        return begun
 
 
 def _asked(part: Part) -> pa.Table:
@@ -168,14 +187,17 @@ def connected(address: str | None, workers: int | None) -> Iterator[RayEngine]:
     settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL, "configure_logging": False}
     if address is None:
         settings |= {"num_cpus": max(own, workers or 0), "include_dashboard": False, "object_store_memory": OBJECTS}
+        if not {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_AUTH_MODE"} & os.environ.keys():
+            os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # or Ray writes one to the user's home
     else:
         _reached(address)
-    try:
-        ray.init(address=address or "local", **settings)
-    except (ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError) as error:
-        raise LmkbcError(f"{_cluster(address)} cannot be used ({_line(error)}): see 'ray status' there") from None
     for name in ("ray", "ray.data"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        with _silenced():
+            ray.init(address=address or "local", **settings)
+    except (ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError) as error:
+        raise LmkbcError(f"{_cluster(address)} cannot be used ({_line(error)}): see 'ray status' there") from None
     try:
         processors = int(ray.cluster_resources().get("CPU", 0))
         if processors < (workers or 1):
@@ -194,6 +216,20 @@ def connected(address: str | None, workers: int | None) -> Iterator[RayEngine]:
         ) from None
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    """Keep what Ray's libraries write past Python off the screen while they start; what they raise says enough."""
+    sys.stderr.flush()
+    screen, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(screen, 2)
+        os.close(screen)
+        os.close(nowhere)
 
 
 def _reached(address: str) -> None:

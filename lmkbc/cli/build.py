@@ -29,8 +29,8 @@ from lmkbc.pipeline import selector_for
 from lmkbc.run_files import inputs, models
 
 ENGINES = ("process", "ray")
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}
-"""What Ray reads when it is imported: it reports to nobody, and its log goes to its own files."""
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
+"""What Ray reads when it is imported: it reports to nobody, and its log goes to its own files, not among results."""
 EXAMPLE = "Example: lmkbc build --subjects rivers.csv --edition 2023 --relation river-countries --out rivers"
 
 
