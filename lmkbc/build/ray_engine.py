@@ -79,7 +79,7 @@ class RayEngine:
 
     def tables(self, work: Work, parts: Iterable[Part]) -> Iterator[tuple[Part, Tables]]:
         """Each part with its tables, in any order. The parts that come back have no asks."""
-        sent: list[ray.ObjectRef[Any]] = [ray.put(_asked(part)) for part in parts]
+        sent: list[Any] = [ray.put(_asked(part)) for part in parts]
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = context.print_on_execution_start = False
         ledger = _Deaths.options(num_cpus=0, max_restarts=-1).remote()  # type: ignore[attr-defined]
@@ -92,7 +92,8 @@ class RayEngine:
             num_cpus=1,
         )
         told: set[str] = set()
-        for batch in answered.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
+        batches: Iterable[Any] = answered.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0)
+        for batch in batches:
             for row in batch.to_pylist():
                 for remark in row["remarks"] or ():
                     if remark not in told:
