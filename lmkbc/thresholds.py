@@ -129,9 +129,12 @@ def _confidence_table(confidence: RelationConfidence, rule: Rule) -> dict[str, A
     return ({} if own else asdict(confidence.calibration)) | {"curve": curve}
 
 
+FIGURES = ("ece", "ace", "brier", "ace_spread", "brier_spread")
+
+
 def reliability_table(reliability: Reliability) -> dict[str, Any]:
     """The figures, and a diagram's bins as [candidates, mean confidence, share right]."""
-    figures = {name: significant(getattr(reliability, name)) for name in ("ece", "ace", "brier")}
+    figures = {name: significant(getattr(reliability, name)) for name in FIGURES}
     return figures | {"bins": [list(one) for one in reliability.bins]}
 
 

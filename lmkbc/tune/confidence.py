@@ -212,14 +212,14 @@ def assess(
         for number, by_name in thresholds.items():
             bounds[: len(fold[name])][fold[name] == number] = by_name[name]
         held.append(_Held(*facts.kept(bounds), facts.gold, draws))
-    scores, p, right = _judged(tasks, confidence)
+    scores, p, right, query = _judged(tasks, confidence)
     return Confidences(
         relations=relations,
         recall=float(np.mean([relation.recall for relation in relations.values()])),
         recall_interval=interval(np.mean(recalls, axis=0)),
         kept=_kept(held),
-        raw=Reliability.of(scores, right),
-        calibrated=Reliability.of(p, right),
+        raw=Reliability.of(scores, right, query),
+        calibrated=Reliability.of(p, right, query),
     )
 
 
@@ -261,15 +261,18 @@ def _kept(held: Sequence[_Held]) -> Kept:
     )
 
 
-def _judged(tasks: Mapping[str, Task], confidence: Mapping[str, Floats]) -> tuple[Floats, Floats, Floats]:
-    """Of every candidate: its pooled score, its confidence, and whether it is right, (f,) all."""
-    scores, sure, right = [np.zeros(0)], [np.zeros(0)], [np.zeros(0)]
+def _judged(tasks: Mapping[str, Task], confidence: Mapping[str, Floats]) -> tuple[Floats, Floats, Floats, Ints]:
+    """Of every candidate: its pooled score, its confidence, whether it is right, and the number of its query, (f,)."""
+    made: list[tuple[Floats, Floats, Floats, Ints]] = []
+    before = 0
     for name, task in tasks.items():
         real = task.outcomes.ranking.scores >= 0
-        scores.append(task.outcomes.ranking.scores[real])
-        sure.append(confidence[name][real])
-        right.append(np.minimum(task.outcomes.gains[real], 1).astype(float))
-    return np.concatenate(scores), np.concatenate(sure), np.concatenate(right)
+        right = np.minimum(task.outcomes.gains[real], 1).astype(float)
+        query = before + np.nonzero(real)[0]
+        made.append((task.outcomes.ranking.scores[real], confidence[name][real], right, query))
+        before += len(task.outcomes)
+    scores, sure, rights, queries = (np.concatenate(column) for column in zip(*made, strict=True))
+    return scores, sure, rights, queries
 
 
 def _numbers(fold: Mapping[str, Ints]) -> list[int]:

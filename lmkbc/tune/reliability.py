@@ -31,24 +31,33 @@ class Reliability:
     ece: expected calibration error, the mean of |share right - mean confidence| over ten bins of equal width, each
     weighed by its candidates (Naeini et al. 2015). ace: the same over ten bins of equally many candidates, those of one
     confidence together (Nixon et al. 2019). brier: mean squared error (Brier 1950); unlike the others it is not 0 for
-    who always states the base rate. bins: of equal width, for a diagram.
+    who always states the base rate. ace_spread, brier_spread: half the 95 % interval, over queries. bins: of equal
+    width, for a diagram.
     """
 
     ece: float
     ace: float
     brier: float
+    ace_spread: float = 0.0
+    brier_spread: float = 0.0
     bins: tuple[Bin, ...] = ()
 
     @classmethod
-    def of(cls, confidence: Floats, right: Floats) -> Reliability:
-        """Of candidates, (f,) both; all 0 where there are none."""
+    def of(cls, confidence: Floats, right: Floats, query: Ints) -> Reliability:
+        """Of candidates, and the number of the query of each, (f,) all; all 0 where there are none."""
         if not confidence.size:
             return cls(ece=0.0, ace=0.0, brier=0.0)
         wide, full = equal_width(confidence), equal_count(confidence)
+        queries, squared = int(query.max()) + 1, (confidence - right) ** 2
+        draws = resampled(queries)
+        weight = np.maximum(draws @ np.bincount(query, minlength=queries), 1)
+        gaps = np.bincount(query * BINS + full, right - confidence, queries * BINS).reshape(queries, BINS)
         return cls(
             ece=_error(wide, confidence, right),
             ace=_error(full, confidence, right),
-            brier=float(np.mean((confidence - right) ** 2)),
+            brier=float(squared.mean()),
+            ace_spread=_spread(np.abs(draws @ gaps).sum(axis=1) / weight),
+            brier_spread=_spread(draws @ np.bincount(query, squared, queries) / weight),
             bins=tuple(_bins(wide, confidence, right)),
         )
 
@@ -80,6 +89,11 @@ def _bins(places: Ints, confidence: Floats, right: Floats) -> Sequence[Bin]:
         for count, sure, hits in zip(counts, *sums, strict=True)
         if count
     ]
+
+
+def _spread(samples: Floats) -> float:
+    low, high = interval(samples)
+    return (high - low) / 2
 
 
 def interval(samples: Floats) -> tuple[float, float]:

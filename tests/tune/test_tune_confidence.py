@@ -82,18 +82,21 @@ def test_few_facts_promise_little(right: int, of: int, bound: float) -> None:
 def test_reliability_by_hand() -> None:
     confidence = np.array([0.05, 0.05, 0.95, 0.95, 0.95, 0.95])
     right = np.array([0.0, 1.0, 1.0, 1.0, 1.0, 0.0])
-    found = Reliability.of(confidence, right)
+    found = Reliability.of(confidence, right, np.arange(6))
     assert found.ece == pytest.approx((2 * 0.45 + 4 * 0.2) / 6)
     assert found.ace == pytest.approx(found.ece)  # candidates of one confidence are in one bin
     assert found.brier == pytest.approx((0.05**2 + 0.95**2 + 3 * 0.05**2 + 0.95**2) / 6)
     assert found.bins == ((2, 0.05, 0.5), (4, 0.95, 0.75))
-    assert Reliability.of(np.zeros(0), np.zeros(0)).brier == 0.0
+    together = Reliability.of(confidence, right, np.zeros(6, dtype=np.int64))
+    assert together == replace(found, ace_spread=0.0, brier_spread=0.0)  # one query, whatever is drawn
+    assert found.brier_spread > 0.1
+    assert Reliability.of(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64)).brier == 0.0
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=50))
 def test_errors_lie_between_that_of_the_mean_and_that_of_each(made: list[tuple[float, bool]]) -> None:
     confidence, right = (np.array(column, dtype=float) for column in zip(*made, strict=True))
-    found = Reliability.of(confidence, right)
+    found = Reliability.of(confidence, right, np.arange(len(made)))
     for error in (found.ece, found.ace):
         assert abs(confidence.mean() - right.mean()) - 1e-9 <= error <= np.abs(confidence - right).mean() + 1e-9
     assert sum(one.candidates for one in found.bins) == len(made)
