@@ -242,11 +242,15 @@ def together(query: Query, sets: Iterable[CandidateSet]) -> CandidateSet:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What is kept for one query. `failed` marks a query that no model answered; it is not an empty answer."""
+    """What is kept for one query. `failed` marks a query that no model answered; it is not an empty answer.
+
+    withheld: nothing is kept because no object is sure enough, not because there is none.
+    """
 
     query: Query
     objects: tuple[Candidate, ...] = ()
     failed: bool = False
+    withheld: bool = False
 
 
 @dataclass(frozen=True, slots=True)
