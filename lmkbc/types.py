@@ -244,13 +244,13 @@ def together(query: Query, sets: Iterable[CandidateSet]) -> CandidateSet:
 class Prediction:
     """What is kept for one query. `failed` marks a query that no model answered; it is not an empty answer.
 
-    withheld: nothing is kept because no object is sure enough, not because there is none.
+    withheld: why nothing is kept though there may be an object, "" where nothing is withheld.
     """
 
     query: Query
     objects: tuple[Candidate, ...] = ()
     failed: bool = False
-    withheld: bool = False
+    withheld: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,11 +267,13 @@ class Notes:
     """What a step reports beside its results.
 
     usage: tokens, calls and cost. remarks: what a person should know, in sentences. passages: what a prompt held.
+    at_end: what is to be checked and told once all queries were asked.
     """
 
     usage: dict[str, Any] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
     passages: dict[Query, tuple[Passage, ...]] = field(default_factory=dict)
+    at_end: list[Callable[[], None]] = field(default_factory=list)
 
     def remark(self, sentence: str) -> None:
         """Say a sentence once, here and in the log."""
@@ -293,4 +295,8 @@ class Selector(Protocol):
 
     def select(self, candidates: CandidateSet) -> Prediction:
         """Return the kept objects."""
+        ...
+
+    def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
+        """The same for many queries, in their order."""
         ...

@@ -37,6 +37,7 @@ ROOMS = """
     finished
     compare
     pipeline
+    run_files
     train probe report scale
     cli __main__
 """
