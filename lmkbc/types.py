@@ -244,13 +244,13 @@ def together(query: Query, sets: Iterable[CandidateSet]) -> CandidateSet:
 class Prediction:
     """What is kept for one query. `failed` marks a query that no model answered; it is not an empty answer.
 
-    withheld: nothing is kept because no object is sure enough, not because there is none.
+    withheld: why nothing is kept though there may be an object, "" where nothing is withheld.
     """
 
     query: Query
     objects: tuple[Candidate, ...] = ()
     failed: bool = False
-    withheld: bool = False
+    withheld: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,8 @@ ROOMS = """
     compare
     pipeline
     run_files
+    build
+    export
     train probe report scale
     cli __main__
 """

@@ -6,7 +6,7 @@ The expectation is of facts that are known already. Thresholds that were learned
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lmkbc.errors import InputError
@@ -19,6 +19,8 @@ from lmkbc.types import CandidateSet, Prediction
 
 NOTHING = Cutoff(threshold=2.0)
 """Keeps nothing, whatever the candidates score."""
+UNREACHED, UNSURE = "no confidence of its relation promises the precision", "no object is sure enough"
+"""Why an answer is withheld."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,18 @@ class AtPrecision(PerRelation):
 
     def select(self, candidates: CandidateSet) -> Prediction:
         """Keep what is sure enough; an empty answer says whether that is because nothing is."""
-        kept = super().select(candidates)
-        if kept.failed or kept.objects or not self.usual.select(candidates).objects:
-            return kept
-        return replace(kept, withheld=True)
+        (kept,) = self.select_all([candidates])
+        return kept
+
+    def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
+        """The same for many queries, in their order."""
+        kept = super().select_all(sets)
+        empty = [place for place, made in enumerate(kept) if not made.objects and not made.failed]
+        for place, usual in zip(empty, self.usual.select_all([sets[place] for place in empty]), strict=True):
+            if usual.objects:
+                reason = UNSURE if usual.query.relation in self.reached else UNREACHED
+                kept[place] = replace(kept[place], withheld=reason)
+        return kept
 
 
 def at_precision(selector: PerRelation, precision: float) -> AtPrecision:
@@ -49,15 +59,15 @@ def at_precision(selector: PerRelation, precision: float) -> AtPrecision:
         raise InputError(f"precision is {precision}: give a share between 0 and 1, as in 0.9")
     if not selector.curves:
         raise InputError(
-            "a precision is promised by thresholds that know of confidence, and there are none for this edition and "
+            "a precision is promised by thresholds that know of confidence, and none were tuned for this edition and "
             "system: run lmkbc tune for both first"
         )
-    reached = {name: point for name, curve in selector.curves.items() if (point := curve.at(precision))}
+    reached: dict[str, Point] = {}
     rules: dict[str, Rule] = {}
-    for name, point in reached.items():
-        calibration = calibration_of(selector, name)
-        inner = Cutoff(threshold=point.threshold, most=selector.curves[name].most or UNLIMITED)
-        rules[name] = (
-            Calibrated(inner=inner, weights=calibration.weights, habits=calibration.habits) if calibration else NOTHING
-        )
+    for name, curve in selector.curves.items():
+        point, calibration = curve.at(precision), calibration_of(selector, name)
+        if point is not None and calibration is not None:
+            reached[name] = point
+            inner = Cutoff(threshold=point.threshold, most=curve.most or UNLIMITED)
+            rules[name] = Calibrated(inner=inner, weights=calibration.weights, habits=calibration.habits)
     return AtPrecision(NOTHING, rules, selector.calibrations, selector.curves, selector, reached)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmkbc.select.curve import at_least
-from lmkbc.select.precision import at_precision
+from lmkbc.select.precision import UNREACHED, UNSURE, at_precision
 from lmkbc.select.rule import PerRelation
 from lmkbc.submission import answers
 from lmkbc.tune.confidence import PROMISED, STEP, Facts
@@ -137,10 +137,12 @@ def test_what_is_not_sure_is_withheld_and_a_failure_stays_one() -> None:
         accepted = {one.id for one in gold.objects}
         right += sum(kept.id in accepted for kept in prediction.objects)
         wrong += sum(kept.id not in accepted for kept in prediction.objects)
-        assert prediction.withheld == (not prediction.objects and selector.usual.select(found).objects != ())
+        assert bool(prediction.withheld) == (not prediction.objects and selector.usual.select(found).objects != ())
     assert right > 50
     assert right / (right + wrong) > 0.85
-    assert all(prediction.withheld for prediction in made if prediction.query.relation == OTHER)
+    assert {prediction.withheld for prediction in made if prediction.query.relation == OTHER} == {UNREACHED}
+    assert {prediction.withheld for prediction in made if prediction.query.relation == RELATION} == {"", UNSURE}
+    assert made == selector.select_all(sets)
     failed = candidate_set(Query("s", RELATION), (), (State.MISSING,))
     assert selector.select(failed) == Prediction(failed.query, failed=True)
     untuned = selector.select(scored(example("s", relation=EPISODES), Q1=1.0))
