@@ -80,7 +80,7 @@ class Report:
         }
 
 
-def link_file(source: Path, target: Path, linker: Linker, relations: dict[str, Relation]) -> Report:
+def link_file(source: Path, target: Path, linker: Linker, relations: Mapping[str, Relation]) -> Report:
     """Link a predictions file: the same rows, with the ids found, each once, in ObjectEntitiesID.
 
     What stays unlinked is dropped from the ids and reported. Raises InputError naming the line and field that is wrong.
