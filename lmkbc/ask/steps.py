@@ -33,6 +33,7 @@ LONGEST_FED = 20_000
 YEARS = 1000, 2100
 """What a step may take for a year."""
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One step of a chain, as a recipe's plain data.

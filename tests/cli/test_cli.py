@@ -161,7 +161,7 @@ def test_queries_that_a_file_lacks_fail_the_run_and_are_no_empty_answers(run: Pa
         (("predict", "--split", "trial"), "has no split 'trial'"),
         (("predict", "--data", "absent"), "absent is not a directory"),
         (("evaluate", "absent.jsonl", "--edition", "mini"), "absent.jsonl does not exist"),
-        (("evaluate", ".", "--edition", "mini"), "is a directory"),
+        (("evaluate", ".", "--edition", "mini"), "holds no predictions.jsonl: this is no run"),
         (("evaluate", "absent.jsonl", "--edition", "mini", "--split", "test"), "has no gold"),
         (("relations", "show", "spouze"), "did you mean 'spouse'"),
         (("systems", "show", "nothing"), "unknown system 'nothing'"),
