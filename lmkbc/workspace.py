@@ -95,9 +95,14 @@ class Workspace:
         """The file of a recipe: a bundled one by its name, any other by its path."""
         known = {path.stem: path for path in SYSTEMS.glob("*.toml")}
         path = known.get(name, Path(name))
-        if path.suffix != ".toml" or not path.is_file():
-            raise InputError(f"unknown system {name!r}: {did_you_mean(name, known)}")
-        return path
+        if path.suffix == ".toml" and path.is_file():
+            return path
+        if path.exists():
+            raise InputError(
+                f"{name} is no recipe: a recipe is a TOML file, as 'lmkbc systems show recorded' prints one; recorded "
+                "answers are given with --from"
+            )
+        raise InputError(f"unknown system {name!r}: {did_you_mean(name, known)}")
 
     def system_names(self) -> list[str]:
         """The bundled recipes."""

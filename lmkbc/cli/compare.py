@@ -34,7 +34,7 @@ def compare(
     edition: EditionName = None,
     relation: Relations = None,
     limit: Limit = None,
-    gold: Annotated[Path | None, typer.Option(help="Gold file, in place of the split's.")] = None,
+    gold: Annotated[Path | None, typer.Option(metavar="FILE", help="Gold file, in place of the split's.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page of it too: one file that needs no network.")] = None,
     json: AsJson = False,
     data: Data = None,

@@ -36,7 +36,7 @@ def evaluate(
     profile: Annotated[
         str | None, typer.Option(help="An earlier scorer of the edition, such as 2023-legacy, in place of today's.")
     ] = None,
-    gold: Annotated[Path | None, typer.Option(help="Gold file, in place of the split's.")] = None,
+    gold: Annotated[Path | None, typer.Option(metavar="FILE", help="Gold file, in place of the split's.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse missing, unknown or malformed rows.")] = False,
     rows: Annotated[bool, typer.Option("--rows", help="With --json: the score of every row too.")] = False,
     json: AsJson = False,

@@ -27,7 +27,7 @@ def report(
     edition: EditionName = None,
     relation: Relations = None,
     limit: Limit = None,
-    gold: Annotated[Path | None, typer.Option(help="Gold file, in place of the split's.")] = None,
+    gold: Annotated[Path | None, typer.Option(metavar="FILE", help="Gold file, in place of the split's.")] = None,
     replies: Files = None,
     out: Annotated[
         Path | None, typer.Option(help="File to write; default: report.html in the run's directory.")
