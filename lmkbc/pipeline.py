@@ -1,38 +1,29 @@
-"""A run: the way of the data from queries to a submission directory.
+"""The way of the data: from queries to the candidates of each, and what is selected of them.
 
-generate -> link -> group -> pool -> select -> write. `propose` is the part that costs something; `decide` and
-`run_files` are cheap, so tuning and prediction share the first and differ in the rest.
+generate -> link -> group -> pool -> select. The steps are opened once, and queries go through them block by block, so
+that a run weighs what a block does, however many queries it has. `proposing` is the part that costs something; `decide`
+is cheap, so tuning and prediction share the first and differ in the rest.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from importlib.metadata import version
-from pathlib import Path
+from itertools import islice
 from typing import Any
 
 from lmkbc import submission, thresholds
-from lmkbc.ask.context.passages import lines as lines_of
-from lmkbc.edition import Edition
 from lmkbc.files import jsonl
 from lmkbc.generate.replay import shares
 from lmkbc.link.linker import Linker
-from lmkbc.models.files import (
-    file_digest,
-    model_name,
-    paths_in,
-    portable,
-)
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run import Run
-from lmkbc.select.pool import Pool
+from lmkbc.select.pool import Merging, Pool
 from lmkbc.types import (
     CandidateSet,
+    Generator,
     Notes,
     Passage,
     Prediction,
@@ -40,82 +31,152 @@ from lmkbc.types import (
     Selector,
 )
 
-PACKAGES = ("lmkbc", "numpy", "scikit-learn", "torch", "transformers")
+BLOCK = 2048
+"""Queries that go through the steps together: enough for models and searches to share work, few enough to hold."""
 
 
 @dataclass(frozen=True, slots=True)
-class Proposals:
-    """Pooled candidates of all queries, in query order.
-
-    usage: generator -> tokens and cost of this run's calls. passages: what the prompts of a query held.
-    """
+class Block:
+    """Some queries of a run with the pooled candidates of each, in their order. passages: what prompts held."""
 
     queries: tuple[Query, ...]
     sets: tuple[CandidateSet, ...]
-    usage: Mapping[str, Any] = field(default_factory=dict)
     passages: Mapping[Query, Sequence[Passage]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposals(Block):
+    """The one block of a whole run. usage: generator -> tokens and cost of this run's calls."""
+
+    usage: Mapping[str, Any] = field(default_factory=dict)
 
 
 def propose(run: Run, recipe: Recipe, queries: Sequence[Query], report: Report = silent) -> Proposals:
     """Generate, link, clean and pool the candidates of all queries."""
-    run = replace(run, spellings=recipe.clean.spellings, report=report)
-    groups: list[list[CandidateSet]] = []
-    usage: dict[str, Any] = {}
-    passages: dict[Query, Sequence[Passage]] = {}
-    linking = Notes()
-    answers = shares(recipe.generate, run.files, run.edition)
-    replayed = any(files is not None for files in answers)
-    links = recipe.link.open(run, linking, replayed=replayed) if run.edition.target == "id" else None
-    types = recipe.clean.open(run)
-    for spec, files in zip(recipe.generate, answers, strict=True):
-        notes = Notes()
-        for name, generator in spec.opened(run if files is None else replace(run, answers=files), notes):
-            proposed = _in_order(generator.generate(queries), queries, name, report)
-            if links is not None:
-                proposed = _linked(links, proposed, report)
-            if types is not None:
-                proposed = [types.keep(candidates) for candidates in proposed]
-            groups.append([recipe.clean.kept(one, run.relations[one.query.relation]) for one in proposed])
-            if notes.usage:
-                usage[name] = _summed(usage.get(name, {}), notes.usage)
-        passages |= notes.passages
-    if grouper := recipe.group.open(run, grouping := Notes()):
-        groups = grouper.grouped(groups)
-        usage |= {"group": grouping.usage} if grouping.usage else {}
-    usage |= {"link": linking.usage} if linking.usage else {}
-    pool = Pool(run.edition, recipe.pool)
-    report("pool (queries)", 0, len(queries))
-    sets = tuple(pool.merge(groups))
-    report("pool (queries)", len(queries), len(queries))
-    return Proposals(tuple(queries), sets, usage, passages)
+    steps = Proposing(run, recipe, queries, report)
+    blocks = list(steps)
+    sets = tuple(candidates for block in blocks for candidates in block.sets)
+    passages = {query: found for block in blocks for query, found in block.passages.items()}
+    return Proposals(tuple(queries), sets, passages, steps.usage)
 
 
-def _in_order(
-    proposed: Iterable[CandidateSet], queries: Sequence[Query], name: str, report: Report
-) -> list[CandidateSet]:
-    """Generators may answer in any order; a query that occurs twice is answered once."""
-    by_query: dict[Query, CandidateSet] = {}
-    total = len(set(queries))
-    report(f"{name} (queries)", 0, total)
-    for done, candidates in enumerate(proposed, start=1):
-        by_query[candidates.query] = candidates
-        report(f"{name} (queries)", done, total)
-    return [by_query[query] for query in queries]
+class Proposing:
+    """Generates, links, cleans and pools the candidates of a run's queries, a block of them at a time.
+
+    queries: those of a sequence may occur twice, and are asked once; of another iterable each must be new. total: how
+    many there are, where that is known. block: how many go through the steps together. Opening the steps raises what
+    they lack.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        recipe: Recipe,
+        queries: Iterable[Query],
+        report: Report = silent,
+        total: int | None = None,
+        block: int = BLOCK,
+    ) -> None:
+        self._run = run = replace(run, spellings=recipe.clean.spellings, report=report)
+        self._recipe, self._queries, self._report, self._block = recipe, queries, report, block
+        self._total, self._repeated = total, frozenset[Query]()
+        if isinstance(queries, Sequence):
+            times = Counter(queries)
+            self._total = len(times)
+            self._repeated = frozenset(query for query, count in times.items() if count > 1)
+        answers = shares(recipe.generate, run.files, run.edition)
+        self._linking, self._grouping = Notes(), Notes()
+        replayed = any(files is not None for files in answers)
+        self._links = recipe.link.open(run, self._linking, replayed=replayed) if run.edition.target == "id" else None
+        self._types = recipe.clean.open(run)
+        self._voices: list[_Voice] = []
+        self._named: list[str] = []
+        for spec, files in zip(recipe.generate, answers, strict=True):
+            notes = Notes()
+            for name, generator in spec.opened(run if files is None else replace(run, answers=files), notes):
+                self._voices.append(_Voice(name, generator, notes))
+                self._named.append(spec.name)
+        self._grouper = recipe.group.open(run, self._grouping)
+
+    @property
+    def usage(self) -> dict[str, Any]:
+        """Generator -> tokens and cost of what was asked so far."""
+        usage: dict[str, Any] = {}
+        for voice in reversed({id(voice.notes): voice for voice in reversed(self._voices)}.values()):
+            if voice.notes.usage:
+                usage[voice.name] = _summed(usage.get(voice.name, {}), voice.notes.usage)
+        steps = {"group": self._grouping.usage, "link": self._linking.usage}
+        return usage | {step: told for step, told in steps.items() if told}
+
+    def __iter__(self) -> Iterator[Block]:
+        pool = Merging(Pool(self._run.edition, self._recipe.pool), self._named)
+        stream, passages, done = iter(self._queries), dict[Query, Sequence[Passage]](), 0
+        queries = tuple(islice(stream, self._block))
+        while queries:
+            following = tuple(islice(stream, self._block))
+            groups = [self._asked(voice, queries) for voice in self._voices]
+            if self._grouper:
+                groups = self._grouper.grouped(groups)
+            for voice in self._voices:
+                passages |= voice.notes.passages
+                voice.notes.passages.clear()
+            self._report("pool (queries)", done, self._total)
+            done = max(voice.asked for voice in self._voices)
+            if sets := tuple(pool.add(groups, last=not following)):
+                yield Block(tuple(candidates.query for candidates in sets), sets, passages)
+                passages = {}
+            self._report("pool (queries)", done, self._total)
+            queries = following
+        for voice in self._voices:
+            while voice.notes.at_end:
+                voice.notes.at_end.pop(0)()
+
+    def _asked(self, voice: _Voice, queries: Sequence[Query]) -> list[CandidateSet]:
+        """What a voice proposes for each query, linked and cleaned.
+
+        Generators may answer in any order; a query that occurs twice is answered once.
+        """
+        new = [query for query in dict.fromkeys(queries) if query not in voice.known]
+        step, done = f"{voice.name} (queries)", voice.asked
+        self._report(step, done, self._total)
+        proposed = []
+        for count, candidates in enumerate(voice.generator.generate(new) if new else (), start=1):
+            proposed.append(candidates)
+            self._report(step, done + count, self._total)
+        voice.asked += len(new)
+        if self._links is not None:
+            proposed = self._linked(self._links, proposed, done)
+        if self._types is not None:
+            proposed = [self._types.keep(candidates) for candidates in proposed]
+        relations = self._run.relations
+        sets = {one.query: self._recipe.clean.kept(one, relations[one.query.relation]) for one in proposed}
+        voice.known.update((query, candidates) for query, candidates in sets.items() if query in self._repeated)
+        return [sets[query] if query in sets else voice.known[query] for query in queries]
+
+    def _linked(self, links: Linker, proposed: Sequence[CandidateSet], done: int) -> list[CandidateSet]:
+        linked = []
+        self._report("link (queries)", done, self._total)
+        for count, candidates in enumerate(links.link(proposed), start=1):
+            linked.append(candidates)
+            self._report("link (queries)", done + count, self._total)
+        return linked
+
+
+@dataclass(slots=True)
+class _Voice:
+    """A generator of a run, what it notes, how much it was asked, and what it said of queries that occur twice."""
+
+    name: str
+    generator: Generator
+    notes: Notes
+    asked: int = 0
+    known: dict[Query, CandidateSet] = field(default_factory=dict)
 
 
 def _summed(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """What generators of one name used together; what is not known of one, such as a cost, is what the others tell."""
     sums = {key: value + (before.get(key) or 0) for key, value in now.items() if value is not None}
     return {**now, **before, **sums}
-
-
-def _linked(links: Linker, proposed: Sequence[CandidateSet], report: Report) -> list[CandidateSet]:
-    linked = []
-    report("link (queries)", 0, len(proposed))
-    for done, candidates in enumerate(links.link(proposed), start=1):
-        linked.append(candidates)
-        report("link (queries)", done, len(proposed))
-    return linked
 
 
 def selector_for(run: Run, recipe: Recipe, *, any_data: bool = False) -> tuple[Selector, dict[str, Any]]:
@@ -141,96 +202,6 @@ def split_sha256(run: Run, split: str) -> str:
     return submission.sha256(jsonl.read_bytes(run.workspace.split_path(run.edition, split)))
 
 
-def decide(selector: Selector, sets: Iterable[CandidateSet]) -> list[Prediction]:
+def decide(selector: Selector, sets: Sequence[CandidateSet]) -> list[Prediction]:
     """Select from every query's candidates."""
-    return [selector.select(candidates) for candidates in sets]
-
-
-def run_files(
-    run: Run,
-    recipe: Recipe,
-    split: str,
-    proposals: Proposals,
-    predictions: Sequence[Prediction],
-    provenance: Mapping[str, Any],
-    *,
-    failed_as_empty: bool = False,
-    limit: int | None = None,
-) -> dict[str, bytes]:
-    """The files of a run directory; no zip of a run that was limited to the first queries of the split.
-
-    Where queries failed, there is the list of what is missing; unless they are to count as empty answers, there are no
-    predictions then, but the candidates of the others.
-    """
-    edition = run.edition
-    files: dict[str, bytes] = {}
-    failed = any(prediction.failed for prediction in predictions)
-    if failed_as_empty or not failed:
-        lines = submission.prediction_lines(edition, predictions)
-        zipped = submission.archive(lines)
-        names = recipe.link.unlinked == "name"
-        submission.check(edition, run.relations, proposals.queries, zipped, unlinked=names)
-        files = {submission.PREDICTIONS: lines} | ({submission.ARCHIVE: zipped} if limit is None else {})
-    if failed:
-        files[submission.MISSING] = submission.missing_lines(proposals.sets)
-    if any(not candidates.failed for candidates in proposals.sets):
-        files[submission.CANDIDATES] = submission.candidate_lines(proposals.sets)
-    if proposals.passages:
-        files[submission.RETRIEVED] = lines_of(proposals.passages)
-    manifest = {
-        "edition": edition.name,
-        "split": split,
-        **({} if limit is None else {"limit": limit}),
-        "system": recipe.name,
-        "model": run.model and model_name(run.model),
-        "recipe": portable(recipe.tables),
-        "selection": provenance,
-        "counts": _counts(edition, predictions, proposals.sets),
-        "inputs": dict(_inputs(run, split)) | dict(_models(run, recipe)),
-        "outputs": {name: submission.sha256(content) for name, content in files.items()},
-        "versions": {name: version(name) for name in PACKAGES},
-    }
-    files[submission.MANIFEST] = (json.dumps(manifest, ensure_ascii=False, indent=2, default=dict) + "\n").encode()
-    return files
-
-
-def _counts(edition: Edition, predictions: Sequence[Prediction], sets: Sequence[CandidateSet]) -> dict[str, Any]:
-    """How much came of a run.
-
-    dropped: empty answers whose models named objects of which none could be kept; dropped_objects: rule -> objects.
-    draws: what became of them -> how many.
-    """
-    sizes = [len(submission.answers(edition, prediction)) for prediction in predictions]
-    failed = sum(prediction.failed for prediction in predictions)
-    losses = [submission.losses(edition, candidates) for candidates in sets]
-    spent = [
-        bool(lost) and not any(map(edition.value, candidates.candidates))
-        for lost, candidates in zip(losses, sets, strict=True)
-    ]
-    rules = Counter(loss.rule for lost in losses for loss in lost)
-    counts = {"queries": len(predictions), "objects": sum(sizes), "failed": failed, "empty": sizes.count(0) - failed}
-    draws = Counter(str(state) for candidates in sets for state in candidates.draws)
-    return counts | {
-        "dropped": sum(spent),
-        "dropped_objects": dict(sorted(rules.items())),
-        "draws": dict(sorted(draws.items())),
-    }
-
-
-def _models(run: Run, recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """The models of this machine that a run asked, and other files that its recipe names, likewise."""
-    asking = [recipe.tables.get(step, ()) for step in ("generate", "link", "group")]
-    for path in dict.fromkeys(paths_in([{"model": run.model}, *asking])):
-        yield model_name(path), file_digest(path)
-
-
-def _inputs(run: Run, split: str) -> Iterator[tuple[str, str]]:
-    """What a run read, by file name, with its SHA-256: never a path of this machine."""
-    space, edition = run.workspace, run.edition
-    for name in dict.fromkeys(("train", split)):
-        yield f"{edition.folder}/{name}", submission.sha256(jsonl.read_bytes(space.split_path(edition, name)))
-    for path in (*run.files, *filter(None, (run.search_table,))):
-        yield Path(path).name, submission.sha256(jsonl.read_bytes(path))
-    if run.index is not None:
-        with run.index.open("rb") as file:
-            yield run.index.name, hashlib.file_digest(file, "sha256").hexdigest()
+    return selector.select_all(sets)

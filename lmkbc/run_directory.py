@@ -6,7 +6,7 @@ not replace one of all queries, and one that lacks answers replaces no finished 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import msgspec
@@ -14,7 +14,7 @@ import msgspec
 from lmkbc import submission
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.atomic import Kind, check_replaceable, write_directory
-from lmkbc.types import Prediction
+from lmkbc.files.spool import Content
 
 RUNS = Path("submissions")
 _LISTED = {submission.PREDICTIONS, submission.ARCHIVE, submission.CANDIDATES, submission.RETRIEVED, submission.MISSING}
@@ -44,7 +44,7 @@ def check(directory: Path, limit: int | None = None) -> None:
         )
 
 
-def write(directory: Path, files: Mapping[str, bytes]) -> Path:
+def write(directory: Path, files: Mapping[str, Content]) -> Path:
     """Write a run, and tell where: one that lacks answers stays beside a finished one. LmkbcError without a place."""
     if submission.PREDICTIONS in files:
         write_directory(directory, files, RUN)
@@ -60,22 +60,18 @@ def write(directory: Path, files: Mapping[str, bytes]) -> Path:
     )
 
 
-def failed(predictions: Sequence[Prediction]) -> str:
-    """How many queries failed, and the first of them, as a sentence begins."""
-    without = [prediction.query for prediction in predictions if prediction.failed]
-    first = without[0]
-    return f"{len(without)} of {len(predictions)} queries failed, first ({first.subject!r}, {first.relation!r})"
+def unfinished(failures: str, directory: Path, files: Collection[str]) -> LmkbcError:
+    """What to tell of a run whose queries did not all get an answer, and how to go on.
 
-
-def unfinished(predictions: Sequence[Prediction], directory: Path, files: Mapping[str, bytes]) -> LmkbcError:
-    """What to tell of a run whose queries did not all get an answer: how many, the first, and how to go on."""
+    failures: how many there are, and the first, as a sentence begins.
+    """
     kept = (
         f", and {directory / submission.CANDIDATES} keeps what the others gave"
         if submission.CANDIDATES in files
         else ""
     )
     return LmkbcError(
-        f"{failed(predictions)}; a failed query is no empty answer, so there is no submission yet: "
+        f"{failures}; a failed query is no empty answer, so there is no submission yet: "
         f"{directory / submission.MISSING} lists them{kept}; give their answers with one more --from, run the "
         "command again where a model is asked, or submit them as empty with --failed-as-empty"
     )

@@ -12,6 +12,8 @@ import io
 import json
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ import msgspec
 from lmkbc.edition import Edition, misfit
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import jsonl
+from lmkbc.files.spool import Content, pieces
 from lmkbc.generate.recorded_rows import EXISTENCE
 from lmkbc.relation import Relation
 from lmkbc.types import (
@@ -30,6 +33,7 @@ from lmkbc.types import (
     Prediction,
     Query,
     State,
+    Voice,
 )
 
 PREDICTIONS = "predictions.jsonl"
@@ -78,85 +82,104 @@ def answers(edition: Edition, prediction: Prediction) -> list[str]:
 def losses(edition: Edition, candidates: CandidateSet) -> list[Dropped]:
     """What models named for a query and nobody can submit, each once: dropped on the way, or without a link."""
     unlinked = [Dropped(candidate.text, "link") for candidate in candidates.candidates if not edition.value(candidate)]
+    if not unlinked and not candidates.dropped:
+        return []
     return list({(loss.text.casefold(), loss.rule): loss for loss in (*candidates.dropped, *unlinked)}.values())
 
 
 def prediction_lines(edition: Edition, predictions: Iterable[Prediction]) -> bytes:
     """The predictions file, one row per query, in the order given."""
-    rows = []
-    for prediction in predictions:
-        row: dict[str, Any] = {"SubjectEntity": prediction.query.subject, "Relation": prediction.query.relation}
-        if prediction.query.subject_id is not None:
-            row["SubjectEntityID"] = prediction.query.subject_id
-        row[edition.column] = answers(edition, prediction)
-        rows.append(row)
-    return json_lines(rows)
+    return json_lines(
+        _row(prediction.query) | {edition.column: answers(edition, prediction)} for prediction in predictions
+    )
+
+
+def _row(query: Query) -> dict[str, Any]:
+    row: dict[str, Any] = {"SubjectEntity": query.subject, "Relation": query.relation}
+    if query.subject_id is not None:
+        row["SubjectEntityID"] = query.subject_id
+    return row
 
 
 def json_lines(rows: Iterable[dict[str, Any]]) -> bytes:
     """JSONL bytes, keys in the order given, other scripts unescaped."""
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode("utf-8", "backslashreplace")
+    return "".join(_JSON.encode(row) + "\n" for row in rows).encode("utf-8", "backslashreplace")
+
+
+_JSON = json.JSONEncoder(ensure_ascii=False)
+
+
+def candidate_rows(sets: Iterable[CandidateSet]) -> bytes:
+    """The scored candidates of some queries, readable by `--from`; none of a failed query, which stays failed.
+
+    A run writes millions of candidates, so their JSON is put together here, and not by way of dictionaries.
+    """
+    rows = []
+    for item in (candidates for candidates in sets if not candidates.failed):
+        head = _JSON.encode(_row(item.query))[:-1]
+        spent = not item.candidates and State.DROPPED in item.draws and State.ABSTAINED not in item.draws
+        tail = ', "pooled": true' + ', "dropped": true' * spent
+        rows.append(f'{head}, "candidates": [{", ".join(_proposals(item))}]{tail}}}\n')
+    return "".join(rows).encode("utf-8", "backslashreplace")
 
 
 def candidate_lines(sets: Iterable[CandidateSet]) -> bytes:
-    """The scored candidates of a run, gzipped, readable by `--from`; none of a failed query, which stays failed."""
-    rows = []
-    for item in (candidates for candidates in sets if not candidates.failed):
-        row: dict[str, Any] = {"SubjectEntity": item.query.subject, "Relation": item.query.relation}
-        if item.query.subject_id is not None:
-            row["SubjectEntityID"] = item.query.subject_id
-        row["candidates"] = list(proposal_rows(item))
-        row["pooled"] = True
-        if not item.candidates and State.DROPPED in item.draws and State.ABSTAINED not in item.draws:
-            row["dropped"] = True
-        rows.append(row)
-    return gzip.compress(json_lines(rows), mtime=0)
+    """`candidate_rows`, gzipped: the file of a run."""
+    return gzip.compress(candidate_rows(sets), mtime=0)
 
 
 def missing_lines(sets: Iterable[CandidateSet]) -> bytes:
     """The queries that have no answer, and what became of their draws; each waits for `completions` or `candidates`."""
-    rows = []
-    for item in (candidates for candidates in sets if candidates.failed):
-        row: dict[str, Any] = {"SubjectEntity": item.query.subject, "Relation": item.query.relation}
-        if item.query.subject_id is not None:
-            row["SubjectEntityID"] = item.query.subject_id
-        row["reason"] = ", ".join(dict.fromkeys(item.draws)) or "not asked"
-        rows.append(row)
-    return json_lines(rows)
+    return json_lines(
+        _row(item.query) | {"reason": ", ".join(dict.fromkeys(item.draws)) or "not asked"}
+        for item in sets
+        if item.failed
+    )
 
 
 def proposal_rows(candidates: CandidateSet) -> Iterator[dict[str, Any]]:
     """The candidates, the proposal to answer nothing where its score puts it, and last the doubt of any object."""
+    yield from map(json.loads, _proposals(candidates))
+
+
+def _proposals(candidates: CandidateSet) -> Iterator[str]:
+    """`proposal_rows` as JSON texts."""
     proposals: list[Candidate | Absence] = [*candidates.candidates]
     for absence in candidates.nothing:
         rank = -absence.score, -len(absence.sources)
         worse = (place for place, proposal in enumerate(proposals) if (-proposal.score, -len(proposal.sources)) >= rank)
         proposals.insert(next(worse, len(proposals)), absence)
     for proposal in proposals:
-        row: dict[str, Any] = {
-            "object": proposal.text if isinstance(proposal, Candidate) else "",
-            "score": round(proposal.score, 6),
-        }
-        if isinstance(proposal, Candidate) and proposal.id is not None:
-            row["id"] = proposal.id
+        named = proposal if isinstance(proposal, Candidate) else None
+        text = f'{{"object": {encode_basestring(named.text if named else "")}, "score": {round(proposal.score, 6)!r}'
+        if named and named.id is not None:
+            text += f', "id": {encode_basestring(named.id)}'
         if proposal.sources:
-            row["source"] = "; ".join(sorted(map(str, proposal.sources)))
-        if isinstance(proposal, Candidate) and proposal.truth is not None:
-            row["truth"] = round(proposal.truth, 6)
-        yield row
+            text += f', "source": {_sources(proposal.sources)}'
+        if named and named.truth is not None:
+            text += f', "truth": {round(named.truth, 6)!r}'
+        yield text + "}"
     for doubt in candidates.doubts:
         voices = "; ".join(sorted(f"{voice}{EXISTENCE}" for voice in doubt.sources))
-        yield {"object": "", "score": round(doubt.score, 6), "source": voices}
+        yield f'{{"object": "", "score": {round(doubt.score, 6)!r}, "source": {encode_basestring(voices)}}}'
 
 
-def archive(predictions: bytes) -> bytes:
+@lru_cache(1 << 14)
+def _sources(voices: tuple[Voice, ...]) -> str:
+    """Voices as JSON names them: a run has few, and names them over and over."""
+    return encode_basestring("; ".join(sorted(map(str, voices))))
+
+
+def archive(predictions: Content) -> bytes:
     """The zip that CodaLab and Codabench take: `predictions.jsonl` at its root, nothing else."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as zipped:
         entry = zipfile.ZipInfo(PREDICTIONS, date_time=(1980, 1, 1, 0, 0, 0))
         entry.compress_type = zipfile.ZIP_DEFLATED
         entry.external_attr = 0o644 << 16
-        zipped.writestr(entry, predictions)
+        with zipped.open(entry, "w") as file:
+            for piece in pieces(predictions):
+                file.write(piece)
     return buffer.getvalue()
 
 
@@ -175,17 +198,23 @@ def check(
     with zipfile.ZipFile(io.BytesIO(zipped)) as opened:
         if opened.namelist() != [PREDICTIONS]:
             raise LmkbcError(f"the zip holds {opened.namelist()} instead of {PREDICTIONS} alone; report this as a bug")
-        lines = opened.read(PREDICTIONS).splitlines()
-    if len(lines) != len(queries):
-        raise LmkbcError(f"the submission has {len(lines)} rows for {len(queries)} queries; report this as a bug")
-    for place, (line, query) in enumerate(zip(lines, queries, strict=True), start=1):
-        row = msgspec.json.decode(line)
-        values = row[edition.column]
-        keys = [edition.metric.scorer.key(value) for value in values]
-        sound = all(isinstance(v, str) and v == v.strip() != "" for v in values) and len(set(keys)) == len(keys)
-        sound = sound and (unlinked or not any(misfit(edition, relations[query.relation], value) for value in values))
-        if (row["SubjectEntity"], row["Relation"]) != (query.subject, query.relation) or not sound:
-            raise LmkbcError(f"row {place} of the submission does not answer query {place}; report this as a bug")
+        with opened.open(PREDICTIONS) as rows:
+            count = sum(1 for _ in rows)
+        if count != len(queries):
+            raise LmkbcError(f"the submission has {count} rows for {len(queries)} queries; report this as a bug")
+        with opened.open(PREDICTIONS) as rows:
+            for place, (line, query) in enumerate(zip(rows, queries, strict=True), start=1):
+                row = msgspec.json.decode(line)
+                values = row[edition.column]
+                keys = [edition.metric.scorer.key(value) for value in values]
+                sound = all(isinstance(v, str) and v == v.strip() != "" for v in values) and len(set(keys)) == len(keys)
+                sound = sound and (
+                    unlinked or not any(misfit(edition, relations[query.relation], value) for value in values)
+                )
+                if (row["SubjectEntity"], row["Relation"]) != (query.subject, query.relation) or not sound:
+                    raise LmkbcError(
+                        f"row {place} of the submission does not answer query {place}; report this as a bug"
+                    )
 
 
 def package(

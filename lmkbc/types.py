@@ -263,11 +263,13 @@ class Notes:
     """What a step reports beside its results.
 
     usage: tokens, calls and cost. remarks: what a person should know, in sentences. passages: what a prompt held.
+    at_end: what is to be checked and told once all queries were asked.
     """
 
     usage: dict[str, Any] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
     passages: dict[Query, tuple[Passage, ...]] = field(default_factory=dict)
+    at_end: list[Callable[[], None]] = field(default_factory=list)
 
     def remark(self, sentence: str) -> None:
         """Say a sentence once, here and in the log."""
@@ -289,4 +291,8 @@ class Selector(Protocol):
 
     def select(self, candidates: CandidateSet) -> Prediction:
         """Return the kept objects."""
+        ...
+
+    def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
+        """The same for many queries, in their order."""
         ...

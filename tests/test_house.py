@@ -40,6 +40,7 @@ ROOMS = """
     finished
     compare
     pipeline
+    run_files
     train probe report scale
     api
     cli __main__

@@ -15,12 +15,8 @@ from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, o
 from lmkbc.cli.screen import note
 from lmkbc.cli.spread import spread
 from lmkbc.cli.terminal import progress
-from lmkbc.pipeline import (
-    decide,
-    propose,
-    run_files,
-    selector_for,
-)
+from lmkbc.pipeline import Proposing, decide, selector_for
+from lmkbc.run_files import RunFiles
 from lmkbc.workspace import has_gold
 
 EXAMPLE = "Example: lmkbc predict --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json"
@@ -62,35 +58,32 @@ def predict(
     directory = out if out is not None else run_directory.named(run.edition.name, split, recipe.name, cut)
     run_directory.check(directory, cut)
     selector, provenance = selector_for(run, recipe, any_data=any_thresholds)
-    with progress() as report:
-        proposals = propose(run, recipe, queries, report)
-    predictions = decide(selector, proposals.sets)
-    written = run_files(
-        run, recipe, split, proposals, predictions, provenance, failed_as_empty=failed_as_empty, limit=cut
-    )
-    seconds = round(time.monotonic() - start, 3)
-    written[submission.TIMING] = (json.dumps({"seconds": seconds, "usage": proposals.usage}) + "\n").encode()
-    directory = run_directory.write(directory, written)
+    with RunFiles(run.edition) as files:
+        with progress() as report:
+            steps = Proposing(run, recipe, queries, report)
+            for block in steps:
+                files.add(block, decide(selector, block.sets))
+        written = files.finished(run, recipe, split, queries, provenance, failed_as_empty=failed_as_empty, limit=cut)
+        seconds = round(time.monotonic() - start, 3)
+        written[submission.TIMING] = (json.dumps({"seconds": seconds, "usage": steps.usage}) + "\n").encode()
+        directory = run_directory.write(directory, written)
+    tally = files.tally
     if submission.PREDICTIONS not in written:
-        raise run_directory.unfinished(predictions, directory, written)
+        raise run_directory.unfinished(tally.failures, directory, written)
     if page and has_gold(split):
         from lmkbc.report.run import write_beside  # which draws figures
 
         write_beside(run, directory, split)
-    if submission.MISSING in written:
-        note(
-            f"{run_directory.failed(predictions)}; they are submitted as empty answers, and "
-            f"{directory / submission.MISSING} lists them"
-        )
-    counts = json.loads(written[submission.MANIFEST])["counts"]
-    part = f"the first {len(queries)} of {len(every)}" if cut else f"{counts['queries']}"
+    if tally.failed:
+        note(f"{tally.failures}; they are submitted as empty answers, and {directory / submission.MISSING} lists them")
+    part = f"the first {len(queries)} of {len(every)}" if cut else f"{tally.queries}"
     note(
         f"{directory / (submission.PREDICTIONS if cut else submission.ARCHIVE)}: {part} queries, "
-        f"{counts['objects']} objects, {counts['empty']} empty answers; {provenance['how']}; {seconds:.0f} s"
+        f"{tally.objects} objects, {tally.empty} empty answers; {provenance['how']}; {seconds:.0f} s"
     )
-    if rules := counts["dropped_objects"]:
+    if rules := tally.rules:
         why = ", ".join(f"{rule} {count}" for rule, count in rules.items())
         note(
-            f"{sum(rules.values())} objects dropped ({why}): {counts['dropped']} queries were left with none of those "
+            f"{sum(rules.values())} objects dropped ({why}): {tally.dropped} queries were left with none of those "
             "that were named, which is no abstention"
         )

@@ -35,6 +35,7 @@ from zlib import crc32
 import msgspec
 
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.files.spool import Content, pieces
 
 _NEXT = ".lmkbc-next-"
 """What the hidden directory is called in which new files are written: rubbish after a kill."""
@@ -91,9 +92,10 @@ def _disk_errors(path: Path) -> Iterator[None]:
         raise LmkbcError(f"{path} cannot be written: {reason}; what was there before is untouched") from error
 
 
-def _write_flushed(path: Path, content: bytes) -> None:
+def _write_flushed(path: Path, content: Content) -> None:
     with path.open("wb") as file:
-        file.write(content)
+        for piece in pieces(content):
+            file.write(piece)
         file.flush()
         os.fsync(file.fileno())
 
@@ -243,7 +245,7 @@ def blank(directory: Path) -> bool:
     return directory.is_dir() and all(path.name.startswith(_NEXT) for path in directory.iterdir())
 
 
-def write_directory(directory: Path, files: Mapping[str, bytes], kind: Kind) -> None:
+def write_directory(directory: Path, files: Mapping[str, Content], kind: Kind) -> None:
     """Put the files of a new run, or of another kind, in the place of the old one's, and leave all else there alone.
 
     InputError as of `check_replaceable`; LmkbcError when the disk refuses, with what was there untouched.

@@ -162,7 +162,7 @@ class ChatGenerator:
             return await self._answer(session, query, tally)
 
         yield from pumped(session, distinct, answer, before)
-        self.notes.usage |= usage(session)
+        self.notes.usage |= usage(session, self.notes.usage)
         for remark in remarks(session, tally, self._store):
             self.notes.remark(f"{self._name}: {remark}")
 

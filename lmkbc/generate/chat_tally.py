@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lmkbc.ask.schema import keeps_schema
@@ -41,14 +41,14 @@ class Tally:
             self.unanswered.append(candidates.query)
 
 
-def usage(session: Session) -> dict[str, Any]:
-    """Tokens of all answers, stored ones included, and what this run asked and spent."""
+def usage(session: Session, before: Mapping[str, Any]) -> dict[str, Any]:
+    """Tokens of all answers, stored ones included, with those of sessions before, and what the run asked and spent."""
     counts = {
         "prompt_tokens": session.tokens[0],
         "completion_tokens": session.tokens[1],
         "from_store": session.replayed,
     }
-    return counts | session.budget.spent
+    return {name: before.get(name, 0) + count for name, count in counts.items()} | session.budget.spent
 
 
 def remarks(session: Session, tally: Tally, store: Store) -> Iterator[str]:

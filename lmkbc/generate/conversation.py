@@ -98,12 +98,12 @@ class LanguageModelSpec(Asks, GeneratorSpec):
         """The generator, or the answers that stand for its model, and around it the verifier that is asked for."""
         back_end = cache(lambda: self.back_end(run, notes))
         check, given = self.verify, run.answers is None or self.is_given(run)
-        generator = back_end()[0] if run.answers is None else self._replay(run, back_end if given else None)
+        generator = back_end()[0] if run.answers is None else self._replay(run, notes, back_end if given else None)
         if not check:
             return generator
         return verifying(generator, back_end()[1](check) if given else Silent(), check, run.relations, run.train, notes)
 
-    def _replay(self, run: Run, back_end: Callable[[], Opened] | None) -> Replay:
+    def _replay(self, run: Run, notes: Notes, back_end: Callable[[], Opened] | None) -> Replay:
         """The generator over recorded answers, read as the conversation with the model would be."""
         name = self.name or model_name(run.model or self.model or "") or self.component
         talk = Conversation(self.asking(run), run.relations, name, None, Notes(), clean=self.clean)
@@ -114,6 +114,7 @@ class LanguageModelSpec(Asks, GeneratorSpec):
         recorded = None
         if run.answers:
             recorded = Recorded(run.answers, run.edition, run.relations, clean=self.clean, read=read, name=name)
+            notes.at_end.append(recorded.ended)
         return Replay(recorded, (lambda: back_end()[0]) if back_end else None)
 
     def asking(self, run: Run, train: Sequence[Example] | None = None) -> Asking:

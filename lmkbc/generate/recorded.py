@@ -58,11 +58,13 @@ class RecordedSpec(GeneratorSpec):
         """It reads nothing else."""
         return True
 
-    def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it has nothing to note
+    def open(self, run: Run, notes: Notes) -> Generator:
         """The generator over all files."""
         if not run.files:
             raise InputError("this system reads recorded answers: name at least one file with --from")
-        return Recorded(run.files, run.edition, run.relations, clean=self.clean)
+        recorded = Recorded(run.files, run.edition, run.relations, clean=self.clean)
+        notes.at_end.append(recorded.ended)
+        return recorded
 
     def voices(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
         """A generator for each file, called by the file's name where there are several."""
@@ -79,9 +81,9 @@ class Recorded:
     """A generator that asks nobody: it replays files.
 
     paths: completions or candidates files, plain or gzipped. missing: path -> queries that the file lacks; states:
-    path -> how many draws came to what; both filled by `generate` and `voices`. InputError names file, line and field.
-    clean: bring names into the relation's shape. read: what reads a query's replies, called by a name. name: of the one
-    model whose draws all files hold.
+    path -> how many draws came to what; both grow with `generate` and `voices`, and `ended` tells of them. InputError
+    names file, line and field. clean: bring names into the relation's shape. read: what reads a query's replies, called
+    by a name. name: of the one model whose draws all files hold.
     """
 
     def __init__(
@@ -94,8 +96,9 @@ class Recorded:
         read: Read | None = None,
         name: str = "",
     ) -> None:
-        self.missing: dict[Path, int] = {}
-        self.states: dict[Path, Counter[State]] = {}
+        self.missing: Counter[Path] = Counter()
+        self.states: defaultdict[Path, Counter[State]] = defaultdict(Counter)
+        self._asked: defaultdict[Path, tuple[int, Query | None]] = defaultdict(lambda: (0, None))
         self._edition, self._relations = edition, relations
         self._clean, self._read = clean, read or self._plainly
         given = Counter(map(Path, paths))
@@ -119,25 +122,35 @@ class Recorded:
         """The sets of each file apart, by the name that the file speaks under, for pooling that weighs files."""
         return {self._names[path]: self._replay(path, queries) for path in self._files}
 
+    def ended(self) -> None:
+        """Say what each file lacked of all that was asked. InputError for a file that answers none of it."""
+        for path, missing in self.missing.items():
+            asked, first = self._asked[path]
+            if missing == asked and first is not None:
+                raise InputError(
+                    f"{path} answers none of the {missing} queries of edition {self._edition.name}, first "
+                    f"({first.subject!r}, {first.relation!r}): its answers are of another edition or split; name one "
+                    "of this"
+                )
+            states = self.states[path]
+            log.info("%s: %s", path, ", ".join(f"{count} {state}" for state, count in sorted(states.items())))
+            if missing:
+                log.warning(
+                    "%s lacks %d of %d queries: those that nothing else answers are failed, not empty",
+                    path,
+                    missing,
+                    asked,
+                )
+
     def _replay(self, path: Path, queries: Sequence[Query]) -> list[CandidateSet]:
         answers = [self._answer(path, query) for query in queries]
-        states = self.states[path] = Counter(state for answer in answers for state in answer.draws)
         rows = self._files[path]
-        missing = self.missing[path] = sum(not rows.of(query) for query in queries)
-        if missing == len(queries) and not rows.relations.isdisjoint(query.relation for query in queries):
-            raise InputError(
-                f"{path} answers none of the {missing} queries of edition {self._edition.name}, first "
-                f"({queries[0].subject!r}, {queries[0].relation!r}): its answers are of another edition or split; name "
-                "one of this"
-            )
-        log.info("%s: %s", path, ", ".join(f"{count} {state}" for state, count in sorted(states.items())))
-        if missing:
-            log.warning(
-                "%s lacks %d of %d queries: those that nothing else answers are failed, not empty",
-                path,
-                missing,
-                len(queries),
-            )
+        self.states[path].update(state for answer in answers for state in answer.draws)
+        self.missing[path] += sum(not rows.of(query) for query in queries)
+        asked, first = self._asked[path]
+        if first is None:  # of a relation that the file tells of
+            first = next((query for query in queries if query.relation in rows.relations), None)
+        self._asked[path] = asked + len(queries), first
         return answers
 
     def _answer(self, path: Path, query: Query) -> CandidateSet:

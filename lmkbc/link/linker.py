@@ -110,9 +110,16 @@ class Linker:
 
     def link(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
         """Yield each set, in order, with `id` filled where a link was found."""
-        for candidates, links in self.links(sets):
-            pairs = zip(candidates.candidates, links, strict=True)
-            yield replace(candidates, candidates=tuple(self._with_id(candidate, link) for candidate, link in pairs))
+        stream = iter(sets)
+        while batch := list(islice(stream, BATCH)):
+            unlinked = [group for group in batch if any(candidate.id is None for candidate in group.candidates)]
+            links = self.links(unlinked)
+            ready = {id(group): self._with_ids(*pair) for group, pair in zip(unlinked, links, strict=True)}
+            yield from (ready.get(id(group), group) for group in batch)
+
+    def _with_ids(self, candidates: CandidateSet, links: Sequence[Link]) -> CandidateSet:
+        pairs = zip(candidates.candidates, links, strict=True)
+        return replace(candidates, candidates=tuple(self._with_id(candidate, link) for candidate, link in pairs))
 
     def _with_id(self, candidate: Candidate, link: Link) -> Candidate:
         found = link.id or (sendable(candidate.text) if self._names_unlinked else None)

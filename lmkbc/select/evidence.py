@@ -20,6 +20,8 @@ FAINT = 1e-3
 """Scores below this are not told apart where they are compared with the best."""
 SCALE = 4.0
 """What a share is multiplied with, so that its weight is of the size of the others' and shrinks like them."""
+OF_SEVERAL = ("share", "lead", "agreed")
+"""Evidence that tells something only where several models speak."""
 BIAS = "bias"
 HABIT = "habit"
 
@@ -41,8 +43,8 @@ def of_candidates(ranking: Ranking) -> dict[str, Floats]:
     """Evidence for each candidate, name -> (n, m), without its name's habit.
 
     score: log-odds of the pooled score. length: log of the number of candidates. doubt, abstained: see `of_nothing`.
-    Per model: whether it proposes the candidate, and if so its log-odds. Where there are several models, share: the
-    pooled score itself; lead: log of its ratio to the best one; agreed: whether more than one proposes the candidate.
+    Per model: whether it proposes the candidate, and if so its log-odds. share: the pooled score itself; lead: log of
+    its ratio to the best one; agreed: whether more than one model proposes the candidate.
     """
     real = ranking.scores >= 0
     columns = {
@@ -53,11 +55,10 @@ def of_candidates(ranking: Ranking) -> dict[str, Floats]:
     for name, column in _silence(ranking).items():
         if name != "nothing":
             columns[name] = np.where(real, column[:, None], 0.0)
-    if len(ranking.by_model) > 1:
-        lead = np.log(np.maximum(ranking.scores, FAINT) / np.maximum(ranking.best, FAINT)[:, None])
-        columns["share"] = np.where(real, SCALE * ranking.scores, 0.0)
-        columns["lead"] = np.where(real, lead, 0.0)
-        columns["agreed"] = np.where(real & (ranking.models > 1), 1.0, 0.0)
+    lead = np.log(np.maximum(ranking.scores, FAINT) / np.maximum(ranking.best, FAINT)[:, None])
+    columns["share"] = np.where(real, SCALE * ranking.scores, 0.0)
+    columns["lead"] = np.where(real, lead, 0.0)
+    columns["agreed"] = np.where(real & (ranking.models > 1), 1.0, 0.0)
     for model, given in ranking.by_model.items():
         proposed = given >= 0
         columns[f"{model}:said"] = proposed.astype(float)
@@ -81,8 +82,12 @@ def _silence(ranking: Ranking) -> dict[str, Floats]:
 
 
 def telling(columns: Mapping[str, Floats], models: int) -> dict[str, Floats]:
-    """The columns that tell something: not all zero, and of single models only where there are several."""
-    return {name: column for name, column in columns.items() if column.any() and (models > 1 or ":" not in name)}
+    """The columns that tell something: not all zero, and what compares models only where there are several."""
+    return {
+        name: column
+        for name, column in columns.items()
+        if column.any() and (models > 1 or not (":" in name or name in OF_SEVERAL))
+    }
 
 
 def weighed(columns: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:

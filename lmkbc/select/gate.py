@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
@@ -71,3 +71,12 @@ class NoneGate(Rule):
         if not candidates.failed and not self.open(Ranking.of([candidates]))[0]:
             return Prediction(candidates.query)
         return self.inner.select(candidates)
+
+    def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
+        """Nothing, or what the inner rule selects, of each query."""
+        opened = self.open(Ranking.of(sets))
+        kept = self.inner.select_all(sets)
+        return [
+            made if made.failed or is_open else Prediction(made.query)
+            for made, is_open in zip(kept, opened, strict=True)
+        ]

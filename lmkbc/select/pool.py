@@ -11,8 +11,9 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import chain
-from typing import Any, Generic, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
@@ -24,6 +25,10 @@ Method = Literal["mean", "vote", "union", "max", "count-max", "background"]
 Per = Literal["draw", "model"]
 Of = Literal["answers", "replies"]
 ByModel = tuple[tuple[str, float], ...]
+_Ballot = tuple[int, Proposal]
+"""The group that proposes something, and what that is."""
+REMEMBERED = 1 << 16
+"""Names whose key is remembered: closed lists have the same ones for query after query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +56,6 @@ class Pooling:
                 raise ValueError(f"weight of {model!r} is {weight}: give a number of at least 0")
 
 
-@dataclass(frozen=True, slots=True)
 class Pool:
     """Merges the voices of an edition's queries.
 
@@ -60,40 +64,51 @@ class Pool:
     stays apart: the mean of the voices' doubts.
     """
 
-    edition: Edition
-    how: Pooling = field(default_factory=Pooling)
+    def __init__(self, edition: Edition, how: Pooling | None = None) -> None:
+        self.how = how or Pooling()
+        self._ids = edition.target == "id"
+        self._normal = edition.metric.scorer.key
+        self._key = lru_cache(REMEMBERED)(self._key_of)
 
     def merge(self, groups: Sequence[Sequence[CandidateSet]]) -> list[CandidateSet]:
         """One set per query. Each group is one generator's sets, all groups in the same order of queries."""
-        models = _distinct([_model(group) for group in groups])
+        return Merging(self).add(groups, last=True)
+
+    def merged(self, groups: Sequence[Sequence[CandidateSet]], models: Sequence[str]) -> Iterator[CandidateSet]:
+        """One set per query of some groups whose models are known. InputError for a weight of none of them."""
         for name in self.how.weights:
             if name not in models:
                 raise InputError(f"pool weighs {name!r}, which no generator is called: {did_you_mean(name, models)}")
         weights = [self.how.weights.get(model, 1.0) for model in models]
-        merged = [self._pooled(sets, weights, models) for sets in zip(*groups, strict=True)]
-        return list(_against_background(merged, self._key)) if self.how.method == "background" else merged
+        pooled = (self._pooled(sets, weights, models) for sets in zip(*groups, strict=True))
+        return _against_background(list(pooled), self._key) if self.how.method == "background" else pooled
 
     def _pooled(self, sets: Sequence[CandidateSet], weights: Sequence[float], models: Sequence[str]) -> CandidateSet:
-        ballots: defaultdict[Hashable, list[_Ballot[Candidate]]] = defaultdict(list)
+        ballots: dict[Hashable, list[_Ballot[Candidate]]] = {}
+        key = self._key
         for group, item in enumerate(sets):
             for candidate in item.candidates:
-                ballots[self._key(candidate)].append(_Ballot(group, candidate))
-        silent = [_Ballot(group, absence) for group, item in enumerate(sets) for absence in item.nothing]
+                place = key(candidate.id, candidate.text)
+                if place in ballots:
+                    ballots[place].append((group, candidate))
+                else:
+                    ballots[place] = [(group, candidate)]
+        silent = [(group, absence) for group, item in enumerate(sets) for absence in item.nothing]
         voices = [sum(map(self._counts, item.draws)) for item in sets]
-        most = max([sum(voices), _count(silent), *map(_count, ballots.values())])
-        shares = self._shares(voices, weights)
-        pooled = [
-            _merged(cast, self._score(cast, voices, shares, most), _by_model(cast, voices, models))
-            for cast in ballots.values()
-        ]
-        pooled.sort(
-            key=lambda candidate: (-candidate.score, -len(candidate.sources), candidate.text, candidate.id or "")
+        cast = _Cast(
+            voices,
+            self._shares(voices, weights),
+            models,
+            max([sum(voices), _count(silent), *map(_count, ballots.values())]) if self.how.method == "count-max" else 0,
         )
+        alone = self._alone(cast) if self.how.method in ("mean", "vote") else None
+        pooled = [alone(*its[0]) if alone and len(its) == 1 else self._one(its, cast) for its in ballots.values()]
+        pooled.sort(key=_best_first)
         nothing: tuple[Absence, ...] = ()
         if silent:
-            score = self._score(silent, voices, shares, most)
-            nothing = (Absence(score, _voices_of(silent), _by_model(silent, voices, models)),)
-        doubts = [_Ballot(group, doubt) for group, item in enumerate(sets) for doubt in item.doubts]
+            score, by_model = self._scored(silent, cast)
+            nothing = (Absence(score, _voices_of(silent), by_model),)
+        doubts = [(group, doubt) for group, item in enumerate(sets) for doubt in item.doubts]
         draws = tuple(state for item in sets for state in item.draws)
         dropped = tuple(dict.fromkeys(loss for item in sets for loss in item.dropped))
         return CandidateSet(
@@ -104,13 +119,13 @@ class Pool:
         """Whether a draw is one that shares are of."""
         return state is not State.MISSING if self.how.of == "replies" else state.is_answer
 
-    def _key(self, candidate: Candidate) -> Hashable:
+    def _key_of(self, id_: str | None, text: str) -> Hashable:
         """Under what a candidate is the same as another."""
-        if (value := number(candidate.id or candidate.text)) is not None:
+        if (value := number(id_ or text)) is not None:
             return "number", value
-        if self.edition.target == "id":
-            return ("id", candidate.id) if candidate.id else ("name", folded_key(candidate.text))
-        return "name", self.edition.metric.scorer.key(candidate.text) or candidate.text
+        if self._ids:
+            return ("id", id_) if id_ else ("name", folded_key(text))
+        return "name", self._normal(text) or text
 
     def _shares(self, voices: Sequence[int], weights: Sequence[float]) -> list[float]:
         """What one voice of each group counts; those of all groups that spoke sum to 1."""
@@ -121,28 +136,95 @@ class Pool:
         total = math.fsum(share * count for share, count in zip(each, voices, strict=True))
         return [share / total if total else 0.0 for share in each]
 
-    def _score(
-        self, ballots: Sequence[_Ballot[Any]], voices: Sequence[int], shares: Sequence[float], most: int
-    ) -> float:
-        best = _best(ballots)
-        if self.how.method == "max":
-            score = max(best.values())
-        elif self.how.method == "count-max":
-            score = (_count(ballots) - 1 + min(max(best.values()), 1.0)) / most
-        elif self.how.method == "union":
-            score = max(mean for _, mean in _means(ballots, voices))
-        else:
-            score = math.fsum(
-                shares[group] * (1.0 if self.how.method == "vote" else best[group, v]) for group, v in best
+    def _alone(self, cast: _Cast) -> Callable[[int, Candidate], Candidate]:
+        """What `_one` makes of a lone ballot, by mean or vote: the way of nearly all candidates, so a short one."""
+        shares, models, votes = cast.shares, cast.models, self.how.method == "vote"
+        counts = [max(count, 1) for count in cast.voices]
+
+        def merged(group: int, only: Candidate) -> Candidate:
+            own = 0.0 if only.score < 0 else only.score
+            score, mean = shares[group] * (1.0 if votes else own), own / counts[group]
+            return Candidate(
+                only.text,
+                1.0 if score > 1 else score,
+                only.sources if len(only.sources) < 2 else _sorted(only.sources),
+                only.id,
+                ((models[group], 1.0 if mean > 1 else mean),),
+                only.truth,
             )
-        return min(max(score, 0.0), 1.0)
+
+        return merged
+
+    def _one(self, ballots: list[_Ballot[Candidate]], cast: _Cast) -> Candidate:
+        """One candidate for many: all voices, the commonest spelling (ties: the first in the alphabet), the id.
+
+        Its truth is the mean over the spellings and generators that were verified.
+        """
+        score, by_model = self._scored(ballots, cast)
+        _, first = ballots[0]
+        text = first.text
+        if any(candidate.text != text for _, candidate in ballots):
+            spellings = Counter(candidate.text for _, candidate in ballots)
+            text = min(spellings, key=lambda spelling: (-spellings[spelling], spelling))
+        ids = {candidate.id for _, candidate in ballots if candidate.id}
+        truths = {(group, c.text): c.truth for group, c in ballots if c.truth is not None}
+        truth = math.fsum(truths.values()) / len(truths) if truths else None
+        return Candidate(text, score, _voices_of(ballots), min(ids, default=None), by_model, truth)
+
+    def _scored(self, ballots: Sequence[_Ballot[Any]], cast: _Cast) -> tuple[float, ByModel]:
+        """What is proposed as all voices have it, and as each model does: the mean over its voices."""
+        method, voices = self.how.method, cast.voices
+        best = _best(ballots)
+        means = _means(best, voices)
+        by_model = tuple(sorted((cast.models[group], min(mean, 1.0)) for group, mean in means))
+        if method == "max":
+            score = max(best.values())
+        elif method == "count-max":
+            score = (_count(ballots) - 1 + min(max(best.values()), 1.0)) / cast.most
+        elif method == "union":
+            score = max(mean for _, mean in means)
+        elif method == "vote":
+            score = math.fsum([cast.shares[group] for group, _ in best])
+        else:
+            score = math.fsum([cast.shares[voice[0]] * own for voice, own in best.items()])
+        return min(score, 1.0), by_model
 
 
-class _Ballot(NamedTuple, Generic[Proposal]):
-    """What is proposed, and the group that proposes it."""
+class Merging:
+    """A pool of a run's blocks, one after the other.
 
-    group: int
-    proposal: Proposal
+    named: what generators are called that say so before they speak, "" for the others. Blocks wait until it is known
+    which model each generator is, and with "background" until the last.
+    """
+
+    def __init__(self, pool: Pool, named: Sequence[str] = ()) -> None:
+        self._pool, self._models = pool, list(named)
+        self._waiting: list[list[CandidateSet]] = []
+
+    def add(self, groups: Sequence[Sequence[CandidateSet]], *, last: bool) -> list[CandidateSet]:
+        """The sets that are pooled by now: of these groups and those before, or none yet."""
+        self._models = self._models or [""] * len(groups)
+        self._waiting = self._waiting or [[] for _ in groups]
+        for place, group in enumerate(groups):
+            self._models[place] = self._models[place] or _model(group)
+            self._waiting[place] += group
+        if not last and (not all(self._models) or self._pool.how.method == "background"):
+            return []
+        waiting, self._waiting = self._waiting, []
+        return list(self._pool.merged(waiting, _distinct(self._models)))
+
+
+class _Cast(NamedTuple):
+    """Of one query, by group: how many voices it has, what each counts, and its model. most: the largest count."""
+
+    voices: Sequence[int]
+    shares: Sequence[float]
+    models: Sequence[str]
+    most: int
+
+
+def _best_first(candidate: Candidate) -> tuple[float, int, str, str]:
+    return -candidate.score, -len(candidate.sources), candidate.text, candidate.id or ""
 
 
 def _model(group: Sequence[CandidateSet]) -> str:
@@ -179,20 +261,23 @@ def _best(ballots: Sequence[_Ballot[Any]]) -> dict[tuple[int, tuple[Voice, ...]]
     return best
 
 
-def _means(ballots: Sequence[_Ballot[Any]], voices: Sequence[int]) -> list[tuple[int, float]]:
+def _means(best: Mapping[tuple[int, tuple[Voice, ...]], float], voices: Sequence[int]) -> list[tuple[int, float]]:
     """The mean score over a group's voices, silence counting 0, of each group that proposes a candidate."""
     totals: dict[int, float] = {}
-    for (group, _), score in _best(ballots).items():
+    for (group, _), score in best.items():
         totals[group] = totals.get(group, 0.0) + score
     return [(group, total / max(voices[group], 1)) for group, total in sorted(totals.items())]
 
 
-def _by_model(ballots: Sequence[_Ballot[Any]], voices: Sequence[int], models: Sequence[str]) -> ByModel:
-    return tuple(sorted((models[group], min(max(mean, 0.0), 1.0)) for group, mean in _means(ballots, voices)))
-
-
 def _voices_of(ballots: Sequence[_Ballot[Any]]) -> tuple[Voice, ...]:
+    first = ballots[0][1].sources
+    if all(proposal.sources == first for _, proposal in ballots):
+        return _sorted(first)
     return tuple(sorted({voice for _, proposal in ballots for voice in proposal.sources}))
+
+
+def _sorted(voices: tuple[Voice, ...]) -> tuple[Voice, ...]:
+    return voices if len(voices) < 2 else tuple(sorted(set(voices)))
 
 
 def _mean_doubt(
@@ -202,33 +287,27 @@ def _mean_doubt(
     if doubts:
         total = math.fsum(weights[group] for group, _ in doubts)
         given = math.fsum(weights[group] * doubt.score for group, doubt in doubts)
-        by_model = _by_model(doubts, [1] * len(models), models)
+        means = _means(_best(doubts), [1] * len(models))
+        by_model = tuple(sorted((models[group], min(mean, 1.0)) for group, mean in means))
         yield Absence(min(max(given / total, 0.0), 1.0) if total else 0.0, _voices_of(doubts), by_model)
 
 
-def _merged(ballots: Sequence[_Ballot[Candidate]], score: float, by_model: ByModel) -> Candidate:
-    """One candidate for many: all voices, the commonest spelling (ties: the first in the alphabet), the id.
-
-    Its truth is the mean over the spellings and generators that were verified.
-    """
-    spellings = Counter(candidate.text for _, candidate in ballots)
-    text = min(spellings, key=lambda spelling: (-spellings[spelling], spelling))
-    ids = sorted({candidate.id for _, candidate in ballots if candidate.id})
-    truths = {(group, c.text): c.truth for group, c in ballots if c.truth is not None}
-    truth = math.fsum(truths.values()) / len(truths) if truths else None
-    return Candidate(text, score, _voices_of(ballots), ids[0] if ids else None, by_model, truth)
-
-
-def _against_background(sets: Sequence[CandidateSet], key: Callable[[Candidate], Hashable]) -> Iterator[CandidateSet]:
+def _against_background(
+    sets: Sequence[CandidateSet], key: Callable[[str | None, str], Hashable]
+) -> Iterator[CandidateSet]:
     """Scores divided by the candidate's mean score over all queries of the relation, the best score kept."""
     queries = Counter(item.query.relation for item in sets)
     total: defaultdict[Hashable, float] = defaultdict(float)
     for item in sets:
         for candidate in item.candidates:
-            total[item.query.relation, key(candidate)] += candidate.score / queries[item.query.relation]
+            total[item.query.relation, key(candidate.id, candidate.text)] += (
+                candidate.score / queries[item.query.relation]
+            )
     for item in sets:
         objects = [candidate for candidate in item.candidates if candidate.score > 0]
-        lifted = [candidate.score / total[item.query.relation, key(candidate)] for candidate in objects]
+        lifted = [
+            candidate.score / total[item.query.relation, key(candidate.id, candidate.text)] for candidate in objects
+        ]
         scale = max((candidate.score for candidate in objects), default=0.0) / max(lifted, default=1.0)
         scores = {id(candidate): min(lift * scale, 1.0) for candidate, lift in zip(objects, lifted, strict=True)}
         rescored = [replace(c, score=scores.get(id(c), c.score)) for c in item.candidates]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -18,6 +18,8 @@ from lmkbc.select.ranking import (
 from lmkbc.types import CandidateSet, Prediction
 
 UNLIMITED = 1_000_000
+AT_ONCE = 256
+"""Queries whose candidates make one array: their lists are padded to the longest of them."""
 
 
 def significant(value: float, digits: int = 4) -> float:
@@ -64,6 +66,10 @@ class Rule(ABC):
     def select(self, candidates: CandidateSet) -> Prediction:
         """Keep objects of one query, best first. A query that no model answered stays failed."""
 
+    def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
+        """Keep objects of each query, as `select` does, in their order."""
+        return [self.select(candidates) for candidates in sets]
+
     def to_table(self) -> dict[str, Any]:
         """The rule as a plain table, for TOML: its name and the parameters that differ from their defaults."""
         table: dict[str, Any] = {"rule": self.name}
@@ -96,6 +102,18 @@ class PerRelation:
         """Keep objects by the relation's own rule."""
         return self.rules.get(candidates.query.relation, self.general).select(candidates)
 
+    def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
+        """Keep objects of each query by its relation's own rule, in their order."""
+        places: dict[str, list[int]] = {}
+        for place, candidates in enumerate(sets):
+            relation = candidates.query.relation
+            places.setdefault(relation if relation in self.rules else "", []).append(place)
+        made: dict[int, Prediction] = {}
+        for relation, its in places.items():
+            rule = self.rules.get(relation, self.general)
+            made.update(zip(its, rule.select_all([sets[place] for place in its]), strict=True))
+        return [made[place] for place in range(len(sets))]
+
     def under(self, rules: Mapping[str, Rule]) -> PerRelation:
         """The selector with other rules laid over its own."""
         return PerRelation(self.general, {**self.rules, **rules})
@@ -110,11 +128,19 @@ class MaskRule(Rule):
 
     def select(self, candidates: CandidateSet) -> Prediction:
         """Keep objects of one query, best first. A query that no model answered stays failed."""
-        if candidates.failed:
-            return Prediction(candidates.query, failed=True)
-        ranking = Ranking.of([candidates])
-        kept = np.flatnonzero(self.keep(ranking)[0])
-        return Prediction(candidates.query, tuple(ranking.ranked[0][index] for index in kept))
+        (kept,) = self.select_all([candidates])
+        return kept
+
+    def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
+        """Keep objects of each query, as `select` does, in their order; many at once, so that arrays pay."""
+        made: list[Prediction] = []
+        for first in range(0, len(sets), AT_ONCE):
+            some = sets[first : first + AT_ONCE]
+            ranking = Ranking.of(some)
+            for candidates, ranked, mask in zip(some, ranking.ranked, self.keep(ranking), strict=True):
+                kept = () if candidates.failed else tuple(ranked[place] for place in np.flatnonzero(mask))
+                made.append(Prediction(candidates.query, kept, candidates.failed))
+        return made
 
 
 @dataclass(frozen=True, kw_only=True)

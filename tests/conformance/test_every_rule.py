@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.registry import RULES, build
-from lmkbc.select.rule import Choice, MaskRule, Real, Rule, Whole
+from lmkbc.select.rule import Choice, MaskRule, PerRelation, Real, Rule, Whole
 from lmkbc.types import Absence, Candidate, CandidateSet, Prediction, Query, State
 from tests.candidates import candidate_set, voices
 
@@ -87,6 +87,19 @@ def test_nothing_proposed_is_nothing_kept_and_failed_stays_failed(name: str, dat
     assert rule.select(candidate_set(QUERY, (Absence(0.5),))) == Prediction(QUERY)
     missing = candidate_set(QUERY, draws=(State.MISSING, State.UNPARSED))
     assert rule.select(missing) == Prediction(QUERY, failed=True)
+
+
+@every
+@slow
+@given(data=st.data())
+def test_many_queries_at_once_are_each_of_them_alone(name: str, data: st.DataObject) -> None:
+    rule, found = build(data.draw(tables(name))), data.draw(st.lists(candidate_sets(), max_size=4))
+    sets = [*found, candidate_set(QUERY, draws=(State.MISSING,)), *found]
+    assert rule.select_all(sets) == [rule.select(one) for one in sets]
+    other = build({"rule": "top-k", "k": 1})
+    both = PerRelation(rule, {"else": other})
+    mixed = [replace(one, query=replace(QUERY, relation=("else", "this")[i % 2])) for i, one in enumerate(sets)]
+    assert both.select_all(mixed) == [both.select(one) for one in mixed]
 
 
 @every

@@ -22,7 +22,7 @@ from lmkbc.models.causal.checkpoint import load as load_causal
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.entities import FILE, Entities
-from lmkbc.pipeline import propose
+from lmkbc.pipeline import Proposing, propose
 from lmkbc.run import Run, Servers
 from lmkbc.train.controls import randomised
 from lmkbc.train.facts import of_examples
@@ -230,6 +230,24 @@ def test_progress_is_reported_from_nothing_to_the_end(component: str, opened: Op
         assert counts[0][0] == 0, step
         assert counts == sorted(counts), step
         assert counts[-1][0] == counts[-1][1], step
+
+
+@every
+@pytest.mark.parametrize("block", [1, 3])
+def test_blocks_are_one_run(component: str, opened: Open, block: int) -> None:
+    run, table = opened()
+    recipe = recipe_of({"component": component, **table})
+    whole = propose(run, recipe, REPEATED)
+    counts: dict[str, list[int]] = {}
+    steps = Proposing(
+        run, recipe, REPEATED, lambda step, done, _: counts.setdefault(step, []).append(done), block=block
+    )
+    blocks = list(steps)
+    assert tuple(one for some in blocks for one in some.sets) == whole.sets
+    assert tuple(query for some in blocks for query in some.queries) == whole.queries
+    for step in (f"{component} (queries)", "pool (queries)"):
+        assert counts[step][-1] == len(QUERIES)
+    assert steps.usage.keys() == whole.usage.keys()
 
 
 @every

@@ -87,7 +87,10 @@ def test_a_lacking_query_is_failed_and_reported(tmp_path: Path, caplog: pytest.L
     path = write(tmp_path / "a.jsonl", row(completions=["Ann Lee"]))
     recorded = Recorded([path], EDITION, SPACE.relations)
     with caplog.at_level(logging.INFO, logger="lmkbc"):
-        there, lacking = recorded.generate([QUERY, Query("Blur", BAND)])
+        (there,) = recorded.generate([QUERY])
+        (lacking,) = recorded.generate([Query("Blur", BAND)])
+        assert "lacks" not in caplog.text
+        recorded.ended()
     assert lacking == candidate_set(Query("Blur", BAND), (), (State.MISSING,))
     assert lacking.failed
     assert not there.failed

@@ -15,6 +15,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.link.type_filter import without_subject
 from lmkbc.select.pool import (
+    Merging,
     Pool,
     Pooling,
 )
@@ -265,3 +266,28 @@ def test_shares_may_be_of_all_that_a_model_replied_to() -> None:
         (merged,) = pool(STRINGS, {"of": of}).merge([[said]])
         assert merged.candidates[0].by_model == (("m", share),)
         assert merged.candidates[0].score == share
+
+
+OTHER = replace(QUERY, subject="Other")
+
+
+def test_blocks_wait_until_it_is_known_whose_model_speaks() -> None:
+    silent = [candidate_set(QUERY), candidate_set(OTHER)]
+    speaking = [scored("m", Lima=0.5), scored("m", OTHER, Oslo=0.5)]
+    later = [candidate_set(QUERY), scored("m", OTHER, Oslo=0.9)]
+    whole = Pool(STRINGS).merge([silent, speaking, later])
+    assert [by for one in whole for c in one.candidates for by in c.by_model] == [("m", 0.5), ("m", 0.5), ("m+2", 0.9)]
+    blocks = [[group[:1] for group in (silent, speaking, later)], [group[1:] for group in (silent, speaking, later)]]
+    merging = Merging(Pool(STRINGS))
+    assert merging.add(blocks[0], last=False) == []
+    assert merging.add(blocks[1], last=True) == whole
+    named = Merging(Pool(STRINGS), ["quiet", "m", "m"])
+    assert named.add(blocks[0], last=False) + named.add(blocks[1], last=True) == whole
+
+
+def test_the_background_is_that_of_all_blocks() -> None:
+    sets = [scored("m", Lima=0.5, Oslo=0.5), scored("m", OTHER, Oslo=0.5)]
+    pooling = pool(STRINGS, {"method": "background"})
+    merging = Merging(pooling)
+    assert merging.add([sets[:1]], last=False) == []
+    assert merging.add([sets[1:]], last=True) == pooling.merge([sets])

@@ -140,6 +140,7 @@ class EmbeddedGenerator:
         for fold, group in grouped.items():
             yield from (CandidateSet(query, draws=(State.MISSING,)) for query in group if query in self._voices.failed)
             yield from self._scored(fold, [query for query in group if query not in self._voices.failed])
+        self._forget(queries)
 
     def out_of_fold(self) -> Iterator[CandidateSet]:
         """Yield candidates of the train queries themselves, none from a stack that saw the query's subject."""
@@ -198,6 +199,17 @@ class EmbeddedGenerator:
         new = [query for query in dict.fromkeys(queries) if query not in self._states]
         if self._reader and new:
             self._states.update(zip(new, self._reader.read(new), strict=True))
+
+    def _forget(self, queries: Sequence[Query]) -> None:
+        """Keep of models' words what train needs alone, so that a run of millions of queries needs no more memory."""
+        train = {row.query for row in self._train}
+        known = {"", *(query.subject for query in train), *_labels(self._train)}
+        for text in {query.subject for query in queries} - known:
+            self._vectors.pop(text, None)
+        others = [query for query in queries if query not in train]
+        for query in others:
+            self._states.pop(query, None)
+        self._voices.forget(others)
 
     def _embed_all(self, texts: Sequence[str]) -> None:
         """Look up or compute the vectors that are not known yet, as one block."""

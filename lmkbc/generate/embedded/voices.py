@@ -47,6 +47,13 @@ class Voices:
                     known[answer.query] = _scores(answer)
                 self._report(f"{name} (queries)", done, len(new))
 
+    def forget(self, queries: Sequence[Query]) -> None:
+        """Let go of what was said of queries."""
+        for known in self._scores.values():
+            for query in queries:
+                known.pop(query, None)
+        self.failed.difference_update(queries)
+
     def said(self, queries: Sequence[Query]) -> dict[str, list[Scores]]:
         """Voice -> the scores that it gives, by query; for the name of what was fitted to them."""
         return {name: [known.get(query, {}) for query in queries] for name, known in self._scores.items()}

@@ -83,6 +83,8 @@ class Masked(GeneratorSpec):
         name, probe = run.model or self.model, self.probe
         if run.answers is not None:
             recorded = Recorded(run.answers, run.edition, run.relations, clean=probe.clean) if run.answers else None
+            if recorded:
+                notes.at_end.append(recorded.ended)
             return Replay(recorded, None)
         if not name:
             raise InputError("this system asks a masked language model: name one with --model (an id or a directory)")

@@ -1,0 +1,134 @@
+"""What the engine itself weighs: CPU-milliseconds a query of what all generators share, and memory as queries grow.
+
+    python eval/bench/engine.py [--edition 2023] [--system prior] [--times 1,10] [--candidates 50]
+
+First table: pooling, linking of names that are ids already, selection by expected F1 and writing, of made-up sets of so
+many candidates from one generator and from three. Second: a whole `lmkbc predict` of the edition's test split, its
+subjects taken so many times under other names: CPU-seconds, wall, and the largest memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from lmkbc.edition import Edition
+from lmkbc.link.linker import Linker
+from lmkbc.pipeline import Block, decide
+from lmkbc.run_files import RunFiles
+from lmkbc.select.expected_f1 import ExpectedF1
+from lmkbc.select.pool import Pool
+from lmkbc.select.rule import PerRelation
+from lmkbc.types import Candidate, CandidateSet, Query, Voice
+from lmkbc.workspace import Workspace
+
+QUERIES = 2000
+
+
+def made_up(edition: Edition, candidates: int, model: str, seed: int) -> list[CandidateSet]:
+    """Sets of so many candidates out of a closed list four times as long, scored at random."""
+    drawn = random.Random(seed)
+    names = [Candidate(f"Object {place}", 1.0, (), f"Q{place + 1}") for place in range(4 * candidates)]
+    voice = (Voice(model),)
+    relation = edition.relations[0]
+    return [
+        CandidateSet(
+            Query(f"Subject {row}", relation, f"Q{row}"),
+            tuple(Candidate(one.text, drawn.random() ** 4, voice, one.id) for one in drawn.sample(names, candidates)),
+        )
+        for row in range(QUERIES)
+    ]
+
+
+def shared(space: Workspace, edition: Edition, candidates: int, generators: int) -> dict[str, float]:
+    """CPU-milliseconds a query of each step."""
+    groups = [made_up(edition, candidates, f"m{place}", place) for place in range(generators)]
+    relations = {name: space.relation(name) for name in edition.relations}
+    steps: dict[str, float] = {}
+
+    def timed(step: str, since: float) -> float:
+        now = time.process_time()
+        steps[step] = (now - since) / QUERIES * 1000
+        return now
+
+    at = time.process_time()
+    if edition.target == "id":
+        linker = Linker(relations)
+        groups = [list(linker.link(group)) for group in groups]
+    at = timed("link", at)
+    sets = Pool(edition).merge(groups)
+    at = timed("pool", at)
+    predictions = decide(PerRelation(ExpectedF1()), sets)
+    at = timed("select", at)
+    with RunFiles(edition) as files:
+        files.add(Block(tuple(one.query for one in sets), tuple(sets)), predictions)
+        timed("write", at)
+    return steps
+
+
+def whole(edition: str, system: str, times: int, data: Path, folder: Path) -> tuple[int, float, float, float]:
+    """Queries, CPU-seconds, wall and gigabytes of a run whose test split is so many times as long."""
+    space = Workspace(data=data)
+    source = space.split_path(space.edition(edition), "test")
+    mine = folder / f"{times}" / source.relative_to(source.parent.parent)
+    mine.parent.mkdir(parents=True)
+    for split in source.parent.glob("*.jsonl"):
+        (mine.parent / split.name).write_bytes(split.read_bytes())
+    rows = [json.loads(line) for line in source.read_text(encoding="utf-8").splitlines()]
+    with mine.open("w", encoding="utf-8") as file:
+        for copy in range(times):
+            for row in rows:
+                named = row if not copy else row | {"SubjectEntity": f"{row['SubjectEntity']} {copy}"}
+                file.write(json.dumps(named, ensure_ascii=False) + "\n")
+    command = [sys.executable, "-m", "lmkbc", "predict", "--edition", edition, "--split", "test", "--system", system]
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    told = subprocess.run(
+        ["/usr/bin/env", "time", "-f", "%M", *command, "--out", str(folder / f"out{times}")],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"LMKBC_DATA": str(folder / f"{times}")},
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return len(rows) * times, cpu, time.perf_counter() - start, int(told.stderr.split()[-1]) / 1e6
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--edition", default="2023")
+    parser.add_argument("--system", default="prior")
+    parser.add_argument("--times", default="1,10", help="how many times as long, parted by commas; empty for none")
+    parser.add_argument("--candidates", type=int, default=50)
+    given = parser.parse_args(argv)
+    space = Workspace()
+    edition = space.edition(given.edition)
+    print(f"CPU-milliseconds a query of {given.candidates} candidates, {QUERIES} queries")
+    print("generators     link     pool   select    write      all")
+    for generators in (1, 3):
+        steps = shared(space, edition, given.candidates, generators)
+        cells = [*steps.values(), sum(steps.values())]
+        print(f"{generators:10}" + "".join(f"{cell:9.3f}" for cell in cells), flush=True)
+    if not given.times:
+        return
+    print(f"\nlmkbc predict --edition {given.edition} --split test --system {given.system}, warm")
+    print("   queries    CPU s   wall s       GB")
+    source = space.split_path(edition, "test").parent.parent
+    with tempfile.TemporaryDirectory() as folder:
+        for place, times in enumerate([1, *map(int, given.times.split(","))]):
+            told = whole(given.edition, given.system, times, source, Path(folder) / str(place))
+            if place:  # the first fills caches
+                print(f"{told[0]:10}" + "".join(f"{cell:9.2f}" for cell in told[1:]), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Bytes that come piece by piece and are hashed on the way: in memory while they are few, else in a nameless file."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from tempfile import SpooledTemporaryFile
+from types import TracebackType
+from typing import IO
+
+from lmkbc.errors import LmkbcError
+
+IN_MEMORY = 16 << 20
+PIECE = 1 << 20
+
+
+class Spool:
+    """A file in the making, gone when it is closed. packed: whether what is written is gzipped, without a clock.
+
+    LmkbcError where the disk has no room.
+    """
+
+    def __init__(self, *, packed: bool = False) -> None:
+        self._file = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 -- closed with the spool
+        self._digest, self._ended = hashlib.sha256(), False
+        self._packer = zlib.compressobj(9, zlib.DEFLATED, 16 + zlib.MAX_WBITS) if packed else None
+        self.pieces = 0
+
+    def write(self, piece: bytes) -> None:
+        """Add a piece."""
+        self.pieces += 1
+        self._put(self._packer.compress(piece) if self._packer else piece)
+
+    @property
+    def sha256(self) -> str:
+        """Hex digest of the whole; nothing is written after that."""
+        self._end()
+        return self._digest.hexdigest()
+
+    def chunks(self) -> Iterator[bytes]:
+        """The whole from its beginning; nothing is written after that."""
+        with self.opened() as file:
+            while chunk := file.read(PIECE):
+                yield chunk
+
+    @contextmanager
+    def opened(self) -> Iterator[IO[bytes]]:
+        """The whole as a file at its beginning, which is not to be closed; nothing is written after that."""
+        self._end()
+        self._file.seek(0)
+        yield self._file
+
+    def __enter__(self) -> Spool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def _end(self) -> None:
+        if not self._ended:
+            self._ended = True
+            if self._packer:
+                self._put(self._packer.flush())
+
+    def _put(self, content: bytes) -> None:
+        self._digest.update(content)
+        try:
+            self._file.write(content)
+        except OSError as error:
+            raise LmkbcError(
+                f"what is to be written cannot be kept in a temporary file: {error.strerror or error}; nothing was "
+                "changed; make room, or name another place in TMPDIR"
+            ) from error
+
+
+Content = bytes | Spool
+"""What a file is to hold."""
+
+
+def pieces(content: Content) -> Iterator[bytes]:
+    """The bytes of a content, one piece after the other."""
+    return content.chunks() if isinstance(content, Spool) else iter((content,))
+
+
+def digest(content: Content) -> str:
+    """Hex SHA-256 of a content."""
+    return content.sha256 if isinstance(content, Spool) else hashlib.sha256(content).hexdigest()

@@ -1,0 +1,176 @@
+"""What a run leaves behind: the files of its directory, written as its queries come through, and their manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from lmkbc import submission
+from lmkbc.ask.context.passages import lines as lines_of
+from lmkbc.edition import Edition
+from lmkbc.files import jsonl
+from lmkbc.files.spool import Content, Spool, digest
+from lmkbc.models.files import (
+    file_digest,
+    model_name,
+    paths_in,
+    portable,
+)
+from lmkbc.pipeline import Block
+from lmkbc.recipe import Recipe
+from lmkbc.run import Run
+from lmkbc.types import CandidateSet, Prediction, Query
+
+PACKAGES = ("lmkbc", "numpy", "scikit-learn", "torch", "transformers")
+
+
+class RunFiles:
+    """The files of a run directory, which grow block by block; they are gone when the block of `with` ends.
+
+    Where queries failed, there is the list of what is missing; unless they are to count as empty answers, there are no
+    predictions then, but the candidates of the others.
+    """
+
+    def __init__(self, edition: Edition) -> None:
+        self._edition, self._kept = edition, ExitStack()
+        self._predictions, self._missing, self._retrieved = (self._kept.enter_context(Spool()) for _ in range(3))
+        self._candidates = self._kept.enter_context(Spool(packed=True))
+        self.tally = Tally(edition)
+
+    def add(self, block: Block, predictions: Sequence[Prediction]) -> None:
+        """Take in a block, and what is selected of it."""
+        self.tally.add(block.sets, predictions)
+        for spool, lines in (
+            (self._predictions, submission.prediction_lines(self._edition, predictions)),
+            (self._candidates, submission.candidate_rows(block.sets)),
+            (self._missing, submission.missing_lines(block.sets)),
+            (self._retrieved, lines_of(block.passages)),
+        ):
+            if lines:
+                spool.write(lines)
+
+    def finished(
+        self,
+        run: Run,
+        recipe: Recipe,
+        split: str,
+        queries: Sequence[Query],
+        provenance: Mapping[str, Any],
+        *,
+        failed_as_empty: bool = False,
+        limit: int | None = None,
+    ) -> dict[str, Content]:
+        """The files; no zip of a run that was limited to the first queries of the split."""
+        files: dict[str, Content] = {}
+        if failed_as_empty or not self.tally.failed:
+            zipped = submission.archive(self._predictions)
+            names = recipe.link.unlinked == "name"
+            submission.check(self._edition, run.relations, queries, zipped, unlinked=names)
+            files[submission.PREDICTIONS] = self._predictions
+            files |= {submission.ARCHIVE: zipped} if limit is None else {}
+        for name, spool in (
+            (submission.MISSING, self._missing),
+            (submission.CANDIDATES, self._candidates),
+            (submission.RETRIEVED, self._retrieved),
+        ):
+            if spool.pieces:
+                files[name] = spool
+        manifest = {
+            "edition": self._edition.name,
+            "split": split,
+            **({} if limit is None else {"limit": limit}),
+            "system": recipe.name,
+            "model": run.model and model_name(run.model),
+            "recipe": portable(recipe.tables),
+            "selection": provenance,
+            "counts": self.tally.counts,
+            "inputs": dict(inputs(run, split)) | dict(models(run, recipe)),
+            "outputs": {name: digest(content) for name, content in files.items()},
+            "versions": {name: version(name) for name in PACKAGES},
+        }
+        files[submission.MANIFEST] = (json.dumps(manifest, ensure_ascii=False, indent=2, default=dict) + "\n").encode()
+        return files
+
+    def __enter__(self) -> RunFiles:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._kept.close()
+
+
+class Tally:
+    """How much came of a run. first_failed: the first query that no model answered."""
+
+    def __init__(self, edition: Edition) -> None:
+        self._edition = edition
+        self.queries = self.objects = self.failed = self.empty = self.dropped = 0
+        self.first_failed: Query | None = None
+        self._rules: Counter[str] = Counter()
+        self._draws: Counter[str] = Counter()
+
+    def add(self, sets: Sequence[CandidateSet], predictions: Sequence[Prediction]) -> None:
+        """Count some queries' candidates, and what is selected of them."""
+        for candidates, prediction in zip(sets, predictions, strict=True):
+            size = len(submission.answers(self._edition, prediction))
+            self.queries += 1
+            self.objects += size
+            self.failed += prediction.failed
+            self.empty += not size and not prediction.failed
+            if prediction.failed and self.first_failed is None:
+                self.first_failed = prediction.query
+            lost = submission.losses(self._edition, candidates)
+            self.dropped += bool(lost) and not any(map(self._edition.value, candidates.candidates))
+            self._rules.update(loss.rule for loss in lost)
+            self._draws.update(map(str, candidates.draws))
+
+    @property
+    def failures(self) -> str:
+        """How many queries failed, and the first of them, as a sentence begins."""
+        first = self.first_failed or Query("", "")
+        return f"{self.failed} of {self.queries} queries failed, first ({first.subject!r}, {first.relation!r})"
+
+    @property
+    def rules(self) -> dict[str, int]:
+        """Rule -> objects that it dropped."""
+        return dict(sorted(self._rules.items()))
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """The counts by name.
+
+        dropped: empty answers whose models named objects of which none could be kept; dropped_objects: rule -> objects.
+        draws: what became of them -> how many.
+        """
+        names = ("queries", "objects", "failed", "empty", "dropped")
+        return {name: getattr(self, name) for name in names} | {
+            "dropped_objects": self.rules,
+            "draws": dict(sorted(self._draws.items())),
+        }
+
+
+def models(run: Run, recipe: Recipe) -> Iterator[tuple[str, str]]:
+    """The models of this machine that a run asked, and other files that its recipe names, with their SHA-256."""
+    asking = [recipe.tables.get(step, ()) for step in ("generate", "link", "group")]
+    for path in dict.fromkeys(paths_in([{"model": run.model}, *asking])):
+        yield model_name(path), file_digest(path)
+
+
+def inputs(run: Run, split: str) -> Iterator[tuple[str, str]]:
+    """What a run read, by file name, with its SHA-256: never a path of this machine."""
+    space, edition = run.workspace, run.edition
+    for name in dict.fromkeys(("train", split)):
+        yield f"{edition.folder}/{name}", submission.sha256(jsonl.read_bytes(space.split_path(edition, name)))
+    for path in (*run.files, *filter(None, (run.search_table,))):
+        yield Path(path).name, submission.sha256(jsonl.read_bytes(path))
+    if run.index is not None:
+        with run.index.open("rb") as file:
+            yield run.index.name, hashlib.file_digest(file, "sha256").hexdigest()
