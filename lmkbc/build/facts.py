@@ -1,8 +1,8 @@
 """From a block of queries to rows of facts: pure, so that it runs wherever the queries were answered.
 
 Three tables come of a block. `facts` has a row for each object that was kept. `nothing` has a row for each query that
-was answered with none, and why: an empty answer is knowledge too. `missing` lists the queries that no model answered,
-which are neither.
+was answered with none, and why: an empty answer is knowledge too, where nothing was withheld. `missing` lists the
+queries that no model answered, which are neither.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Maker:
             elif kept.objects:
                 made[0].extend((*about, *self._fact(one, stated, sure)) for one in kept.objects)
             else:
-                made[1].append((*about, *self._nothing(found)))
+                made[1].append((*about, *self._nothing(found, "withheld" if kept.withheld else why_nothing(found))))
         frames = zip(made, (FACTS, NOTHING, MISSING), strict=True)
         return Tables(*(pl.DataFrame(part, schema=schema, orient="row") for part, schema in frames))
 
@@ -111,10 +111,10 @@ class Maker:
             self.run,
         )
 
-    def _nothing(self, found: CandidateSet) -> tuple[Any, ...]:
+    def _nothing(self, found: CandidateSet, reason: str) -> tuple[Any, ...]:
         voices = [voice for absence in found.nothing for voice in absence.sources]
         score = max((absence.score for absence in found.nothing), default=None)
-        return why_nothing(found), None if score is None else round(score, 6), models(voices), self.run
+        return reason, None if score is None else round(score, 6), models(voices), self.run
 
 
 def why_nothing(found: CandidateSet) -> str:

@@ -12,8 +12,15 @@ from typing import Annotated, Any
 import msgspec
 
 from lmkbc.build.facts import SCHEMA_VERSION
+from lmkbc.files.arrays import key
+from lmkbc.files.fetch import digest
+from lmkbc.models.files import model_name, portable
 from lmkbc.names import QID
+from lmkbc.recipe import Recipe
 from lmkbc.relation import Kind, Relation
+from lmkbc.run import Run
+from lmkbc.run_files import inputs, models
+from lmkbc.thresholds import path_of
 
 NAME = "manifest.json"
 PACKAGES = ("lmkbc", "numpy", "polars", "scikit-learn", "torch", "transformers")
@@ -62,6 +69,24 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     inputs: Mapping[str, Any]
     relations: Mapping[str, About]
     shards: tuple[Shard, ...] | None = None
+
+
+def inputs_of(
+    run: Run, recipe: Recipe, provenance: Mapping[str, Any], relations: Mapping[str, Relation]
+) -> dict[str, Any]:
+    """All but its subjects that the facts of a run depend on: what is asked, of whom, and what selects."""
+    tuned = path_of(run.workspace.folder("thresholds"), run.edition.name, recipe.name)
+    asked = {one.name: msgspec.to_builtins(one, order="deterministic") for one in relations.values()}
+    return {
+        "edition": run.edition.name,
+        "system": recipe.name,
+        "model": run.model and model_name(run.model),
+        "recipe": portable(recipe.tables),
+        "selection": provenance,
+        "thresholds": digest(tuned) if tuned.is_file() else None,
+        "relations": {name: key(table) for name, table in asked.items()},
+        "files": {**dict(inputs(run, "train")), **dict(models(run, recipe))},
+    }
 
 
 def started(inputs: Mapping[str, Any], relations: Mapping[str, Relation]) -> dict[str, Any]:

@@ -43,6 +43,7 @@ def predict(
     any_thresholds: Annotated[
         bool, typer.Option("--any-thresholds", help="Use thresholds even where they were tuned on other data.")
     ] = False,
+    precision: options.Precision = None,
     page: Annotated[
         bool, typer.Option("--report/--no-report", envvar="LMKBC_REPORT", help="Add report.html where gold is known.")
     ] = True,
@@ -57,7 +58,7 @@ def predict(
     cut = limit if len(queries) < len(every) else None
     directory = out if out is not None else run_directory.named(run.edition.name, split, recipe.name, cut)
     run_directory.check(directory, cut)
-    selector, provenance = selector_for(run, recipe, any_data=any_thresholds)
+    selector, provenance = selector_for(run, recipe, any_data=any_thresholds, precision=precision)
     with RunFiles(run.edition) as files:
         with progress() as report:
             steps = Proposing(run, recipe, queries, report)
@@ -81,6 +82,16 @@ def predict(
         f"{directory / (submission.PREDICTIONS if cut else submission.ARCHIVE)}: {part} queries, "
         f"{tally.objects} objects, {tally.empty} empty answers; {provenance['how']}; {seconds:.0f} s"
     )
+    if below := provenance.get("below_precision"):
+        note(
+            f"in {len(below)} relations no confidence promises precision {precision:g}, so nothing is kept of them "
+            f"({', '.join(below[:3])}{', ...' if len(below) > 3 else ''}; {directory / submission.MANIFEST} lists all)"
+        )
+    if tally.withheld:
+        note(
+            f"{tally.withheld} of the empty answers do not say that there is none: {directory / submission.WITHHELD} "
+            "lists what was withheld"
+        )
     if rules := tally.rules:
         why = ", ".join(f"{rule} {count}" for rule, count in rules.items())
         note(

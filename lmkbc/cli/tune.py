@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lmkbc import submission, thresholds
+from lmkbc.api.tuning import described
+from lmkbc.api.tuning import tune as tune_rules
 from lmkbc.cli import options
-from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, opened
+from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, as_options
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.spread import spread
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
-from lmkbc.files.atomic import check_file
-from lmkbc.pipeline import propose, split_sha256
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
-from lmkbc.tune.tune import Tuned
-from lmkbc.tune.tune import tune as tune_rules
+
+if TYPE_CHECKING:
+    from lmkbc.tune.confidence import Confidences
+    from lmkbc.tune.tune import Tuned
 
 Folds = Annotated[int, typer.Option(min=2, help="Folds by subject.")]
 Trials = Annotated[int, typer.Option(min=0, help="Optuna trials per relation and fold at most; 0: exact sweeps only.")]
@@ -39,6 +40,8 @@ def tune(
     trials: Trials = TRIALS,
     seed: Annotated[int, typer.Option(help="Seed of folds and search.")] = SEED,
     storage: Annotated[str | None, typer.Option(help="Optuna storage URL that several processes share.")] = None,
+    relation: options.Relations = None,
+    limit: options.Limit = None,
     rules: Annotated[str | None, typer.Option(help="Only these rules, comma-separated.")] = None,
     write: Annotated[bool, typer.Option("--write/--no-write", help="Write thresholds/EDITION/SYSTEM.toml.")] = True,
     json: options.AsJson = False,
@@ -46,39 +49,28 @@ def tune(
     server_options: ServerOptions,
 ) -> None:
     """Learn what to keep, per relation. The cross-validated F1 is the one to believe."""
-    run, recipe = opened(recipe_options, source_options, server_options)
-    space, chosen = run.workspace, run.edition
-    examples = space.examples(chosen, split)
-    path = thresholds.path_of(space.folder("thresholds"), chosen.name, recipe.name)
-    check_file(path if write else None)
     with progress() as report:
-        proposals = propose(run, recipe, [example.query for example in examples], report)
-        tuned = tune_rules(
-            proposals.sets,
-            examples,
-            chosen,
-            relations=run.relations,
+        tuning = tune_rules(
+            split,
             folds=folds,
             trials=trials,
             seed=seed,
             storage=storage,
             rules=options.listed(rules),
-            report=report,
+            relation=relation,
+            limit=limit,
+            write=write,
+            progress=report,
+            **as_options(recipe_options, source_options, server_options),
         )
     if json:
-        show_json(_as_json(tuned))
+        show_json(_as_json(tuning.tuned))
     else:
-        _print(tuned)
-    if write:
-        provenance = thresholds.Provenance.of(
-            tuned,
-            edition=chosen.name,
-            system=recipe.name,
-            data_sha256=split_sha256(run, split),
-            candidates_sha256=submission.sha256(submission.candidate_lines(proposals.sets)),
-        )
-        thresholds.write(path, tuned, provenance)
-        note(f"wrote {path}")
+        _print(tuning.tuned)
+    if tuning.path is not None:
+        note(f"wrote {tuning.path}")
+    elif write:
+        note("nothing is written, since a part of the split was tuned on")
 
 
 def _as_json(tuned: Tuned) -> dict[str, Any]:
@@ -89,6 +81,7 @@ def _as_json(tuned: Tuned) -> dict[str, Any]:
         "cv_macro_f1": tuned.cv_macro_f1,
         "cv_macro_f1_without_optuna": tuned.cv_macro_f1_without_optuna,
         "insample_macro_f1": tuned.insample_macro_f1,
+        "confidence": confidence_json(tuned.confidences),
         "failed": tuned.failed,
         "folds": tuned.folds,
         "trials": tuned.trials,
@@ -97,12 +90,23 @@ def _as_json(tuned: Tuned) -> dict[str, Any]:
     }
 
 
-def describe(table: Mapping[str, Any]) -> str:
-    """A rule on one line; long tables are named, not shown."""
-    parameters = {name: value for name, value in table.items() if name != "rule" and not isinstance(value, Mapping)}
-    rules = [value for value in table.values() if isinstance(value, Mapping) and "rule" in value]
-    inner = "".join(f" over {describe(rule)}" for rule in rules)
-    return " ".join([str(table["rule"]), *(f"{name}={value}" for name, value in parameters.items())]) + inner
+def confidence_json(known: Confidences) -> dict[str, Any]:
+    """What confidences are worth out of fold, with a reliability diagram's bins."""
+    from lmkbc.thresholds import reliability_table
+
+    return {
+        "recall_at_precision_90": known.recall,
+        "recall_at_precision_90_interval": known.recall_interval,
+        "relations_that_reach_it": known.reached,
+        "relations_that_promise_it": known.promising,
+        "kept_at_precision_90": asdict(known.kept),
+        "raw": reliability_table(known.raw),
+        "calibrated": reliability_table(known.calibrated),
+        "relations": {
+            name: {"recall_at_precision_90": relation.recall, "curve": asdict(relation.curve)}
+            for name, relation in known.relations.items()
+        },
+    }
 
 
 def _print(tuned: Tuned) -> None:
@@ -113,13 +117,38 @@ def _print(tuned: Tuned) -> None:
             relation.cv_f1,
             relation.cv_f1_without_optuna,
             relation.insample_f1,
-            describe(relation.rule.to_table()),
+            tuned.confidences.relations[name].recall,
+            described(relation.rule.to_table()),
         ]
         for name, relation in sorted(tuned.relations.items())
     ]
-    overall = [tuned.cv_macro_f1, tuned.cv_macro_f1_without_optuna, tuned.insample_macro_f1]
+    overall = [tuned.cv_macro_f1, tuned.cv_macro_f1_without_optuna, tuned.insample_macro_f1, tuned.confidences.recall]
     rows.append(["*** Average ***", None, *overall, ""])
-    columns = ["relation", "rows", "F1 out of fold", "without Optuna", "F1 in sample", "rule"]
+    columns = ["relation", "rows", "F1 out of fold", "without Optuna", "F1 in sample", "R@P90", "rule"]
     show_table(columns, rows)
+    for sentence in _confidence(tuned.confidences):
+        note(sentence)
     if tuned.failed:
         note(f"{tuned.failed} queries have no answer: they count as wrong")
+
+
+def _confidence(known: Confidences) -> Iterator[str]:
+    """What there is to say of confidences, out of fold, in three lines."""
+    low, high = known.recall_interval
+    yield (
+        f"R@P90, recall at 90 % precision, out of fold: {known.recall:.3f} (95 % interval {low:.3f} to {high:.3f}), "
+        f"reached by {known.reached} of {len(known.relations)} relations"
+    )
+    kept = known.kept
+    if kept.precision is not None and kept.interval is not None:
+        low, high = kept.interval
+        yield (
+            f"--precision 0.9, out of fold: {kept.facts} facts of {kept.relations} relations, precision "
+            f"{kept.precision:.3f} ({low:.3f} to {high:.3f}), recall {kept.recall:.3f}; below 0.9 in {kept.broken} of "
+            "them. Known facts tell this: on missing ones, check a sample by hand"
+        )
+    else:
+        yield "--precision 0.9, out of fold: no relation promises it"
+    figures = (("calibration error", "ece"), ("adaptive", "ace"), ("Brier score", "brier"))
+    changes = [f"{what} {getattr(known.raw, key):.4f} to {getattr(known.calibrated, key):.4f}" for what, key in figures]
+    yield f"from scores to confidences, out of fold, all candidates: {', '.join(changes)}"

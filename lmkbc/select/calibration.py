@@ -35,8 +35,11 @@ class Calibration:
         if self.habits:
             for row, ranked in zip(usual, ranking.ranked, strict=True):
                 row[: len(ranked)] = [self.habits.get(candidate.text, 0.0) for candidate in ranked]
-        z = weighed(of_candidates(ranking), self.weights) + self.weights.get(HABIT, 0.0) * log_habit(usual)
-        return np.where(ranking.scores < 0, -1.0, logistic(z))
+        return np.where(ranking.scores < 0, -1.0, self.of_evidence(of_candidates(ranking), usual))
+
+    def of_evidence(self, columns: Mapping[str, Floats], usual: Floats) -> Floats:
+        """Probabilities where the evidence is known, and the mean score of each candidate's name; all of one shape."""
+        return logistic(weighed(columns, self.weights) + self.weights.get(HABIT, 0.0) * log_habit(usual))
 
 
 def log_habit(usual: Floats) -> Floats:

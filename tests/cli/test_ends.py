@@ -42,7 +42,7 @@ def test_an_interrupted_run_says_so(run: Run, tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(Workspace, "queries", interrupt)
     status, printed, told = run("predict", "--edition", "mini", "--system", "embedded", "--out", "run")
-    assert (status, printed, told) == (1, "", "error: interrupted; nothing half-written is left behind\n")
+    assert (status, printed, told) == (1, "", f"error: {cli.INTERRUPTED}; {cli.ANSWERS}\n")
     assert not list(tmp_path.glob("**/run*"))
     monkeypatch.setattr(cli, "build", interrupt)
     assert run("predict")[::2] == (1, "error: interrupted; nothing half-written is left behind\n")
@@ -55,19 +55,20 @@ def test_interrupted_tuning_says_so_once_and_leaves_a_study_to_resume(
     for name in ("relations", "thresholds"):
         shutil.copytree(ROOT / name, tmp_path / "space" / name)
     shutil.copy(ROOT / "eval" / "mini.py", tmp_path / "space" / "eval")
-    tune = ("tune", "-e", "mini", "--system", "prior", "--workspace", "space", "--folds", "2", "--rules", "sticky")
+    tune = ("tune", "-e", "mini", "--system", "prior", "--workspace", "space")
+    tune += ("--folds", "2", "--rules", "sticky", "--trials", "3")
     kept = ("--storage", "sqlite:///studies.db")
     held_out, calls = Joint.held_out, itertools.count(1)
 
     def interrupt(*given: Any) -> Any:
-        if next(calls) == 30:
+        if next(calls) == 8:
             raise KeyboardInterrupt
         return held_out(*given)
 
     monkeypatch.setattr(Joint, "held_out", interrupt)
     status, printed, told = run(*tune, *kept)
     errors = [line for line in told.splitlines() if not line.startswith("tune: ")]  # of a slow machine: its progress
-    assert (status, printed, errors) == (1, "", ["error: interrupted; nothing half-written is left behind"])
+    assert (status, printed, errors) == (1, "", [f"error: {cli.INTERRUPTED}; {cli.KEPT['tune']}"])
     assert not list((tmp_path / "space").glob("thresholds/mini/prior.toml"))
     assert run(*tune, *kept)[0] == 0
     resumed = (tmp_path / "space" / "thresholds" / "mini" / "prior.toml").read_bytes()

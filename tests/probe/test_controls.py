@@ -75,7 +75,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.mark.parametrize("tuned", [True, False])
 def test_a_system_is_no_control_of_itself(tuned: bool, context: Run) -> None:
-    table = controls(context, read_recipe(SPACE, "prior"), VAL, Selection(tuned=tuned), random=False)
+    table = controls(context, read_recipe(SPACE, "prior"), VAL, Selection(tuned=tuned, trials=2), random=False)
     assert set(table.overall.controls) == set(CONTROLS) - {"prior"}
     assert table.overall.queries == len(VAL)
     assert set(table.relations) == {x.query.relation for x in VAL}

@@ -7,7 +7,7 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,17 +16,16 @@ from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import Engine
 from lmkbc.build.growth import Bounds, Growth
-from lmkbc.build.manifest import started
+from lmkbc.build.manifest import inputs_of, started
 from lmkbc.build.subjects import Subjects
+from lmkbc.cli import options
 from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, opened
 from lmkbc.cli.screen import note
 from lmkbc.cli.spread import spread
 from lmkbc.cli.terminal import progress
 from lmkbc.errors import InputError, LmkbcError, did_you_mean
 from lmkbc.link.index import AliasIndex
-from lmkbc.models.files import model_name, portable
 from lmkbc.pipeline import selector_for
-from lmkbc.run_files import inputs, models
 
 ENGINES = ("process", "ray")
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
@@ -55,6 +54,7 @@ def build(
     novelty: Annotated[
         float, typer.Option(min=0, max=1, help="With --grow: end once a smaller share of a level's entities is new.")
     ] = 0.0,
+    precision: options.Precision = None,
     any_thresholds: Annotated[
         bool, typer.Option("--any-thresholds", help="Use thresholds even where they were tuned on other data.")
     ] = False,
@@ -81,18 +81,12 @@ def build(
         note(remark)
     if not plan.total:
         raise InputError(f"{subjects}: no subject is of a class that the relations ask about; name others")
-    selector, provenance = selector_for(run, recipe, any_data=any_thresholds)
-    about: dict[str, Any] = {
-        "edition": run.edition.name,
-        "system": recipe.name,
-        "model": run.model and model_name(run.model),
-        "recipe": portable(recipe.tables),
-        "selection": provenance,
-        "asked": list(relations),
+    selector, provenance = selector_for(run, recipe, any_data=any_thresholds, precision=precision)
+    about = {
+        **inputs_of(run, recipe, provenance, relations),
         "limit": limit,
-        **({"grow": asdict(bounds)} if grow else {}),
-        "subjects": found.counts,
-        "files": {subjects.name: found.sha256, **dict(inputs(run, "train")), **dict(models(run, recipe))},
+        "grow": asdict(bounds) if grow else None,
+        "subjects": {"sha256": found.sha256, **found.counts},
     }
     directory = Directory(out)
     begun = started(about, relations)
@@ -106,6 +100,11 @@ def build(
         f"linked; {counts['nothing']} of {counts['queries']} queries answered with nothing; {provenance['how']}; "
         f"{seconds:.0f} s"
     )
+    if below := provenance.get("below_precision"):
+        note(
+            f"nothing is kept of {len(below)} relations, which promise no precision of {precision:g}: "
+            f"{', '.join(below)}"
+        )
     if graph := whole.get("graph"):
         levels = ", ".join(f"{level['subjects']}" for level in graph["levels"])
         note(f"{out}: {graph['entities']} entities; subjects by depth {levels}; it ended by: {graph['stopped']}")
