@@ -1,7 +1,7 @@
 """Measures a build by Ray against one in this process. Run: python eval/bench/scale.py [overhead|workers|kills ...].
 
-overhead: what Ray adds to 1,000 pairs of a table's look-ups, and to a build at all; the same bytes. workers: two against
-one, whose model server answers in 200 ms. kills: ten, of workers and drivers, at random moments.
+overhead: what Ray adds to 1,000 pairs of look-ups in a table, and to a build at all; the same bytes. workers: two
+against one, whose model server answers in 200 ms. kills: ten, of workers and drivers, at random moments.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Builds:
 
     def start(self, out: str, workers: int, server: Loopback | None = None) -> subprocess.Popen[bytes]:
         """A build, in this process's like for no workers."""
-        of = ["--subjects", self._folder / "subjects.csv", "--edition", "mini", "--relation", RELATION]
-        how = ["--system", "prior"]
+        of: list[object] = ["--subjects", self._folder / "subjects.csv", "--edition", "mini", "--relation", RELATION]
+        how: list[object] = ["--system", "prior"]
         if server:
             how = ["--system", self._folder / "chat.toml", "--base-url", server.url]
             how += ["--store", self._folder / f"{out}.sqlite"]

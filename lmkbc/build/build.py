@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple
@@ -92,7 +92,11 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One build of a directory. start: its manifest as it begins. engine: what answers, if not this process."""
+    """One build of a directory.
+
+    start: its manifest as it begins. engine: what answers, if not this process. usage: tokens and cost of the calls of
+    each level, and of each of its workers.
+    """
 
     run: Run
     recipe: Recipe
@@ -100,6 +104,7 @@ class Build:
     start: Mapping[str, Any]
     shard: int = SHARD
     engine: Engine | None = None
+    usage: list[Mapping[str, Any]] = field(default_factory=list)
 
     def into(self, directory: Directory, plan: Plan, growth: Growth, report: Report) -> Mapping[str, Any]:
         """Ask what is not yet written, write it, and finish. The manifest, of a finished build that lacks nothing too.
@@ -118,7 +123,8 @@ class Build:
                 break
             plan = replace(plan, subjects=grown)
         whole = finished(self.start, subjects, shards, growth.summary())
-        directory.finish(whole, {"seconds": round(time.monotonic() - begun, 3), "finished": now()})
+        seconds = round(time.monotonic() - begun, 3)
+        directory.finish(whole, {"seconds": seconds, "finished": now(), "usage": [told for told in self.usage if told]})
         return whole
 
     def _level(
@@ -177,6 +183,7 @@ class Build:
             if len(blocks) == -(-sizes[part.shard] // size):
                 yield part.shard, Tables.together([blocks[start] for start in sorted(blocks)])
                 del came[part.shard]
+        self.usage.extend(engine.usage)
 
     def _proposed(self, asks: Iterable[Ask], rows: deque[int], report: Report, total: int) -> Iterator[CandidateSet]:
         """The pooled sets of the queries, whose subjects' places are noted as they go out."""
@@ -186,8 +193,10 @@ class Build:
                 rows.append(ask.row)
                 yield ask.query
 
-        for block in Proposing(self.run, self.recipe, queries(), report, total):
+        steps = Proposing(self.run, self.recipe, queries(), report, total)
+        for block in steps:
             yield from block.sets
+        self.usage.append(steps.usage)
 
 
 def now() -> str:

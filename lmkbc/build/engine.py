@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import polars as pl
 
@@ -47,6 +47,10 @@ class Engine(Protocol):
     @property
     def workers(self) -> int:
         """How many blocks are answered at a time."""
+
+    @property
+    def usage(self) -> Sequence[Mapping[str, Any]]:
+        """Of each worker that answered the last parts, as `Proposing.usage` has it."""
 
     def tables(self, work: Work, parts: Iterable[Part]) -> Iterator[tuple[Part, Tables]]:
         """Each part with its tables, in any order. LmkbcError where the work cannot go on."""
@@ -126,6 +130,11 @@ class Worker:
         self._work = work
         self._steps: Proposing | None = None
         self.remarks: list[str] = []
+
+    @property
+    def usage(self) -> Mapping[str, Any]:
+        """Generator -> tokens and cost of what was asked so far."""
+        return self._steps.usage if self._steps else {}
 
     def tables(self, asks: Sequence[Ask], ledger: Ledger = NO_LEDGER) -> Tables:
         """The tables of a block. LmkbcError is of the whole build: a model that is not there, a store that fails.

@@ -8,6 +8,7 @@ driver or a worker which is killed repeats nothing that was finished.
 from __future__ import annotations
 
 import io
+import json
 import logging
 import os
 import re
@@ -15,8 +16,9 @@ import secrets
 import socket
 import subprocess
 import sys
+import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -59,6 +61,8 @@ MADE = pa.schema(
         ("shard", pa.int64()),
         ("start", pa.int64()),
         ("tables", pa.list_(pa.large_binary())),
+        ("worker", pa.string()),
+        ("usage", pa.string()),
         ("remarks", pa.list_(pa.string())),
         ("error", pa.string()),
         ("exit_code", pa.int64()),
@@ -71,11 +75,17 @@ class RayEngine:
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
+        self._usage: dict[str, Mapping[str, Any]] = {}
 
     @property
     def workers(self) -> int:
         """How many blocks are answered at a time."""
         return self._workers
+
+    @property
+    def usage(self) -> Sequence[Mapping[str, Any]]:
+        """What each worker used, as it told with its last block."""
+        return [*self._usage.values()]
 
     def tables(self, work: Work, parts: Iterable[Part]) -> Iterator[tuple[Part, Tables]]:
         """Each part with its tables, in any order. The parts that come back have no asks."""
@@ -92,6 +102,7 @@ class RayEngine:
             num_cpus=1,
         )
         told: set[str] = set()
+        self._usage.clear()
         batches: Iterable[Any] = answered.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0)
         for batch in batches:
             for row in batch.to_pylist():
@@ -101,6 +112,7 @@ class RayEngine:
                         log.info("%s", remark)
                 if row["error"] is not None:
                     raise (InputError if row["exit_code"] == InputError.exit_code else LmkbcError)(row["error"])
+                self._usage[row["worker"]] = json.loads(row["usage"])
                 frames = (pl.read_ipc(io.BytesIO(frame)) for frame in row["tables"])
                 yield Part(row["shard"], row["start"], ()), Tables(*frames)
 
@@ -144,7 +156,7 @@ class _Actor:
     """A worker, which loads its models once."""
 
     def __init__(self, work: Work, deaths: Any) -> None:
-        self._worker, self._deaths = Worker(work), deaths
+        self._worker, self._deaths, self._name = Worker(work), deaths, uuid.uuid4().hex
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         """A row of tables for each block in a batch; the sentence of an error that ends the build."""
@@ -157,7 +169,8 @@ class _Actor:
                 row["tables"] = [_written(frame) for frame in tables]
             except LmkbcError as error:
                 row |= {"error": str(error), "exit_code": error.exit_code}
-            made.append(row | {"remarks": self._worker.remarks})
+            told = {"remarks": self._worker.remarks, "usage": json.dumps(self._worker.usage, default=dict)}
+            made.append(row | told | {"worker": self._name})
         return pa.Table.from_pylist(made, schema=MADE)
 
 

@@ -44,6 +44,7 @@ class Steps:
     opened = 0
 
     def __init__(self, *_: object) -> None:
+        self.usage: dict[str, object] = {}
         Steps.opened += 1
         self.bad: dict[str, Exception] = BAD
 
@@ -141,8 +142,8 @@ def test_a_query_that_kills_workers_is_found_and_fails_alone(work: Work, deadly:
 class Anywhere:
     """An engine whose blocks come in any order."""
 
-    def __init__(self, workers: int, seed: int, answer_block: type[Worker] = Worker) -> None:
-        self.workers, self._seed = workers, seed
+    def __init__(self, workers: int, seed: int) -> None:
+        self.workers, self._seed, self.usage = workers, seed, [{}]
 
     def tables(self, work: Work, parts: Iterable[Part]) -> Iterator[tuple[Part, Tables]]:
         worker, came = Worker(work), [*parts]

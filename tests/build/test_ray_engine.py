@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from bases import SPACE
 from loopback import Loopback
+from postgres import Server
 from ray_nodes import ROOT, Nodes, nodes
 from typer.testing import CliRunner
 
@@ -118,12 +119,31 @@ def test_killed_workers_and_drivers_lose_nothing_and_ask_nothing_twice(
         driver = command(*elsewhere)
         shown, told = driver.communicate(timeout=180)
         assert driver.returncode == 0, told
+        timing = json.loads((tmp_path / "there" / "timing.json").read_bytes())
+        requests = [used["requests"] for worker in timing["usage"] for used in worker.values()]
+        assert 0 < sum(requests) <= server.served - total
         assert shown == b""
         assert tree(tmp_path / "there") == tree(tmp_path / "here")
         own = (b"stand-in: ", str(tmp_path).encode(), b"build: ")
         assert [line for line in told.splitlines() if not line.startswith(own)] == []  # Ray says nothing of its own
         deaths = 1 + 2  # of a worker, and of both that a driver had
         assert total <= server.served - total <= total + deaths * IN_FLIGHT
+
+
+def test_workers_share_a_store_on_another_machine(
+    cluster: Nodes, asked: Sequence[str], tmp_path: Path, postgres: Server
+) -> None:
+    url = postgres.fresh("ray")
+    with Loopback(delay=0.05) as server:
+        asked = [*asked, "--base-url", server.url, "--store", url]
+        elsewhere = command(*asked, "--engine", "ray", "--address", cluster.address, "--out", str(tmp_path / "there"))
+        _, told = elsewhere.communicate(timeout=120)
+        assert elsewhere.returncode == 0, told
+        here = command(*asked, "--out", str(tmp_path / "here"))
+        _, told = here.communicate(timeout=120)
+        assert here.returncode == 0, told
+        assert server.served == SUBJECTS * len(RELATIONS)  # the second asked nothing
+    assert tree(tmp_path / "there") == tree(tmp_path / "here")
 
 
 def work(*tables: dict[str, object]) -> Work:
