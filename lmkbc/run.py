@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from lmkbc.edition import Edition
 from lmkbc.models.budget import Budget
+from lmkbc.models.dry import DryStore, Foreseen
 from lmkbc.models.store import Store, default_store
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
@@ -63,6 +64,9 @@ class Run:
     report: Report = field(default=silent, repr=False, compare=False)
     """Told by generators that work long before their first answer."""
 
+    dry: Foreseen | None = None
+    """Counts what would be asked, where nothing is."""
+
     @cached_property
     def relations(self) -> dict[str, Relation]:
         """The edition's relations, by the names it gives them."""
@@ -88,4 +92,5 @@ class Run:
 
     def store(self) -> Store:
         """Where models' answers are kept: as the command line says, else in the user's cache."""
-        return Store(self.servers.store or default_store())
+        path = self.servers.store or default_store()
+        return Store(path) if self.dry is None else DryStore(path, self.dry)

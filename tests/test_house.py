@@ -37,7 +37,7 @@ ROOMS = """
     finished
     compare
     pipeline
-    run_files
+    run_files forecast
     train probe report scale
     cli __main__
 """

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from lmkbc import submission, thresholds
+from lmkbc import run_directory, submission, thresholds
 from lmkbc.cli import options
+from lmkbc.cli.foresight import foresee
 from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, opened
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.spread import spread
@@ -42,6 +43,7 @@ def tune(
     storage: Annotated[str | None, typer.Option(help="Optuna storage URL that several processes share.")] = None,
     rules: Annotated[str | None, typer.Option(help="Only these rules, comma-separated.")] = None,
     write: Annotated[bool, typer.Option("--write/--no-write", help="Write thresholds/EDITION/SYSTEM.toml.")] = True,
+    dry_run: options.DryRun = False,
     json: options.AsJson = False,
     source_options: SourceOptions,
     server_options: ServerOptions,
@@ -50,6 +52,11 @@ def tune(
     run, recipe = opened(recipe_options, source_options, server_options)
     space, chosen = run.workspace, run.edition
     examples = space.examples(chosen, split)
+    if dry_run:
+        own = run_directory.named(chosen.name, split, recipe.name)
+        timings = run_directory.timings(chosen.name, recipe.name, own)
+        foresee(run, recipe, [example.query for example in examples], timings, json=json)
+        return
     path = thresholds.path_of(space.folder("thresholds"), chosen.name, recipe.name)
     check_file(path if write else None)
     with progress() as report:
