@@ -38,6 +38,8 @@ ROOMS = """
     compare
     pipeline
     run_files forecast
+    build
+    export
     train probe report scale
     cli __main__
 """
