@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple
@@ -96,13 +96,14 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One build of a directory. start: its manifest as it begins."""
+    """One build of a directory. start: its manifest as it begins; usage: tokens and cost of each level's calls."""
 
     run: Run
     recipe: Recipe
     selector: PerRelation
     start: Mapping[str, Any]
     shard: int = SHARD
+    usage: list[Mapping[str, Any]] = field(default_factory=list)
 
     def into(self, directory: Directory, plan: Plan, growth: Growth, report: Report) -> Mapping[str, Any]:
         """Ask what is not yet written, write it, and finish. The manifest, of a finished build that lacks nothing too.
@@ -121,7 +122,8 @@ class Build:
                 break
             plan = replace(plan, subjects=grown)
         whole = finished(self.start, subjects, shards, growth.summary())
-        directory.finish(whole, {"seconds": round(time.monotonic() - begun, 3), "finished": now()})
+        seconds = round(time.monotonic() - begun, 3)
+        directory.finish(whole, {"seconds": seconds, "finished": now(), "usage": [told for told in self.usage if told]})
         return whole
 
     def _level(
@@ -160,8 +162,10 @@ class Build:
                 rows.append(ask.row)
                 yield ask.query
 
-        for block in Proposing(self.run, self.recipe, queries(), report, total):
+        steps = Proposing(self.run, self.recipe, queries(), report, total)
+        for block in steps:
             yield from block.sets
+        self.usage.append(steps.usage)
 
 
 def now() -> str:

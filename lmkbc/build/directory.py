@@ -92,8 +92,8 @@ class Directory:
             self._settle()
             for left in self._stage.rglob(".*"):
                 left.unlink()
-            found = self._read()
-            if found is None:
+            found, records = self._read(), [*self._records()]
+            if found is None or (found.shards is None and not records):
                 atomic.write_bytes(self._stage / manifest.NAME, manifest.written(start))
                 return []
             if found.run != start["run"]:
@@ -103,7 +103,7 @@ class Directory:
                     f"{manifest.differing(start['inputs'], found.inputs)}: give the same ones, or name a new directory"
                 )
             if found.shards is None:
-                return [*self._records()]
+                return records
             if any(shard.failed for shard in found.shards):
                 self._reopen(start, found.shards)
             return [*found.shards]

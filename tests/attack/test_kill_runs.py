@@ -61,6 +61,27 @@ def test_chat_predict_killed(forge: Forge, places: Places, disturbed: Disturb, t
 
 
 @pytest.mark.whole
+def test_build_killed(forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, seed: int) -> None:
+    (tmp_path / "subjects.csv").write_text("name\n" + "".join(f"Land {n}\n" for n in range(24)))
+    kept = [*BESIDE, ".lock"]
+    with borrowed("loopback").Loopback(delay=0.02) as server:
+        served: dict[Path, int] = {}
+
+        def command(folder: Path) -> Sequence[object]:
+            served.setdefault(folder, server.served)
+            how = [word for word in asked(places, folder, server, "calls")[1:] if word not in ("--split", "test")]
+            grown = ["--relation", "country-borders", "--grow", 1, "--budget", 30]
+            return ["build", "--subjects", tmp_path / "subjects.csv", *grown, *how]
+
+        whole = alone(forge, places, tmp_path / "alone", command(tmp_path / "alone"))
+        queries = server.served - served[tmp_path / "alone"]
+        left = disturbed(command, whole.seconds, seed)
+        assert left.ended.code == 0, left.ended.err
+        assert tree(left.folder / "out", kept) == tree(tmp_path / "alone" / "out", kept)
+        assert server.served - served[left.folder] <= queries + left.kills * IN_FLIGHT
+
+
+@pytest.mark.whole
 def test_batch_killed(forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, seed: int) -> None:
     with borrowed("loopback").Loopback(delay=0.05) as server:
         whole = alone(forge, places, tmp_path / "alone", asked(places, tmp_path / "alone", server, "batch"))

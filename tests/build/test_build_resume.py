@@ -201,6 +201,17 @@ def test_another_build_or_anyone_s_files_are_not_touched(
     assert tree(base.out) == {"facts": b"my own"}
 
 
+def test_a_build_that_wrote_nothing_yet_gives_way_to_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = Base(tmp_path, NAMES)
+
+    def breaks(query: Query) -> CandidateSet:
+        raise InputError("a model is lacking")
+
+    with pytest.raises(InputError, match="a model is lacking"):
+        base.build(monkeypatch, breaks, RELATIONS)
+    assert base.build(monkeypatch, answer, RELATIONS, limit=3)["inputs"]["limit"] == 3
+
+
 def test_relations_are_the_edition_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base = Base(tmp_path, NAMES)
     for name in ("spouse", "hasArea", "childrn"):
