@@ -117,10 +117,10 @@ def _cost(run: Run, table: object, counts: Foreseen) -> float | None:
 
 
 class _Timing(msgspec.Struct):
-    """What is read of an earlier run's `timing.json`."""
+    """What is read of the `timing.json` of an earlier run, or of a build, which tells of each of its levels."""
 
     seconds: float = 0.0
-    usage: dict[str, dict[str, Any]] = {}
+    usage: dict[str, dict[str, Any]] | list[dict[str, dict[str, Any]]] = {}
 
 
 def _time(requests: int, timings: Iterable[Path]) -> tuple[float | None, Path | None]:
@@ -130,7 +130,8 @@ def _time(requests: int, timings: Iterable[Path]) -> tuple[float | None, Path | 
             timing = msgspec.json.decode(path.read_bytes(), type=_Timing)
         except (OSError, msgspec.MsgspecError):  # no run of ours, or one of before there were timings
             continue
-        told = [used.get("calls") or used.get("requests") or 0 for used in timing.usage.values()]
+        levels = timing.usage if isinstance(timing.usage, list) else [timing.usage]
+        told = [used.get("calls") or used.get("requests") or 0 for level in levels for used in level.values()]
         asked = sum(count for count in told if isinstance(count, int | float))
         if asked > 0 and timing.seconds > 0:
             return timing.seconds / asked * requests, path

@@ -138,6 +138,7 @@ def test_the_rate_of_an_earlier_run_tells_the_time(run: Run, tmp_path: Path) -> 
     assert forecast(run, recipe, QUERIES, timings).seconds is None
     for written, seconds in (
         ({"seconds": 30, "usage": {"a": {"requests": 40}, "b": {"calls": 20}}}, 30 / 60 * len(QUERIES)),
+        ({"seconds": 30, "usage": [{"a": {"requests": 40}}, {"a": {"requests": 20}}]}, 30 / 60 * len(QUERIES)),
         ({"seconds": 30, "usage": {"a": {"requests": 0, "from_store": 40}}}, None),
         ({"seconds": "x"}, None),
     ):
