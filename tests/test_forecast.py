@@ -17,6 +17,7 @@ from lmkbc.cli import build
 from lmkbc.forecast import Forecast, forecast
 from lmkbc.models.causal import decode as decode_module
 from lmkbc.models.causal.checkpoint import identity, load
+from lmkbc.models.store import Store
 from lmkbc.pipeline import Proposals, propose
 from lmkbc.recipe import Recipe
 from lmkbc.run import Run, Servers
@@ -50,9 +51,11 @@ def run(tmp_path: Path) -> Run:
 def foretold(run: Run, recipe: Recipe, tmp_path: Path) -> Forecast:
     """The forecast, for which nothing is written."""
 
-    def there() -> dict[Path, bytes]:
-        ours = (path for path in tmp_path.rglob("*") if path.is_file() and not path.name.endswith(("-wal", "-shm")))
-        return {path: path.read_bytes() for path in ours}
+    def there() -> list[tuple[str, bytes]]:
+        store = run.servers.store
+        kept = [("answer", line) for line in Store(store).export()] if store and store.exists() else []
+        files = (path for path in sorted(tmp_path.rglob("*")) if path.is_file() and "store.sqlite" not in path.name)
+        return [*kept, *((str(path), path.read_bytes()) for path in files)]
 
     before = there()
     foreseen = forecast(run, recipe, QUERIES)
