@@ -21,10 +21,13 @@ ROOMS = """
     errors progress settings names
     types
     relation
+    plugins
     scoring
     edition
     files
-    workspace evaluate
+    workspace
+    part
+    evaluate
     models
     ask
     answer
@@ -41,6 +44,7 @@ ROOMS = """
     build
     export
     train probe report scale
+    api
     cli __main__
 """
 """From the ground up: a module imports from its own line or from one before it."""
