@@ -11,6 +11,7 @@ import typer
 
 from lmkbc import run_directory, submission
 from lmkbc.cli import options
+from lmkbc.cli.foresight import foresee
 from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, opened
 from lmkbc.cli.screen import note
 from lmkbc.cli.spread import spread
@@ -44,6 +45,7 @@ def predict(
         bool, typer.Option("--any-thresholds", help="Use thresholds even where they were tuned on other data.")
     ] = False,
     precision: options.Precision = None,
+    dry_run: options.DryRun = False,
     page: Annotated[
         bool, typer.Option("--report/--no-report", envvar="LMKBC_REPORT", help="Add report.html where gold is known.")
     ] = True,
@@ -57,8 +59,11 @@ def predict(
     queries = every[:limit]
     cut = limit if len(queries) < len(every) else None
     directory = out if out is not None else run_directory.named(run.edition.name, split, recipe.name, cut)
-    run_directory.check(directory, cut)
     selector, provenance = selector_for(run, recipe, any_data=any_thresholds, precision=precision)
+    if dry_run:
+        foresee(run, recipe, queries, run_directory.timings(run.edition.name, recipe.name, directory))
+        return
+    run_directory.check(directory, cut)
     with RunFiles(run.edition) as files:
         with progress() as report:
             steps = Proposing(run, recipe, queries, report)
