@@ -131,9 +131,9 @@ def _score(
     space, run = space_of(sources), finished(predictions)
     edition = _edition(space, run, sources.get("edition"))
     asked, limit = part
-    told = run.manifest.get("limit") if run else None
-    first = limit if limit is not None or not isinstance(told, int) else told
-    chosen = Part.of(space, edition, listed(asked), first)
+    chosen = Part.of(space, edition, listed(asked), limit)
+    if chosen.is_whole and run is not None:
+        chosen = _part(run, space, edition)
     named = "" if gold is not None else split or (run and run.said("split")) or "val"
     truth = space.gold_path(edition, named) if gold is None else gold
     counted = edition.under(profile) if profile else edition
@@ -142,6 +142,13 @@ def _score(
     else:
         result = _in_memory(run, predictions, truth, counted, chosen, strict)
     return Scores(edition, named, profile, result)
+
+
+def _part(run: Finished, space: Workspace, edition: Edition) -> Part:
+    """The part of its split that a run asked."""
+    limit, relations = run.manifest.get("limit"), run.manifest.get("relations")
+    names = [name for name in relations if isinstance(name, str)] if isinstance(relations, list) else None
+    return Part.of(space, edition, names, limit if isinstance(limit, int) else None)
 
 
 def finished(predictions: Any) -> Finished | None:
