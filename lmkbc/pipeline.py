@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any
 
 from lmkbc import submission, thresholds
+from lmkbc.errors import InputError
 from lmkbc.files import jsonl
 from lmkbc.generate.replay import shares
 from lmkbc.link.linker import Linker
@@ -21,6 +22,8 @@ from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run import Run
 from lmkbc.select.pool import Merging, Pool
+from lmkbc.select.precision import at_precision
+from lmkbc.select.rule import PerRelation
 from lmkbc.types import (
     CandidateSet,
     Generator,
@@ -179,11 +182,31 @@ def _summed(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]
     return {**now, **before, **sums}
 
 
-def selector_for(run: Run, recipe: Recipe, *, any_data: bool = False) -> tuple[Selector, dict[str, Any]]:
+def selector_for(
+    run: Run, recipe: Recipe, *, any_data: bool = False, precision: float | None = None
+) -> tuple[PerRelation, dict[str, Any]]:
     """The selector of a run: the workspace's thresholds for this edition and system, else the recipe's own rule.
 
-    Returns it and where it comes from. InputError for thresholds tuned on other data, unless allowed.
+    precision: keep what promises so much, and withhold the rest (`at_precision`), in place of what scores best.
+    Returns it and where it comes from. InputError for thresholds tuned on other data, unless allowed, and for a
+    precision where none were tuned.
     """
+    selector, how = _selector(run, recipe, any_data)
+    if precision is None:
+        return selector, how
+    edition = run.edition.name
+    if not selector.curves:
+        raise InputError(
+            f"--precision needs thresholds/{edition}/{recipe.name}.toml, tuned with confidences: run 'lmkbc tune "
+            f"--edition {edition} --system {recipe.name}' first"
+        )
+    sure = at_precision(selector, precision)
+    below = sorted(set(selector.curves) - set(sure.reached))
+    promised = f"precision {precision:g}, which {len(sure.reached)} of {len(selector.curves)} relations promise"
+    return sure, how | {"how": f"{how['how']}, at {promised}", "precision": precision, "below_precision": below}
+
+
+def _selector(run: Run, recipe: Recipe, any_data: bool) -> tuple[PerRelation, dict[str, Any]]:
     space, edition = run.workspace, run.edition
     path = thresholds.path_of(space.folder("thresholds"), edition.name, recipe.name)
     if not path.is_file():

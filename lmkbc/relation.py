@@ -18,10 +18,14 @@ def require(name: str, template: str, slots: set[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class EntityType:
-    """What kind of thing a subject or object is: an English noun and its Wikidata class."""
+    """What kind of thing a subject or object is: an English noun and its Wikidata class.
+
+    classes: others that such things are listed under in Wikidata, or that they may be of.
+    """
 
     noun: str
     qid: str
+    classes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +115,8 @@ class Relation:
 
     names: the spellings of the editions. cardinality: edition name -> (fewest, most) objects in its train split.
     clozes use {subject} and {mask} once each, question uses {subject}, statement uses {subject} and {object};
-    triple is the verb phrase between subject and object. symmetric: (s, r, o) implies (o, r, s). preconditions are
+    triple is the verb phrase between subject and object. unit_id: Wikidata's item for the unit, where the number is of
+    no mere things that are counted. symmetric: (s, r, o) implies (o, r, s). preconditions are
     what a masked model is asked first. paraphrases: more clozes, kept in paraphrases.toml for recipes that ask many.
     """
 
@@ -128,6 +133,7 @@ class Relation:
     triple: str
     statement: str
     unit: str | None = None
+    unit_id: str | None = None
     symmetric: bool = False
     cardinality: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     shape: Shape = field(default_factory=Shape)
@@ -145,6 +151,8 @@ class Relation:
             raise ValueError(f"kind is {self.kind!r}: use 'entity', 'string' or 'number'")
         if self.unit is not None and self.kind != "number":
             raise ValueError(f"unit is {self.unit!r} but kind is {self.kind!r}: only numbers have units")
+        if self.unit_id is not None and self.unit is None:
+            raise ValueError(f"unit_id is {self.unit_id!r} but unit is not given: name the unit too")
         if not self.clozes:
             raise ValueError("clozes is empty: give at least one template with {subject} and {mask}")
         for name, clozes in (("clozes", self.clozes), ("paraphrases", self.paraphrases)):

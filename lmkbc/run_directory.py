@@ -18,7 +18,8 @@ from lmkbc.files.spool import Content
 from lmkbc.part import Part
 
 RUNS = Path("submissions")
-_LISTED = {submission.PREDICTIONS, submission.ARCHIVE, submission.CANDIDATES, submission.RETRIEVED, submission.MISSING}
+_LISTED = {submission.PREDICTIONS, submission.ARCHIVE, submission.CANDIDATES, submission.RETRIEVED}
+_LISTED |= {submission.MISSING, submission.WITHHELD}
 RUN = Kind("a run", submission.MANIFEST, frozenset(_LISTED), beside=frozenset({submission.TIMING, submission.REPORT}))
 
 

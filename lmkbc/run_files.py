@@ -41,7 +41,8 @@ class RunFiles:
 
     def __init__(self, edition: Edition) -> None:
         self._edition, self._kept = edition, ExitStack()
-        self._predictions, self._missing, self._retrieved = (self._kept.enter_context(Spool()) for _ in range(3))
+        spools = (self._kept.enter_context(Spool()) for _ in range(4))
+        self._predictions, self._missing, self._withheld, self._retrieved = spools
         self._candidates = self._kept.enter_context(Spool(packed=True))
         self.tally = Tally(edition)
 
@@ -52,6 +53,7 @@ class RunFiles:
             (self._predictions, submission.prediction_lines(self._edition, predictions)),
             (self._candidates, submission.candidate_rows(block.sets)),
             (self._missing, submission.missing_lines(block.sets)),
+            (self._withheld, submission.withheld_lines(predictions)),
             (self._retrieved, lines_of(block.passages)),
         ):
             if lines:
@@ -78,6 +80,7 @@ class RunFiles:
             files |= {submission.ARCHIVE: zipped} if part is None else {}
         for name, spool in (
             (submission.MISSING, self._missing),
+            (submission.WITHHELD, self._withheld),
             (submission.CANDIDATES, self._candidates),
             (submission.RETRIEVED, self._retrieved),
         ):
@@ -110,11 +113,14 @@ class RunFiles:
 
 
 class Tally:
-    """How much came of a run. first_failed: the first query that no model answered."""
+    """How much came of a run. first_failed: the first query that no model answered.
+
+    withheld: empty answers that do not say that there is no object.
+    """
 
     def __init__(self, edition: Edition) -> None:
         self._edition = edition
-        self.queries = self.objects = self.failed = self.empty = self.dropped = 0
+        self.queries = self.objects = self.failed = self.empty = self.dropped = self.withheld = 0
         self.first_failed: Query | None = None
         self._rules: Counter[str] = Counter()
         self._draws: Counter[str] = Counter()
@@ -127,6 +133,7 @@ class Tally:
             self.objects += size
             self.failed += prediction.failed
             self.empty += not size and not prediction.failed
+            self.withheld += bool(prediction.withheld)
             if prediction.failed and self.first_failed is None:
                 self.first_failed = prediction.query
             lost = submission.losses(self._edition, candidates)
@@ -152,7 +159,7 @@ class Tally:
         dropped: empty answers whose models named objects of which none could be kept; dropped_objects: rule -> objects.
         draws: what became of them -> how many.
         """
-        names = ("queries", "objects", "failed", "empty", "dropped")
+        names = ["queries", "objects", "failed", "empty", "dropped", *(["withheld"] if self.withheld else [])]
         return {name: getattr(self, name) for name in names} | {
             "dropped_objects": self.rules,
             "draws": dict(sorted(self._draws.items())),

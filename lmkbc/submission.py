@@ -54,6 +54,9 @@ RETRIEVED = "retrieved.jsonl"
 MISSING = "missing.jsonl"
 
 
+WITHHELD = "withheld.jsonl"
+
+
 TIMING = "timing.json"
 
 
@@ -135,6 +138,11 @@ def missing_lines(sets: Iterable[CandidateSet]) -> bytes:
         for item in sets
         if item.failed
     )
+
+
+def withheld_lines(predictions: Iterable[Prediction]) -> bytes:
+    """The queries whose empty answer does not say that there is no object, and why it is empty."""
+    return json_lines(_row(made.query) | {"reason": made.withheld} for made in predictions if made.withheld)
 
 
 def proposal_rows(candidates: CandidateSet) -> Iterator[dict[str, Any]]:

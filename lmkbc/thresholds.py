@@ -1,14 +1,17 @@
 """Thresholds files: what tuning learned, one small TOML per edition and system, and the selector that it makes.
 
-`[provenance]` says what was tuned on what; `[relations.NAME]` holds F1 in and out of sample, and `select`, the rule.
-`sha256` is of both, so that no damage goes unseen; who edits a file by hand removes that line.
+`[provenance]` says what was tuned on what; `[relations.NAME]` holds F1 in and out of sample, and `select`, the rule;
+`[confidence.NAME]` what calibrates its candidates, where the rule does not, and what precision that promises;
+`[reliability]` what confidences were worth out of fold. Files of before there were the last two are read as they are.
+`sha256` is of all, so that no damage goes unseen; who edits a file by hand removes that line.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,16 +22,22 @@ import tomli_w
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.jsonl import read_toml
+from lmkbc.select.calibration import Calibration
+from lmkbc.select.confidence import calibration_of
+from lmkbc.select.curve import PrecisionCurve
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.registry import build
 from lmkbc.select.rule import PerRelation, Rule, significant
+from lmkbc.settings import checked
 
 if TYPE_CHECKING:  # selecting must not wait for Optuna to load
+    from lmkbc.tune.confidence import RelationConfidence
+    from lmkbc.tune.reliability import Reliability
     from lmkbc.tune.tune import Tuned
 
 
 SEAL = "sha256"
-KNOWN = (SEAL, "provenance", "relations")
+KNOWN = (SEAL, "provenance", "relations", "confidence", "reliability")
 
 
 def package_version() -> str:
@@ -88,8 +97,45 @@ def write(path: Path, tuned: Tuned, provenance: Provenance) -> None:
             }
             for name, relation in sorted(tuned.relations.items())
         },
+        "confidence": {
+            name: _confidence_table(confidence, tuned.relations[name].rule)
+            for name, confidence in sorted(tuned.confidences.relations.items())
+        },
+        "reliability": {
+            "recall_at_precision_90": significant(tuned.confidences.recall),
+            "raw": reliability_table(tuned.confidences.raw),
+            "calibrated": reliability_table(tuned.confidences.calibrated),
+        },
     }
     write_bytes(path, tomli_w.dumps({SEAL: _digest(table), **table}).encode())
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Confidence:
+    """A table `confidence.NAME`. weights, habits: of a calibration, where the relation's rule has none of its own."""
+
+    weights: Mapping[str, float] = field(default_factory=dict)
+    habits: Mapping[str, float] = field(default_factory=dict)
+    curve: PrecisionCurve = field(default_factory=PrecisionCurve)
+
+    def __post_init__(self) -> None:
+        if not all(map(math.isfinite, (*self.weights.values(), *self.habits.values()))):
+            raise ValueError("a weight or a habit is no finite number")
+
+
+def _confidence_table(confidence: RelationConfidence, rule: Rule) -> dict[str, Any]:
+    own = calibration_of(PerRelation(rule), "") == confidence.calibration
+    curve = {name: value for name, value in asdict(confidence.curve).items() if value is not None}
+    return ({} if own else asdict(confidence.calibration)) | {"curve": curve}
+
+
+FIGURES = ("ece", "ace", "brier", "ace_spread", "brier_spread")
+
+
+def reliability_table(reliability: Reliability) -> dict[str, Any]:
+    """The figures, and a diagram's bins as [candidates, mean confidence, share right]."""
+    figures = {name: significant(getattr(reliability, name)) for name in FIGURES}
+    return figures | {"bins": [list(one) for one in reliability.bins]}
 
 
 def read(path: Path, fallback: PerRelation | None = None) -> tuple[PerRelation, Provenance]:
@@ -104,9 +150,20 @@ def read(path: Path, fallback: PerRelation | None = None) -> tuple[PerRelation, 
     if not isinstance(relations, dict) or not relations:
         raise InputError(f"{path} lacks [relations.NAME] tables: run lmkbc tune to make them anew")
     rules = {name: _rule(path, name, entry) for name, entry in relations.items()}
+    confidence = checked(dict[str, _Confidence], table.get("confidence", {}), f"{path}, [confidence]")
+    for name in confidence:
+        if name not in rules:
+            raise InputError(f"{path}, [confidence.{name}]: {did_you_mean(name, rules)}")
     provenance = _provenance(path, table.get("provenance"))
     _check_seal(path, table)
-    return (fallback or PerRelation(ExpectedF1())).under(rules), provenance
+    selector = replace(
+        (fallback or PerRelation(ExpectedF1())).under(rules),
+        calibrations={
+            name: Calibration(weights=own.weights, habits=own.habits) for name, own in confidence.items() if own.weights
+        },
+        curves={name: own.curve for name, own in confidence.items()},
+    )
+    return selector, provenance
 
 
 def _check_seal(path: Path, table: Mapping[str, Any]) -> None:

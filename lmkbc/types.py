@@ -242,11 +242,15 @@ def together(query: Query, sets: Iterable[CandidateSet]) -> CandidateSet:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What is kept for one query. `failed` marks a query that no model answered; it is not an empty answer."""
+    """What is kept for one query. `failed` marks a query that no model answered; it is not an empty answer.
+
+    withheld: why nothing is kept though there may be an object, "" where nothing is withheld.
+    """
 
     query: Query
     objects: tuple[Candidate, ...] = ()
     failed: bool = False
+    withheld: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,11 @@ RELATION = Relation(
     name="area",
     names=("hasArea",),
     property="P2046",
-    subject_type=EntityType("place", "Q2221906"),
+    subject_type=EntityType(
+        "place",
+        "Q2221906",
+        ("Q6256", "Q486972", "Q56061", "Q23442", "Q33837", "Q34763", "Q5107", "Q82794", "Q23397", "Q131681", "Q46169"),
+    ),
     object_type=EntityType("number", "Q11563"),
     kind="number",
     may_be_empty=False,
@@ -21,6 +25,7 @@ RELATION = Relation(
     triple="has the area in square kilometres",
     statement="The area of {subject} is {object} square kilometres.",
     unit="km2",
+    unit_id="Q712226",
     cardinality={"2025": (1, 1), "2026": (1, 1)},
     # From a hundredth of a hectare to the surface of the Earth.
     shape=Shape(separators=(";", "\n"), conjunction=False, minimum=0.0001, maximum=510_100_000),

@@ -41,6 +41,8 @@ ROOMS = """
     compare
     pipeline
     run_files
+    build
+    export
     train probe report scale
     api
     cli __main__

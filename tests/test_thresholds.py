@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
+import tomli_w
 
 from lmkbc import thresholds
 from lmkbc.errors import InputError
 from lmkbc.select.calibrated import Calibrated
+from lmkbc.select.calibration import Calibration
+from lmkbc.select.confidence import calibration_of
+from lmkbc.select.curve import PrecisionCurve
 from lmkbc.select.cutoffs import Cutoff, TopK
 from lmkbc.select.expected_f1 import ExpectedF1
+from lmkbc.select.precision import at_precision
 from lmkbc.select.rule import PerRelation
+from lmkbc.tune.confidence import Confidences, Kept, RelationConfidence
+from lmkbc.tune.reliability import Bin, Reliability
 from lmkbc.tune.tune import Tuned, TunedRelation
 from lmkbc.types import Candidate, CandidateSet, Query
 
+CURVE = PrecisionCurve(threshold=(0.25, 0.5), precision=(0.75, 0.905), recall=(0.5, 0.25), most=1)
 RULES = {
     "b": Cutoff(threshold=0.0123, least=1),
     "a": Calibrated(inner=ExpectedF1(missing=0.5), weights={"gpt-4:said": -1.0}, habits={'Ōé "x".y': 0.25}),
@@ -23,7 +32,14 @@ RULES = {
 
 def tuned() -> Tuned:
     relations = {name: TunedRelation(rule, 1 / 3, 1 / 3, 0.5, 100) for name, rule in RULES.items()}
-    return Tuned(relations, 1 / 3, 1 / 3, 0.5, (), 0, 5, 200, 0)
+    own = RelationConfidence(RULES["a"].calibration, PrecisionCurve(), 0.0)
+    beside = RelationConfidence(Calibration(weights={"score": 0.5}, habits={"ü": 0.125}), CURVE, 0.25)
+    worth = Reliability(ece=0.125, ace=0.25, brier=0.5, bins=(Bin(3, 0.5, 0.75),))
+    kept = Kept(facts=0, precision=None, interval=None, recall=0.0, relations=0, broken=0)
+    known = Confidences(
+        relations={"a": own, "b": beside}, recall=0.1, recall_interval=(0, 0.2), kept=kept, raw=worth, calibrated=worth
+    )
+    return Tuned(relations, 1 / 3, 1 / 3, 0.5, (), 0, 5, 200, 0, known)
 
 
 def provenance(**changes: str) -> thresholds.Provenance:
@@ -36,6 +52,9 @@ def test_round_trip_is_lossless_and_stable(tmp_path: Path) -> None:
     thresholds.write(path, tuned(), provenance())
     selector, read = thresholds.read(path)
     assert selector.rules == RULES
+    assert selector.calibrations == {"b": Calibration(weights={"score": 0.5}, habits={"ü": 0.125})}
+    assert selector.curves == {"a": PrecisionCurve(), "b": CURVE}
+    assert calibration_of(selector, "a") == RULES["a"].calibration
     assert read == provenance()
     assert (read.cv_f1, read.trials) == (0.333333, 200)
     content = path.read_bytes()
@@ -72,6 +91,10 @@ def test_thresholds_of_another_system_or_data_are_refused() -> None:
         ("[relations.b.select]", "[relations.b.selec]", r"\[relations.b\]: lacks select"),
         ('rule = "cutoff"', 'rule = "cutof"', r"\[relations.b.select\]: unknown selection rule 'cutof'"),
         ("threshold = 0.0123", "threshold = nan", "give a number"),
+        ("confidence.b", "confidence.c", r"\[confidence.c\]: known are: a, b"),
+        ("score = 0.5", "score = inf", "no finite number"),
+        ("    0.905,", "    0.5,", "precision holds no rising numbers"),
+        ("    0.905,", "", "differ in length"),
     ],
 )
 def test_a_wrong_file_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
@@ -85,6 +108,19 @@ def test_a_wrong_file_is_named(tmp_path: Path, old: str, new: str, message: str)
     assert str(path) in str(caught.value)
 
 
+def test_a_file_of_before_confidences_were_kept_is_read_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "t.toml"
+    thresholds.write(path, tuned(), provenance())
+    whole = tomllib.loads(path.read_text(encoding="utf-8"))
+    path.write_text(tomli_w.dumps({name: whole[name] for name in ("provenance", "relations")}), encoding="utf-8")
+    selector, _ = thresholds.read(path)
+    assert selector.rules == RULES
+    assert calibration_of(selector, "a") is not None
+    assert calibration_of(selector, "b") is None
+    with pytest.raises(InputError, match="run lmkbc tune"):
+        at_precision(selector, 0.9)
+
+
 def test_a_missing_file_says_how_to_make_it(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="run lmkbc tune"):
         thresholds.read(tmp_path / "none.toml")
@@ -94,9 +130,9 @@ def test_a_file_that_lost_a_bit_is_refused_or_says_the_same(tmp_path: Path) -> N
     path = tmp_path / "t.toml"
     thresholds.write(path, tuned(), provenance())
     whole, same = path.read_bytes(), thresholds.read(path)
-    for place in range(len(whole)):
+    for place in range(0, len(whole), 2):
         damaged = bytearray(whole)
-        damaged[place] ^= 1 << place % 8
+        damaged[place] ^= 1 << place // 2 % 8
         path.write_bytes(damaged)
         try:
             assert thresholds.read(path) == same

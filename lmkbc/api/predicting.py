@@ -125,6 +125,7 @@ def predict(
     out: Path | str | None = None,
     failed_as_empty: bool = False,
     any_thresholds: bool = False,
+    precision: float | None = None,
     page: bool = False,
     progress: Report = silent,
     **options: Unpack[RunOptions],
@@ -133,9 +134,9 @@ def predict(
 
     relation, limit: of these relations, or the first so many queries, alone: then there is no zip. out: its directory,
     new, empty or a run; else submissions/EDITION-SPLIT-SYSTEM. failed_as_empty: submit queries without an answer as
-    empty ones. any_thresholds: use thresholds that were tuned on other data too. page: write report.html into it, where
-    gold is known. progress: told how far it is. InputError for what is wrong, before anything is asked of a model;
-    LmkbcError where queries failed, whose `directory` holds what the others gave.
+    empty ones. any_thresholds: use thresholds that were tuned on other data too. precision: keep only what tuning
+    promises to be right that often. page: write report.html into it, where gold is known. progress: told how far it is.
+    InputError for what is wrong, before anything is asked of a model; LmkbcError where queries failed.
     """
     from lmkbc import run_directory, submission
     from lmkbc.pipeline import Proposing, decide, selector_for
@@ -153,7 +154,7 @@ def predict(
     part = asked if len(queries) < len(every) else None
     directory = Path(out) if out is not None else run_directory.named(run.edition.name, split, recipe.name, part)
     run_directory.check(directory, part)
-    selector, provenance = selector_for(run, recipe, any_data=any_thresholds)
+    selector, provenance = selector_for(run, recipe, any_data=any_thresholds, precision=precision)
     with RunFiles(run.edition) as files:
         steps = Proposing(run, recipe, queries, progress)
         for block in steps:

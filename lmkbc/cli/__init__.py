@@ -17,6 +17,8 @@ from lmkbc.errors import InputError, LmkbcError
 
 COMMANDS = {
     "predict": "Make a checked submission for a split.",
+    "build": "Build a knowledge base: facts of many subjects, as Parquet.",
+    "export": "Write a knowledge base as triples, statements, Wikidata's JSON, or QuickStatements for review.",
     "tune": "Learn what to keep, per relation.",
     "evaluate": "Score predictions exactly as the organisers do.",
     "compare": "Say whether one run is better than another, or the difference noise.",
@@ -31,12 +33,15 @@ COMMANDS = {
     "probe": "Probe what a model knows.",
 }
 """Sub-command -> what it is for, so that listing them loads none; each lies in the module of its name."""
+MODULES = {"build": "build_base"}
+"""Sub-command -> its module, where that has another name: `build` makes the whole tree."""
 _UsageError: Any = typer.BadParameter.__base__
 """What typer raises for a wrong command line; it has no public name there."""
 INTERRUPTED = "interrupted; nothing half-written is left behind"
 ANSWERS = "answers that models gave are kept in the store, from which the same command goes on"
 KEPT = {
     "predict": ANSWERS,
+    "build": "finished shards are kept, and the same command goes on with the rest",
     "tune": f"{ANSWERS}, as it does from studies with --storage",
     "link": "what Wikidata answered, and an index as far as it was built, are kept: the same command goes on",
     "data": "splits that were complete are kept, and the same command fetches the rest",
@@ -66,7 +71,7 @@ class _Tree(TyperGroup):
             if self._listing:
                 return TyperCommand(cmd_name, help=COMMANDS[cmd_name], rich_markup_mode=None)
             loaded = typer.Typer(rich_markup_mode=None)
-            import_module(f"lmkbc.cli.{cmd_name}").register(loaded)
+            import_module(f"lmkbc.cli.{MODULES.get(cmd_name, cmd_name)}").register(loaded)
             self.add_command(_worded(typer.main.get_group(loaded).commands[cmd_name]), cmd_name)
         return super().get_command(ctx, cmd_name)
 

@@ -75,6 +75,14 @@ MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=0, help="Stop
 Prices = Annotated[
     str | None, typer.Option("--prices", help="Of a million prompt and answer tokens, as in 2.50,10; for --max-cost.")
 ]
+Precision = Annotated[
+    float | None,
+    typer.Option(
+        "--precision",
+        help="Keep, per relation, what tuning expects to be right so often, as in 0.9, and withhold the rest. It is "
+        "learned on known facts and is often less on new ones: check a sample.",
+    ),
+]
 AnyModel = Annotated[
     bool, typer.Option("--any-model", help="Take what the server serves, whatever it calls its model.")
 ]

@@ -43,6 +43,7 @@ def predict(
     any_thresholds: Annotated[
         bool, typer.Option("--any-thresholds", help="Use thresholds even where they were tuned on other data.")
     ] = False,
+    precision: options.Precision = None,
     page: Annotated[
         bool, typer.Option("--report/--no-report", envvar="LMKBC_REPORT", help="Add report.html where gold is known.")
     ] = True,
@@ -59,6 +60,7 @@ def predict(
             out=out,
             failed_as_empty=failed_as_empty,
             any_thresholds=any_thresholds,
+            precision=precision,
             page=page,
             progress=told,
             **as_options(recipe_options, source_options, server_options),
@@ -77,11 +79,22 @@ def _tell(run: PredictedRun, seconds: float) -> None:
     part = Finished.at(run.directory).is_part
     first = "" if "relations" in run.manifest else "the first "
     queries = f"{first}{tally.queries} of {run.whole}" if part else f"{tally.queries}"
-    how = run.manifest["selection"]["how"]
+    selection, where = run.manifest["selection"], run.directory
     note(
-        f"{run.directory / (submission.PREDICTIONS if part else submission.ARCHIVE)}: {queries} queries, "
-        f"{tally.objects} objects, {tally.empty} empty answers; {how}; {seconds:.0f} s"
+        f"{where / (submission.PREDICTIONS if part else submission.ARCHIVE)}: {queries} queries, "
+        f"{tally.objects} objects, {tally.empty} empty answers; {selection['how']}; {seconds:.0f} s"
     )
+    if below := selection.get("below_precision"):
+        named = f"{', '.join(below[:3])}{', ...' if len(below) > 3 else ''}"
+        note(
+            f"in {len(below)} relations no confidence promises precision {selection['precision']:g}, so nothing is "
+            f"kept of them ({named}; {where / submission.MANIFEST} lists all)"
+        )
+    if tally.withheld:
+        note(
+            f"{tally.withheld} of the empty answers do not say that there is none: {where / submission.WITHHELD} "
+            "lists what was withheld"
+        )
     if rules := tally.rules:
         why = ", ".join(f"{rule} {count}" for rule, count in rules.items())
         note(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lmkbc import thresholds
 from lmkbc.api.tuning import described
 from lmkbc.api.tuning import tune as tune_rules
 from lmkbc.cli import options
@@ -18,6 +20,7 @@ from lmkbc.cli.terminal import progress
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 
 if TYPE_CHECKING:
+    from lmkbc.tune.confidence import Confidences
     from lmkbc.tune.tune import Tuned
 
 Folds = Annotated[int, typer.Option(min=2, help="Folds by subject.")]
@@ -79,11 +82,29 @@ def _as_json(tuned: Tuned) -> dict[str, Any]:
         "cv_macro_f1": tuned.cv_macro_f1,
         "cv_macro_f1_without_optuna": tuned.cv_macro_f1_without_optuna,
         "insample_macro_f1": tuned.insample_macro_f1,
+        "confidence": confidence_json(tuned.confidences),
         "failed": tuned.failed,
         "folds": tuned.folds,
         "trials": tuned.trials,
         "seed": tuned.seed,
         "relations": relations,
+    }
+
+
+def confidence_json(known: Confidences) -> dict[str, Any]:
+    """What confidences are worth out of fold, with a reliability diagram's bins."""
+    return {
+        "recall_at_precision_90": known.recall,
+        "recall_at_precision_90_interval": known.recall_interval,
+        "relations_that_reach_it": known.reached,
+        "relations_that_promise_it": known.promising,
+        "kept_at_precision_90": asdict(known.kept),
+        "raw": thresholds.reliability_table(known.raw),
+        "calibrated": thresholds.reliability_table(known.calibrated),
+        "relations": {
+            name: {"recall_at_precision_90": relation.recall, "curve": asdict(relation.curve)}
+            for name, relation in known.relations.items()
+        },
     }
 
 
@@ -95,13 +116,38 @@ def _print(tuned: Tuned) -> None:
             relation.cv_f1,
             relation.cv_f1_without_optuna,
             relation.insample_f1,
+            tuned.confidences.relations[name].recall,
             described(relation.rule.to_table()),
         ]
         for name, relation in sorted(tuned.relations.items())
     ]
-    overall = [tuned.cv_macro_f1, tuned.cv_macro_f1_without_optuna, tuned.insample_macro_f1]
+    overall = [tuned.cv_macro_f1, tuned.cv_macro_f1_without_optuna, tuned.insample_macro_f1, tuned.confidences.recall]
     rows.append(["*** Average ***", None, *overall, ""])
-    columns = ["relation", "rows", "F1 out of fold", "without Optuna", "F1 in sample", "rule"]
+    columns = ["relation", "rows", "F1 out of fold", "without Optuna", "F1 in sample", "R@P90", "rule"]
     show_table(columns, rows)
+    for sentence in _confidence(tuned.confidences):
+        note(sentence)
     if tuned.failed:
         note(f"{tuned.failed} queries have no answer: they count as wrong")
+
+
+def _confidence(known: Confidences) -> Iterator[str]:
+    """What there is to say of confidences, out of fold, in three lines."""
+    low, high = known.recall_interval
+    yield (
+        f"R@P90, recall at 90 % precision, out of fold: {known.recall:.3f} (95 % interval {low:.3f} to {high:.3f}), "
+        f"reached by {known.reached} of {len(known.relations)} relations"
+    )
+    kept = known.kept
+    if kept.precision is not None and kept.interval is not None:
+        low, high = kept.interval
+        yield (
+            f"--precision 0.9, out of fold: {kept.facts} facts of {kept.relations} relations, precision "
+            f"{kept.precision:.3f} ({low:.3f} to {high:.3f}), recall {kept.recall:.3f}; below 0.9 in {kept.broken} of "
+            "them. Known facts tell this: on missing ones, check a sample by hand"
+        )
+    else:
+        yield "--precision 0.9, out of fold: no relation promises it"
+    figures = (("calibration error", "ece"), ("adaptive", "ace"), ("Brier score", "brier"))
+    changes = [f"{what} {getattr(known.raw, key):.4f} to {getattr(known.calibrated, key):.4f}" for what, key in figures]
+    yield f"from scores to confidences, out of fold, all candidates: {', '.join(changes)}"

@@ -29,7 +29,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from secrets import token_hex
+from typing import IO, Any
 from zlib import crc32
 
 import msgspec
@@ -126,19 +127,31 @@ def _runs(process: int) -> bool:
     return True
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Replace one file, or what a link points to. LmkbcError when the disk refuses, with nothing half-written."""
+@contextmanager
+def writing(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write, which replaces one, or what a link points to, when the block ends, and not if it fails.
+
+    LmkbcError when the disk refuses, with nothing half-written.
+    """
     with _disk_errors(path):
         target = path.resolve() if path.is_symlink() else path
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=_prefix(target), dir=target.parent)
-        os.close(handle)
+        made = target.with_name(f"{_prefix(target)}{token_hex(4)}")
         try:
-            _write_flushed(Path(name), content)
-            os.replace(name, target)
+            with made.open("xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(made, target)
         except BaseException:
-            Path(name).unlink(missing_ok=True)
+            made.unlink(missing_ok=True)
             raise
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace one file, or what a link points to. LmkbcError when the disk refuses, with nothing half-written."""
+    with writing(path) as file:
+        file.write(content)
 
 
 @contextmanager

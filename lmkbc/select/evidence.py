@@ -22,6 +22,8 @@ SCALE = 4.0
 """What a share is multiplied with, so that its weight is of the size of the others' and shrinks like them."""
 OF_SEVERAL = ("share", "lead", "agreed")
 """Evidence that tells something only where several models speak."""
+VERDICT = ("judged", "truth")
+"""Evidence from verification: confidences weigh it, rules heed it by `verified` alone."""
 BIAS = "bias"
 HABIT = "habit"
 
@@ -44,7 +46,8 @@ def of_candidates(ranking: Ranking) -> dict[str, Floats]:
 
     score: log-odds of the pooled score. length: log of the number of candidates. doubt, abstained: see `of_nothing`.
     Per model: whether it proposes the candidate, and if so its log-odds. share: the pooled score itself; lead: log of
-    its ratio to the best one; agreed: whether more than one model proposes the candidate.
+    its ratio to the best one; agreed: whether more than one model proposes the candidate. judged: whether a verifier
+    could tell; truth: log-odds of its verdict, if so.
     """
     real = ranking.scores >= 0
     columns = {
@@ -59,6 +62,9 @@ def of_candidates(ranking: Ranking) -> dict[str, Floats]:
     columns["share"] = np.where(real, SCALE * ranking.scores, 0.0)
     columns["lead"] = np.where(real, lead, 0.0)
     columns["agreed"] = np.where(real & (ranking.models > 1), 1.0, 0.0)
+    judged = ranking.truths >= 0
+    columns["judged"] = judged.astype(float)
+    columns["truth"] = np.where(judged, log_odds(ranking.truths, SHARE_EDGE), 0.0)
     for model, given in ranking.by_model.items():
         proposed = given >= 0
         columns[f"{model}:said"] = proposed.astype(float)

@@ -9,6 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from lmkbc.select.calibration import Calibration
+from lmkbc.select.curve import PrecisionCurve
 from lmkbc.select.ranking import (
     Floats,
     Ints,
@@ -92,11 +94,14 @@ def _plain(value: Any) -> Any:
 class PerRelation:
     """A selector with a rule per relation; `general` serves those that have none of their own.
 
-    rules: by every spelling of a relation that queries use.
+    rules, calibrations, curves: by every spelling of a relation that queries use. calibrations: what tuning fitted
+    beside rules that have none of their own. curves: what precision the confidences then promise.
     """
 
     general: Rule
     rules: Mapping[str, Rule] = field(default_factory=dict)
+    calibrations: Mapping[str, Calibration] = field(default_factory=dict)
+    curves: Mapping[str, PrecisionCurve] = field(default_factory=dict)
 
     def select(self, candidates: CandidateSet) -> Prediction:
         """Keep objects by the relation's own rule."""
@@ -116,7 +121,7 @@ class PerRelation:
 
     def under(self, rules: Mapping[str, Rule]) -> PerRelation:
         """The selector with other rules laid over its own."""
-        return PerRelation(self.general, {**self.rules, **rules})
+        return replace(self, rules={**self.rules, **rules})
 
 
 class MaskRule(Rule):

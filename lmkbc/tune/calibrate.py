@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lmkbc.select.calibrated import Calibrated, log_habit
+from lmkbc.select.calibrated import Calibrated
+from lmkbc.select.calibration import Calibration, log_habit
 from lmkbc.select.evidence import (
     BIAS,
     EDGE,
     HABIT,
+    VERDICT,
     logistic,
     of_candidates,
     of_nothing,
@@ -72,8 +74,11 @@ class Lesson:
     habits: dict[str, float]
 
     @classmethod
-    def of(cls, outcomes: Outcomes, rows: Mask) -> Lesson:
-        """Those of the chosen queries, at least one. A candidate's own score is left out of its name's habit."""
+    def of(cls, outcomes: Outcomes, rows: Mask, *, verdicts: bool = False) -> Lesson:
+        """Those of the chosen queries, at least one. A candidate's own score is left out of its name's habit.
+
+        verdicts: whether what a verifier says is evidence too.
+        """
         scores, names, n = outcomes.ranking.scores, outcomes.names, int(rows.sum())
         chosen = (scores >= 0) & rows[:, None]
         totals = np.bincount(names[chosen], scores[chosen], minlength=len(outcomes.vocabulary))
@@ -81,7 +86,11 @@ class Lesson:
         kept = np.zeros_like(totals)
         kept[usual] = totals[usual]
         own = np.where(kept[names[chosen]] > 0, scores[chosen], 0.0)
-        columns = {name: column[chosen] for name, column in outcomes.cached(candidate_evidence).items()}
+        columns = {
+            name: column[chosen]
+            for name, column in outcomes.cached(candidate_evidence).items()
+            if verdicts or name not in VERDICT
+        }
         columns[HABIT] = log_habit(np.maximum(kept[names[chosen]] - own, 0.0) / n)
         habits = {outcomes.vocabulary[i]: significant(kept[i] / n) for i in usual if kept[i] / n > EDGE}
         return cls(columns, np.minimum(outcomes.gains[chosen], 1).astype(float), habits)
@@ -104,13 +113,17 @@ def general(lessons: Sequence[Lesson]) -> Weights:
     return logistic_fit(columns, np.concatenate([lesson.right for lesson in lessons]), PRIOR)
 
 
+def fit_calibration(lesson: Lesson, prior: Weights) -> Calibration:
+    """Probabilities of a relation's candidates, its weights shrunk to those over all relations."""
+    return Calibration(weights=_rounded(logistic_fit(lesson.columns, lesson.right, prior)), habits=lesson.habits)
+
+
 def fit_expected_f1(outcomes: Outcomes, rows: Mask, prior: Weights, *, nullable: bool) -> Calibrated:
     """Calibrated expected F1, fitted on some queries: which candidates are right, and which queries have no object."""
-    lesson = Lesson.of(outcomes, rows)
-    weights = logistic_fit(lesson.columns, lesson.right, prior)
+    fitted = fit_calibration(Lesson.of(outcomes, rows), prior)
     missing = (outcomes.gold - np.minimum(outcomes.gains, 1).sum(axis=1))[rows]
     inner = ExpectedF1(least=0 if nullable else 1, missing=significant(max(float(missing.mean()), 0.0)))
-    rule = Calibrated(inner=inner, weights=_rounded(weights), habits=lesson.habits)
+    rule = Calibrated(inner=inner, weights=fitted.weights, habits=fitted.habits)
     return _with_nothing(rule, outcomes, rows) if nullable else rule
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from lmkbc import plugins
 from lmkbc.errors import InputError, did_you_mean
+from lmkbc.select.among import Among
 from lmkbc.select.calibrated import Calibrated
 from lmkbc.select.cutoffs import (
     Cutoff,
@@ -28,7 +29,7 @@ from lmkbc.select.numeric import (
 from lmkbc.select.quorum import Quorum
 from lmkbc.select.ranking import Mask
 from lmkbc.select.registry import RULES
-from lmkbc.select.rule import Rule
+from lmkbc.select.rule import Rule, significant
 from lmkbc.select.sticky import Sticky
 from lmkbc.tune.calibrate import PRIOR, Weights, fit_expected_f1
 from lmkbc.tune.grid import grid
@@ -67,6 +68,11 @@ class Task:
     def several(self) -> bool:
         """Whether several models propose candidates."""
         return bool(self.outcomes.ranking.models.max(initial=0) > 1)
+
+    @property
+    def voices(self) -> int:
+        """How many models are heard at all."""
+        return len(self.outcomes.ranking.by_model)
 
     @property
     def least(self) -> int:
@@ -114,6 +120,29 @@ def fit_quorum(task: Task, rows: Mask) -> Rule:
     """The best number of models that must agree."""
     most = int(task.outcomes.ranking.models.max(initial=1))
     return _best(task, rows, [Quorum(models=models) for models in range(1, most + 1)])
+
+
+def fit_among(task: Task, rows: Mask) -> Rule:
+    """The sources to listen to, and the share of them that must name an object (Biester et al. 2023: which wordings).
+
+    To the best one that is added which helps most, again and again while F1 rises.
+    """
+
+    def best(sources: tuple[str, ...]) -> tuple[float, Rule]:
+        shares = dict.fromkeys(significant(count / len(sources)) for count in range(1, len(sources) + 1))
+        options = [Among(sources=sources, inner=Cutoff(threshold=share, least=task.least)) for share in shares]
+        rule = _best(task, rows, options)
+        return float(task.outcomes.cached_f1(rule)[rows].sum()), rule
+
+    left, sources, total = list(task.outcomes.ranking.by_model), tuple[str, ...](), -1.0
+    rule: Rule = UNFITTED
+    while left:
+        (reached, other), added = max(((best((*sources, one)), one) for one in left), key=lambda tried: tried[0][0])
+        if reached < total + 1e-9:
+            break
+        total, rule, sources = reached, other, (*sources, added)
+        left.remove(added)
+    return rule
 
 
 def fit_gate(task: Task, rows: Mask) -> Rule:
@@ -170,6 +199,7 @@ FAMILIES: Mapping[str, Fit] = {
     Quorum.name: fit_quorum,
     NoneGate.name: fit_gate,
     Sticky.name: fit_sticky,
+    Among.name: fit_among,
     ExpectedF1.name: fit_as_scored,
     Calibrated.name: fit_expectation,
 }
@@ -193,7 +223,8 @@ def applicable(task: Task, rules: Sequence[str] | None) -> Iterator[str]:
     """
     check_rules(rules)
     for name in FAMILIES:
-        fits = {Quorum.name: task.several, NoneGate.name: task.nullable}.get(name, task.numeric or name not in NUMERIC)
+        needs = {Quorum.name: task.several, NoneGate.name: task.nullable, Among.name: task.voices > 2}
+        fits = needs.get(name, task.numeric or name not in NUMERIC)
         if fits and (rules is None or name in rules or name == Cutoff.name):
             yield name
     yield from dict.fromkeys(name for name in rules or () if name not in FAMILIES)

@@ -55,7 +55,7 @@ class Outcomes:
         self.ranking = Ranking.of(sets)
         self.empty = np.array([not example.objects for example in examples], dtype=np.bool_)
         self._made: dict[Any, Any] = {}
-        self._matched = [
+        self.matched = [
             _find(ranked, example, edition) for ranked, example in zip(self.ranking.ranked, examples, strict=True)
         ]
 
@@ -76,7 +76,7 @@ class Outcomes:
     @cached_property
     def gold(self) -> Ints:
         """How many gold objects each query has, (n,)."""
-        return np.array([matched.gold for matched in self._matched], dtype=np.int64)
+        return np.array([matched.gold for matched in self.matched], dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.sets)
@@ -118,7 +118,7 @@ class Outcomes:
     def prefix_f1(self) -> Floats:
         """F1 of the best k candidates of each query, k = 0..m, (n, m + 1); constant past the end of a list."""
         table = np.empty((len(self), self.ranking.scores.shape[1] + 1))
-        for row, matched in zip(table, self._matched, strict=True):
+        for row, matched in zip(table, self.matched, strict=True):
             hits, predicted = self._prefix_counts(matched)
             row[: len(hits)] = official_f1(hits, predicted, np.full(len(hits), matched.gold))
             row[len(hits) :] = row[len(hits) - 1]
@@ -139,14 +139,19 @@ class Outcomes:
         return starts
 
     def _prefix_counts(self, matched: Matched) -> tuple[Ints, Ints]:
-        """Hits and distinct answers of each prefix; the count changes only where a candidate finds something."""
-        hits = np.zeros(len(matched.keys) + 1, dtype=np.int64)
-        predicted = np.zeros(len(matched.keys) + 1, dtype=np.int64)
+        """Hits and distinct answers of each prefix of the ranking, m + 1 of both."""
+        return self.counts(matched, range(len(matched.keys)))
+
+    def counts(self, matched: Matched, order: Sequence[int]) -> tuple[Ints, Ints]:
+        """Hits and distinct answers of each prefix of some order; the count changes only where one finds something."""
+        hits = np.zeros(len(order) + 1, dtype=np.int64)
+        predicted = np.zeros(len(order) + 1, dtype=np.int64)
         matching: list[tuple[int, ...]] = []
-        for k, fresh in enumerate(_fresh(matched.keys), start=1):
+        keys = [matched.keys[place] for place in order]
+        for k, (place, fresh) in enumerate(zip(order, _fresh(keys), strict=True), start=1):
             hits[k], predicted[k] = hits[k - 1], predicted[k - 1] + fresh
-            if fresh and matched.matches[k - 1]:
-                matching.append(matched.matches[k - 1])
+            if fresh and matched.matches[place]:
+                matching.append(matched.matches[place])
                 hits[k] = self.edition.metric.scorer.count(matching)
         return hits, predicted
 
@@ -154,7 +159,7 @@ class Outcomes:
     def gains(self) -> Ints:
         """Hits of each candidate on its own, (n, m)."""
         gains = np.zeros(self.ranking.scores.shape, dtype=np.int64)
-        for row, matched in zip(gains, self._matched, strict=True):
+        for row, matched in zip(gains, self.matched, strict=True):
             row[: len(matched.matches)] = [self._count(matched, [i]) for i in range(len(matched.matches))]
         return gains
 
@@ -162,7 +167,7 @@ class Outcomes:
     def _competing(self) -> Ints:
         """Rows whose candidates share an answer or a gold object, so that hits do not add up."""
         rows = []
-        for row, matched in enumerate(self._matched):
+        for row, matched in enumerate(self.matched):
             everything = range(len(matched.keys))
             distinct = "" not in matched.keys and len(set(matched.keys)) == len(matched.keys)
             if not distinct or self._count(matched, everything) != self.gains[row].sum():
@@ -175,7 +180,7 @@ class Outcomes:
     def _mask_f1(self, mask: Mask) -> Floats:
         hits, predicted = (self.gains * mask).sum(axis=1), mask.sum(axis=1)
         for row in self._competing:
-            matched, kept = self._matched[row], np.flatnonzero(mask[row]).tolist()
+            matched, kept = self.matched[row], np.flatnonzero(mask[row]).tolist()
             fresh = [i for i, new in zip(kept, _fresh([matched.keys[i] for i in kept]), strict=True) if new]
             hits[row], predicted[row] = self._count(matched, fresh), len(fresh)
         return official_f1(hits, predicted, self.gold)

@@ -22,6 +22,7 @@ from lmkbc.select.ranking import Mask
 from lmkbc.select.rule import Rule
 from lmkbc.select.verified import judged
 from lmkbc.submission import answers
+from lmkbc.tune.confidence import Confidences, assess
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 from lmkbc.tune.families import Task, check_rules
 from lmkbc.tune.folds import by_subject, fold_of
@@ -65,6 +66,7 @@ class Tuned:
     """What tuning chose and what it is worth. failed: queries that no model answered; all F1 count them as wrong.
 
     predictions: out of fold, one per query, in the order of the candidate sets; failed ones stay failed.
+    confidences: what calibrates candidates, whatever the rule, and what that is worth.
     """
 
     relations: Mapping[str, TunedRelation]
@@ -76,6 +78,7 @@ class Tuned:
     folds: int
     trials: int
     seed: int
+    confidences: Confidences
 
 
 def tune(
@@ -183,6 +186,10 @@ def _tune(
     everything = {name: np.ones(len(task.outcomes), dtype=np.bool_) for name, task in tasks.items()}
     final = choice("all", everything).best
     fitted = failed | _selected(tasks, final, everything)
+    lost: dict[str, list[int]] = {}
+    for candidates, example in pairs:
+        if candidates.failed:
+            lost.setdefault(candidates.query.relation, []).append(len(edition.gold_column(example)))
     cv, without, insample = (official(made, examples, edition) for made in (held_out, swept, fitted))
     return Tuned(
         relations={
@@ -203,6 +210,7 @@ def _tune(
         folds=folds,
         trials=how.trials,
         seed=how.seed,
+        confidences=assess(tasks, lost, fold, inner_fold),
     )
 
 

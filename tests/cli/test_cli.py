@@ -109,6 +109,23 @@ def test_tuning_writes_thresholds_that_predict_uses(run: Path) -> None:
     assert (space / "thresholds" / "mini" / "recorded.toml").is_file()
     _, told = lmkbc("predict", "-s", "val", "--out", "tuned", *common, cwd=run)
     assert "selected by thresholds/mini/recorded.toml" in told
+    assert 0 <= shown["confidence"]["recall_at_precision_90"] <= 1
+    assert len({sum(bar[0] for bar in shown["confidence"][kind]["bins"]) for kind in ("raw", "calibrated")}) == 1
+    _, told = lmkbc("predict", "-s", "val", "--out", "sure", "--precision", "0.8", *common, cwd=run)
+    assert "at precision 0.8, which" in told
+    rows = [json.loads(line) for line in (run / "sure" / "predictions.jsonl").read_text().splitlines()]
+    empty = {(row["SubjectEntity"], row["Relation"]) for row in rows if not row["ObjectEntitiesID"]}
+    listed = [json.loads(line) for line in (run / "sure" / "withheld.jsonl").read_text().splitlines()]
+    assert len(rows) == 160
+    assert empty
+    assert {(row["SubjectEntity"], row["Relation"]) for row in listed} <= empty
+    counts = json.loads((run / "sure" / "manifest.json").read_text())["counts"]
+    assert (counts["withheld"], counts["failed"]) == (len(listed), 0)
+    out, _ = lmkbc("evaluate", "sure/predictions.jsonl", "--edition", "mini", "--json", cwd=run)
+    assert json.loads(out)["macro_p"] > 0.8
+    _, told = lmkbc("predict", "-e", "mini", "--system", "prior", "--precision", "0.8", cwd=run, code=2)
+    assert told.startswith("error: --precision needs thresholds/mini/prior.toml, tuned with confidences: run")
+    assert told.count("\n") == 1
     val = space / "eval" / "mini" / "val.jsonl"
     val.write_text("\n".join(val.read_text().splitlines()[:-1]))
     _, told = lmkbc("predict", "-s", "val", "--out", "tuned", *common, cwd=run, code=2)

@@ -55,21 +55,8 @@ def test_interrupted_tuning_says_so_once_and_leaves_a_study_to_resume(
     for name in ("relations", "thresholds"):
         shutil.copytree(ROOT / name, tmp_path / "space" / name)
     shutil.copy(ROOT / "eval" / "mini.py", tmp_path / "space" / "eval")
-    tune = (
-        "tune",
-        "-e",
-        "mini",
-        "--system",
-        "prior",
-        "--workspace",
-        "space",
-        "--folds",
-        "2",
-        "--rules",
-        "sticky",
-        "--trials",
-        "3",
-    )
+    tune = ("tune", "-e", "mini", "--system", "prior", "--workspace", "space")
+    tune += ("--folds", "2", "--rules", "sticky", "--trials", "3")
     kept = ("--storage", "sqlite:///studies.db")
     held_out, calls = Joint.held_out, itertools.count(1)
 

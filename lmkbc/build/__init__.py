@@ -1,0 +1,1 @@
+"""Building a knowledge base: subjects in, a linked data set of facts out, block by block."""

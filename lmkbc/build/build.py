@@ -1,0 +1,177 @@
+"""A build: subjects times relations, in shards of some blocks, of which those that are written are not asked again."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any, NamedTuple
+
+from lmkbc.build.classes import Classes
+from lmkbc.build.directory import Directory
+from lmkbc.build.facts import Maker, Stated, Tables
+from lmkbc.build.growth import Grown, Growth
+from lmkbc.build.manifest import Shard, finished
+from lmkbc.build.subjects import Subjects
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.pipeline import BLOCK, Proposing
+from lmkbc.progress import Report
+from lmkbc.recipe import Recipe
+from lmkbc.relation import Relation
+from lmkbc.run import Run
+from lmkbc.select.rule import PerRelation
+from lmkbc.types import CandidateSet, Query
+
+SHARD = 8 * BLOCK
+"""Queries of a shard: files large enough to be read fast, small enough that a kill costs little."""
+
+
+class Ask(NamedTuple):
+    """A query, and the place of its subject among the subjects."""
+
+    row: int
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is asked: every relation of every subject of a class that has it, one relation after the other.
+
+    relations: by the names that queries use.
+    """
+
+    subjects: Subjects | Grown
+    relations: Mapping[str, Relation]
+    classes: Classes
+
+    def asks(self) -> Iterator[Ask]:
+        """The queries, streamed."""
+        asked = {class_: frozenset(self.classes.relations(class_)) for class_ in self.subjects.classes}
+        for name in self.relations:
+            if any(name in names for names in asked.values()):
+                yield from (
+                    Ask(subject.row, Query(subject.name, name, subject.id))
+                    for subject in self.subjects
+                    if name in asked[subject.class_]
+                )
+
+    @property
+    def total(self) -> int:
+        """How many queries there are."""
+        return sum(count * len(self.classes.relations(name)) for name, count in self.subjects.classes.items())
+
+    def remarks(self) -> Iterator[str]:
+        """What a person should know of the subjects' classes."""
+        strange = {name: n for name, n in self.subjects.classes.items() if name and self.classes.qid(name) is None}
+        if strange:
+            yield (
+                f"{sum(strange.values())} subjects are asked every relation, since nothing is known of their classes, "
+                f"first {next(iter(strange))!r}"
+            )
+        if idle := sum(n for name, n in self.subjects.classes.items() if not self.classes.relations(name)):
+            yield f"{idle} subjects are asked nothing, since no relation is of their classes"
+
+
+def chosen(run: Run, names: Sequence[str]) -> dict[str, Relation]:
+    """The relations of an edition that are named, all where none is, by its spelling. InputError for a stranger."""
+    every = run.workspace.relations
+    own = {relation.name for relation in run.relations.values()}
+    for name in names:
+        if name not in every or every[name].name not in own:
+            hint = did_you_mean(name, [*run.relations, *own])
+            raise InputError(f"edition {run.edition.name} has no relation {name!r}: {hint}")
+    wanted = {every[name].name for name in names} or own
+    return {name: relation for name, relation in run.relations.items() if relation.name in wanted}
+
+
+class Place(NamedTuple):
+    """Where a level stands: its depth, and the number of its first shard."""
+
+    depth: int
+    shard: int
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One build of a directory. start: its manifest as it begins."""
+
+    run: Run
+    recipe: Recipe
+    selector: PerRelation
+    start: Mapping[str, Any]
+    shard: int = SHARD
+
+    def into(self, directory: Directory, plan: Plan, growth: Growth, report: Report) -> Mapping[str, Any]:
+        """Ask what is not yet written, write it, and finish. The manifest, of a finished build that lacks nothing too.
+
+        LmkbcError where the disk refuses; the build can then go on.
+        """
+        begun = time.monotonic()
+        written = {shard.number: shard for shard in directory.begin(self.start)}
+        shards, subjects = list[Shard](), 0
+        while True:
+            subjects += plan.subjects.classes.total()
+            made = self._level(directory, plan, Place(len(growth), len(shards)), written, report)
+            shards += made
+            grown = growth.next(plan.subjects, made, directory)
+            if grown is None:
+                break
+            plan = replace(plan, subjects=grown)
+        whole = finished(self.start, subjects, shards, growth.summary())
+        directory.finish(whole, {"seconds": round(time.monotonic() - begun, 3), "finished": now()})
+        return whole
+
+    def _level(
+        self, directory: Directory, plan: Plan, place: Place, written: Mapping[int, Shard], report: Report
+    ) -> list[Shard]:
+        """The shards of a level, those that are lacking, or lack answers, once they are asked and written."""
+        last = -(-plan.total // self.shard)
+        made = {n: written[place.shard + n] for n in range(last) if place.shard + n in written}
+        todo = [n for n in range(last) if n not in made or made[n].failed]
+        if todo and self.recipe.pool.method == "background":  # which weighs all queries against each other
+            todo = [*range(last)]
+        for n, tables in zip(todo, self._asked(plan, todo, report), strict=True):
+            made[n] = directory.write(place.shard + n, tables, place.depth, self.start["run"])
+        return [made[n] for n in range(last)]
+
+    def _asked(self, plan: Plan, todo: Sequence[int], report: Report) -> Iterator[Tables]:
+        """The tables of some shards."""
+        stated = {name: Stated.of(relation) for name, relation in plan.relations.items()}
+        maker = Maker(self.selector, stated, self.start["run"])
+        rows: deque[int] = deque()
+        sets = self._proposed(_of_shards(plan.asks(), todo, self.shard), rows, report, plan.total)
+        for number in todo:
+            size = min(self.shard, plan.total - number * self.shard)
+            parts = []
+            while size:
+                block = [*islice(sets, min(size, BLOCK))]
+                parts.append(maker.tables([rows.popleft() for _ in block], block))
+                size -= len(block)
+            yield Tables.together(parts)
+
+    def _proposed(self, asks: Iterable[Ask], rows: deque[int], report: Report, total: int) -> Iterator[CandidateSet]:
+        """The pooled sets of the queries, whose subjects' places are noted as they go out."""
+
+        def queries() -> Iterator[Query]:
+            for ask in asks:
+                rows.append(ask.row)
+                yield ask.query
+
+        for block in Proposing(self.run, self.recipe, queries(), report, total):
+            yield from block.sets
+
+
+def now() -> str:
+    """The date and time, in UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _of_shards(asks: Iterator[Ask], todo: Sequence[int], size: int) -> Iterator[Ask]:
+    """Those of the queries that belong to some shards, in ascending order."""
+    at = 0
+    for number in todo:
+        yield from islice(asks, (number - at) * size, (number - at + 1) * size)
+        at = number + 1

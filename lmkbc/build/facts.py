@@ -1,0 +1,153 @@
+"""From a block of queries to rows of facts: pure, so that it runs wherever the queries were answered.
+
+Three tables come of a block. `facts` has a row for each object that was kept. `nothing` has a row for each query that
+was answered with none, and why: an empty answer is knowledge too, where nothing was withheld. `missing` lists the
+queries that no model answered, which are neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from lmkbc.names import as_qid
+from lmkbc.pipeline import decide
+from lmkbc.relation import Kind, Relation
+from lmkbc.select.confidence import Confidence, confidences
+from lmkbc.select.rule import PerRelation
+from lmkbc.types import Candidate, CandidateSet, State, Voice
+
+SCHEMA_VERSION = "1"
+"""Raised when a column changes its meaning; columns that are new and may be null leave it."""
+SUBJECT: dict[str, Any] = {"subject_row": pl.Int64, "subject": pl.String, "subject_id": pl.String}
+ABOUT: dict[str, Any] = {**SUBJECT, "relation": pl.String, "property": pl.String}
+FACTS: dict[str, Any] = {
+    **ABOUT,
+    "object": pl.String,
+    "object_id": pl.String,
+    "literal": pl.String,
+    "unit": pl.String,
+    "confidence": pl.Float64,
+    "calibrated": pl.Boolean,
+    "sources": pl.List(pl.String),
+    "model": pl.String,
+    "run": pl.String,
+}
+NOTHING: dict[str, Any] = {**ABOUT, "reason": pl.String, "confidence": pl.Float64, "model": pl.String, "run": pl.String}
+MISSING: dict[str, Any] = {**ABOUT, "reason": pl.String, "run": pl.String}
+DIGITS = 40
+"""Places before and behind the point that a number may have."""
+
+
+class Tables(NamedTuple):
+    """What became of a block of queries: data frames with the columns FACTS, NOTHING and MISSING."""
+
+    facts: pl.DataFrame
+    nothing: pl.DataFrame
+    missing: pl.DataFrame
+
+    @classmethod
+    def together(cls, parts: Sequence[Tables]) -> Tables:
+        """The tables of several blocks, one after the other."""
+        return cls(*(pl.concat(frames) for frames in zip(*parts, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What a fact's row says of its relation: the module's name, Wikidata's property, the kind of objects, the unit."""
+
+    name: str
+    property: str
+    kind: Kind
+    unit: str | None = None
+
+    @classmethod
+    def of(cls, relation: Relation) -> Stated:
+        """What rows say of a relation."""
+        return cls(relation.name, relation.property, relation.kind, relation.unit)
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Makes tables of answered queries. relations: by the names that queries use. run: the id of the build."""
+
+    selector: PerRelation
+    relations: Mapping[str, Stated]
+    run: str
+
+    def tables(self, rows: Sequence[int], sets: Sequence[CandidateSet]) -> Tables:
+        """The tables of a block. rows: of each set the place of its subject; sets: pooled, one per query."""
+        made: tuple[list[tuple[Any, ...]], ...] = ([], [], [])
+        decided = zip(rows, sets, decide(self.selector, sets), confidences(self.selector, sets), strict=True)
+        for row, found, kept, sure in decided:
+            query, stated = found.query, self.relations[found.query.relation]
+            about = (row, writable(query.subject), query.subject_id, stated.name, stated.property)
+            if kept.failed:
+                reason = ", ".join(dict.fromkeys(found.draws)) or "not asked"
+                made[2].append((*about, reason, self.run))
+            elif kept.objects:
+                made[0].extend((*about, *self._fact(one, stated, sure)) for one in kept.objects)
+            else:
+                made[1].append((*about, *self._nothing(found, "withheld" if kept.withheld else why_nothing(found))))
+        frames = zip(made, (FACTS, NOTHING, MISSING), strict=True)
+        return Tables(*(pl.DataFrame(part, schema=schema, orient="row") for part, schema in frames))
+
+    def _fact(self, kept: Candidate, stated: Stated, sure: Confidence) -> tuple[Any, ...]:
+        number = decimal(kept.id or kept.text) if stated.kind == "number" else None
+        qid = kept.id if kept.id is not None and as_qid(kept.id) == kept.id else None
+        return (
+            writable(kept.text),
+            qid,
+            number,
+            stated.unit if number is not None else None,
+            round(sure.of(kept), 6),
+            sure.calibrated,
+            [writable(str(voice)) for voice in sorted(kept.sources)],
+            models(kept.sources),
+            self.run,
+        )
+
+    def _nothing(self, found: CandidateSet, reason: str) -> tuple[Any, ...]:
+        voices = [voice for absence in found.nothing for voice in absence.sources]
+        score = max((absence.score for absence in found.nothing), default=None)
+        return reason, None if score is None else round(score, 6), models(voices), self.run
+
+
+def why_nothing(found: CandidateSet) -> str:
+    """Why a query that was answered has no fact.
+
+    "abstained": no object was named; "dropped": none of those named can be one; "not kept": those that can be were not
+    likely enough.
+    """
+    if found.candidates:
+        return "not kept"
+    return "dropped" if State.DROPPED in found.draws and State.ABSTAINED not in found.draws else "abstained"
+
+
+def models(voices: Sequence[Voice]) -> str:
+    """The models behind some voices."""
+    return "; ".join(sorted({writable(str(Voice(voice.model))) for voice in voices}))
+
+
+def writable(text: str) -> str:
+    """A model's text as a column holds it: the halves of broken characters are written out."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def decimal(text: str) -> str | None:
+    """A number in plain digits, thousands commas left out; None for a text that is none, or that no one writes out."""
+    if len(text) > 2 * DIGITS:
+        return None
+    try:
+        value = Decimal(text.replace(",", "").strip())
+    except InvalidOperation:
+        return None
+    if not value.is_finite() or abs(value.adjusted()) > DIGITS:
+        return None
+    digits = format(value, "f")
+    digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
+    return digits if value else "0"

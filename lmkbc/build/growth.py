@@ -1,0 +1,166 @@
+"""Growing a knowledge base: what its facts name is asked about in turn, breadth first, until a bound is met.
+
+An entity is the same as another by its QID, else by its folded name, and a name without a link is any entity that has
+it: linked ones are settled first, so that a mention without a link makes no double of one with. An entity becomes a
+subject where some relation is asked of things of its kind; the others stay leaves.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from lmkbc.build.classes import Classes
+from lmkbc.build.directory import Directory
+from lmkbc.build.manifest import Shard
+from lmkbc.build.subjects import Subject, key
+from lmkbc.link.index import AliasIndex
+from lmkbc.names import folded_key
+from lmkbc.relation import Relation
+
+COLUMNS = ("object", "object_id")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How far a base may grow. depth: levels beyond the subjects given; budget: subjects in all, those included.
+
+    novelty: it ends once a smaller share of a level's mentions of entities are of new ones.
+    """
+
+    depth: int = 0
+    budget: int | None = None
+    novelty: float = 0.0
+
+
+@dataclass(slots=True)
+class Grown:
+    """The subjects of a level."""
+
+    members: Sequence[Subject]
+    classes: Counter[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Count the classes."""
+        self.classes = Counter(one.class_ for one in self.members)
+
+    def __iter__(self) -> Iterator[Subject]:
+        return iter(self.members)
+
+
+class Growth:
+    """The levels of a base. relations: by the names that facts have; index: confirms that linked entities exist."""
+
+    def __init__(
+        self,
+        bounds: Bounds,
+        classes: Classes,
+        relations: Mapping[str, Relation],
+        index: AliasIndex | None = None,
+    ) -> None:
+        self._bounds, self._classes, self._relations, self._index = bounds, classes, relations, index
+        self._subjects, self._entities = _Met(), _Met()
+        self._levels: list[dict[str, Any]] = []
+        self._rows = 0
+        self.stopped = ""
+
+    def __len__(self) -> int:
+        """How many levels are done."""
+        return len(self._levels)
+
+    def next(self, subjects: Iterable[Subject], shards: Sequence[Shard], directory: Directory) -> Grown | None:
+        """The subjects of the next level, None where the base grows no more.
+
+        subjects: of the level that was asked; shards: what was written of it.
+        """
+        if not self._bounds.depth:
+            return None
+        before = self._rows
+        for one in subjects:
+            self._rows += 1
+            self._subjects.add(one.name, one.id)
+            self._entities.add(one.name, one.id)
+        found = [*self._found(shards, directory)]
+        self._note(shards, self._rows - before, [one for one in found if self._entities.add(one.name, one.id)])
+        asked = [one for one in found if self._classes.relations(one.class_) and self._subjects.add(one.name, one.id)]
+        left = None if self._bounds.budget is None else max(self._bounds.budget - self._rows, 0)
+        self.stopped = self._end(asked, left, any(shard.failed for shard in shards))
+        if self.stopped:
+            return None
+        return Grown([one._replace(row=self._rows + at) for at, one in enumerate(asked[:left])])
+
+    def _end(self, asked: Sequence[Subject], left: int | None, failed: bool) -> str:
+        """Why there is no next level; "" where there is one."""
+        level = self._levels[-1]
+        if failed:
+            return "failed queries"
+        if not asked:
+            return "closed"
+        if len(self._levels) > self._bounds.depth:
+            return "depth"
+        if left == 0:
+            return "budget"
+        return "novelty" if level["new"] < self._bounds.novelty * level["mentions"] else ""
+
+    def _found(self, shards: Sequence[Shard], directory: Directory) -> Iterator[Subject]:
+        """The entities that facts name, at least once each, those with a link before the others."""
+        for linked in (True, False):
+            with_id = pl.col("object_id").is_not_null()
+            for relation, one in self._entity_relations():
+                for frame in directory.facts(shards, relation, COLUMNS):
+                    kept = frame.filter(with_id if linked else ~with_id).unique(maintain_order=True)
+                    for name, qid in kept.iter_rows():
+                        yield Subject(0, name, qid, one.object_type.qid)
+
+    def _entity_relations(self) -> list[tuple[str, Relation]]:
+        return [(name, relation) for name, relation in self._relations.items() if relation.kind == "entity"]
+
+    def _note(self, shards: Sequence[Shard], subjects: int, new: Sequence[Subject]) -> None:
+        linked = [one.id for one in new if one.id]
+        names = [name for name, _ in self._entity_relations()]
+        level = {
+            "subjects": subjects,
+            "queries": sum(shard.queries for shard in shards),
+            "facts": sum(sum(shard.facts.values()) for shard in shards),
+            "mentions": sum(shard.facts.get(name, 0) for shard in shards for name in names),
+            "new": len(new),
+            "new_linked": len(linked),
+        }
+        if self._index is not None:
+            there = self._index.entities(linked)
+            level["new_confirmed"] = sum(there.get(qid) is not None for qid in linked)
+        self._levels.append({"depth": len(self._levels), **level})
+
+    def summary(self) -> dict[str, Any]:
+        """The graph so far, for the manifest; nothing where it was not to grow.
+
+        Of each level: subjects, queries, facts, mentions of entities, and how many of these were met for the first
+        time, linked, and confirmed by an index. stopped: why there is no further level.
+        """
+        if not self._levels:
+            return {}
+        entities = sum(level["new"] for level in self._levels) + self._levels[0]["subjects"]
+        return {"graph": {"stopped": self.stopped, "entities": entities, "levels": self._levels}}
+
+
+class _Met:
+    """Entities that were met."""
+
+    def __init__(self) -> None:
+        self._ids: set[str] = set()
+        self._names: set[bytes] = set()
+
+    def add(self, name: str, qid: str | None) -> bool:
+        """Whether an entity is met for the first time."""
+        folded = key(folded_key(name) or name)
+        if qid is not None:
+            is_new = qid not in self._ids
+            self._ids.add(qid)
+        else:
+            is_new = folded not in self._names
+        self._names.add(folded)
+        return is_new

@@ -1,0 +1,141 @@
+"""What a knowledge base says of itself: what went in, by hash and never by path, and what came out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
+from typing import Annotated, Any
+
+import msgspec
+
+from lmkbc.build.facts import SCHEMA_VERSION
+from lmkbc.files.arrays import key
+from lmkbc.files.fetch import digest
+from lmkbc.models.files import model_name, portable
+from lmkbc.names import QID
+from lmkbc.recipe import Recipe
+from lmkbc.relation import Kind, Relation
+from lmkbc.run import Run
+from lmkbc.run_files import inputs, models
+from lmkbc.thresholds import path_of
+
+NAME = "manifest.json"
+PACKAGES = ("lmkbc", "numpy", "polars", "scikit-learn", "torch", "transformers")
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class About(msgspec.Struct, frozen=True):
+    """What a reader of facts has to know of a relation, without a workspace at hand."""
+
+    property: Annotated[str, msgspec.Meta(pattern="^P[1-9][0-9]{0,11}$")]
+    kind: Kind
+    unit: str | None = None
+    unit_id: Annotated[str, msgspec.Meta(pattern=f"^{QID}$")] | None = None
+
+    @classmethod
+    def of(cls, relation: Relation) -> About:
+        """What there is to know of a relation."""
+        return cls(relation.property, relation.kind, relation.unit, relation.unit_id)
+
+
+class Shard(msgspec.Struct, frozen=True, kw_only=True):
+    """What is written of some blocks of queries. number: from 0; queries: how many were asked, the failed included.
+
+    facts, linked, nothing, failed: relation -> rows, linked ones among the facts. outputs: file below the build's
+    directory -> its SHA-256.
+    """
+
+    number: Count
+    depth: Count = 0
+    queries: Count
+    facts: Mapping[str, Count]
+    linked: Mapping[str, Count]
+    nothing: Mapping[str, Count]
+    failed: Mapping[str, Count]
+    outputs: Mapping[str, Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]]
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is read again of the file. inputs: what has to be the same for a build to go on; run: the hash of it.
+
+    shards: None while the build is not finished.
+    """
+
+    run: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
+    schema: str
+    inputs: Mapping[str, Any]
+    relations: Mapping[str, About]
+    shards: tuple[Shard, ...] | None = None
+
+
+def inputs_of(
+    run: Run, recipe: Recipe, provenance: Mapping[str, Any], relations: Mapping[str, Relation]
+) -> dict[str, Any]:
+    """All but its subjects that the facts of a run depend on: what is asked, of whom, and what selects."""
+    tuned = path_of(run.workspace.folder("thresholds"), run.edition.name, recipe.name)
+    asked = {one.name: msgspec.to_builtins(one, order="deterministic") for one in relations.values()}
+    return {
+        "edition": run.edition.name,
+        "system": recipe.name,
+        "model": run.model and model_name(run.model),
+        "recipe": portable(recipe.tables),
+        "selection": provenance,
+        "thresholds": digest(tuned) if tuned.is_file() else None,
+        "relations": {name: key(table) for name, table in asked.items()},
+        "files": {**dict(inputs(run, "train")), **dict(models(run, recipe))},
+    }
+
+
+def started(inputs: Mapping[str, Any], relations: Mapping[str, Relation]) -> dict[str, Any]:
+    """What is known before the first query. inputs: all that the facts depend on."""
+    inputs = {"schema": SCHEMA_VERSION, **json.loads(json.dumps(inputs, default=dict))}
+    return {
+        "run": run_id(inputs),
+        "schema": SCHEMA_VERSION,
+        "inputs": inputs,
+        "relations": {one.name: msgspec.to_builtins(About.of(one)) for one in relations.values()},
+        "versions": {name: version(name) for name in PACKAGES},
+    }
+
+
+def run_id(inputs: Mapping[str, Any]) -> str:
+    """The id of a build: the same for the same inputs."""
+    return hashlib.sha256(msgspec.json.encode(inputs, order="deterministic")).hexdigest()[:16]
+
+
+def written(manifest: Mapping[str, Any]) -> bytes:
+    """A manifest as its file holds it."""
+    return (json.dumps(manifest, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "backslashreplace")
+
+
+def differing(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
+    """The first of the inputs in which two builds differ, as a sentence has it."""
+    for name in [*mine, *theirs]:
+        if mine.get(name) != theirs.get(name):
+            if isinstance(mine.get(name), Mapping) and isinstance(theirs.get(name), Mapping):
+                return f"{name}: {differing(mine[name], theirs[name])}"
+            return name
+    return "nothing"
+
+
+def finished(
+    start: Mapping[str, Any], subjects: int, shards: Sequence[Shard], more: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The manifest of a build whose every query was asked. more: what else there is to tell."""
+    tables = {
+        name: _sums([getattr(shard, name) for shard in shards]) for name in ("facts", "linked", "nothing", "failed")
+    }
+    counts = {"subjects": subjects, "queries": sum(shard.queries for shard in shards)}
+    counts |= {name: sum(rows.values()) for name, rows in tables.items()}
+    of_each = {name: {table: rows.get(name, 0) for table, rows in tables.items()} for name in start["relations"]}
+    return {**start, "counts": counts, "of_relations": of_each, **more, "shards": msgspec.to_builtins(list(shards))}
+
+
+def _sums(parts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    whole = Counter[str]()
+    for part in parts:
+        whole.update(part)
+    return whole

@@ -1,0 +1,100 @@
+"""`lmkbc build`: from subjects to a knowledge base."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lmkbc.build.build import Build, Plan, chosen
+from lmkbc.build.classes import Classes
+from lmkbc.build.directory import Directory
+from lmkbc.build.growth import Bounds, Growth
+from lmkbc.build.manifest import inputs_of, started
+from lmkbc.build.subjects import Subjects
+from lmkbc.cli import options
+from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, opened
+from lmkbc.cli.screen import note
+from lmkbc.cli.spread import spread
+from lmkbc.cli.terminal import progress
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.link.index import AliasIndex
+from lmkbc.pipeline import selector_for
+
+EXAMPLE = "Example: lmkbc build --subjects rivers.csv --edition 2023 --relation river-countries --out rivers"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("build", epilog=EXAMPLE)(spread(build))
+
+
+def build(
+    *,
+    subjects: Annotated[Path, typer.Option(help="CSV, JSONL or Parquet: name, and where known id (QID) and class.")],
+    out: Annotated[Path, typer.Option(help="Directory of the knowledge base: new, empty, or the build to go on with.")],
+    relation: Annotated[
+        list[str] | None, typer.Option("--relation", help="Ask this relation alone; repeatable. Else all.")
+    ] = None,
+    recipe_options: RecipeOptions,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many subjects.")] = None,
+    grow: Annotated[
+        int, typer.Option(min=0, metavar="DEPTH", help="Ask about what the facts name in turn, so many levels deep.")
+    ] = 0,
+    budget: Annotated[int | None, typer.Option(min=1, help="With --grow: at most so many subjects in all.")] = None,
+    novelty: Annotated[
+        float, typer.Option(min=0, max=1, help="With --grow: end once a smaller share of a level's entities is new.")
+    ] = 0.0,
+    precision: options.Precision = None,
+    any_thresholds: Annotated[
+        bool, typer.Option("--any-thresholds", help="Use thresholds even where they were tuned on other data.")
+    ] = False,
+    source_options: SourceOptions,
+    server_options: ServerOptions,
+) -> None:
+    """Build a knowledge base: facts of all subjects as Parquet, with confidences. A killed build goes on."""
+    start = time.monotonic()
+    run, recipe = opened(recipe_options, source_options, server_options)
+    relations = chosen(run, relation or ())
+    found = Subjects.of(subjects, limit)
+    plan = Plan(found, relations, Classes(relations, run.workspace.relations.values()))
+    bounds = Bounds(depth=grow, budget=budget, novelty=novelty)
+    by_own = {one.name: one for one in relations.values()}
+    growth = Growth(bounds, plan.classes, by_own, AliasIndex(run.index) if grow and run.index else None)
+    for remark in (*found.remarks, *plan.remarks()):
+        note(remark)
+    if not plan.total:
+        raise InputError(f"{subjects}: no subject is of a class that the relations ask about; name others")
+    selector, provenance = selector_for(run, recipe, any_data=any_thresholds, precision=precision)
+    about = {
+        **inputs_of(run, recipe, provenance, relations),
+        "limit": limit,
+        "grow": asdict(bounds) if grow else None,
+        "subjects": {"sha256": found.sha256, **found.counts},
+    }
+    directory = Directory(out)
+    with directory.held(), progress() as report:
+        whole = Build(run, recipe, selector, started(about, relations)).into(directory, plan, growth, report)
+    seconds = time.monotonic() - start
+    counts = whole["counts"]
+    note(
+        f"{out}: {counts['facts']} facts of {counts['subjects']} subjects, {counts['linked']} of them "
+        f"linked; {counts['nothing']} of {counts['queries']} queries answered with nothing; {provenance['how']}; "
+        f"{seconds:.0f} s"
+    )
+    if below := provenance.get("below_precision"):
+        note(
+            f"nothing is kept of {len(below)} relations, which promise no precision of {precision:g}: "
+            f"{', '.join(below)}"
+        )
+    if graph := whole.get("graph"):
+        levels = ", ".join(f"{level['subjects']}" for level in graph["levels"])
+        note(f"{out}: {graph['entities']} entities; subjects by depth {levels}; it ended by: {graph['stopped']}")
+    if counts["failed"]:
+        raise LmkbcError(
+            f"{counts['failed']} of {counts['queries']} queries failed, which is no empty answer: {out / 'missing'} "
+            "lists them; run the command again to ask them again"
+        )

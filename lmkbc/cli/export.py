@@ -1,0 +1,93 @@
+"""`lmkbc export`: a knowledge base in the formats of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lmkbc.cli.screen import note
+from lmkbc.errors import InputError
+from lmkbc.export import quickstatements, wikidata_json
+from lmkbc.export.knowledge import Knowledge
+from lmkbc.export.terms import OWN, checked_base
+from lmkbc.export.triples import Triples
+from lmkbc.files.atomic import check_directory, check_file, whole_directory, writing
+
+EXAMPLE = "Example: lmkbc export rivers --format statements --out rivers.nt"
+
+
+class Format(StrEnum):
+    """What a knowledge base is written as."""
+
+    NTRIPLES = "ntriples"
+    STATEMENTS = "statements"
+    WIKIDATA_JSON = "wikidata-json"
+    QUICKSTATEMENTS = "quickstatements"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("export", epilog=EXAMPLE)(export)
+
+
+def export(
+    knowledge: Annotated[Path, typer.Argument(metavar="DIR", help="What 'lmkbc build' wrote.")],
+    format_: Annotated[Format, typer.Option("--format", help="What to write.")],
+    out: Annotated[Path, typer.Option(help="File to write; of quickstatements a directory, new or empty.")],
+    least: Annotated[float, typer.Option(min=0, max=1, help="Leave out facts of less confidence.")] = 0.0,
+    base: Annotated[str, typer.Option(help="Beginning of the IRIs of what has no Wikidata item.")] = OWN,
+    day: Annotated[
+        str | None, typer.Option("--date", help="Day that statements carry, as 2026-11-22; else of the build.")
+    ] = None,
+    known: Annotated[
+        Path | None,
+        typer.Option(help="What Wikidata has: subject, property, object (CSV, JSONL, Parquet), or truthy N-Triples."),
+    ] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Statements of a file of quickstatements.")] = 250,
+) -> None:
+    """Write a knowledge base as triples, statement nodes, Wikidata's JSON, or QuickStatements for review."""
+    base, source = checked_base(base), Knowledge(knowledge, least)
+    if format_ is Format.QUICKSTATEMENTS:
+        _review(source, out, known, batch)
+        return
+    check_file(out)
+    triples = Triples(base, source.date if day is None else _day(day), source.run)
+    if format_ is Format.WIKIDATA_JSON:
+        entities = filter(None, map(wikidata_json.entity, source.by_subject()))
+        lines: Iterator[str] = wikidata_json.lines(entities)
+    else:
+        write = triples.truthy if format_ is Format.NTRIPLES else triples.statement
+        lines = (line for fact in source.facts() for line in write(fact))
+    count = 0
+    with writing(out) as file:
+        for line in lines:
+            file.write(line.encode())
+            count += 1
+    note(f"{out}: {count} lines")
+
+
+def _day(given: str) -> str:
+    try:
+        return date.fromisoformat(given).isoformat()
+    except ValueError:
+        raise InputError(f"--date is {given!r}: give a day as in 2026-11-22") from None
+
+
+def _review(source: Knowledge, out: Path, known: Path | None, size: int) -> None:
+    if known is None:
+        raise InputError("quickstatements are of what Wikidata lacks: give what it has with --known FILE")
+    check_directory(out)
+    if out.is_dir() and any(out.iterdir()):
+        raise InputError(f"{out} holds files already: name a directory that is new or empty")
+    there = quickstatements.read_known(known, frozenset(about.property for about in source.relations.values()))
+    files = 0
+    with whole_directory(out) as stage:
+        for name, lines in quickstatements.batches(quickstatements.proposals(source.facts(), there), size):
+            (stage / name).write_text("".join(lines), encoding="utf-8")
+            files += 1
+    note(f"{out}: {files} files to be checked by a person, none of them ready for upload: a model is no source")

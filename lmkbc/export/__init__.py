@@ -1,0 +1,1 @@
+"""Exports of a knowledge base: triples, statements, Wikidata's JSON, and QuickStatements for review."""

@@ -1,0 +1,125 @@
+"""A finished knowledge base, read again: fact by fact, partition by partition, every file checked by its hash."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import io
+import re
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import polars as pl
+
+from lmkbc.build import manifest
+from lmkbc.build.directory import SCHEMAS, TIMING, UNFINISHED, partition
+from lmkbc.build.facts import SCHEMA_VERSION
+from lmkbc.build.manifest import About, Manifest
+from lmkbc.errors import InputError
+from lmkbc.names import QID
+
+_DAY = re.compile(r"\d{4}-\d\d-\d\dT")
+COLUMNS = ("subject_row", "subject", "subject_id", "object", "object_id", "literal", "confidence", "sources", "model")
+
+
+class Fact(NamedTuple):
+    """A row of facts, and what the manifest says of its relation. literal: plain digits of a number, else None."""
+
+    subject_row: int
+    subject: str
+    subject_id: str | None
+    object: str
+    object_id: str | None
+    literal: str | None
+    confidence: float
+    sources: list[str]
+    model: str
+    relation: str
+    about: About
+
+
+class Timing(msgspec.Struct):
+    """What is read again of the file beside the manifest."""
+
+    finished: str = ""
+
+
+class Knowledge:
+    """The facts of a build's directory. least: facts of less confidence are left out.
+
+    InputError for what is no finished build, or is damaged.
+    """
+
+    def __init__(self, path: Path, least: float = 0.0) -> None:
+        self.path, self._least = path, least
+        try:
+            found = msgspec.json.decode((path / manifest.NAME).read_bytes(), type=Manifest)
+        except FileNotFoundError:
+            undone = (path / UNFINISHED).is_dir()
+            why = (
+                "its build is not finished: run 'lmkbc build' again" if undone else "give a directory of 'lmkbc build'"
+            )
+            raise InputError(f"{path} holds no {manifest.NAME}; {why}") from None
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise InputError(f"{path / manifest.NAME} is no manifest of a build: {error}; build it again") from None
+        if found.schema != SCHEMA_VERSION:
+            raise InputError(f"{path} is of schema {found.schema}, this program reads {SCHEMA_VERSION}: build it again")
+        if found.shards is None:
+            raise InputError(f"{path} is a build that is not finished: run 'lmkbc build' again")
+        self.run, self.relations, self._shards = found.run, found.relations, found.shards
+
+    @property
+    def date(self) -> str:
+        """The day on which the build was finished, as in 2026-11-22; "" where that is not known."""
+        try:
+            finished = msgspec.json.decode((self.path / TIMING).read_bytes(), type=Timing).finished
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            return ""
+        return finished[:10] if _DAY.match(finished) else ""
+
+    def facts(self) -> Iterator[Fact]:
+        """All facts, one relation after the other, each in the order of subjects."""
+        for relation in self.relations:
+            yield from self.of(relation)
+
+    def of(self, relation: str) -> Iterator[Fact]:
+        """The facts of a relation, in the order of subjects; no more of them in memory than a part."""
+        about, folder = self.relations[relation], partition(relation)
+        for shard in self._shards:
+            for name, sha256 in shard.outputs.items():
+                if name.rpartition("/")[0] == folder:
+                    yield from (Fact._make((*values, relation, about)) for values in self._rows(name, sha256))
+
+    def by_subject(self) -> Iterator[list[Fact]]:
+        """The facts of one subject after the other, of all relations, in the order of subjects."""
+        merged = heapq.merge(*map(self.of, self.relations), key=lambda fact: fact.subject_row)
+        for _, facts in groupby(merged, key=lambda fact: fact.subject_row):
+            yield list(facts)
+
+    def _rows(self, name: str, sha256: str) -> Iterator[tuple[Any, ...]]:
+        path = self.path / name
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror or error}; build it again") from None
+        if ".." in name.split("/") or hashlib.sha256(content).hexdigest() != sha256:
+            raise InputError(f"{path} is damaged, since it is not what the manifest says: build it again")
+        frame = pl.read_parquet(io.BytesIO(content), columns=list(COLUMNS), hive_partitioning=False)
+        if not _is_sound(frame):
+            raise InputError(f"{path} holds what facts cannot hold: build it again")
+        kept = frame.filter(pl.col("confidence") >= self._least) if self._least > 0 else frame
+        return kept.iter_rows()
+
+
+def _is_sound(frame: pl.DataFrame) -> bool:
+    """Whether what stands for items are their ids, for numbers plain digits, for confidences shares."""
+    if any(frame.schema[column] != SCHEMAS["facts"][column] for column in COLUMNS):
+        return False
+    ids = pl.col("subject_id", "object_id").fill_null("Q1").str.contains(f"^{QID}$")
+    digits = pl.col("literal").fill_null("0").str.contains(r"^-?[0-9]+(\.[0-9]+)?$")
+    share = pl.col("confidence").is_between(0, 1).fill_null(False)
+    named = pl.col("subject", "object", "model", "sources", "subject_row").is_not_null()
+    return bool(frame.select(pl.all_horizontal(ids.all(), digits.all(), share.all(), named.all())).item())

@@ -1,0 +1,101 @@
+"""Facts for a person to look at: QuickStatements of what is not known yet, in batches small enough to be read.
+
+A model is no source. Nothing here has a reference, and each file says that it is not to be uploaded as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from lmkbc.build.facts import decimal
+from lmkbc.errors import InputError
+from lmkbc.export.knowledge import Fact
+from lmkbc.export.wikidata_json import plain
+from lmkbc.files import packed
+from lmkbc.files.tables import LONGEST_ROW, Table
+from lmkbc.names import QID, as_qid
+
+HEADER = (
+    "/* FOR REVIEW, NOT FOR UPLOAD. A language model proposed these statements, and a model is no source: check each, "
+    "add a reference to a source that says so (S854, S248), and delete what no source confirms. Confidence is what the "
+    "model's answers make likely, not a proof. */"
+)
+Known = set[tuple[str, str, str]]
+"""Subject, property, and the object: a QID, or a number in plain digits."""
+_TRIPLE = re.compile(
+    rf"\s*<http://www\.wikidata\.org/entity/({QID})>\s*<http://www\.wikidata\.org/prop/direct/(P[1-9][0-9]*)>\s*"
+    rf'(?:<http://www\.wikidata\.org/entity/({QID})>|"([^"\\]*)"(?:\^\^<[^>]*>)?)\s*\.\s*'
+)
+
+
+def read_known(path: Path, properties: frozenset[str]) -> Known:
+    """What is known already of some properties: rows of subject, property, object, or truthy N-Triples.
+
+    It is held in memory, some 250 bytes a statement. InputError for a file that holds none, which would let all pass.
+    """
+    rows = _triples(path) if _is_triples(path) else _rows(path)
+    known, any_row = Known(), False
+    for subject, name, value in rows:
+        any_row = True
+        if name in properties:
+            known.add((subject, name, value))
+    if not any_row:
+        raise InputError(f"{path} holds no statement: give rows of subject, property and object, or truthy N-Triples")
+    return known
+
+
+def _is_triples(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with packed.stream(path) as file:
+        return file.read(1 << 12).lstrip()[:1] in (b"<", b"#")
+
+
+def _triples(path: Path) -> Iterator[tuple[str, str, str]]:
+    with packed.stream(path) as file:
+        for raw in iter(lambda: file.readline(LONGEST_ROW), b""):
+            found = _TRIPLE.fullmatch(raw.decode("utf-8", "replace"))
+            if found and (value := found[3] or decimal(found[4])):
+                yield found[1], found[2], value
+
+
+def _rows(path: Path) -> Iterator[tuple[str, str, str]]:
+    for row in Table(path, ("subject", "property", "object"), 3).rows():
+        subject, name, value = (cell or "" for cell in row.values)
+        qid, name = as_qid(subject), name.strip().rpartition("/")[2]
+        if qid is None or not re.fullmatch(r"P[1-9][0-9]*", name):
+            raise InputError(f"{row.place}: {subject!r}, {name!r} are no item and property; write them like Q42, P31")
+        yield qid, name, as_qid(value) or decimal(value) or value.strip()
+
+
+def proposals(facts: Iterator[Fact], known: Known) -> Iterator[str]:
+    """A line for each fact about an item that is not known, with an item or a number for its object."""
+    for fact in facts:
+        value = fact.object_id or fact.literal
+        if fact.subject_id is None or value is None or (fact.subject_id, fact.about.property, value) in known:
+            continue
+        unit = fact.about.unit_id if fact.object_id is None else None
+        written = value + (f"U{unit[1:]}" if unit else "")
+        told = f"{fact.subject} - {fact.relation} - {fact.object}; {fact.model}, confidence {fact.confidence:.2f}"
+        yield f"{fact.subject_id}\t{fact.about.property}\t{written}\t/* unchecked: {comment(told)} */\n"
+
+
+def comment(text: str) -> str:
+    """A text within a comment: nothing in it ends the comment, the column or the line."""
+    return plain(text).replace("*/", "* /").replace("|", "/")
+
+
+def batches(lines: Iterator[str], size: int) -> Iterator[tuple[str, list[str]]]:
+    """File names and lines of batches, each with its header."""
+    batch: list[str] = []
+    number = 0
+    for one in lines:
+        batch.append(one)
+        if len(batch) == size:
+            number += 1
+            yield f"review-{number:05d}.txt", [HEADER + "\n", *batch]
+            batch = []
+    if batch:
+        yield f"review-{number + 1:05d}.txt", [HEADER + "\n", *batch]

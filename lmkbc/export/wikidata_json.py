@@ -1,0 +1,78 @@
+"""Facts as Wikidata's JSON: an array of entities, one to a line, as its dumps have it.
+
+An object without an item is a statement of some value that is not known, qualified by "object named as". A subject
+without an item is a new entity, without an id. What a model made of a fact has no place in this format.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from lmkbc.export.knowledge import Fact
+from lmkbc.export.terms import ENTITY, signed
+
+NAMED_AS = "P1932"
+"""Wikidata's property "object named as"."""
+LANGUAGE = "mul"
+"""The language of a name that is the same in all."""
+Json = dict[str, Any]
+
+
+def entity(facts: Sequence[Fact]) -> Json | None:
+    """The entity of one subject's facts; None where none of them can be written."""
+    claims: dict[str, list[Json]] = {}
+    for fact in facts:
+        if (statement := _statement(fact)) is not None:
+            claims.setdefault(fact.about.property, []).append(statement)
+    if not claims:
+        return None
+    first = facts[0]
+    if first.subject_id is not None:
+        return {"type": "item", "id": first.subject_id, "claims": claims}
+    name = {"language": LANGUAGE, "value": plain(first.subject)}
+    return {"type": "item", "labels": {LANGUAGE: name}, "claims": claims}
+
+
+def _statement(fact: Fact) -> Json | None:
+    name, about = fact.about.property, fact.about
+    if fact.object_id is not None:
+        value = {
+            "type": "wikibase-entityid",
+            "value": {"entity-type": "item", "numeric-id": int(fact.object_id[1:]), "id": fact.object_id},
+        }
+        return _of(_snak(name, "wikibase-item", value))
+    if about.kind == "entity":
+        unknown = {"snaktype": "somevalue", "property": name, "datatype": "wikibase-item"}
+        named = _snak(NAMED_AS, "string", {"type": "string", "value": plain(fact.object)})
+        return _of(unknown) | {"qualifiers": {NAMED_AS: [named]}, "qualifiers-order": [NAMED_AS]}
+    if about.kind == "string":
+        return _of(_snak(name, "string", {"type": "string", "value": plain(fact.object)}))
+    if fact.literal is None:
+        return None
+    unit = f"{ENTITY}{about.unit_id}" if about.unit_id else "1"
+    amount = {"amount": signed(fact.literal), "unit": unit}
+    return _of(_snak(name, "quantity", {"type": "quantity", "value": amount}))
+
+
+def _of(mainsnak: Json) -> Json:
+    return {"mainsnak": mainsnak, "type": "statement", "rank": "normal"}
+
+
+def _snak(name: str, datatype: str, value: Json) -> Json:
+    return {"snaktype": "value", "property": name, "datavalue": value, "datatype": datatype}
+
+
+def plain(text: str) -> str:
+    """A text as Wikidata takes strings: white space single, nothing that is no character."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+
+
+def lines(entities: Iterator[Json]) -> Iterator[str]:
+    """The array, a line at a time."""
+    before = "[\n"
+    for one in entities:
+        yield before + json.dumps(one, ensure_ascii=False, separators=(",", ":"))
+        before = ",\n"
+    yield "\n]\n" if before == ",\n" else "[\n]\n"

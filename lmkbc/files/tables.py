@@ -1,0 +1,151 @@
+"""Tables of a few text columns, read row by row whatever their length: CSV, JSONL or Parquet, as the content shows.
+
+No more is in memory than a row, of Parquet a row group. A row is refused beyond `LONGEST_ROW`, with its place: no name
+is as long, but a file without line ends is.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.files import packed
+from lmkbc.files.jsonl import BOM, first_bad_line
+
+LONGEST_ROW = 1 << 20
+"""Bytes of a line, characters of a value."""
+AT_ONCE = 1 << 16
+"""Rows of a Parquet file that are values of Python at a time."""
+_PARQUET = b"PAR1"
+
+
+class Row(NamedTuple):
+    """The values of the columns asked for, None where there is none; `place` names the row for people."""
+
+    place: str
+    values: tuple[str | None, ...]
+
+
+class Table:
+    """The rows of a file, which can be read more than once. InputError names the file, the line and the column.
+
+    columns: those that are read, others are left alone. needed: how many of them, from the first on, must be there.
+    """
+
+    def __init__(self, path: Path, columns: Sequence[str], needed: int) -> None:
+        if not path.is_file():
+            raise InputError(f"{path} is {'no regular file' if path.exists() else 'not there'}: give a file")
+        self.path, self._columns, self._needed = path, tuple(columns), needed
+
+    def rows(self) -> Iterator[Row]:
+        """The rows in the order of the file. Blank lines are none."""
+        with packed.stream(self.path) as file:
+            start = file.read(4096)
+        if start.startswith(_PARQUET):
+            rows = self._parquet()
+        elif start.removeprefix(BOM).lstrip()[:1] == b"{":
+            rows = self._jsonl()
+        else:
+            rows = self._csv()
+        for row in rows:
+            if any(len(value) > LONGEST_ROW for value in row.values if value):
+                raise InputError(f"{row.place}: a value is longer than {LONGEST_ROW >> 20} MiB; mend the row")
+            yield row
+
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        with packed.stream(self.path) as file:
+            for number, line in enumerate(iter(lambda: file.readline(LONGEST_ROW + 1), b""), start=1):
+                if len(line) > LONGEST_ROW:
+                    raise InputError(
+                        f"{self.path}, line {number}: longer than {LONGEST_ROW >> 20} MiB, so this is no list of rows; "
+                        "mend the line"
+                    )
+                yield number, line.removeprefix(BOM) if number == 1 else line
+
+    def _jsonl(self) -> Iterator[Row]:
+        needed, rest = self._columns[: self._needed], self._columns[self._needed :]
+        fields: list[Any] = [(f"f{place}", str) for place in range(len(needed))]
+        fields += [(f"f{place}", str | None, None) for place in range(len(needed), len(self._columns))]
+        rename = {f"f{place}": name for place, name in enumerate((*needed, *rest))}
+        decoder = msgspec.json.Decoder(msgspec.defstruct("Row", fields, rename=rename, gc=False))
+        for number, line in self._lines():
+            if line.strip():
+                try:
+                    row = decoder.decode(line)
+                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                    raise first_bad_line(self.path, line.rstrip(b"\n"), decoder, number) from None
+                yield Row(f"{self.path}, line {number}", msgspec.structs.astuple(row))
+
+    def _csv(self) -> Iterator[Row]:
+        reader = csv.reader(self._text(), strict=True)
+        begins, header = 1, list[str]()
+        places: list[int] = []
+        while True:
+            try:
+                cells = next(reader, None)
+            except csv.Error as error:
+                raise InputError(
+                    f"{self.path}, line {begins}: {error}; put a name that holds quotes, commas or line ends in "
+                    "quotes, and double the quotes within it"
+                ) from None
+            if cells is None:
+                return
+            where = f"{self.path}, line {begins}"
+            begins = reader.line_num + 1
+            if not cells:
+                continue
+            if not header:
+                header = [cell.strip() for cell in cells]
+                places = self._places(header)
+                continue
+            if len(cells) != len(header):
+                raise InputError(
+                    f"{where}: {len(cells)} values where the header names {len(header)} columns; put a name that holds "
+                    "a comma in quotes"
+                )
+            yield Row(where, tuple(cells[place] if place >= 0 else None for place in places))
+
+    def _text(self) -> Iterator[str]:
+        for number, line in self._lines():
+            try:
+                yield line.decode()
+            except UnicodeDecodeError:
+                raise InputError(f"{self.path}, line {number}: not UTF-8 text; save the file as UTF-8") from None
+
+    def _places(self, header: Sequence[str]) -> list[int]:
+        """Where the columns stand, -1 for one that is not there."""
+        for name in self._columns[: self._needed]:
+            if name not in header:
+                raise InputError(f"{self.path} has no column {name!r}: {did_you_mean(name, header)}")
+        twice = next((name for name in self._columns if header.count(name) > 1), None)
+        if twice:
+            raise InputError(f"{self.path} has two columns {twice!r}: rename one")
+        return [header.index(name) if name in header else -1 for name in self._columns]
+
+    def _parquet(self) -> Iterator[Row]:
+        import polars as pl
+
+        number = 0
+        try:
+            schema = pl.read_parquet_schema(self.path)
+            places = self._places([*schema])
+            for name in self._columns:
+                if not isinstance(schema.get(name, pl.Null()), pl.String | pl.Categorical | pl.Enum | pl.Null):
+                    raise InputError(f"{self.path}, column {name!r}: holds {schema[name]}, where text is due; cast it")
+            there = [name for name, place in zip(self._columns, places, strict=True) if place >= 0]
+            texts = pl.scan_parquet(self.path, glob=False).select(pl.col(there).cast(pl.String))
+            for batch in texts.collect_batches(chunk_size=AT_ONCE, maintain_order=True):
+                columns = [batch[name] if name in there else [None] * len(batch) for name in self._columns]
+                for values in zip(*columns, strict=True):
+                    number += 1
+                    if any(value is None for value in values[: self._needed]):
+                        raise InputError(f"{self.path}, row {number}: {self._columns[0]} is null; mend the row")
+                    yield Row(f"{self.path}, row {number}", values)
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+            reason = (str(error).splitlines() or ["damaged"])[0]
+            raise InputError(f"{self.path} cannot be read as Parquet: {reason}; make it again") from None

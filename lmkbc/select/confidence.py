@@ -1,0 +1,86 @@
+"""Confidence: how likely each candidate is right, whatever rule decides which of them are kept."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lmkbc.scoring.matchers import number
+from lmkbc.select.calibrated import Calibrated
+from lmkbc.select.calibration import Calibration
+from lmkbc.select.gate import NoneGate
+from lmkbc.select.ranking import Floats, Ranking
+from lmkbc.select.rule import PerRelation, Rule
+from lmkbc.types import Candidate, CandidateSet
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """How likely the candidates of one query are right.
+
+    p: in [0, 1], in the order of `candidates`, which is the set's own. calibrated: whether these are probabilities that
+    tuning fitted to known facts; else they are the pooled scores, which order candidates and promise nothing.
+    """
+
+    candidates: tuple[Candidate, ...]
+    p: tuple[float, ...]
+    calibrated: bool
+
+    def of(self, kept: Candidate) -> float:
+        """The confidence of an object that a rule kept: its candidate's, whatever score the rule gave it.
+
+        A number that a rule put between its votes has the confidence of the vote that is nearest as a ratio.
+        """
+        for candidate, p in zip(self.candidates, self.p, strict=True):
+            if (candidate.text, candidate.id) == (kept.text, kept.id):
+                return p
+        value = number(kept.text)
+        votes = [(number(candidate.text), p) for candidate, p in zip(self.candidates, self.p, strict=True)]
+        ratios = [
+            (max(vote / value, value / vote), -p)
+            for vote, p in votes
+            if vote is not None and value is not None and vote * value > 0
+        ]
+        return -min(ratios)[1] if ratios else min(max(kept.score, 0.0), 1.0)
+
+
+def calibration_of(selector: PerRelation, relation: str) -> Calibration | None:
+    """What calibrates a relation's candidates: what tuning fitted for it, else its rule's own; None where none does."""
+    return selector.calibrations.get(relation) or _own(selector.rules.get(relation, selector.general))
+
+
+def _own(rule: Rule) -> Calibration | None:
+    """The calibration of a rule that reads the candidates as they are."""
+    if isinstance(rule, NoneGate):
+        return _own(rule.inner)
+    return rule.calibration if isinstance(rule, Calibrated) else None
+
+
+def confidences(selector: PerRelation, sets: Sequence[CandidateSet]) -> list[Confidence]:
+    """The confidence of every candidate of pooled sets, one entry per set in their order; arrays per relation.
+
+    What a set is asked beside does not change its confidences, so that blocks may be of any size.
+    """
+    rows: defaultdict[str, list[int]] = defaultdict(list)
+    for row, candidates in enumerate(sets):
+        rows[candidates.query.relation].append(row)
+    made: dict[int, Confidence] = {}
+    for relation, places in rows.items():
+        calibration = calibration_of(selector, relation)
+        chosen = [sets[place] for place in places]
+        ranking = Ranking.of(chosen)
+        table = ranking.scores if calibration is None else calibration.probabilities(ranking)
+        for place, candidates, ranked in zip(places, chosen, table, strict=True):
+            made[place] = Confidence(candidates.candidates, _in_order(candidates, ranked), calibration is not None)
+    return [made[row] for row in range(len(sets))]
+
+
+def _in_order(candidates: CandidateSet, ranked: Floats) -> tuple[float, ...]:
+    """What stands in a ranking's order, best first, in that of the set."""
+    scores = np.array([candidate.score for candidate in candidates.candidates])
+    own = np.empty(len(scores))
+    own[np.argsort(-scores, kind="stable")] = ranked[: len(scores)]
+    return tuple(own.tolist())

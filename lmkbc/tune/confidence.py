@@ -1,0 +1,284 @@
+"""What confidences are worth on subjects that they were not fitted to, and what precision they may promise.
+
+Every confidence that is judged here is out of fold, and so is every threshold whose precision is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from lmkbc.select.calibration import Calibration
+from lmkbc.select.curve import PrecisionCurve, at_least
+from lmkbc.select.ranking import Floats, Ints, Mask
+from lmkbc.select.rule import significant
+from lmkbc.tune.calibrate import Lesson, candidate_evidence, fit_calibration, general
+from lmkbc.tune.families import Task
+from lmkbc.tune.outcomes import Outcomes
+from lmkbc.tune.reliability import Reliability, interval, resampled
+
+PROMISED = 0.9
+"""The precision at which recall is told (Veseli et al., EMNLP Findings 2023)."""
+STEP = 0.01
+"""Promised precisions that differ by less share a point of a curve, the surer one."""
+NEVER = 2.0
+"""A threshold that no confidence reaches."""
+FINE = 1e6
+"""Confidences are told apart by a millionth."""
+
+
+def fitted(tasks: Mapping[str, Task], rows: Mapping[str, Mask]) -> dict[str, Calibration]:
+    """A calibration per relation, on the given rows; where there are none, what holds for all relations."""
+    lessons = {
+        name: Lesson.of(task.outcomes, rows[name], verdicts=True) for name, task in tasks.items() if rows[name].any()
+    }
+    prior = general(list(lessons.values()))
+    unseen = Calibration(weights=prior)
+    return {name: fit_calibration(lessons[name], prior) if name in lessons else unseen for name in tasks}
+
+
+def held_out(tasks: Mapping[str, Task], rows: Mapping[str, Mask], fold: Mapping[str, Ints]) -> dict[str, Floats]:
+    """Confidence of each candidate of some rows by what the other folds teach, (n, m); -1 where padded."""
+    made = {name: np.full(task.outcomes.ranking.scores.shape, -1.0) for name, task in tasks.items()}
+    for number in _numbers(fold):
+        by_others = fitted(tasks, {name: rows[name] & (fold[name] != number) for name in tasks})
+        for name, task in tasks.items():
+            held = rows[name] & (fold[name] == number)
+            made[name][held] = _probabilities(by_others[name], task.outcomes, held)
+    return made
+
+
+def _probabilities(calibration: Calibration, outcomes: Outcomes, rows: Mask) -> Floats:
+    """`Calibration.probabilities` of some queries, whose evidence is looked up where it was computed once."""
+    columns = {name: column[rows] for name, column in outcomes.cached(candidate_evidence).items()}
+    usual = np.array([calibration.habits.get(name, 0.0) for name in outcomes.vocabulary] or [0.0])
+    p = calibration.of_evidence(columns, usual[outcomes.names[rows]])
+    return np.where(outcomes.ranking.scores[rows] < 0, -1.0, p)
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """The facts that candidates of a relation make, the surest first; what repeats an answer of its query is none.
+
+    confidence: (f,). right: (f,), how many gold objects each adds to what surer ones of its query find. row: (f,), its
+    query. gold: (n,), how many objects each query has.
+    """
+
+    confidence: Floats
+    right: Ints
+    row: Ints
+    gold: Ints
+
+    @classmethod
+    def of(cls, outcomes: Outcomes, p: Floats, rows: Mask, lost: Sequence[int] = (), most: int | None = None) -> Facts:
+        """Those of some queries. p: confidences, (n, m). lost: objects of failed queries. most: facts of a query."""
+        confidence: list[Floats] = []
+        right: list[Ints] = []
+        row: list[Ints] = []
+        for place, query in enumerate(np.flatnonzero(rows).tolist()):
+            matched = outcomes.matched[query]
+            own = p[query, : len(matched.keys)]
+            order = np.argsort(-own, kind="stable")[:most]
+            hits, answers = outcomes.counts(matched, order.tolist())
+            new = np.flatnonzero(np.diff(answers))
+            confidence.append(np.floor(own[order[new]] * FINE) / FINE)
+            right.append(np.diff(hits)[new])
+            row.append(np.full(len(new), place))
+        joined = np.concatenate(confidence) if confidence else np.zeros(0)
+        sure = np.argsort(-joined, kind="stable")
+        columns = [np.concatenate(part)[sure] if part else np.zeros(0, dtype=np.int64) for part in (right, row)]
+        return cls(joined[sure], columns[0], columns[1], np.concatenate([outcomes.gold[rows], np.array(lost, int)]))
+
+    def prefixes(self) -> tuple[Floats, Ints, Ints]:
+        """Each prefix that a threshold can keep: that threshold, how many are right, and how many there are."""
+        ends = np.flatnonzero(np.diff(self.confidence, append=-1.0))
+        return self.confidence[ends], np.cumsum(self.right)[ends], ends + 1
+
+    def recall_at(self, precision: float) -> float:
+        """Recall of the largest prefix that has a precision; 0 where none has. Chosen on the facts it is told of."""
+        _, right, kept = self.prefixes()
+        good = np.flatnonzero(right >= precision * kept - 1e-9)
+        return float(min(right[good[-1]] / max(self.gold.sum(), 1), 1.0)) if good.size else 0.0
+
+    def curve(self, most: int | None = None) -> PrecisionCurve:
+        """Which thresholds promise what, each higher one more than those below by at least `STEP`."""
+        points: list[tuple[float, float, float]] = []
+        total = max(int(self.gold.sum()), 1)
+        columns = [column[::-1].tolist() for column in self.prefixes()]
+        for threshold, right, kept in zip(*columns, strict=True):
+            promised = int(at_least(right, kept) / STEP + 1e-9) * STEP
+            if promised > (points[-1][1] if points else 0.0) + 1e-9:
+                points.append((threshold, significant(promised), significant(min(right / total, 1.0))))
+        thresholds, precisions, recalls = zip(*points, strict=True) if points else ((), (), ())
+        return PrecisionCurve(threshold=thresholds, precision=precisions, recall=recalls, most=most)
+
+    def kept(self, thresholds: Floats) -> tuple[Ints, Ints]:
+        """Of each query, how many facts reach its threshold, and how many of them are right; (n,) all."""
+        sure, queries = self.confidence >= thresholds[self.row], len(self.gold)
+        right = np.bincount(self.row[sure], self.right[sure], queries)
+        return np.bincount(self.row[sure], minlength=queries), right.astype(np.int64)
+
+    def resampled_recall(self, precision: float, draws: Ints) -> Floats:
+        """`recall_at` of resampled queries, (resamples,)."""
+        ends = np.flatnonzero(np.diff(self.confidence, append=-1.0))
+        made = np.zeros(len(draws))
+        for place, times in enumerate(draws):
+            drawn = times[self.row]
+            right, kept = np.cumsum(drawn * self.right)[ends], np.cumsum(drawn)[ends]
+            good = np.flatnonzero((right >= precision * kept - 1e-9) & (kept > 0))
+            made[place] = min(right[good[-1]] / max(times @ self.gold, 1), 1.0) if good.size else 0.0
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class RelationConfidence:
+    """How sure one may be of a relation's candidates: what calibrates them, and what precision they promise.
+
+    recall: out of fold, at a precision of `PROMISED`, by the best threshold for these very queries.
+    """
+
+    calibration: Calibration
+    curve: PrecisionCurve
+    recall: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What was kept out of fold, of all relations together, by thresholds that promise `PROMISED` on other folds.
+
+    precision is None where nothing is kept; interval: of it, 95 %, over subjects. broken: relations of which something
+    was kept, but with less precision.
+    """
+
+    facts: int
+    precision: float | None
+    interval: tuple[float, float] | None
+    recall: float
+    relations: int
+    broken: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confidences:
+    """What tuning learned of confidence. recall: mean over relations, with its 95 % interval over subjects.
+
+    raw, calibrated: reliability of the pooled scores, and of the confidences out of fold.
+    """
+
+    relations: Mapping[str, RelationConfidence]
+    recall: float
+    recall_interval: tuple[float, float]
+    kept: Kept
+    raw: Reliability
+    calibrated: Reliability
+
+    @property
+    def reached(self) -> int:
+        """How many relations reach `PROMISED` with any fact at all."""
+        return sum(relation.recall > 0 for relation in self.relations.values())
+
+    @property
+    def promising(self) -> int:
+        """How many relations promise `PROMISED` from some confidence on."""
+        return sum(relation.curve.at(PROMISED) is not None for relation in self.relations.values())
+
+
+def assess(
+    tasks: Mapping[str, Task],
+    lost: Mapping[str, Sequence[int]],
+    fold: Mapping[str, Ints],
+    inner: Mapping[str, Ints],
+) -> Confidences:
+    """Fit confidences to all queries, and judge them on held-out subjects.
+
+    fold, inner: the outer and the inner fold of each relation's queries. lost: how many objects each failed query has.
+    """
+    whole = {name: np.ones(len(task.outcomes), dtype=np.bool_) for name, task in tasks.items()}
+    final, confidence = fitted(tasks, whole), held_out(tasks, whole, fold)
+    thresholds = {number: _thresholds(tasks, fold, inner, number) for number in _numbers(fold)}
+    relations: dict[str, RelationConfidence] = {}
+    recalls: list[Floats] = []
+    held: list[_Held] = []
+    for place, (name, task) in enumerate(tasks.items()):
+        most = _most(task)
+        facts = Facts.of(task.outcomes, confidence[name], whole[name], lost.get(name, ()), most)
+        relations[name] = RelationConfidence(final[name], facts.curve(most), facts.recall_at(PROMISED))
+        draws = resampled(len(facts.gold), place)
+        recalls.append(facts.resampled_recall(PROMISED, draws))
+        bounds = np.full(len(facts.gold), NEVER)
+        for number, by_name in thresholds.items():
+            bounds[: len(fold[name])][fold[name] == number] = by_name[name]
+        held.append(_Held(*facts.kept(bounds), facts.gold, draws))
+    scores, p, right, query = _judged(tasks, confidence)
+    return Confidences(
+        relations=relations,
+        recall=float(np.mean([relation.recall for relation in relations.values()])),
+        recall_interval=interval(np.mean(recalls, axis=0)),
+        kept=_kept(held),
+        raw=Reliability.of(scores, right, query),
+        calibrated=Reliability.of(p, right, query),
+    )
+
+
+def _thresholds(
+    tasks: Mapping[str, Task], fold: Mapping[str, Ints], inner: Mapping[str, Ints], number: int
+) -> dict[str, float]:
+    """From what confidence on each relation promises `PROMISED`, by what the other outer folds tell."""
+    rows = {name: fold[name] != number for name in tasks}
+    confidence = held_out(tasks, rows, inner)
+    made = {}
+    for name, task in tasks.items():
+        point = Facts.of(task.outcomes, confidence[name], rows[name], most=_most(task)).curve().at(PROMISED)
+        made[name] = NEVER if point is None else point.threshold
+    return made
+
+
+class _Held(NamedTuple):
+    """Of one relation's queries, (n,): facts kept, right ones, gold objects. draws: of its queries, (resamples, n)."""
+
+    facts: Ints
+    right: Ints
+    gold: Ints
+    draws: Ints
+
+
+def _kept(held: Sequence[_Held]) -> Kept:
+    facts, right, gold = (sum(int(one[column].sum()) for one in held) for column in range(3))
+    some = [one for one in held if one.facts.any()]
+    if not some:
+        return Kept(facts=0, precision=None, interval=None, recall=0.0, relations=0, broken=0)
+    drawn, hits = (np.sum([one.draws @ one[column] for one in some], axis=0) for column in range(2))
+    return Kept(
+        facts=facts,
+        precision=min(right / facts, 1.0),
+        interval=interval(np.minimum(hits[drawn > 0] / drawn[drawn > 0], 1.0)),
+        recall=min(right / max(gold, 1), 1.0),
+        relations=len(some),
+        broken=sum(bool(one.right.sum() < PROMISED * one.facts.sum()) for one in some),
+    )
+
+
+def _judged(tasks: Mapping[str, Task], confidence: Mapping[str, Floats]) -> tuple[Floats, Floats, Floats, Ints]:
+    """Of every candidate: its pooled score, its confidence, whether it is right, and the number of its query, (f,)."""
+    made: list[tuple[Floats, Floats, Floats, Ints]] = []
+    before = 0
+    for name, task in tasks.items():
+        real = task.outcomes.ranking.scores >= 0
+        right = np.minimum(task.outcomes.gains[real], 1).astype(float)
+        query = before + np.nonzero(real)[0]
+        made.append((task.outcomes.ranking.scores[real], confidence[name][real], right, query))
+        before += len(task.outcomes)
+    scores, sure, rights, queries = (np.concatenate(column) for column in zip(*made, strict=True))
+    return scores, sure, rights, queries
+
+
+def _numbers(fold: Mapping[str, Ints]) -> list[int]:
+    return sorted({int(number) for numbers in fold.values() for number in np.unique(numbers)})
+
+
+def _most(task: Task) -> int | None:
+    """A number has one value: votes that lie near each other are one fact."""
+    return 1 if task.numeric else None

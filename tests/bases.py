@@ -1,0 +1,74 @@
+"""Small knowledge bases, as tests make them: a stub for the model, and a directory of facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmkbc.build import build as module
+from lmkbc.build.build import Build, Plan
+from lmkbc.build.classes import Classes
+from lmkbc.build.directory import Directory
+from lmkbc.build.growth import Bounds, Growth
+from lmkbc.build.manifest import started
+from lmkbc.build.subjects import Subjects
+from lmkbc.files.fetch import digest
+from lmkbc.pipeline import Block
+from lmkbc.progress import silent
+from lmkbc.run import Run
+from lmkbc.types import Candidate, CandidateSet, Query, State, Voice
+from lmkbc.workspace import Workspace
+from tests.opened import recipe_of
+
+SPACE = Workspace()
+VOICE = (Voice("model", "0"),)
+Answer = Callable[[Query], CandidateSet]
+
+
+def answered(query: Query, *objects: tuple[str, str | None, float]) -> CandidateSet:
+    """A set of objects: text, id and score each."""
+    return CandidateSet(query, tuple(Candidate(text, score, VOICE, qid) for text, qid, score in objects))
+
+
+def failed(query: Query) -> CandidateSet:
+    """The set of a query that no model answered."""
+    return CandidateSet(query, (), (State.MISSING,))
+
+
+class Base:
+    """A build of some subjects by a stub. asked: the queries that the stub was asked, in order."""
+
+    def __init__(self, folder: Path, names: Sequence[str], edition: str = "mini", shard: int = 4) -> None:
+        self.file, self.out, self.shard = folder / "subjects.csv", folder / "kb", shard
+        self.file.write_text("name,id\n" + "".join(f"{name},Q{n}\n" for n, name in enumerate(names, start=1)))
+        self.run = Run(workspace=SPACE, edition=SPACE.edition(edition), offline=True)
+        self.asked: list[Query] = []
+
+    def build(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        answer: Answer,
+        relations: Sequence[str],
+        bounds: Bounds | None = None,
+        **inputs: Any,
+    ) -> Any:
+        """Build, or go on."""
+        chosen = module.chosen(self.run, relations)
+
+        def proposing(_run: object, _recipe: object, queries: Iterable[Query], *_: object) -> Iterator[Any]:
+            for query in queries:
+                self.asked.append(query)
+                yield Block((query,), (answer(query),))
+
+        monkeypatch.setattr(module, "Proposing", proposing)
+        recipe = recipe_of({"component": "prior"})
+        plan = Plan(Subjects.of(self.file), chosen, Classes(chosen))
+        about = {"subjects": digest(self.file), **inputs}
+        growth = Growth(bounds or Bounds(), plan.classes, {one.name: one for one in chosen.values()})
+        directory = Directory(self.out)
+        with directory.held():
+            made = Build(self.run, recipe, recipe.select, started(about, chosen), self.shard)
+            return made.into(directory, plan, growth, silent)

@@ -1,0 +1,107 @@
+"""Facts: what a block's answers become, whatever a model wrote."""
+
+from __future__ import annotations
+
+import pickle
+from decimal import Decimal
+
+import polars as pl
+import pytest
+from bases import SPACE, VOICE, answered, failed
+from hypothesis import given
+from hypothesis import strategies as st
+from opened import recipe_of
+
+from lmkbc.build.facts import FACTS, MISSING, NOTHING, Maker, Stated, Tables, decimal
+from lmkbc.types import Absence, Candidate, CandidateSet, Query, State, Voice
+
+RELATIONS = {name: Stated.of(SPACE.relation(name)) for name in ("CountryBordersCountry", "hasArea")}
+MAKER = Maker(recipe_of({"component": "prior"}).select, RELATIONS, "run")
+BORDERS, AREA = Query("Chad", "CountryBordersCountry", "Q657"), Query("Chad", "hasArea")
+
+
+def test_a_row_per_object_and_one_for_each_query_without() -> None:
+    silent = CandidateSet(BORDERS, (), (State.ABSTAINED,), nothing=(Absence(0.75, VOICE),))
+    dropped = CandidateSet(BORDERS, (), (State.DROPPED,))
+    faint = answered(BORDERS, ("Sudan", "Q1049", 0.25))
+    sets = [
+        answered(BORDERS, ("Libya", "Q1016", 0.875), ("Niger", None, 0.5), ("Mali", "Q912", 0.25)),
+        answered(AREA, ("1,284,000.50", None, 1.0)),
+        silent,
+        dropped,
+        faint,
+        failed(AREA),
+    ]
+    tables = MAKER.tables([0, 0, 1, 2, 3, 4], sets)
+    facts = tables.facts.select("subject_row", "subject_id", "relation", "property", "object", "object_id").rows()
+    assert facts == [
+        (0, "Q657", "country-borders", "P47", "Libya", "Q1016"),
+        (0, "Q657", "country-borders", "P47", "Niger", None),
+        (0, None, "area", "P2046", "1,284,000.50", None),
+    ]
+    assert tables.facts.select("literal", "unit", "confidence").rows() == [
+        (None, None, 0.875),
+        (None, None, 0.5),
+        ("1284000.5", "km2", 1.0),
+    ]
+    assert tables.facts.select("sources", "model", "run", "calibrated").row(0) == (["model#0"], "model", "run", False)
+    assert tables.nothing.select("subject_row", "reason", "confidence").rows() == [
+        (1, "abstained", 0.75),
+        (2, "dropped", None),
+        (3, "not kept", None),
+    ]
+    assert tables.missing.select("subject_row", "relation", "reason").rows() == [(4, "area", "missing")]
+    assert [dict(frame.schema) for frame in tables] == [FACTS, NOTHING, MISSING]
+
+
+def test_blocks_may_be_made_anywhere_and_of_any_size() -> None:
+    sets = [answered(BORDERS, (name, None, 0.9)) for name in "abcdef"]
+    whole = MAKER.tables([*range(6)], sets)
+    sent = pickle.loads(pickle.dumps(MAKER))
+    parts = [sent.tables([at, at + 1], sets[at : at + 2]) for at in (0, 2, 4)]
+    assert all(one.equals(other) for one, other in zip(whole, Tables.together(parts), strict=True))
+
+
+@given(st.text(), st.one_of(st.none(), st.text(max_size=6)), st.text(max_size=9))
+def test_any_text_of_a_model_is_a_row(text: str, qid: str | None, voice: str) -> None:
+    found = CandidateSet(BORDERS, (Candidate(text + "\ud800", 0.9, (Voice(voice + "\udfff"),), qid),))
+    row = MAKER.tables([0], [found]).facts.row(0, named=True)
+    assert row["object"] == text + "\\ud800"
+    assert row["object_id"] is None or row["object_id"] == qid
+    assert row["literal"] is None
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False, places=6, min_value=-(10**20), max_value=10**20))
+def test_numbers_keep_their_value(number: Decimal) -> None:
+    written = decimal(str(number))
+    assert written is not None
+    assert Decimal(written) == number
+    assert not {"e", "E", "+"} & {*written}
+
+
+@pytest.mark.parametrize(
+    ("text", "digits"),
+    [
+        ("1,234", "1234"),
+        ("1e3", "1000"),
+        ("-0.50", "-0.5"),
+        ("-0", "0"),
+        ("007", "7"),
+        ("١٢", "12"),
+        ("nan", None),
+        ("inf", None),
+        ("1e999999999", None),
+        ("1e-999", None),
+        ("9" * 200, None),
+        ("four", None),
+        ("", None),
+        ("Q42", None),
+    ],
+)
+def test_what_is_a_number(text: str, digits: str | None) -> None:
+    assert decimal(text) == digits
+
+
+def test_an_empty_block_has_the_columns_of_every_other() -> None:
+    assert [dict(frame.schema) for frame in MAKER.tables([], [])] == [FACTS, NOTHING, MISSING]
+    assert isinstance(MAKER.tables([], []).facts, pl.DataFrame)

@@ -1,0 +1,210 @@
+"""A build's directory: whole or not there, resumed after a kill at any moment, refused where it is another's."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from bases import Base, answered, failed
+
+from lmkbc.build.directory import Directory
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.types import CandidateSet, Query
+
+RELATIONS = ("country-borders", "children")
+NAMES = ["Chad", "Mali", "Niger", "Togo", "Benin"]
+
+
+def answer(query: Query) -> CandidateSet:
+    if query.relation == "CountryBordersCountry":
+        return answered(query, (f"left of {query.subject}", "Q9", 0.9), (f"right of {query.subject}", None, 0.8))
+    return answered(query, ("4", None, 0.7)) if query.subject != "Togo" else answered(query)
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """The files of a directory, but for what differs from run to run."""
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name not in ("timing.json", ".lock")]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+@pytest.fixture
+def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    (tmp_path / "alone").mkdir()
+    base = Base(tmp_path / "alone", NAMES)
+    base.build(monkeypatch, answer, RELATIONS)
+    assert len(base.asked) == 10
+    return tree(base.out)
+
+
+def test_a_build_is_a_hive_of_relations_with_a_manifest(whole: dict[str, bytes], tmp_path: Path) -> None:
+    kb = tmp_path / "alone" / "kb"
+    assert sorted(whole) == [
+        "facts/relation=children/part-000001.parquet",
+        "facts/relation=children/part-000002.parquet",
+        "facts/relation=country-borders/part-000000.parquet",
+        "facts/relation=country-borders/part-000001.parquet",
+        "manifest.json",
+        "nothing/part-000000.parquet",
+        "nothing/part-000001.parquet",
+        "nothing/part-000002.parquet",
+    ]
+    facts = pl.scan_parquet(kb / "facts").collect()
+    assert facts.group_by("relation").len().sort("relation").rows() == [("children", 4), ("country-borders", 10)]
+    assert pl.scan_parquet(kb / "nothing").collect()["subject"].to_list() == ["Togo"]
+    manifest = json.loads(whole["manifest.json"])
+    assert manifest["counts"] == {"subjects": 5, "queries": 10, "facts": 14, "linked": 5, "nothing": 1, "failed": 0}
+    assert manifest["of_relations"]["children"] == {"facts": 4, "linked": 0, "nothing": 1, "failed": 0}
+    assert facts["run"].unique().to_list() == [manifest["run"]]
+
+
+def test_the_same_again_asks_nothing_and_changes_nothing(
+    whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = Base(tmp_path / "alone", NAMES)
+    timing = (base.out / "timing.json").read_bytes()
+    base.build(monkeypatch, answer, RELATIONS)
+    assert (tree(base.out), base.asked) == (whole, [])
+    assert (base.out / "timing.json").read_bytes() == timing
+
+
+class Killed(BaseException):
+    """The end of a process."""
+
+
+CALLS = [(os, "replace"), (os, "rename"), (os, "fsync"), (Path, "unlink"), (shutil, "rmtree")]
+
+
+def dying(monkeypatch: pytest.MonkeyPatch, after: int) -> Callable[[], int]:
+    """End the process at the so-manyth change of the disk, before it. Gives the number of changes so far."""
+    count = 0
+
+    def wrap(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any, **named: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count > after:
+                raise Killed
+            return real(*given, **named)
+
+        return call
+
+    for owner, name in CALLS:
+        monkeypatch.setattr(owner, name, wrap(getattr(owner, name)))
+    return lambda: count
+
+
+def readable(kb: Path) -> bool:
+    """Whether a reader takes the directory for a whole knowledge base: then it has to be one."""
+    return (kb / "manifest.json").is_file()
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["anew", "failed-again"])
+def test_killed_at_any_moment_it_goes_on_and_ends_alike(
+    whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    """again: of a finished build of which some queries had failed."""
+
+    def first(query: Query) -> CandidateSet:
+        return failed(query) if query.subject == "Benin" else answer(query)
+
+    for moment in range(0, 300, 5 if again else 3):
+        folder = tmp_path / f"{moment}"
+        folder.mkdir()
+        base = Base(folder, NAMES)
+        if again:
+            base.build(monkeypatch, first, RELATIONS)
+            assert len(pl.read_parquet(base.out / "missing")) == 2
+            base.asked.clear()
+        with monkeypatch.context() as patch:
+            calls = dying(patch, moment)
+            with suppress(Killed):
+                base.build(patch, answer, RELATIONS)
+            assert calls() > 0
+        ended = calls() <= moment
+        if readable(base.out) and not again:
+            assert {name: content for name, content in tree(base.out).items() if "unfinished" not in name} == whole
+        elif not again:
+            assert not (base.out / "facts").exists() or (base.out / "unfinished" / "manifest.json").exists()
+        base.build(monkeypatch, answer, RELATIONS)
+        assert tree(base.out) == whole
+        assert len(base.asked) <= (10 if not again else 6) + base.shard
+        if ended:
+            assert moment > 20
+            return
+    pytest.fail("it never ended")
+
+
+def test_failed_queries_are_missing_and_asked_again_alone(
+    whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = Base(tmp_path, NAMES)
+
+    def without(query: Query) -> CandidateSet:
+        return failed(query) if (query.subject, query.relation) == ("Chad", "CountryBordersCountry") else answer(query)
+
+    made = base.build(monkeypatch, without, RELATIONS)
+    assert made["counts"] == {"subjects": 5, "queries": 10, "facts": 12, "linked": 4, "nothing": 1, "failed": 1}
+    missing = pl.read_parquet(base.out / "missing").row(0, named=True)
+    assert (missing["subject"], missing["subject_id"], missing["reason"]) == ("Chad", "Q1", "missing")
+    base.asked.clear()
+    assert base.build(monkeypatch, answer, RELATIONS)["counts"]["failed"] == 0
+    assert [query.subject for query in base.asked] == ["Chad", "Mali", "Niger", "Togo"]
+    assert tree(base.out) == whole
+
+
+def test_a_full_disk_is_one_sentence_and_a_build_that_goes_on(
+    whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = Base(tmp_path, NAMES)
+    real, left = os.fsync, iter(range(6))
+
+    def full(handle: int) -> None:
+        if next(left, None) is None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(LmkbcError, match="No space left on device; what is finished of the build is kept") as told:
+            base.build(patch, answer, RELATIONS)
+        assert told.value.exit_code == 1
+    assert not (base.out / "facts").exists()
+    assert not [path for path in base.out.rglob(".*") if path.name != ".lock"]
+    asked = len(base.asked)
+    base.build(monkeypatch, answer, RELATIONS)
+    assert len(base.asked) < asked + 10
+    assert tree(base.out) == whole
+
+
+def test_another_build_or_anyone_s_files_are_not_touched(
+    whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = Base(tmp_path / "alone", NAMES)
+    with pytest.raises(InputError, match="a finished build of other inputs, which differ in limit: give the same"):
+        base.build(monkeypatch, answer, RELATIONS, limit=3)
+    with Directory(base.out).held(), pytest.raises(InputError, match="is being built by another command"):
+        base.build(monkeypatch, answer, RELATIONS)
+    assert tree(base.out) == whole
+    base.out = tmp_path / "mine"
+    base.out.mkdir()
+    (base.out / "facts").write_text("my own")
+    with pytest.raises(InputError, match="holds files that are of no build, first 'facts'"):
+        base.build(monkeypatch, answer, RELATIONS)
+    assert tree(base.out) == {"facts": b"my own"}
+
+
+def test_relations_are_the_edition_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = Base(tmp_path, NAMES)
+    for name in ("spouse", "hasArea", "childrn"):
+        with pytest.raises(InputError, match="edition mini has no relation"):
+            base.build(monkeypatch, answer, (name,))
+    base.build(monkeypatch, answer, ("PersonHasNumberOfChildren",))
+    assert {query.relation for query in base.asked} == {"PersonHasNumberOfChildren"}

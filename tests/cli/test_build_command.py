@@ -1,0 +1,90 @@
+"""`lmkbc build`: from a file of subjects to a base that polars and DuckDB read, as its page of documentation says."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pytest
+
+from lmkbc import cli
+
+Run = Callable[..., tuple[int, str]]
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "build.md").read_text(encoding="utf-8")
+SUBJECTS = """id,name,class
+Q657,Chad,country
+,"Lake ""Chad"",
+the old one",Q23397
+Q912,Mali,country
+Q937,Albert Einstein,Q5
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "subjects.csv").write_text(SUBJECTS)
+
+    def run(*arguments: object) -> tuple[int, str]:
+        words = ["lmkbc", "build", "--subjects", "subjects.csv", "--edition", "mini", "--system", "prior", *arguments]
+        monkeypatch.setattr(sys, "argv", [*map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        return int(stopped.value.code or 0), capsys.readouterr().err
+
+    return run
+
+
+def test_a_base_is_built_of_what_fits_each_class_and_once(run: Run, tmp_path: Path) -> None:
+    status, told = run("--out", "kb")
+    assert status == 0, told
+    assert "1 subjects are asked nothing" in told
+    facts = pl.read_parquet("kb/facts")
+    nothing = pl.read_parquet("kb/nothing")
+    asked = pl.concat([facts.select("subject", "relation"), nothing.select("subject", "relation")]).unique()
+    assert set(asked.filter(subject="Chad")["relation"]) == {"country-borders", "country-languages"}
+    assert "instrument" in set(asked.filter(subject="Albert Einstein")["relation"])
+    manifest = json.loads(Path("kb/manifest.json").read_text())
+    assert manifest["counts"]["subjects"] == 4
+    assert str(tmp_path) not in Path("kb/manifest.json").read_text()
+    again = {path: path.read_bytes() for path in Path("kb").rglob("*") if path.is_file()}
+    assert run("--out", "kb")[0] == 0
+    assert {path: path.read_bytes() for path in Path("kb").rglob("*") if path.is_file()} == again
+    status, told = run("--out", "kb", "--relation", "spouse")
+    assert (status, "edition mini has no relation 'spouse'" in told) == (2, True)
+    status, told = run("--out", "kb", "--relation", "instrument")
+    assert (status, "other inputs, which differ in relations" in told) == (2, True)
+    status, told = run("--out", "other", "--relation", "river-countries")
+    assert (status, "no subject is of a class that the relations ask about" in told) == (2, True)
+    assert not Path("other").exists()
+
+
+def queries(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, flags=re.DOTALL)
+
+
+def test_the_page_s_queries_run_on_a_base(run: Run) -> None:
+    assert run("--out", "kb", "--grow", "1", "--budget", "9")[0] == 0
+    sql, python = queries("sql"), queries("python")
+    assert len(sql) >= 3
+    assert python
+    for query in sql:
+        columns = duckdb.sql(query).columns
+        assert columns, query
+    for code in python:
+        exec(compile(code, "docs/build.md", "exec"), {})
+
+
+def test_the_page_tells_of_every_column_and_option() -> None:
+    from lmkbc.build.facts import FACTS, MISSING, NOTHING
+
+    for name in {*FACTS, *NOTHING, *MISSING}:
+        assert f"`{name}`" in PAGE, name
+    for name in ("--relation", "--limit", "--grow", "--budget", "--novelty", "--precision", "--known", "--least"):
+        assert name in PAGE, name

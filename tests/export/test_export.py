@@ -1,0 +1,237 @@
+"""`lmkbc export`: a whole base in every format, by the command; nothing of a base that is damaged or not finished."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from bases import Base, answered, failed
+from rdflib import Graph
+
+from lmkbc import cli
+from lmkbc.build.manifest import About
+from lmkbc.export.knowledge import Fact, Knowledge
+from lmkbc.export.quickstatements import comment, proposals
+from lmkbc.types import CandidateSet, Query
+
+Run = Callable[..., tuple[int, str]]
+RELATIONS = ("country-borders", "children")
+WD = "http://www.wikidata.org/entity/"
+
+
+def answer(query: Query) -> CandidateSet:
+    if query.relation == "CountryBordersCountry":
+        return answered(query, ("Libya", "Q1016", 0.9), ('the "north"\n */ |', None, 0.6))
+    return answered(query, ("4", None, 0.7))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = Base(tmp_path_factory.mktemp("base"), ["Chad", "Mali", "Niger"])
+    with base.file.open("a") as file:
+        file.write("Nowhere,\n")
+    with pytest.MonkeyPatch.context() as patch:
+        base.build(patch, answer, RELATIONS)
+    return base.out
+
+
+@pytest.fixture
+def run(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(made, tmp_path / "kb")
+
+    def run(*arguments: object) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["lmkbc", "export", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        return int(stopped.value.code or 0), capsys.readouterr().err
+
+    return run
+
+
+def test_triples_and_statements(run: Run, tmp_path: Path) -> None:
+    assert run("kb", "--format", "ntriples", "--out", "t.nt")[0] == 0
+    assert run("kb", "--format", "ntriples", "--out", "sure.nt", "--least", "0.7")[0] == 0
+    assert run("kb", "--format", "statements", "--out", "s.nt", "--date", "2026-11-01")[0] == 0
+    truthy, sure, statements = (Graph().parse(tmp_path / name, format="nt") for name in ("t.nt", "sure.nt", "s.nt"))
+    direct = [str(p) for _, p, _ in truthy if "/direct/" in p]
+    assert (direct.count("http://www.wikidata.org/prop/direct/P47"), len(direct)) == (8, 12)
+    assert sum("/direct/" in p for _, p, _ in sure) == 8
+    confidences = [float(o) for _, p, o in statements if p.endswith("confidence")]
+    assert sorted(confidences) == [0.6] * 4 + [0.7] * 4 + [0.9] * 4
+    assert {str(o) for _, p, o in statements if p.endswith("created")} == {"2026-11-01"}
+
+
+def test_wikidata_s_json_has_each_subject_once(run: Run, tmp_path: Path) -> None:
+    assert run("kb", "--format", "wikidata-json", "--out", "e.json")[0] == 0
+    text = (tmp_path / "e.json").read_text()
+    entities = json.loads(text)
+    assert [one.get("id") for one in entities] == ["Q1", "Q2", "Q3", None]
+    assert all(json.loads(line.rstrip(",")) in entities for line in text.splitlines()[1:-1])
+    assert entities[3]["labels"] == {"mul": {"language": "mul", "value": "Nowhere"}}
+    linked, unlinked = entities[0]["claims"]["P47"]
+    assert linked == {
+        "mainsnak": {
+            "snaktype": "value",
+            "property": "P47",
+            "datavalue": {
+                "type": "wikibase-entityid",
+                "value": {"entity-type": "item", "numeric-id": 1016, "id": "Q1016"},
+            },
+            "datatype": "wikibase-item",
+        },
+        "type": "statement",
+        "rank": "normal",
+    }
+    assert unlinked["mainsnak"] == {"snaktype": "somevalue", "property": "P47", "datatype": "wikibase-item"}
+    (named,) = unlinked["qualifiers"]["P1932"]
+    assert named["datavalue"] == {"type": "string", "value": 'the "north" */ |'}
+    (children,) = entities[0]["claims"]["P1971"]
+    assert children["mainsnak"]["datavalue"] == {"type": "quantity", "value": {"amount": "+4", "unit": "1"}}
+
+
+def known(form: str, path: Path) -> None:
+    """What Wikidata has: that Q1 borders Q1016 and has 4 children, and something of another property."""
+    rows = [("Q1", "P47", "Q1016"), (f"{WD}Q1", "P1971", "+4.0"), ("Q2", "P31", "Q1016")]
+    if form == "csv":
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows([("subject", "property", "object"), *rows])
+    elif form == "parquet":
+        pl.DataFrame(rows, schema=["subject", "property", "object"], orient="row").write_parquet(path)
+    else:
+        direct = "http://www.wikidata.org/prop/direct/"
+        path.write_text(
+            f"# a dump\n<{WD}Q1> <{direct}P47> <{WD}Q1016> .\n"
+            f'<{WD}Q1> <{direct}P1971> "+4.0"^^<http://www.w3.org/2001/XMLSchema#decimal> .\n'
+            f'<{WD}Q1> <http://www.w3.org/2000/01/rdf-schema#label> "x \\" y"@en .\n'
+            f"<{WD}Q2> <{direct}P31> <{WD}Q1016> .\n"
+        )
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "nt"])
+def test_only_linked_facts_that_are_not_known_are_for_review(run: Run, tmp_path: Path, form: str) -> None:
+    known(form, tmp_path / "known")
+    status, told = run("kb", "--format", "quickstatements", "--known", "known", "--out", "review", "--batch", "3")
+    assert (status, "none of them ready for upload" in told) == (0, True)
+    files = sorted((tmp_path / "review").iterdir())
+    assert [path.name for path in files] == ["review-00001.txt", "review-00002.txt"]
+    lines = [path.read_text().splitlines() for path in files]
+    assert [len(each) for each in lines] == [4, 2]
+    assert all("a model is no source" in each[0] and each[0].startswith("/* FOR REVIEW") for each in lines)
+    rows = [line.split("\t") for each in lines for line in each[1:]]
+    assert [row[:3] for row in rows] == [
+        ["Q2", "P47", "Q1016"],
+        ["Q3", "P47", "Q1016"],
+        ["Q2", "P1971", "4"],
+        ["Q3", "P1971", "4"],
+    ]
+    assert all(row[3].startswith("/* unchecked: ") and row[3].count("*/") == 1 for row in rows)
+
+
+def test_a_quantity_has_its_unit_and_no_text_leaves_its_comment() -> None:
+    area = Fact(
+        0, "a\tb */ |", "Q1", "1", None, "10.5", 0.5, [], "m\n", "area", About("P2046", "number", "km2", "Q712226")
+    )
+    (written,) = proposals(iter([area]), set())
+    assert written.split("\t")[:3] == ["Q1", "P2046", "10.5U712226"]
+    assert (written.count("\t"), written.count("\n"), written.count("|"), written.count("*/")) == (3, 1, 0, 1)
+    assert "*/" not in comment("***/")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("kb", "--format", "quickstatements", "--out", "x"), "give what it has with --known"),
+        (("kb", "--format", "quickstatements", "--out", "kb", "--known", "known"), "kb holds files already"),
+        (("kb", "--format", "quickstatements", "--out", "x", "--known", "empty"), "empty holds no statement"),
+        (
+            ("kb", "--format", "quickstatements", "--out", "x", "--known", "wrong"),
+            "wrong, line 2: 'Paris', 'P1' are no",
+        ),
+        (("kb", "--format", "ntriples", "--out", "kb"), "kb is a directory: name a file"),
+        (("kb", "--format", "ntriples", "--out", "x", "--base", "kb"), "--base is 'kb'"),
+        (("kb", "--format", "statements", "--out", "x", "--date", "soon"), "--date is 'soon'"),
+        (("absent", "--format", "ntriples", "--out", "x"), "absent holds no manifest.json"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(run: Run, tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
+    known("csv", tmp_path / "known")
+    (tmp_path / "empty").write_text("subject,property,object\n")
+    (tmp_path / "wrong").write_text("subject,property,object\nParis,P1,Q1\n")
+    status, error = run(*arguments)
+    assert (status, error.count("\n"), told in error) == (2, 1, True), error
+    assert not (tmp_path / "x").exists()
+
+
+def damaged(kb: Path, what: str) -> str:
+    """Damage a base; what is said of it."""
+    manifest = json.loads((kb / "manifest.json").read_text())
+    shard: dict[str, Any] = manifest["shards"][0]
+    name = next(name for name in shard["outputs"] if name.startswith("facts"))
+    if what == "part":
+        (kb / name).write_bytes((kb / name).read_bytes()[:-1] + b"x")
+        return "is damaged, since it is not what the manifest says"
+    if what == "gone":
+        (kb / name).unlink()
+        return "cannot be read: No such file"
+    if what == "outside":
+        shard["outputs"] = {name.replace("part", "../../part"): "0" * 64 for name in shard["outputs"]}
+    elif what == "schema":
+        manifest["schema"] = "9"
+    elif what == "property":
+        manifest["relations"]["children"]["property"] = "P1> <x:y"
+    (kb / "manifest.json").write_text(json.dumps(manifest) if what != "json" else "{")
+    return {"schema": "is of schema 9", "outside": ""}.get(what, "is no manifest of a build")
+
+
+@pytest.mark.parametrize("what", ["part", "gone", "outside", "schema", "property", "json"])
+def test_a_damaged_base_is_told_and_no_file_is_left(run: Run, tmp_path: Path, what: str) -> None:
+    told = damaged(tmp_path / "kb", what)
+    status, error = run("kb", "--format", "ntriples", "--out", "x.nt")
+    if what == "outside":  # no part of the relation's directory: it is not read
+        assert status == 0
+        return
+    assert (status, error.count("\n"), told in error) == (2, 1, True), error
+    assert [path.name for path in tmp_path.iterdir()] == ["kb"]
+
+
+def test_a_part_that_holds_what_facts_cannot_hold_is_refused(run: Run, tmp_path: Path) -> None:
+    import hashlib
+
+    kb = tmp_path / "kb"
+    text = (kb / "manifest.json").read_text()
+    shard = json.loads(text)["shards"][0]
+    name, sha256 = next((name, sha256) for name, sha256 in shard["outputs"].items() if name.startswith("facts"))
+    frame = pl.read_parquet(kb / name, hive_partitioning=False)
+    for wrong in (
+        frame.with_columns(subject_id=pl.lit("Q1> <x:y")),
+        frame.with_columns(literal=pl.lit("1e5")),
+        frame.with_columns(confidence=pl.lit(float("nan"))),
+        frame.with_columns(confidence=pl.lit("1")),
+    ):
+        wrong.write_parquet(kb / name)
+        now = hashlib.sha256((kb / name).read_bytes()).hexdigest()
+        (kb / "manifest.json").write_text(text.replace(sha256, now))
+        status, error = run("kb", "--format", "ntriples", "--out", "x.nt")
+        assert (status, "holds what facts cannot hold" in error) == (2, True), error
+
+
+def test_a_base_that_is_not_finished_is_not_exported(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "kb" / "unfinished").mkdir()
+    (tmp_path / "kb" / "manifest.json").rename(tmp_path / "kb" / "unfinished" / "manifest.json")
+    status, error = run("kb", "--format", "ntriples", "--out", "x.nt")
+    assert (status, "run 'lmkbc build' again" in error) == (2, True)
+
+
+def test_facts_come_by_subject_whatever_shards_they_lie_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = Base(tmp_path, [f"land {n}" for n in range(11)], shard=3)
+    base.build(monkeypatch, lambda query: failed(query) if query.subject == "land 5" else answer(query), RELATIONS)
+    found = [(facts[0].subject_row, len(facts)) for facts in Knowledge(base.out).by_subject()]
+    assert found == [(row, 3) for row in range(11) if row != 5]

@@ -1,0 +1,167 @@
+"""Confidences out of fold: facts against the official counts, promises against their intervals, nothing seen before."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lmkbc.select.curve import at_least
+from lmkbc.select.precision import UNREACHED, UNSURE, at_precision
+from lmkbc.select.rule import PerRelation
+from lmkbc.submission import answers
+from lmkbc.tune.confidence import PROMISED, STEP, Facts
+from lmkbc.tune.outcomes import Outcomes
+from lmkbc.tune.reliability import Reliability
+from lmkbc.tune.tune import tune
+from lmkbc.types import CandidateSet, Example, GoldObject, Prediction, Query, State
+from lmkbc.workspace import Workspace
+from tests.candidates import candidate_set
+from tests.tune.test_tune import EDITION, EPISODES, OTHER, RELATION, RELATIONS, example, scored, toy
+from tests.tune.test_tune_outcomes import SCORERS, edition, problems
+
+CONFIDENCE = st.sampled_from((0.0, 0.25, 0.5, 0.75, 0.875, 1.0))
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+@given(problems(), st.data())
+@settings(max_examples=40, deadline=None)
+def test_facts_are_counted_as_the_scorer_counts_them(
+    scorer: str, problem: tuple[list[CandidateSet], list[Example]], data: st.DataObject
+) -> None:
+    sets, examples = problem
+    official = edition(SCORERS[scorer])
+    outcomes = Outcomes(sets, examples, official)
+    shape = outcomes.ranking.scores.shape
+    drawn = data.draw(st.lists(CONFIDENCE, min_size=math.prod(shape), max_size=math.prod(shape)))
+    p = np.where(outcomes.ranking.scores < 0, -1.0, np.array(drawn).reshape(shape))
+    facts = Facts.of(outcomes, p, np.ones(len(sets), dtype=np.bool_))
+    for threshold, right, kept in zip(*facts.prefixes(), strict=True):
+        hits = predicted = 0
+        for row, (ranked, made) in enumerate(zip(outcomes.ranking.ranked, examples, strict=True)):
+            sure = tuple(candidate for candidate, own in zip(ranked, p[row], strict=False) if own >= threshold)
+            values = list(dict.fromkeys(answers(official, Prediction(made.query, sure))))
+            keys = {official.metric.scorer.key(value): value for value in reversed(values)}
+            one = official.metric.scorer.score(list(keys.values()), official.gold_column(made), made.query.relation)
+            hits, predicted = hits + one[0], predicted + one[1]
+        assert (right, kept) == (hits, predicted)
+
+
+@given(st.lists(st.tuples(CONFIDENCE, st.booleans()), max_size=60), st.integers(0, 30), CONFIDENCE)
+def test_a_curve_promises_what_its_interval_allows(made: list[tuple[float, bool]], missed: int, asked: float) -> None:
+    made.sort(key=lambda fact: -fact[0])
+    p, right = (np.array(column) for column in zip(*made, strict=True)) if made else (np.zeros(0), np.zeros(0))
+    gold = np.array([int(right.sum()) + missed])
+    facts = Facts(p, right.astype(np.int64), np.zeros(len(made), dtype=np.int64), gold)
+    curve = facts.curve()
+    for threshold, promised, recall in zip(curve.threshold, curve.precision, curve.recall, strict=True):
+        kept = p >= threshold
+        assert promised <= at_least(right[kept].sum(), kept.sum()) + 1e-9
+        assert recall == pytest.approx(right[kept].sum() / max(gold[0], 1), abs=1e-3)
+    bounds = {t: at_least(right[p >= t].sum(), (p >= t).sum()) for t in p.tolist()}
+    point = curve.at(asked) if asked else None
+    if point is not None:
+        assert point.precision >= asked
+        assert not any(bound >= asked + STEP for t, bound in bounds.items() if t < point.threshold)
+    elif asked:
+        assert not any(bound >= asked + STEP for bound in bounds.values())
+    reached = [t for t in bounds if right[p >= t].mean() >= asked]
+    found = right[p >= min(reached)].sum() if reached else 0
+    assert facts.recall_at(asked) == pytest.approx(found / max(gold[0], 1))
+
+
+@pytest.mark.parametrize(("right", "of", "bound"), [(0, 0, 0.0), (0, 9, 0.0), (25, 25, 0.9023), (90, 100, 0.8396)])
+def test_few_facts_promise_little(right: int, of: int, bound: float) -> None:
+    assert at_least(right, of) == pytest.approx(bound, abs=1e-4)
+
+
+def test_reliability_by_hand() -> None:
+    confidence = np.array([0.05, 0.05, 0.95, 0.95, 0.95, 0.95])
+    right = np.array([0.0, 1.0, 1.0, 1.0, 1.0, 0.0])
+    found = Reliability.of(confidence, right, np.arange(6))
+    assert found.ece == pytest.approx((2 * 0.45 + 4 * 0.2) / 6)
+    assert found.ace == pytest.approx(found.ece)  # candidates of one confidence are in one bin
+    assert found.brier == pytest.approx((0.05**2 + 0.95**2 + 3 * 0.05**2 + 0.95**2) / 6)
+    assert found.bins == ((2, 0.05, 0.5), (4, 0.95, 0.75))
+    together = Reliability.of(confidence, right, np.zeros(6, dtype=np.int64))
+    assert together == replace(found, ace_spread=0.0, brier_spread=0.0)  # one query, whatever is drawn
+    assert found.brier_spread > 0.1
+    assert Reliability.of(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64)).brier == 0.0
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=50))
+def test_errors_lie_between_that_of_the_mean_and_that_of_each(made: list[tuple[float, bool]]) -> None:
+    confidence, right = (np.array(column, dtype=float) for column in zip(*made, strict=True))
+    found = Reliability.of(confidence, right, np.arange(len(made)))
+    for error in (found.ece, found.ace):
+        assert abs(confidence.mean() - right.mean()) - 1e-9 <= error <= np.abs(confidence - right).mean() + 1e-9
+    assert sum(one.candidates for one in found.bins) == len(made)
+
+
+def world(rows: int = 60) -> tuple[list[CandidateSet], list[Example]]:
+    """One relation whose candidates tell right from wrong, and one where nothing does."""
+    sets, examples = toy(rows)
+    for number in range(rows):
+        made = example(f"s{number}", "Q1" if number % 2 else "Q2", relation=OTHER)
+        examples.append(made)
+        sets.append(scored(made, Q1=0.6, Q2=0.5))
+    return sets, examples
+
+
+def test_what_is_not_sure_is_withheld_and_a_failure_stays_one() -> None:
+    sets, examples = world(150)
+    tuned = tune(sets, examples, EDITION, relations=RELATIONS, trials=0, rules=["cutoff"])
+    known = tuned.confidences.relations
+    assert known[RELATION].recall > 0.5
+    assert known[OTHER].recall == 0.0
+    assert known[OTHER].curve.at(PROMISED) is None
+    assert tuned.confidences.reached == tuned.confidences.promising == tuned.confidences.kept.relations == 1
+    assert tuned.confidences.calibrated.brier < tuned.confidences.raw.brier
+    selector = at_precision(
+        PerRelation(
+            tuned.relations[RELATION].rule,
+            {name: relation.rule for name, relation in tuned.relations.items()},
+            {name: relation.calibration for name, relation in known.items()},
+            {name: relation.curve for name, relation in known.items()},
+        ),
+        PROMISED,
+    )
+    assert list(selector.reached) == [RELATION]
+    made = [selector.select(found) for found in sets]
+    right = wrong = 0
+    for prediction, found, gold in zip(made, sets, examples, strict=True):
+        accepted = {one.id for one in gold.objects}
+        right += sum(kept.id in accepted for kept in prediction.objects)
+        wrong += sum(kept.id not in accepted for kept in prediction.objects)
+        assert bool(prediction.withheld) == (not prediction.objects and selector.usual.select(found).objects != ())
+    assert right > 50
+    assert right / (right + wrong) > 0.85
+    assert {prediction.withheld for prediction in made if prediction.query.relation == OTHER} == {UNREACHED}
+    assert {prediction.withheld for prediction in made if prediction.query.relation == RELATION} == {"", UNSURE}
+    assert made == selector.select_all(sets)
+    failed = candidate_set(Query("s", RELATION), (), (State.MISSING,))
+    assert selector.select(failed) == Prediction(failed.query, failed=True)
+    untuned = selector.select(scored(example("s", relation=EPISODES), Q1=1.0))
+    assert not untuned.objects
+
+
+def test_a_failed_query_s_objects_are_missed() -> None:
+    sets, examples = toy(60)
+    whole = tune(sets, examples, EDITION, relations=RELATIONS, trials=0, rules=["cutoff"]).confidences
+    lost = replace(examples[1], query=Query("lost", RELATION), objects=(GoldObject(("Q9",), "Q9"),) * 40)
+    sets.append(candidate_set(lost.query, (), (State.MISSING,)))
+    tuned = tune(sets, [*examples, lost], EDITION, relations=RELATIONS, trials=0, rules=["cutoff"]).confidences
+    assert 0 < tuned.relations[RELATION].recall < whole.relations[RELATION].recall * 0.6
+
+
+def test_numbers_that_lie_near_each_other_are_one_fact() -> None:
+    relations = Workspace().relations
+    examples = [example(f"s{i}", "100", relation=EPISODES) for i in range(40)]
+    sets = [scored(made, **{"100": 0.6, "101": 0.55}) for made in examples]
+    known = tune(sets, examples, EDITION, relations=relations, trials=0, rules=["top-k"]).confidences
+    assert known.relations[EPISODES].curve.most == 1
+    assert known.relations[EPISODES].recall == 1.0
