@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lmkbc import run_directory
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
+from lmkbc.part import Part
 
 if TYPE_CHECKING:
+    from lmkbc.api.opening import RunOptions
     from lmkbc.forecast import Forecast
     from lmkbc.recipe import Recipe
     from lmkbc.run import Run
@@ -31,6 +34,26 @@ def foresee(
         show_json(_as_json(foreseen))
     else:
         show_forecast(foreseen)
+
+
+def foresee_split(
+    split: str,
+    relation: Sequence[str] | None,
+    limit: int | None,
+    options: RunOptions,
+    *,
+    out: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Forecast a run of a split, or of a part of it, and show it. out: the directory of an earlier one."""
+    from lmkbc.api.opening import opened
+
+    run, recipe = opened(options)
+    edition, space = run.edition, run.workspace
+    part = Part.of(space, edition, relation, limit)
+    queries = part.rows(space.queries(edition, split), lambda query: query.relation)
+    own = out or run_directory.named(edition.name, split, recipe.name, None if part.is_whole else part)
+    foresee(run, recipe, queries, run_directory.timings(edition.name, recipe.name, own), json=json)
 
 
 def show_forecast(forecast: Forecast) -> None:

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lmkbc import run_directory
 from lmkbc.api.tuning import described
 from lmkbc.api.tuning import tune as tune_rules
 from lmkbc.cli import options
-from lmkbc.cli.foresight import foresee
-from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, as_options, opened
+from lmkbc.cli.foresight import foresee_split
+from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, as_options
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.spread import spread
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
-from lmkbc.part import Part
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 
 if TYPE_CHECKING:
@@ -54,12 +52,7 @@ def tune(
 ) -> None:
     """Learn what to keep, per relation. The cross-validated F1 is the one to believe."""
     if dry_run:
-        run, recipe = opened(recipe_options, source_options, server_options)
-        edition, space = run.edition, run.workspace
-        part = Part.of(space, edition, relation, limit)
-        queries = part.rows(space.queries(edition, split), lambda query: query.relation)
-        own = run_directory.named(edition.name, split, recipe.name)
-        foresee(run, recipe, queries, run_directory.timings(edition.name, recipe.name, own), json=json)
+        foresee_split(split, relation, limit, as_options(recipe_options, source_options, server_options), json=json)
         return
     with progress() as report:
         tuning = tune_rules(

@@ -58,8 +58,9 @@ class DryStore(Store):
         self.foreseen.stored += answer is not None
         return answer
 
-    def put(self, answers: Iterable[tuple[Call, Any]]) -> None:
+    def put(self, answers: Iterable[tuple[Call, Any]]) -> frozenset[str]:  # noqa: ARG002 -- the store's signature
         """Keep nothing."""
+        return frozenset()
 
     def drop(self, call: Call) -> None:
         """Keep it as it is."""
