@@ -160,8 +160,8 @@ def _confidence(known: Confidences) -> Iterator[str]:
             f"{high:.3f}), recall {kept.recall:.3f}; below 0.9 in {kept.broken} of them"
         )
     yield (
-        f"--precision 0.9, out of fold: {sure}. Learned on all, {known.promising} relations promise it, of known facts: "
-        "on missing ones it is often less, so check a sample by hand"
+        f"--precision 0.9, out of fold: {sure}. Learned on all, {known.promising} relations promise it, of known "
+        "facts: on missing ones it is often less, so check a sample by hand"
     )
     figures = (("calibration error", "ece"), ("adaptive", "ace"), ("Brier score", "brier"))
     changes = [f"{what} {getattr(known.raw, key):.4f} to {getattr(known.calibrated, key):.4f}" for what, key in figures]
