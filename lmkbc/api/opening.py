@@ -98,7 +98,7 @@ def opened(options: RunOptions) -> tuple[Run, Recipe]:
         max_cost=options.get("max_cost"),
         max_tokens=options.get("max_tokens"),
         prices=None if prices is None else checked_prices([*prices], f"prices is {prices!r}"),
-        store=placed(options.get("store")),
+        store=Path(store) if isinstance(store := options.get("store"), str) else store,
     )
     space, model = space_of(options), options.get("model")
     files = tuple(map(Path, options.get("files") or ()))

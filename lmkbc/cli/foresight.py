@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lmkbc import run_directory
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
+from lmkbc.part import Part
 
 if TYPE_CHECKING:
     from lmkbc.forecast import Forecast
@@ -17,6 +19,24 @@ if TYPE_CHECKING:
     from lmkbc.types import Query
 
 COUNTS = ("requests", "stored", "prompt_tokens", "answer_tokens")
+
+
+def foresee_split(
+    opened: tuple[Run, Recipe],
+    split: str,
+    relation: Sequence[str] | None,
+    limit: int | None,
+    out: Path | None = None,
+    *,
+    json: bool = False,
+) -> None:
+    """`foresee` of a part of a split, as a command's options name it. out: where its run would lie."""
+    run, recipe = opened
+    edition, space = run.edition, run.workspace
+    part = Part.of(space, edition, relation, limit)
+    queries = part.rows(space.queries(edition, split), lambda query: query.relation)
+    own = out or run_directory.named(edition.name, split, recipe.name, part)
+    foresee(run, recipe, queries, run_directory.timings(edition.name, recipe.name, own), json=json)
 
 
 def foresee(

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lmkbc import run_directory
 from lmkbc.api.tuning import described
 from lmkbc.api.tuning import tune as tune_rules
 from lmkbc.cli import options
-from lmkbc.cli.foresight import foresee
+from lmkbc.cli.foresight import foresee_split
 from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, as_options, opened
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.spread import spread
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
-from lmkbc.part import Part
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 
 if TYPE_CHECKING:
@@ -53,13 +51,9 @@ def tune(
     server_options: ServerOptions,
 ) -> None:
     """Learn what to keep, per relation. The cross-validated F1 is the one to believe."""
+    groups = recipe_options, source_options, server_options
     if dry_run:
-        run, recipe = opened(recipe_options, source_options, server_options)
-        edition, space = run.edition, run.workspace
-        part = Part.of(space, edition, relation, limit)
-        queries = part.rows(space.queries(edition, split), lambda query: query.relation)
-        own = run_directory.named(edition.name, split, recipe.name)
-        foresee(run, recipe, queries, run_directory.timings(edition.name, recipe.name, own), json=json)
+        foresee_split(opened(*groups), split, relation, limit, json=json)
         return
     with progress() as report:
         tuning = tune_rules(
@@ -73,7 +67,7 @@ def tune(
             limit=limit,
             write=write,
             progress=report,
-            **as_options(recipe_options, source_options, server_options),
+            **as_options(*groups),
         )
     if json:
         show_json(_as_json(tuning.tuned))
