@@ -13,7 +13,8 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.models.budget import Budget
 from lmkbc.models.dry import DryStore, Foreseen
-from lmkbc.models.store import Store, default_store
+from lmkbc.models.store import Store, place_for
+from lmkbc.models.store_place import Place
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
 from lmkbc.types import Example
@@ -35,7 +36,7 @@ class Servers:
     max_cost: float | None = None
     max_tokens: int | None = None
     prices: tuple[float, float] | None = None
-    store: Path | None = None
+    store: Place | None = None
 
     def __post_init__(self) -> None:
         """InputError for a limit that is no number, or not above 0."""
@@ -102,6 +103,6 @@ class Run:
         return model
 
     def store(self) -> Store:
-        """Where models' answers are kept: as the command line says, else in the user's cache."""
-        path = self.servers.store or default_store()
-        return Store(path) if self.dry is None else DryStore(path, self.dry)
+        """Where models' answers are kept: as the command line says, else by default."""
+        place = place_for(self.servers.store, offline=self.offline and self.dry is None)
+        return Store(place) if self.dry is None else DryStore(place, self.dry)

@@ -13,30 +13,13 @@ from lmkbc.cli.terminal import progress
 from lmkbc.part import Part
 
 if TYPE_CHECKING:
+    from lmkbc.api.opening import RunOptions
     from lmkbc.forecast import Forecast
     from lmkbc.recipe import Recipe
     from lmkbc.run import Run
     from lmkbc.types import Query
 
 COUNTS = ("requests", "stored", "prompt_tokens", "answer_tokens")
-
-
-def foresee_split(
-    opened: tuple[Run, Recipe],
-    split: str,
-    relation: Sequence[str] | None,
-    limit: int | None,
-    out: Path | None = None,
-    *,
-    json: bool = False,
-) -> None:
-    """`foresee` of a part of a split, as a command's options name it. out: where its run would lie."""
-    run, recipe = opened
-    edition, space = run.edition, run.workspace
-    part = Part.of(space, edition, relation, limit)
-    queries = part.rows(space.queries(edition, split), lambda query: query.relation)
-    own = out or run_directory.named(edition.name, split, recipe.name, part)
-    foresee(run, recipe, queries, run_directory.timings(edition.name, recipe.name, own), json=json)
 
 
 def foresee(
@@ -51,6 +34,26 @@ def foresee(
         show_json(_as_json(foreseen))
     else:
         show_forecast(foreseen)
+
+
+def foresee_split(
+    split: str,
+    relation: Sequence[str] | None,
+    limit: int | None,
+    options: RunOptions,
+    *,
+    out: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Forecast a run of a split, or of a part of it, and show it. out: the directory of an earlier one."""
+    from lmkbc.api.opening import opened
+
+    run, recipe = opened(options)
+    edition, space = run.edition, run.workspace
+    part = Part.of(space, edition, relation, limit)
+    queries = part.rows(space.queries(edition, split), lambda query: query.relation)
+    own = out or run_directory.named(edition.name, split, recipe.name, None if part.is_whole else part)
+    foresee(run, recipe, queries, run_directory.timings(edition.name, recipe.name, own), json=json)
 
 
 def show_forecast(forecast: Forecast) -> None:

@@ -13,7 +13,7 @@ from lmkbc.api.predicting import PredictedRun
 from lmkbc.api.predicting import predict as make_run
 from lmkbc.cli import options
 from lmkbc.cli.foresight import foresee_split
-from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, as_options, opened
+from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, as_options
 from lmkbc.cli.screen import note
 from lmkbc.cli.spread import spread
 from lmkbc.cli.terminal import progress
@@ -54,9 +54,8 @@ def predict(
 ) -> None:
     """Make a checked submission for a split. Candidates, selection, linking, and a manifest of all that went in."""
     start = time.monotonic()
-    groups = recipe_options, source_options, server_options
     if dry_run:
-        foresee_split(opened(*groups), split, relation, limit, out)
+        foresee_split(split, relation, limit, as_options(recipe_options, source_options, server_options), out=out)
         return
     with progress() as told:
         run = make_run(
@@ -69,7 +68,7 @@ def predict(
             precision=precision,
             page=page,
             progress=told,
-            **as_options(*groups),
+            **as_options(recipe_options, source_options, server_options),
         )
     _tell(run, time.monotonic() - start)
 

@@ -12,7 +12,7 @@ from lmkbc.api.tuning import described
 from lmkbc.api.tuning import tune as tune_rules
 from lmkbc.cli import options
 from lmkbc.cli.foresight import foresee_split
-from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, as_options, opened
+from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, as_options
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.spread import spread
 from lmkbc.cli.tables import show_table
@@ -51,9 +51,8 @@ def tune(
     server_options: ServerOptions,
 ) -> None:
     """Learn what to keep, per relation. The cross-validated F1 is the one to believe."""
-    groups = recipe_options, source_options, server_options
     if dry_run:
-        foresee_split(opened(*groups), split, relation, limit, json=json)
+        foresee_split(split, relation, limit, as_options(recipe_options, source_options, server_options), json=json)
         return
     with progress() as report:
         tuning = tune_rules(
@@ -67,7 +66,7 @@ def tune(
             limit=limit,
             write=write,
             progress=report,
-            **as_options(*groups),
+            **as_options(recipe_options, source_options, server_options),
         )
     if json:
         show_json(_as_json(tuning.tuned))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lmkbc.models.store import Call, Shape, Store
+from lmkbc.models.store_place import Place
 
 
 @dataclass(slots=True)
@@ -44,12 +45,12 @@ class Foreseen:
 class DryStore(Store):
     """A store that keeps nothing and drops nothing. blank: there is no file, and none is made."""
 
-    def __init__(self, path: Path, foreseen: Foreseen) -> None:
-        self.foreseen, self.blank = foreseen, not path.exists()
+    def __init__(self, place: Place, foreseen: Foreseen) -> None:
+        self.foreseen, self.blank = foreseen, isinstance(place, Path) and not place.exists()
         if self.blank:
-            self.path, self.damaged = path, Counter()
+            self.place, self.damaged = place, Counter()
         else:
-            super().__init__(path)
+            super().__init__(place)
 
     def get(self, call: Call, shape: type[Shape] | Any = Any) -> Shape | Any | None:
         """The stored answer, None where there is none."""
@@ -57,8 +58,9 @@ class DryStore(Store):
         self.foreseen.stored += answer is not None
         return answer
 
-    def put(self, answers: Iterable[tuple[Call, Any]]) -> None:
+    def put(self, answers: Iterable[tuple[Call, Any]]) -> frozenset[str]:  # noqa: ARG002 -- the store's signature
         """Keep nothing."""
+        return frozenset()
 
     def drop(self, call: Call) -> None:
         """Keep it as it is."""
