@@ -1,15 +1,25 @@
-"""Knowledge base construction from language models. The public names that relations and editions import.
+"""Knowledge base construction from language models.
 
-They are loaded when they are first used, so that a command which needs none of them starts at once.
+The public names: what Python callers use, a function per verb of the command, and what relations, editions, rules and
+generators are made of. Each is loaded when it is first used, so that what needs none of them starts at once.
 """
 
 from __future__ import annotations
 
+import logging
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lmkbc.api.comparing import Comparisons, compare
+    from lmkbc.api.pages import Page, report
+    from lmkbc.api.scores import Scores, score
+    from lmkbc.api.tuning import Tuning, tune
     from lmkbc.edition import Download, Edition, Published
+    from lmkbc.errors import InputError, LmkbcError
+    from lmkbc.generate.spec import GeneratorSpec
     from lmkbc.relation import EntityType, Precondition, Relation, Shape
     from lmkbc.scoring.matchers import (
         AliasScorer,
@@ -18,33 +28,74 @@ if TYPE_CHECKING:
         ValueScorer,
     )
     from lmkbc.scoring.table import Metric
+    from lmkbc.select.rule import Rule
+    from lmkbc.workspace import Workspace
 
 _HOMES = {
+    "lmkbc.api.comparing": ("Comparisons", "compare"),
+    "lmkbc.api.pages": ("Page", "report"),
+    "lmkbc.api.scores": ("Scores", "score"),
+    "lmkbc.api.tuning": ("Tuning", "tune"),
     "lmkbc.edition": ("Download", "Edition", "Published"),
+    "lmkbc.errors": ("InputError", "LmkbcError"),
+    "lmkbc.generate.spec": ("GeneratorSpec",),
     "lmkbc.relation": ("EntityType", "Precondition", "Relation", "Shape"),
     "lmkbc.scoring.matchers": ("AliasScorer", "IdScorer", "MatchingScorer", "ValueScorer"),
     "lmkbc.scoring.table": ("Metric",),
+    "lmkbc.select.rule": ("Rule",),
+    "lmkbc.workspace": ("Workspace",),
 }
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "AliasScorer",
+    "Comparisons",
     "Download",
     "Edition",
     "EntityType",
+    "GeneratorSpec",
     "IdScorer",
+    "InputError",
+    "LmkbcError",
     "MatchingScorer",
     "Metric",
+    "Page",
     "Precondition",
     "Published",
     "Relation",
+    "Rule",
+    "Scores",
     "Shape",
+    "Tuning",
     "ValueScorer",
+    "Workspace",
+    "compare",
+    "report",
+    "score",
+    "tune",
 ]
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # who wants to read what is logged says so
 
 
 def __getattr__(name: str) -> Any:
     """A public name, from the module where it is defined."""
-    for module, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(module), name)
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names too."""
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """The package, whose rooms `tune` and `report` do not take the place of the verbs, as importing them would."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _HOME and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -19,6 +20,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.columns import Column
 from lmkbc.files.jsonl import namesakes, no_collection
+from lmkbc.part import WHOLE, Part
 from lmkbc.scoring.table import Pair, Table, Tally
 
 
@@ -43,14 +45,23 @@ class Evaluation:
 
 
 def evaluate_file(
-    predictions: Path, gold: Path, edition: Edition, *, strict: bool = False, rows: bool = False
+    predictions: Path,
+    gold: Path,
+    edition: Edition,
+    *,
+    strict: bool = False,
+    rows: bool = False,
+    part: Part = WHOLE,
 ) -> Evaluation:
     """Score a file. Odd rows get the edition's official treatment, or are refused when strict.
 
-    InputError where two rows answer one query, and not alike: officially the last would win.
+    part: of the gold that counts. InputError where two rows answer one query, and not alike: officially the last would
+    win.
     """
     answers = Column(predictions, edition.column, str)
     truth = Column(gold, edition.column, str | list[str])
+    if not part.is_whole:
+        answers.keeps = truth.keeps = _keeps(truth, part)
     with no_collection():
         match = _Match(edition, rows)
         match.read(answers, truth)
@@ -61,9 +72,19 @@ def evaluate_file(
         match.read_nothing_more()
         if match.no_gold.first is not None:
             raise InputError(f"{gold}, row {_shown(match.no_gold.first)}, field {edition.column}: no list of objects")
+        if not match.queries:
+            raise InputError(f"{gold} has no query of {', '.join(sorted(part.relations))}: name other relations")
         _refuse(predictions, edition, match, strict=strict)
         odd = (len(match.missing), len(match.unknown), match.repeated, match.malformed.count)
         return Evaluation(match.tally.table(), *odd)
+
+
+def _keeps(gold: Column, part: Part) -> Callable[[Any], bool]:
+    """Whether a row is about a part of the gold."""
+    if part.limit is None:
+        return lambda row: part.holds(row.Relation)
+    pairs = {(row.SubjectEntity, row.Relation) for row in part.rows(gold.rows(), lambda row: str(row.Relation))}
+    return lambda row: (row.SubjectEntity, row.Relation) in pairs
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -9,8 +10,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lmkbc.edition import Edition
+from lmkbc.errors import InputError
 from lmkbc.models.budget import Budget
-from lmkbc.models.store import Store, default_store
+from lmkbc.models.store import Store, open_store
+from lmkbc.models.store_place import Place
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
 from lmkbc.types import Example
@@ -32,7 +35,16 @@ class Servers:
     max_cost: float | None = None
     max_tokens: int | None = None
     prices: tuple[float, float] | None = None
-    store: Path | None = None
+    store: Place | None = None
+
+    def __post_init__(self) -> None:
+        """InputError for a limit that is no number, or not above 0."""
+        if self.max_cost is not None and not (math.isfinite(self.max_cost) and self.max_cost >= 0):
+            raise InputError(f"max_cost is {self.max_cost}: give a finite number, not below 0")
+        if self.max_tokens is not None and self.max_tokens < 0:
+            raise InputError(f"max_tokens is {self.max_tokens}: give a number, not below 0")
+        if self.concurrency is not None and self.concurrency < 1:
+            raise InputError(f"concurrency is {self.concurrency}: give at least 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,5 +99,5 @@ class Run:
         return model
 
     def store(self) -> Store:
-        """Where models' answers are kept: as the command line says, else in the user's cache."""
-        return Store(self.servers.store or default_store())
+        """Where models' answers are kept: as the command line says, else by default."""
+        return open_store(self.servers.store, offline=self.offline)

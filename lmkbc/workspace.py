@@ -17,6 +17,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.jsonl import read_examples, read_queries, read_toml
 from lmkbc.files.places import data_dirs
+from lmkbc.plugins import Relations
 from lmkbc.relation import Relation
 from lmkbc.types import Example, Query
 
@@ -53,8 +54,8 @@ class Workspace:
         raise InputError(f"no {name}/ directory in {self._root or PACKAGE.parent}: create one or reinstall lmkbc")
 
     @cached_property
-    def relations(self) -> dict[str, Relation]:
-        """All relations, by every spelling of every edition."""
+    def relations(self) -> Relations:
+        """All relations, by every spelling of every edition; those of plug-ins behind the workspace's own."""
         relations: dict[str, Relation] = {}
         origin: dict[str, Path] = {}
         for path, relation in _paraphrased(self.folder("relations")):
@@ -62,7 +63,7 @@ class Workspace:
                 if name in relations:
                     raise InputError(f"{path}: the name {name!r} is already taken by {origin[name]}; rename one")
                 relations[name], origin[name] = relation, path
-        return relations
+        return Relations(relations)
 
     @cached_property
     def editions(self) -> dict[str, Edition]:
@@ -94,9 +95,14 @@ class Workspace:
         """The file of a recipe: a bundled one by its name, any other by its path."""
         known = {path.stem: path for path in SYSTEMS.glob("*.toml")}
         path = known.get(name, Path(name))
-        if path.suffix != ".toml" or not path.is_file():
-            raise InputError(f"unknown system {name!r}: {did_you_mean(name, known)}")
-        return path
+        if path.suffix == ".toml" and path.is_file():
+            return path
+        if path.exists():
+            raise InputError(
+                f"{name} is no recipe: a recipe is a TOML file, as 'lmkbc systems show recorded' prints one; recorded "
+                "answers are given with --from"
+            )
+        raise InputError(f"unknown system {name!r}: {did_you_mean(name, known)}")
 
     def system_names(self) -> list[str]:
         """The bundled recipes."""

@@ -21,10 +21,13 @@ ROOMS = """
     errors progress settings names
     types
     relation
+    plugins
     scoring
     edition
     files
-    workspace evaluate
+    workspace
+    part
+    evaluate
     models
     ask
     answer
@@ -41,11 +44,12 @@ ROOMS = """
     build
     export
     train probe report scale
+    api
     cli __main__
 """
 """From the ground up: a module imports from its own line or from one before it."""
 FLOOR = {room: floor for floor, line in enumerate(ROOMS.strip().splitlines()) for room in line.split()}
-OPTIONAL = {"peft", "bitsandbytes", "psycopg", "zstandard"}
+OPTIONAL = {"peft", "bitsandbytes", "psycopg", "pyarrow", "ray", "zstandard"}
 """Imported by name where an extra brings them."""
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
+from lmkbc.build.engine import Ask, Engine, Part, Work
 from lmkbc.build.facts import Maker, Stated, Tables
 from lmkbc.build.growth import Grown, Growth
 from lmkbc.build.manifest import Shard, finished
@@ -27,13 +28,8 @@ from lmkbc.types import CandidateSet, Query
 
 SHARD = BLOCK
 """Queries of a shard: what is held until it is written, and what a kill costs; parts are joined in the end."""
-
-
-class Ask(NamedTuple):
-    """A query, and the place of its subject among the subjects."""
-
-    row: int
-    query: Query
+PORTIONS = 4
+"""Blocks that each worker has at least, where there are so few queries that blocks are small for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +89,18 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One build of a directory. start: its manifest as it begins; usage: tokens and cost of each level's calls."""
+    """One build of a directory.
+
+    start: its manifest as it begins. engine: what answers, if not this process. usage: tokens and cost of the calls of
+    each level, and of each of its workers.
+    """
 
     run: Run
     recipe: Recipe
     selector: PerRelation
     start: Mapping[str, Any]
     shard: int = SHARD
+    engine: Engine | None = None
     usage: list[Mapping[str, Any]] = field(default_factory=list)
 
     def into(self, directory: Directory, plan: Plan, growth: Growth, report: Report) -> Mapping[str, Any]:
@@ -134,14 +135,17 @@ class Build:
         todo = [n for n in range(last) if n not in made or made[n].failed]
         if todo and self.recipe.pool.method == "background":  # which weighs all queries against each other
             todo = [*range(last)]
-        for n, tables in zip(todo, self._asked(plan, todo, report), strict=True):
+        stated = {name: Stated.of(relation) for name, relation in plan.relations.items()}
+        work = Work(self.run, self.recipe, Maker(self.selector, stated, self.start["run"]))
+        asked = self._here(work, plan, todo, report)
+        if self.engine is not None:
+            asked = self._elsewhere(self.engine, work, plan, todo, report)
+        for n, tables in asked:
             made[n] = directory.write(place.shard + n, tables, place.depth, self.start["run"])
         return [made[n] for n in range(last)]
 
-    def _asked(self, plan: Plan, todo: Sequence[int], report: Report) -> Iterator[Tables]:
-        """The tables of some shards."""
-        stated = {name: Stated.of(relation) for name, relation in plan.relations.items()}
-        maker = Maker(self.selector, stated, self.start["run"])
+    def _here(self, work: Work, plan: Plan, todo: Sequence[int], report: Report) -> Iterator[tuple[int, Tables]]:
+        """The tables of some shards, in their order."""
         rows: deque[int] = deque()
         sets = self._proposed(_of_shards(plan.asks(), todo, self.shard), rows, report, plan.total)
         for number in todo:
@@ -149,9 +153,38 @@ class Build:
             parts = []
             while size:
                 block = [*islice(sets, min(size, BLOCK))]
-                parts.append(maker.tables([rows.popleft() for _ in block], block))
+                parts.append(work.maker.tables([rows.popleft() for _ in block], block))
                 size -= len(block)
-            yield Tables.together(parts)
+            yield number, Tables.together(parts)
+        if todo:
+            next(sets, None)  # so that the steps come to their end, and tell what they spent
+
+    def _elsewhere(
+        self, engine: Engine, work: Work, plan: Plan, todo: Sequence[int], report: Report
+    ) -> Iterator[tuple[int, Tables]]:
+        """The same by another engine, whose blocks come in any order: a shard when it has them all."""
+        sizes = {number: min(self.shard, plan.total - number * self.shard) for number in todo}
+        whole = sum(sizes.values())
+        size = min(BLOCK, max(1, -(-whole // (PORTIONS * engine.workers))))
+
+        def parts() -> Iterator[Part]:
+            asks = _of_shards(plan.asks(), todo, self.shard)
+            for number in todo:
+                for start in range(0, sizes[number], size):
+                    yield Part(number, start, [*islice(asks, min(size, sizes[number] - start))])
+
+        came: dict[int, dict[int, Tables]] = {number: {} for number in todo}
+        done = 0
+        report("build (queries)", done, whole)
+        for part, tables in engine.tables(work, parts()):
+            blocks = came[part.shard]
+            blocks[part.start] = tables
+            done += min(size, sizes[part.shard] - part.start)
+            report("build (queries)", done, whole)
+            if len(blocks) == -(-sizes[part.shard] // size):
+                yield part.shard, Tables.together([blocks[start] for start in sorted(blocks)])
+                del came[part.shard]
+        self.usage.extend(engine.usage)
 
     def _proposed(self, asks: Iterable[Ask], rows: deque[int], report: Report, total: int) -> Iterator[CandidateSet]:
         """The pooled sets of the queries, whose subjects' places are noted as they go out."""

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from lmkbc.cli.screen import plain, show_error, show_logs
-from lmkbc.errors import LmkbcError
+from lmkbc.cli.screen import show_error, show_logs
+from lmkbc.errors import InputError, LmkbcError
 
 COMMANDS = {
     "predict": "Make a checked submission for a split.",
@@ -38,10 +38,27 @@ MODULES = {"build": "build_base"}
 _UsageError: Any = typer.BadParameter.__base__
 """What typer raises for a wrong command line; it has no public name there."""
 INTERRUPTED = "interrupted; nothing half-written is left behind"
+ANSWERS = "answers that models gave are kept in the store, from which the same command goes on"
+KEPT = {
+    "predict": ANSWERS,
+    "tune": f"{ANSWERS}, as it does from studies with --storage",
+    "link": "what Wikidata answered, and an index as far as it was built, are kept: the same command goes on",
+    "data": "splits that were complete are kept, and the same command fetches the rest",
+    "train": "the last checkpoint is kept, from which the same command goes on",
+    "probe": ANSWERS,
+}
+"""Sub-command -> what of an interrupted one is not lost."""
 
 
 class _Tree(TyperGroup):
     """The command tree, which loads a command when it is called, less typer's own ways of ending a run."""
+
+    _listing = False
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """What a shell offers after `lmkbc`, for which no command is loaded."""
+        self._listing = True
+        return super().shell_complete(ctx, incomplete)
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 -- typer's signature
         """The sub-commands, in order."""
@@ -50,9 +67,11 @@ class _Tree(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """A sub-command, from the module of its name."""
         if cmd_name in COMMANDS and cmd_name not in self.commands:
+            if self._listing:
+                return TyperCommand(cmd_name, help=COMMANDS[cmd_name], rich_markup_mode=None)
             loaded = typer.Typer(rich_markup_mode=None)
             import_module(f"lmkbc.cli.{MODULES.get(cmd_name, cmd_name)}").register(loaded)
-            self.add_command(typer.main.get_group(loaded).commands[cmd_name], cmd_name)
+            self.add_command(_worded(typer.main.get_group(loaded).commands[cmd_name]), cmd_name)
         return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 -- typer's signature
@@ -66,24 +85,50 @@ class _Tree(TyperGroup):
             with _plain_complaints():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
-            raise LmkbcError(INTERRUPTED) from None
+            kept = KEPT.get(ctx.invoked_subcommand)
+            raise LmkbcError(f"{INTERRUPTED}; {kept}" if kept else INTERRUPTED) from None
         except BrokenPipeError:
             _forget_output()
 
     def make_context(self, *arguments: Any, **settings: Any) -> Any:
-        """Read the command line, as typer does; a complaint quotes it without what steers a terminal."""
+        """Read the command line, as typer does."""
         with _plain_complaints():
             return super().make_context(*arguments, **settings)
 
 
 @contextmanager
 def _plain_complaints() -> Iterator[None]:
-    """What typer says of a wrong command line, less what steers a terminal."""
+    """What typer says of a wrong command line, as one sentence like any other; help that it shows stays."""
     try:
         yield
     except _UsageError as error:
-        error.message = "\n".join(map(plain, error.message.split("\n")))
-        raise
+        if type(error).__name__ == "NoArgsIsHelpError":
+            raise
+        told = " ".join(error.format_message().split()).rstrip(".")
+        where = error.ctx.command_path if error.ctx else "lmkbc"
+        raise InputError(f"{told[:1].lower()}{told[1:]}; '{where} --help' tells what it takes") from None
+
+
+def _worded(command: Any) -> Any:
+    """A command whose parameters are shown as words, as in --limit N."""
+    for inner in getattr(command, "commands", {}).values():
+        _worded(inner)
+    for parameter in command.params:
+        if parameter.metavar is None and not getattr(parameter, "is_flag", False):
+            parameter.metavar = _word(parameter)
+        if parameter.param_type_name == "argument":  # whose type typer would tell beside its name
+            parameter.display_type_rich = lambda ctx: None  # noqa: ARG005 -- typer's signature
+    return command
+
+
+def _word(parameter: Any) -> str:
+    """What stands for a value, by its type, and for text by the last word of the parameter's name."""
+    if parameter.param_type_name == "argument":
+        return str(parameter.name).upper()
+    described = getattr(parameter, "type_descriptor", None)
+    kind = str(described.annotation if described else parameter.type).lower()
+    words = {"int": "N", "float": "X", "path": "PATH"}
+    return next((word for name, word in words.items() if name in kind), parameter.name.rpartition("_")[2].upper())
 
 
 def build() -> typer.Typer:
@@ -93,16 +138,28 @@ def build() -> typer.Typer:
         help="Build knowledge bases from language models, for every LM-KBC edition.",
         cls=_Tree,
         no_args_is_help=True,
-        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
-    app.callback()(_nothing)
+    app.callback()(_first)
     return app
 
 
-def _nothing() -> None:
-    """Before a sub-command there is nothing to do."""
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"lmkbc {version('lmkbc')}")
+        raise typer.Exit
+
+
+def _first(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Before a sub-command there is nothing else to do."""
 
 
 def main() -> None:
@@ -110,7 +167,7 @@ def main() -> None:
     try:
         show_logs()
         try:
-            build()()
+            build()(prog_name="lmkbc")
         except LmkbcError as error:
             show_error(str(error))
             sys.exit(error.exit_code)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lmkbc.cli.options import AsJson, Data, EditionName, Root, chosen_edition
+from lmkbc.api.comparing import compare as compared
+from lmkbc.cli.options import AsJson, Data, EditionName, Limit, OneSplit, Relations, Root
 from lmkbc.cli.screen import note, plain, show_json
 from lmkbc.cli.tables import show_table
-from lmkbc.files.atomic import check_file, write_bytes
-from lmkbc.workspace import Workspace
+from lmkbc.files.atomic import check_file
 
 if TYPE_CHECKING:
     from lmkbc.compare import Comparison, Difference
@@ -30,35 +30,28 @@ def register(app: typer.Typer) -> None:
 
 def compare(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories, zips or predictions files.")],
-    split: Annotated[str | None, typer.Option("--split", "-s", help="train or val (or dev); else the runs'.")] = None,
+    split: OneSplit = None,
     edition: EditionName = None,
-    gold: Annotated[Path | None, typer.Option(help="Gold file, in place of the split's.")] = None,
+    relation: Relations = None,
+    limit: Limit = None,
+    gold: Annotated[Path | None, typer.Option(metavar="FILE", help="Gold file, in place of the split's.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page of it too: one file that needs no network.")] = None,
     json: AsJson = False,
     data: Data = None,
     workspace: Root = None,
 ) -> None:
     """Compare runs with the first one: difference of macro-F1, its 95 % interval and p-value, rows won and lost."""
-    from lmkbc.compare import compare as compared  # which computes, and loads numpy
-    from lmkbc.finished import Finished, edition_of, read_gold
-
     check_file(html, *runs, *filter(None, (gold,)))
-    space = Workspace(workspace, data)
-    finished = [Finished.at(path) for path in runs]
-    chosen = edition_of(space, finished, edition) or chosen_edition(space, None)
-    told = next(filter(None, (run.said("split") for run in finished)), "val")
-    path = gold if gold is not None else space.gold_path(chosen, split or told)
-    made = compared(chosen, read_gold(path, chosen), finished)
+    made = compared(
+        *runs, gold=gold, edition=edition, split=split, relation=relation, limit=limit, data=data, workspace=workspace
+    )
     if html is not None:
-        from lmkbc.report.comparison import page
-
-        write_bytes(html, page(chosen, made).encode())
-        note(f"{html}: written; open it in a browser")
+        note(f"{made.write(html)}: written; open it in a browser")
     if json:
-        show_json({"edition": chosen.name, "comparisons": [_json(one) for one in made]})
+        show_json({"edition": made.edition.name, "comparisons": [_json(one) for one in made.comparisons]})
         return
-    for one in made:
-        _print(chosen.name, one)
+    for one in made.comparisons:
+        _print(made.edition.name, one)
 
 
 def _json(one: Comparison) -> dict[str, Any]:

@@ -8,22 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from lmkbc.cli.options import (
-    AsJson,
-    Data,
-    EditionName,
-    Root,
-    Split,
-    chosen_edition,
-)
+from lmkbc.api.scores import Scores, score
+from lmkbc.cli.options import AsJson, Data, EditionName, Limit, OneSplit, Relations, Root
 from lmkbc.cli.screen import note, note_published, show_json, show_json_rows
 from lmkbc.cli.tables import show_table
-from lmkbc.edition import Edition
-from lmkbc.evaluate import Evaluation, evaluate_file
 from lmkbc.scoring.table import Summary
-from lmkbc.workspace import Workspace
 
-EXAMPLE = "Example: lmkbc evaluate submissions/mini-val-embedded/predictions.jsonl --split val --edition mini"
+EXAMPLE = "Example: lmkbc evaluate submissions/mini-val-embedded"
 PLAIN = {"p": "P", "r": "R", "f1": "F1"}
 DETAILED = {"micro_p": "micro P", "micro_r": "micro R", "micro_f1": "micro F1"} | {
     "average_predictions": "avg. preds",
@@ -37,13 +28,15 @@ def register(app: typer.Typer) -> None:
 
 
 def evaluate(
-    predictions: Annotated[Path, typer.Argument(help="Predictions in the edition's JSONL format.")],
-    split: Split = "val",
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, zip or predictions file.")],
+    split: OneSplit = None,
     edition: EditionName = None,
+    relation: Relations = None,
+    limit: Limit = None,
     profile: Annotated[
         str | None, typer.Option(help="An earlier scorer of the edition, such as 2023-legacy, in place of today's.")
     ] = None,
-    gold: Annotated[Path | None, typer.Option(help="Gold file, in place of the split's.")] = None,
+    gold: Annotated[Path | None, typer.Option(metavar="FILE", help="Gold file, in place of the split's.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse missing, unknown or malformed rows.")] = False,
     rows: Annotated[bool, typer.Option("--rows", help="With --json: the score of every row too.")] = False,
     json: AsJson = False,
@@ -54,25 +47,34 @@ def evaluate(
 
     Some published figures were computed with an earlier scorer, which --profile names.
     """
-    space = Workspace(workspace, data)
-    chosen = chosen_edition(space, edition)
-    if profile:
-        chosen = chosen.under(profile)
-    path = gold if gold is not None else space.gold_path(chosen, split)
-    result = evaluate_file(predictions, path, chosen, strict=strict, rows=rows)
-    if result.remarks:
-        note(f"{predictions}: {result.remarks} rows, treated as the official script does")
+    scores = score(
+        run,
+        gold,
+        edition,
+        split=split,
+        profile=profile or "",
+        strict=strict,
+        rows=rows,
+        relation=relation,
+        limit=limit,
+        data=data,
+        workspace=workspace,
+    )
+    if scores.evaluation.remarks:
+        note(f"{run}: {scores.evaluation.remarks} rows, treated as the official script does")
     if json:
-        _show_json(chosen, result, rows, profile)
-    else:
-        _print_table(chosen, result, split, profile)
+        _show_json(scores, rows)
+        return
+    _print_table(scores)
+    if not relation and not limit:
+        note_published(scores.edition, scores.split or "val", scores.profile)
 
 
-def _show_json(edition: Edition, result: Evaluation, rows: bool, profile: str | None) -> None:
-    overall = result.table.overall
+def _show_json(scores: Scores, rows: bool) -> None:
+    result, overall = scores.evaluation, scores.overall
     shown: dict[str, Any] = {
-        "edition": edition.name,
-        **({"profile": profile} if profile else {}),
+        "edition": scores.edition.name,
+        **({"profile": scores.profile} if scores.profile else {}),
         "macro_f1": overall.f1,
         "macro_p": overall.p,
         "macro_r": overall.r,
@@ -87,23 +89,18 @@ def _show_json(edition: Edition, result: Evaluation, rows: bool, profile: str | 
     if not rows:
         show_json(shown)
         return
-    scores = (
-        {"SubjectEntity": subject, "Relation": relation, **score._asdict()}
-        for (subject, relation), score in result.table.rows
+    each = (
+        {"SubjectEntity": subject, "Relation": relation, **own._asdict()}
+        for (subject, relation), own in result.table.rows
     )
-    show_json_rows(shown, "rows", scores)
+    show_json_rows(shown, "rows", each)
 
 
-def _print_table(edition: Edition, result: Evaluation, split: str, profile: str | None) -> None:
-    columns = PLAIN | (DETAILED if edition.metric.detailed else {})
-    lines = [[name, *_values(summary, columns)] for name, summary in result.table.relations.items()]
-    lines.append(["*** Average ***", *_values(result.table.overall, columns)])
-    show_table(
-        ["relation", *columns.values()],
-        lines,
-        title=f"LM-KBC {edition.name}, {split}{f' ({profile})' if profile else ''}",
-    )
-    note_published(edition, split, profile or "")
+def _print_table(scores: Scores) -> None:
+    columns = PLAIN | (DETAILED if scores.edition.metric.detailed else {})
+    lines = [[name, *_values(summary, columns)] for name, summary in scores.evaluation.table.relations.items()]
+    lines.append(["*** Average ***", *_values(scores.overall, columns)])
+    show_table(["relation", *columns.values()], lines, title=scores.title)
 
 
 def _values(summary: Summary, columns: dict[str, str]) -> list[Any]:

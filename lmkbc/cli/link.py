@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from lmkbc.api.opening import chosen_edition
 from lmkbc.cli.options import (
     AsJson,
     Data,
@@ -16,7 +18,6 @@ from lmkbc.cli.options import (
     Offline,
     Root,
     SearchTable,
-    chosen_edition,
 )
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.tables import show_table
@@ -27,11 +28,11 @@ from lmkbc.link.build import build_index
 from lmkbc.link.dump import LANGUAGES
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.linker import Linker
-from lmkbc.link.report import Report, explain, link_file
+from lmkbc.link.report import Report, explain, link_rows, read_rows
 from lmkbc.link.sources import Labels, open_search, wikidata
 from lmkbc.link.sources import labels as labels_of
 from lmkbc.link.train_objects import TrainObjects
-from lmkbc.link.wikidata import API_URL
+from lmkbc.link.wikidata import API_URL, CONTACT
 from lmkbc.names import as_qid
 from lmkbc.workspace import Workspace
 
@@ -41,7 +42,7 @@ class DefaultGroup(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the default command in front where none is named."""
-        named = not args or args[0] in self.commands or args[0] == "--help"
+        named = not args or args[0] in self.commands or args[0] in ("-h", "--help")
         return super().parse_args(ctx, args if named else ["file", *args])
 
 
@@ -63,7 +64,11 @@ def file(
     predictions: Annotated[Path | None, typer.Argument(help="Predictions whose objects are strings.")] = None,
     out: Annotated[Path, typer.Option(help="Where the linked predictions go.")] = Path("linked.jsonl"),
     why: Annotated[str | None, typer.Option("--explain", help="Explain the link of this text instead.")] = None,
-    relation: Annotated[str | None, typer.Option(help="With --explain: the relation whose object it is.")] = None,
+    relation: Annotated[
+        list[str] | None,
+        typer.Option("--relation", "-r", help="Only rows of it; repeatable. With --explain: whose object the text is."),
+    ] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first so many rows.")] = None,
     subject: Annotated[str, typer.Option(help="With --explain: the subject whose object it is.")] = "",
     edition: EditionName = None,
     index: IndexPath = None,
@@ -78,17 +83,26 @@ def file(
 ) -> None:
     """Link a predictions file (the default), or explain one link. Every link carries its evidence."""
     space = Workspace(workspace, data)
-    if (predictions is None) == (why is None) or (why is not None and relation is None):
+    if (predictions is None) == (why is None) or (why is not None and len(relation or ()) != 1):
         raise InputError("give either a predictions file to link, or both --explain TEXT and --relation NAME")
     check_file(out, predictions, index, search_table)
+    relations = [space.relation(name) for name in relation or ()]
+    rows = None if predictions is None else read_rows(predictions, space.relations)
     chosen = chosen_edition(space, edition)
-    search = open_search(search_table, offline=offline, contact=contact, api_url=api_url, refresh=refresh)
+    reached = search_table or (not offline and (contact or os.environ.get(CONTACT)))
+    search = None  # explaining does with train objects where no search can be reached
+    if rows is not None or reached:
+        search = open_search(search_table, offline=offline, contact=contact, api_url=api_url, refresh=refresh)
     train = TrainObjects(space.examples(chosen, "train"), space.relations)
     linker = Linker(space.relations, train, AliasIndex(index) if index else None, search)
-    if predictions is None:
-        _explain(linker, str(why), space.relation(str(relation)).names[0], subject)
+    if rows is None:
+        _explain(linker, str(why), relations[0].names[0], subject)
+        if search is None:
+            note("by train objects and the index alone: --contact has Wikidata asked too, --search-table a table")
         return
-    report = link_file(predictions, out, linker, space.relations)
+    part = [row for row in rows if not relations or space.relation(row.Relation) in relations][:limit]
+    with progress() as told:
+        report = link_rows(part, out, linker, told)
     if json:
         show_json([tally._asdict() for tally in report.tallies()])
     else:

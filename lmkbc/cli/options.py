@@ -1,34 +1,68 @@
-"""Options that several commands share, and the edition that is meant when none is named."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from lmkbc.cli.screen import note
-from lmkbc.edition import Edition
 from lmkbc.errors import InputError
+from lmkbc.models.store_place import place_of
 from lmkbc.workspace import Workspace
 
-EditionName = Annotated[str | None, typer.Option("--edition", "-e", help="Benchmark edition, such as 2023 or mini.")]
+
+def _editions() -> list[str]:
+    """What a shell offers behind --edition."""
+    return list(Workspace().editions)
+
+
+def _systems() -> list[str]:
+    """What a shell offers behind --system."""
+    return Workspace().system_names()
+
+
+EditionName = Annotated[
+    str | None,
+    typer.Option("--edition", "-e", autocompletion=_editions, help="Benchmark edition, such as 2023 or mini."),
+]
 Split = Annotated[str, typer.Option("--split", "-s", help="train, val (or dev) or test.")]
-Data = Annotated[Path | None, typer.Option("--data", help="Directory that holds lmkbc2022/, lmkbc2023/, ...")]
-Root = Annotated[Path | None, typer.Option("--workspace", help="Directory with relations/, eval/ and thresholds/.")]
+OneSplit = Annotated[
+    str | None, typer.Option("--split", "-s", help="train or val (or dev); default: that of the run, else val.")
+]
+Relations = Annotated[
+    list[str] | None, typer.Option("--relation", "-r", help="Only this relation, by any of its names; repeatable.")
+]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Only the first so many queries.")]
+Data = Annotated[
+    Path | None, typer.Option("--data", metavar="DIR", help="Directory that holds lmkbc2022/, lmkbc2023/, ...")
+]
+Root = Annotated[
+    Path | None, typer.Option("--workspace", metavar="DIR", help="Directory with relations/, eval/ and thresholds/.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Files = Annotated[
     list[Path] | None,
-    typer.Option("--from", help="Recorded completions or candidates (JSONL, also gzipped); repeatable."),
+    typer.Option(
+        "--from", metavar="FILE", help="Recorded completions or candidates (JSONL, also gzipped); repeatable."
+    ),
 ]
 SearchTable = Annotated[
-    Path | None, typer.Option("--search-table", help="Recorded entity search: JSON object, text -> QID or ''.")
+    Path | None,
+    typer.Option("--search-table", metavar="FILE", help="Recorded entity search: JSON object, text -> QID or ''."),
 ]
-IndexPath = Annotated[Path | None, typer.Option("--index", help="Alias index made by 'lmkbc link build'.")]
+IndexPath = Annotated[
+    Path | None, typer.Option("--index", metavar="FILE", help="Alias index made by 'lmkbc link build'.")
+]
 Offline = Annotated[bool, typer.Option("--offline", help="Open no socket.")]
 SystemName = Annotated[
-    str | None, typer.Option("--system", help="Recipe: a name from 'lmkbc systems list', or a TOML file.")
+    str | None,
+    typer.Option(
+        "--system",
+        metavar="NAME",
+        autocompletion=_systems,
+        help="Recipe: a name from 'lmkbc systems list', or a TOML file.",
+    ),
 ]
 
 Model = Annotated[str | None, typer.Option("--model", help="Model id, directory or GGUF file; before the recipe's.")]
@@ -53,8 +87,15 @@ Precision = Annotated[
 AnyModel = Annotated[
     bool, typer.Option("--any-model", help="Take what the server serves, whatever it calls its model.")
 ]
-StorePath = Annotated[
-    Path | None, typer.Option("--store", help="File that keeps models' answers; default: in the user's cache.")
+StorePlace = Annotated[
+    Any,  # Place | None, but typer takes no union
+    typer.Option(
+        "--store",
+        parser=place_of,
+        metavar="FILE|URL",
+        help="Keeps models' answers: a file, or postgresql://USER@HOST/DATABASE for many machines (its password in "
+        "PGPASSWORD); default: $LMKBC_STORE, else in the user's cache.",
+    ),
 ]
 
 
@@ -66,20 +107,3 @@ def listed(names: str | None) -> list[str] | None:
     if not all(given):
         raise InputError(f"{names!r} names nothing at one of its commas: give names with one comma between two")
     return given
-
-
-def chosen_edition(workspace: Workspace, name: str | None) -> Edition:
-    """The edition named, else the one of highest rank whose data is here; then one line says so."""
-    if name is not None:
-        return workspace.edition(name)
-    ranked = sorted(workspace.editions.values(), key=lambda edition: -edition.rank)
-    chosen = next((edition for edition in ranked if workspace.has_data(edition)), ranked[0])
-    if chosen is not ranked[0]:
-        best = ranked[0].name
-        if (place := os.environ.get("LMKBC_DATA")) and not Path(place).is_dir():
-            note(f"LMKBC_DATA is {place!r}, which is no directory")
-        note(
-            f"No data of edition {best} here: using the small bundled edition '{chosen.name}'. "
-            f"'lmkbc data fetch {best}' fetches the real one."
-        )
-    return chosen

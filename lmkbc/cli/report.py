@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from lmkbc.cli.options import Data, EditionName, Files, Root, chosen_edition
+from lmkbc.api.pages import report as write_page
+from lmkbc.cli.options import Data, EditionName, Files, Limit, OneSplit, Relations, Root
 from lmkbc.cli.screen import note
-from lmkbc.workspace import Workspace
+from lmkbc.cli.terminal import progress
 
 EXAMPLE = "Example: lmkbc report submissions/mini-val-embedded --open"
 
@@ -22,9 +23,11 @@ def register(app: typer.Typer) -> None:
 
 def report(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, zip or predictions file.")],
-    split: Annotated[str | None, typer.Option("--split", "-s", help="train or val (or dev); else the run's.")] = None,
+    split: OneSplit = None,
     edition: EditionName = None,
-    gold: Annotated[Path | None, typer.Option(help="Gold file, in place of the split's.")] = None,
+    relation: Relations = None,
+    limit: Limit = None,
+    gold: Annotated[Path | None, typer.Option(metavar="FILE", help="Gold file, in place of the split's.")] = None,
     replies: Files = None,
     out: Annotated[
         Path | None, typer.Option(help="File to write; default: report.html in the run's directory.")
@@ -37,20 +40,20 @@ def report(
 
     --from names the recorded completions that the run read, whose replies are then shown.
     """
-    from lmkbc.files.atomic import check_file, write_bytes
-    from lmkbc.finished import Finished, edition_of
-    from lmkbc.report.run import Source, page
-    from lmkbc.submission import REPORT
-
-    space = Workspace(workspace, data)
-    finished = Finished.at(run)
-    place = out or (run / REPORT if run.is_dir() else Path(REPORT))
-    check_file(place, finished.predictions, *filter(None, (gold, *(replies or ()))))
-    chosen = edition_of(space, [finished], edition) or chosen_edition(space, None)
-    part = split or finished.said("split") or "val"
-    path = gold if gold is not None else space.gold_path(chosen, part)
-    written = page(space, Source(finished, chosen, part, path, tuple(replies or ()))).encode()
-    write_bytes(place, written)
-    note(f"{place}: {len(written) / 1e6:.1f} MB, one file that needs no network")
+    with progress() as told:
+        page = write_page(
+            run,
+            out,
+            gold=gold,
+            edition=edition,
+            split=split,
+            files=replies or (),
+            relation=relation,
+            limit=limit,
+            data=data,
+            workspace=workspace,
+            progress=told,
+        )
+    note(f"{page.path}: {page.size / 1e6:.1f} MB, one file that needs no network")
     if browser:
-        webbrowser.open(place.resolve().as_uri())
+        webbrowser.open(page.path.resolve().as_uri())

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lmkbc import run
+from lmkbc.api import opening
 from lmkbc.cli import options
-from lmkbc.cli.screen import note
-from lmkbc.errors import InputError
 from lmkbc.models.budget import checked_prices
-from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
     from lmkbc.recipe import Recipe
@@ -48,15 +45,13 @@ class ServerOptions:
     max_cost: options.MaxCost = None
     max_tokens: options.MaxTokens = None
     prices: options.Prices = None
-    store: options.StorePath = None
+    store: options.StorePlace = None
 
     def as_settings(self) -> run.Servers:
-        """As a run takes them. InputError for prices or a limit that are no numbers."""
+        """As a run takes them. InputError for prices or a limit that make no sense."""
         prices = None
         if self.prices is not None:
             prices = checked_prices([*map(_number, self.prices.split(","))], f"--prices is {self.prices!r}")
-        if self.max_cost is not None and not math.isfinite(self.max_cost):
-            raise InputError(f"--max-cost is {self.max_cost}: give a finite number")
         own = {field.name: getattr(self, field.name) for field in fields(self)}
         return run.Servers(**own | {"prices": prices})
 
@@ -70,28 +65,12 @@ def _number(text: str) -> float | None:
 
 def opened(recipe: RecipeOptions, sources: SourceOptions, servers: ServerOptions) -> tuple[run.Run, Recipe]:
     """A run, and its recipe: recorded answers where files are given, else the default."""
-    from lmkbc.recipe import read_recipe
+    return opening.opened(as_options(recipe, sources, servers))
 
-    settings = servers.as_settings()
-    space = Workspace(sources.workspace, sources.data)
-    system = recipe.system or ("recorded" if recipe.files else None)
-    edition = options.chosen_edition(space, recipe.edition)
-    if system:
-        chosen = read_recipe(space, system)
-    else:
-        from lmkbc.default import default_recipe  # which reads of local models, and loads much
 
-        chosen, remark = default_recipe(space, recipe.model)
-        if remark:
-            note(remark)
-    opened_run = run.Run(
-        workspace=space,
-        edition=edition,
-        model=recipe.model,
-        files=tuple(recipe.files or ()),
-        search_table=sources.search_table,
-        index=sources.index,
-        offline=sources.offline,
-        servers=settings,
-    )
-    return opened_run, chosen
+def as_options(recipe: RecipeOptions, sources: SourceOptions, servers: ServerOptions) -> opening.RunOptions:
+    """The options as the verbs of `lmkbc.api` take them."""
+    groups = (recipe, sources, servers.as_settings())
+    given: Any = {field.name: getattr(group, field.name) for group in groups for field in fields(group)}
+    options: opening.RunOptions = given
+    return options

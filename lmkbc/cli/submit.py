@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from lmkbc import submission
+from lmkbc.api.opening import chosen_edition
 from lmkbc.cli.options import (
     Data,
     EditionName,
     Root,
     Split,
-    chosen_edition,
 )
 from lmkbc.cli.screen import note
 from lmkbc.files.atomic import check_file, write_bytes

@@ -24,9 +24,9 @@ def register(parent: typer.Typer) -> None:
 
 @app.command("list", epilog="Example: lmkbc systems list")
 def list_(json: AsJson = False) -> None:
-    """List the bundled recipes.
+    """List the recipes: of published ones year, model, F1.
 
-    Of published ones: whose words they ask in, and in how many points they differ from the system that they name.
+    What stands in one, citation and what it differs in included, 'lmkbc systems show NAME' prints.
     """
     space = Workspace()
     files = {name: read_file(space.recipe_path(name)) for name in space.system_names()}
@@ -37,9 +37,8 @@ def list_(json: AsJson = False) -> None:
     for name, file in files.items():
         first, *others = [model.rpartition("/")[2] for model in file.models] or [""]
         model = f"{first} +{len(others)}" if others else first
-        own = (file.wording, len(file.differs)) if file.published else (None, None)
-        rows.append((name, file.year, model, file.score, *own))
-    show_table(["system", "year", "model", "F1", "wording", "differs"], rows)
+        rows.append((name, file.year, model, file.score))
+    show_table(["system", "year", "model", "F1"], rows)
 
 
 def _summary(file: RecipeFile) -> dict[str, Any]:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lmkbc import submission, thresholds
+from lmkbc.api.tuning import described
+from lmkbc.api.tuning import tune as tune_rules
 from lmkbc.cli import options
-from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, opened
+from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, as_options
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.spread import spread
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
-from lmkbc.files.atomic import check_file
-from lmkbc.pipeline import propose, split_sha256
-from lmkbc.tune.confidence import Confidences
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
-from lmkbc.tune.tune import Tuned
-from lmkbc.tune.tune import tune as tune_rules
+
+if TYPE_CHECKING:
+    from lmkbc.tune.confidence import Confidences
+    from lmkbc.tune.tune import Tuned
 
 Folds = Annotated[int, typer.Option(min=2, help="Folds by subject.")]
 Trials = Annotated[int, typer.Option(min=0, help="Optuna trials per relation and fold at most; 0: exact sweeps only.")]
@@ -40,6 +40,8 @@ def tune(
     trials: Trials = TRIALS,
     seed: Annotated[int, typer.Option(help="Seed of folds and search.")] = SEED,
     storage: Annotated[str | None, typer.Option(help="Optuna storage URL that several processes share.")] = None,
+    relation: options.Relations = None,
+    limit: options.Limit = None,
     rules: Annotated[str | None, typer.Option(help="Only these rules, comma-separated.")] = None,
     write: Annotated[bool, typer.Option("--write/--no-write", help="Write thresholds/EDITION/SYSTEM.toml.")] = True,
     json: options.AsJson = False,
@@ -47,39 +49,28 @@ def tune(
     server_options: ServerOptions,
 ) -> None:
     """Learn what to keep, per relation. The cross-validated F1 is the one to believe."""
-    run, recipe = opened(recipe_options, source_options, server_options)
-    space, chosen = run.workspace, run.edition
-    examples = space.examples(chosen, split)
-    path = thresholds.path_of(space.folder("thresholds"), chosen.name, recipe.name)
-    check_file(path if write else None)
     with progress() as report:
-        proposals = propose(run, recipe, [example.query for example in examples], report)
-        tuned = tune_rules(
-            proposals.sets,
-            examples,
-            chosen,
-            relations=run.relations,
+        tuning = tune_rules(
+            split,
             folds=folds,
             trials=trials,
             seed=seed,
             storage=storage,
             rules=options.listed(rules),
-            report=report,
+            relation=relation,
+            limit=limit,
+            write=write,
+            progress=report,
+            **as_options(recipe_options, source_options, server_options),
         )
     if json:
-        show_json(_as_json(tuned))
+        show_json(_as_json(tuning.tuned))
     else:
-        _print(tuned)
-    if write:
-        provenance = thresholds.Provenance.of(
-            tuned,
-            edition=chosen.name,
-            system=recipe.name,
-            data_sha256=split_sha256(run, split),
-            candidates_sha256=submission.sha256(submission.candidate_lines(proposals.sets)),
-        )
-        thresholds.write(path, tuned, provenance)
-        note(f"wrote {path}")
+        _print(tuning.tuned)
+    if tuning.path is not None:
+        note(f"wrote {tuning.path}")
+    elif write:
+        note("nothing is written, since a part of the split was tuned on")
 
 
 def _as_json(tuned: Tuned) -> dict[str, Any]:
@@ -101,27 +92,21 @@ def _as_json(tuned: Tuned) -> dict[str, Any]:
 
 def confidence_json(known: Confidences) -> dict[str, Any]:
     """What confidences are worth out of fold, with a reliability diagram's bins."""
+    from lmkbc.thresholds import reliability_table
+
     return {
         "recall_at_precision_90": known.recall,
         "recall_at_precision_90_interval": known.recall_interval,
         "relations_that_reach_it": known.reached,
         "relations_that_promise_it": known.promising,
         "kept_at_precision_90": asdict(known.kept),
-        "raw": thresholds.reliability_table(known.raw),
-        "calibrated": thresholds.reliability_table(known.calibrated),
+        "raw": reliability_table(known.raw),
+        "calibrated": reliability_table(known.calibrated),
         "relations": {
             name: {"recall_at_precision_90": relation.recall, "curve": asdict(relation.curve)}
             for name, relation in known.relations.items()
         },
     }
-
-
-def describe(table: Mapping[str, Any]) -> str:
-    """A rule on one line; long tables are named, not shown."""
-    parameters = {name: value for name, value in table.items() if name != "rule" and not isinstance(value, Mapping)}
-    rules = [value for value in table.values() if isinstance(value, Mapping) and "rule" in value]
-    inner = "".join(f" over {describe(rule)}" for rule in rules)
-    return " ".join([str(table["rule"]), *(f"{name}={value}" for name, value in parameters.items())]) + inner
 
 
 def _print(tuned: Tuned) -> None:
@@ -133,7 +118,7 @@ def _print(tuned: Tuned) -> None:
             relation.cv_f1_without_optuna,
             relation.insample_f1,
             tuned.confidences.relations[name].recall,
-            describe(relation.rule.to_table()),
+            described(relation.rule.to_table()),
         ]
         for name, relation in sorted(tuned.relations.items())
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,6 +22,7 @@ class Column:
     """Subject, relation and the raw value of one column (`objects`) of a JSONL file, plain or gzipped.
 
     It can be read more than once; what is no plain file, such as a pipe, is held in memory for that.
+    keeps: of which rows to tell; None: of all.
     loose: whether the row that came last lies in a block whose values are not all lists of `item`s.
     """
 
@@ -37,6 +38,7 @@ class Column:
         self._path = path
         self._held = None if path.is_file() else read_bytes(path)
         self.loose = False
+        self.keeps: Callable[[Any], bool] | None = None
 
     def rows(self) -> Iterator[Any]:
         """The rows in file order. InputError, with file, line and field, for what is no row, and for an empty file."""
@@ -50,7 +52,7 @@ class Column:
                 rows, self.loose = self._decoded(block, lenient, line), True
             line += block.count(b"\n") + 1
             any_row = any_row or bool(rows)
-            yield from rows
+            yield from rows if self.keeps is None else filter(self.keeps, rows)
         if not any_row:
             raise InputError(f"{self._path} is empty: it needs one JSON object per line")
 

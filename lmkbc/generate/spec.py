@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from lmkbc import plugins
 from lmkbc.ask.frames import part
 from lmkbc.ask.plan import Asks
 from lmkbc.errors import InputError, did_you_mean
@@ -31,7 +32,7 @@ GENERATORS = {
     "prior": "lmkbc.generate.prior:Prior",
     "recorded": "lmkbc.generate.recorded:RecordedSpec",
 }
-"""Component -> module:dataclass."""
+"""Component -> module:dataclass. Plug-ins bring others (`lmkbc.plugins`)."""
 
 Relations = Mapping[str, Relation]
 """All relations, by every name."""
@@ -109,11 +110,21 @@ def specs(tables: Sequence[Mapping[str, Any]], frames: str = "") -> tuple[Genera
 
 
 def _spec(table: Mapping[str, Any], one_of_each: bool, frames: str) -> GeneratorSpec:
-    spec: type[GeneratorSpec] = declared(table, GENERATORS, "unknown generator")
+    spec = _plugged(table) or declared(table, GENERATORS, "unknown generator")
     if frames and issubclass(spec, Asks):
         table = {**table, "frames": part(frames, str(table.get("name", "")))}
     what = f"generator {table['component']!r}" + (f", voice {table['name']!r}" if one_of_each else "")
     return checked(spec, table, what)
+
+
+def _plugged(table: Mapping[str, Any]) -> type[GeneratorSpec] | None:
+    """The dataclass of a component that a plug-in brings; None for one of our own. InputError for what is none."""
+    name = table.get("component")
+    if not isinstance(name, str) or name in GENERATORS or (spec := plugins.load(plugins.GENERATORS, name)) is None:
+        return None
+    if not (isinstance(spec, type) and issubclass(spec, GeneratorSpec)):
+        raise InputError(f"{plugins.called(plugins.GENERATORS, name)} is {spec!r}: it has to be a GeneratorSpec")
+    return spec
 
 
 def declared(table: Mapping[str, Any], known: Mapping[str, str], unknown: str) -> type[Any]:

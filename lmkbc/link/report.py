@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -17,6 +17,8 @@ from lmkbc.files.jsonl import numbered_lines, read_bytes, read_jsonl
 from lmkbc.link.evidence import Hit, Link
 from lmkbc.link.linker import Linker
 from lmkbc.link.names import sendable
+from lmkbc.progress import Report as Progress
+from lmkbc.progress import silent
 from lmkbc.relation import Relation
 from lmkbc.types import Candidate, CandidateSet, Query
 
@@ -80,21 +82,28 @@ class Report:
         }
 
 
-def link_file(source: Path, target: Path, linker: Linker, relations: dict[str, Relation]) -> Report:
-    """Link a predictions file: the same rows, with the ids found, each once, in ObjectEntitiesID.
-
-    What stays unlinked is dropped from the ids and reported. Raises InputError naming the line and field that is wrong.
-    """
+def read_rows(source: Path, relations: Mapping[str, Relation]) -> list[PredictionRow]:
+    """The rows of a predictions file. InputError names the line and field that is wrong."""
     rows = read_jsonl(source, PredictionRow)
     for position, row in enumerate(rows):
         if wrong := _what_is_wrong(row, relations):
             line = next(islice(numbered_lines(read_bytes(source)), position, None))[0]
             raise InputError(f"{source}, line {line}, field {wrong}")
+    return rows
+
+
+def link_rows(rows: Sequence[PredictionRow], target: Path, linker: Linker, told: Progress = silent) -> Report:
+    """Link rows into a file: the same rows, with the ids found, each once, in ObjectEntitiesID.
+
+    What stays unlinked is dropped from the ids and reported.
+    """
     report, lines = Report(), []
-    for row, (group, links) in zip(rows, linker.links(_sets(rows)), strict=True):
+    told("link (queries)", 0, len(rows))
+    for done, (row, (group, links)) in enumerate(zip(rows, linker.links(_sets(rows)), strict=True), start=1):
         report.add(group.query, links)
         row.ObjectEntitiesID = list(dict.fromkeys(link.id for link in links if link.id))
         lines.append(msgspec.json.encode(row) + b"\n")
+        told("link (queries)", done, len(rows))
     write_bytes(target, b"".join(lines))
     return report
 

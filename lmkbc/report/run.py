@@ -15,7 +15,9 @@ from lmkbc.edition import Edition, Published
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.jsonl import read_bytes, read_examples
 from lmkbc.finished import Finished, read_gold, scored
+from lmkbc.part import WHOLE, Part
 from lmkbc.pipeline import decide, propose
+from lmkbc.progress import Report, silent
 from lmkbc.recipe import read_recipe
 from lmkbc.report import figures
 from lmkbc.report.page import packed, render
@@ -32,24 +34,29 @@ FLOOR = "prior"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a report is made of. replies: completions files whose raw texts are shown. split: as people name it."""
+    """What a report is made of.
+
+    replies: completions files whose raw texts are shown. split: as people name it. part: of it, what is shown.
+    """
 
     run: Finished
     edition: Edition
     split: str
     gold: Path
     replies: Sequence[Path] = ()
+    part: Part = WHOLE
 
 
-def page(space: Workspace, source: Source) -> str:
-    """The page. InputError where predictions and gold do not fit."""
+def page(space: Workspace, source: Source, report: Report = silent) -> str:
+    """The page. InputError where predictions and gold do not fit. report: told of the steps."""
     edition, run = source.edition, source.run
     answers = run.answers(edition)
-    gold = {pair: value for pair, value in read_gold(source.gold, edition).items() if _asked(run, pair in answers)}
+    asked = source.part.rows(read_gold(source.gold, edition).items(), lambda row: row[0][1])
+    gold = {pair: value for pair, value in asked if _asked(run, pair in answers)}
     table = scored(run, edition, answers, gold)
     examples = [x for x in read_examples(source.gold, edition) if (x.query.subject, x.query.relation) in gold]
     rows = rows_of(edition, examples, answers, table.rows, recorded(run, edition, source.replies))
-    floors = _floors(space, edition, gold, [example.query for example in examples])
+    floors = _floors(space, edition, gold, [example.query for example in examples], report)
     return render(
         "report.html",
         title=f"{run.said('system') or run.name} on LM-KBC {edition.name}, {source.split}",
@@ -94,13 +101,15 @@ def _about(run: Finished, edition: Edition, source: Source) -> dict[str, str]:
     return {name: str(value) for name, value in told.items() if value}
 
 
-def _floors(space: Workspace, edition: Edition, gold: Mapping[Any, Any], queries: Sequence[Query]) -> dict[str, Table]:
+def _floors(
+    space: Workspace, edition: Edition, gold: Mapping[Any, Any], queries: Sequence[Query], report: Report
+) -> dict[str, Table]:
     """What the class prior and a file of empty answers score; the prior where train is here."""
     made = {}
     if space.has_data(edition):
         recipe = read_recipe(space, FLOOR)
         run = Run(workspace=space, edition=edition, offline=True)
-        predictions = decide(recipe.select, propose(run, recipe, queries).sets)
+        predictions = decide(recipe.select, propose(run, recipe, queries, report).sets)
         kept = {(x.query.subject, x.query.relation): submission.answers(edition, x) for x in predictions}
         made["class prior"] = edition.metric.evaluate(kept, gold)
     made["all-empty file"] = edition.metric.evaluate(dict.fromkeys(gold, ()), gold)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any
 
+from lmkbc import plugins
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.select.among import Among
 from lmkbc.select.attested import Attested
@@ -41,10 +42,18 @@ RULES = {rule.name: rule for rule in THRESHOLDS + SOURCES + EXPECTATIONS + NUMBE
 
 
 def rule_class(name: str) -> type[Rule]:
-    """The rule of a name. InputError suggests the nearest."""
-    if name not in RULES:
-        raise InputError(f"unknown selection rule {name!r}: {did_you_mean(name, RULES)}")
-    return RULES[name]
+    """The rule of a name, one of ours or a plug-in's. InputError suggests the nearest."""
+    if name in RULES:
+        return RULES[name]
+    if (rule := plugins.load(plugins.RULES, name)) is None:
+        known = [*RULES, *plugins.names(plugins.RULES)]
+        raise InputError(f"unknown selection rule {name!r}: {did_you_mean(name, known)}")
+    called = plugins.called(plugins.RULES, name)
+    if not (isinstance(rule, type) and issubclass(rule, Rule) and is_dataclass(rule)):
+        raise InputError(f"{called} is {rule!r}: it has to be a Rule, and a dataclass")
+    if rule.name != name:
+        raise InputError(f"{called} is the rule {rule.name!r}: give the entry point its name")
+    return rule
 
 
 def build(table: Mapping[str, Any]) -> Rule:

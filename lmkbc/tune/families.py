@@ -8,6 +8,7 @@ from typing import get_args
 
 import numpy as np
 
+from lmkbc import plugins
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.select.among import Among
 from lmkbc.select.calibrated import Calibrated
@@ -27,9 +28,11 @@ from lmkbc.select.numeric import (
 )
 from lmkbc.select.quorum import Quorum
 from lmkbc.select.ranking import Mask
+from lmkbc.select.registry import RULES
 from lmkbc.select.rule import Rule, significant
 from lmkbc.select.sticky import Sticky
 from lmkbc.tune.calibrate import PRIOR, Weights, fit_expected_f1
+from lmkbc.tune.grid import grid
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.sweep import Curve, cutoff_steps, gate_steps
 
@@ -205,7 +208,9 @@ FAMILIES: Mapping[str, Fit] = {
 
 def fit(task: Task, family: str, rows: Mask) -> Rule:
     """A family's rule fitted to some queries; the best candidate where there are none."""
-    return FAMILIES[family](task, rows) if rows.any() else UNFITTED
+    if not rows.any():
+        return UNFITTED
+    return FAMILIES[family](task, rows) if family in FAMILIES else _best(task, rows, grid(family))
 
 
 NUMERIC = frozenset({ExpectedScore.name, StabMid.name, WeightedMedian.name, Ball.name, LogCluster.name})
@@ -216,11 +221,20 @@ def applicable(task: Task, rules: Sequence[str] | None) -> Iterator[str]:
 
     The cut-off is always among them: it serves every relation, and is what the others must beat.
     """
-    for name in rules or ():
-        if name not in FAMILIES:
-            raise InputError(f"rule {name!r} cannot be tuned: {did_you_mean(name, FAMILIES)}")
+    check_rules(rules)
     for name in FAMILIES:
         needs = {Quorum.name: task.several, NoneGate.name: task.nullable, Among.name: task.voices > 2}
         fits = needs.get(name, task.numeric or name not in NUMERIC)
         if fits and (rules is None or name in rules or name == Cutoff.name):
             yield name
+    yield from dict.fromkeys(name for name in rules or () if name not in FAMILIES)
+
+
+def check_rules(rules: Sequence[str] | None) -> None:
+    """InputError for a rule that cannot be tuned: neither a family's, nor one that says what to search."""
+    for name in rules or ():
+        if name in FAMILIES:
+            continue
+        if name not in RULES and name not in plugins.names(plugins.RULES):
+            raise InputError(f"rule {name!r} cannot be tuned: {did_you_mean(name, FAMILIES)}")
+        grid(name)

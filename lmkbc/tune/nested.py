@@ -19,7 +19,6 @@ from lmkbc.select.rule import Rule
 from lmkbc.select.verified import Combine, Verified
 from lmkbc.tune.calibrate import Lesson, Weights, general
 from lmkbc.tune.families import (
-    FAMILIES,
     Task,
     applicable,
     fit,
@@ -197,7 +196,8 @@ def shared_family(compared: Sequence[Compared], *, simplest: bool = True) -> str
     Where several models are pooled, what is simple has weighed them without a look at what each is worth: there the
     best family is taken as it is.
     """
-    common = [name for name in FAMILIES if all(name in result.held_out for result in compared)]
+    common = [name for name in compared[0].held_out if all(name in result.held_out for result in compared)]
+    common = [name for name in common if name != SEARCH]
     means = {name: float(np.mean([_mean(result.held_out[name]) for result in compared])) for name in common}
     best = max(common, key=lambda name: means[name])
     for name in common if simplest else ():

@@ -24,7 +24,7 @@ from lmkbc.select.verified import judged
 from lmkbc.submission import answers
 from lmkbc.tune.confidence import Confidences, assess
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
-from lmkbc.tune.families import Task
+from lmkbc.tune.families import Task, check_rules
 from lmkbc.tune.folds import by_subject, fold_of
 from lmkbc.tune.nested import (
     WAYS,
@@ -102,8 +102,7 @@ def tune(
     processes share studies and resume them. report: told of each relation and fold that is done.
     InputError for candidates without gold or settings that make no sense.
     """
-    if folds < 2 or trials < 0:
-        raise InputError(f"folds is {folds} and trials {trials}: give at least 2 folds and no negative trials")
+    check(rules, folds, trials)
     pairs = _paired(sets, examples)
     database = open_storage(storage)
     try:
@@ -114,6 +113,14 @@ def tune(
         raise LmkbcError("the storage stopped answering; run the same command again to resume") from error
     finally:
         close_storage(database)
+
+
+def check(rules: Sequence[str] | None, folds: int, trials: int, storage: str | None = None) -> None:
+    """InputError for settings that make no sense, LmkbcError for a storage that does not answer: before any work."""
+    if folds < 2 or trials < 0:
+        raise InputError(f"folds is {folds} and trials {trials}: give at least 2 folds and no negative trials")
+    check_rules(rules)
+    close_storage(open_storage(storage))
 
 
 def _paired(sets: Sequence[CandidateSet], examples: Sequence[Example]) -> list[tuple[CandidateSet, Example]]:

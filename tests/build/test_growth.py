@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -111,6 +112,8 @@ def test_a_level_is_described_and_rows_of_subjects_go_on(tmp_path: Path, monkeyp
         "new_linked": 1,
     }
     assert (second["new"], third["new"]) == (1, 0)
+    spent = json.loads((base.out / "timing.json").read_text())["usage"]
+    assert spent == [{"model": {"calls": calls}} for calls in (1, 2, 1)]
     facts = pl.read_parquet(base.out / "facts").sort("subject_row")
     assert facts.select("subject_row", "subject").rows() == [(0, land(1))] * 2 + [(1, land(2))] * 2
 

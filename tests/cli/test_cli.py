@@ -178,12 +178,12 @@ def test_queries_that_a_file_lacks_fail_the_run_and_are_no_empty_answers(run: Pa
         (("predict", "--split", "trial"), "has no split 'trial'"),
         (("predict", "--data", "absent"), "absent is not a directory"),
         (("evaluate", "absent.jsonl", "--edition", "mini"), "absent.jsonl does not exist"),
-        (("evaluate", ".", "--edition", "mini"), "is a directory"),
+        (("evaluate", ".", "--edition", "mini"), "holds no predictions.jsonl: this is no run"),
         (("evaluate", "absent.jsonl", "--edition", "mini", "--split", "test"), "has no gold"),
         (("relations", "show", "spouze"), "did you mean 'spouse'"),
         (("systems", "show", "nothing"), "unknown system 'nothing'"),
         (("data", "fetch", "mini"), "there is nothing to fetch"),
-        (("predict", "--limit", "0"), "Invalid value for '--limit'"),
+        (("predict", "--limit", "0"), "invalid value for '--limit'"),
     ],
 )
 def test_wrong_input_is_one_sentence_and_exit_status_two(tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
@@ -211,9 +211,9 @@ def test_relations_systems_and_data_are_listed_and_shown(tmp_path: Path) -> None
     assert systems["prop22"]["year"] == 2022
     out, _ = lmkbc("systems", "list", cwd=tmp_path)
     rows = {line.split()[0]: line.split()[1:] for line in out.splitlines()}
-    assert rows["prop22"] == ["2022", "text-davinci-002", "0.676", "own", str(len(systems["prop22"]["differs"]))]
+    assert rows["prop22"] == ["2022", "text-davinci-002", "0.676"]
     assert rows.keys() - {"system"} == systems.keys()
-    assert max(map(len, out.splitlines())) < 100
+    assert max(map(len, out.splitlines())) <= 80
     (tmp_path / "my.toml").write_text(lmkbc("systems", "show", "li22", cwd=tmp_path)[0])
     mine, theirs = (lmkbc("systems", "show", name, "--json", cwd=tmp_path)[0] for name in ("my.toml", "li22"))
     assert json.loads(mine) | {"name": "li22"} == json.loads(theirs)

@@ -42,7 +42,7 @@ def test_an_interrupted_run_says_so(run: Run, tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(Workspace, "queries", interrupt)
     status, printed, told = run("predict", "--edition", "mini", "--system", "embedded", "--out", "run")
-    assert (status, printed, told) == (1, "", "error: interrupted; nothing half-written is left behind\n")
+    assert (status, printed, told) == (1, "", f"error: {cli.INTERRUPTED}; {cli.ANSWERS}\n")
     assert not list(tmp_path.glob("**/run*"))
     monkeypatch.setattr(cli, "build", interrupt)
     assert run("predict")[::2] == (1, "error: interrupted; nothing half-written is left behind\n")
@@ -68,7 +68,7 @@ def test_interrupted_tuning_says_so_once_and_leaves_a_study_to_resume(
     monkeypatch.setattr(Joint, "held_out", interrupt)
     status, printed, told = run(*tune, *kept)
     errors = [line for line in told.splitlines() if not line.startswith("tune: ")]  # of a slow machine: its progress
-    assert (status, printed, errors) == (1, "", ["error: interrupted; nothing half-written is left behind"])
+    assert (status, printed, errors) == (1, "", [f"error: {cli.INTERRUPTED}; {cli.KEPT['tune']}"])
     assert not list((tmp_path / "space").glob("thresholds/mini/prior.toml"))
     assert run(*tune, *kept)[0] == 0
     resumed = (tmp_path / "space" / "thresholds" / "mini" / "prior.toml").read_bytes()

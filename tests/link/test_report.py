@@ -5,7 +5,7 @@ import pytest
 
 from lmkbc.errors import InputError
 from lmkbc.link.linker import Linker
-from lmkbc.link.report import explain, link_file
+from lmkbc.link.report import explain, link_rows, read_rows
 from lmkbc.link.search_table import SearchTable
 from lmkbc.link.train_objects import TrainObjects
 from lmkbc.relation import Relation
@@ -29,7 +29,7 @@ def test_a_predictions_file_is_linked_and_counted(tmp_path: Path, linker: Linker
         {"SubjectEntity": "Bob", "SubjectEntityID": "Q1", "Relation": "spouses", "ObjectEntitiesID": []},
     ]
     source.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    report = link_file(source, target, linker, relations)
+    report = link_rows(read_rows(source, relations), target, linker)
     assert [row["ObjectEntitiesID"] for row in rows(target)] == [["Q14369", "Q7"], ["3"], []]
     assert rows(target)[0]["ObjectEntities"] == lines[0]["ObjectEntities"]
     assert rows(target)[2]["SubjectEntityID"] == "Q1"
@@ -69,7 +69,7 @@ def test_an_odd_row_is_named_by_line_and_field(
 ) -> None:
     (tmp_path / "p.jsonl").write_text(f"{GOOD}\n\n{row}\n")
     with pytest.raises(InputError, match=f"line 3.*{reason}"):
-        link_file(tmp_path / "p.jsonl", tmp_path / "out", linker, relations)
+        read_rows(tmp_path / "p.jsonl", relations)
     assert not (tmp_path / "out").exists()
 
 

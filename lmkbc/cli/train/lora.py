@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from lmkbc.api.opening import chosen_edition
 from lmkbc.cli.options import (
     AsJson,
     Data,
@@ -16,7 +17,6 @@ from lmkbc.cli.options import (
     Model,
     Offline,
     Root,
-    chosen_edition,
 )
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.tables import show_table

@@ -152,6 +152,17 @@ class Session:
             self.dropped += 1
         return None
 
+    def keep(self, replies: Sequence[tuple[Call, Reply]]) -> list[Reply]:
+        """Commit the answers among replies. Returns all, with another worker's in place of one that came after it."""
+        answers = [(call, msgspec.to_builtins(reply)) for call, reply in replies if reply.is_answer]
+        there = self._store.put(answers)
+        first = {call.key: self.stored(call) for call, _ in replies if call.key in there}
+        others = [(call, answer) for call, answer in answers if call.key in there and first[call.key] is None]
+        for call, _ in others:  # of a model that is not taken
+            self._store.drop(call)
+        self._store.put(others)
+        return [first.get(call.key) or reply for call, reply in replies]
+
     async def _draws(self, calls: Sequence[Call], *, sure: bool) -> list[Reply | None]:
         """The draws of one prompt. TooLongError where it is too long, unless sure also by our own reckoning."""
         replies = [self.stored(call) for call in calls]
@@ -180,9 +191,8 @@ class Session:
             if len(received) < len(together):
                 self.offers.several = False
             answered = together[: len(received)]
-            pairs = zip(answered, received, strict=True)
-            self._store.put((calls[draw], msgspec.to_builtins(reply)) for draw, reply in pairs if reply.is_answer)
-            for draw, reply in zip(answered, received, strict=True):
+            kept = self.keep([(calls[draw], reply) for draw, reply in zip(answered, received, strict=True)])
+            for draw, reply in zip(answered, kept, strict=True):
                 if reply.failed:
                     self.failures[f"the server ended an answer with {reply.finish!r}"] += 1
                 else:

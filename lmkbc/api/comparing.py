@@ -1,0 +1,107 @@
+"""Which run is better on the same queries, and whether the difference is noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lmkbc.api.frames import shown
+from lmkbc.api.opening import Sources, chosen_edition, space_of
+from lmkbc.api.scores import HasRun, finished, listed
+from lmkbc.edition import Edition
+from lmkbc.errors import InputError
+from lmkbc.files.atomic import check_file, write_bytes
+from lmkbc.finished import Finished, edition_of, read_gold
+from lmkbc.part import Part
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from lmkbc.compare import Comparison
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """Each further run beside the first. comparisons: one per further run: the difference over all, and by relation."""
+
+    edition: Edition
+    comparisons: Sequence[Comparison]
+
+    @property
+    def verdicts(self) -> list[str]:
+        """What the numbers say, a sentence per comparison."""
+        return [one.verdict for one in self.comparisons]
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """A row per comparison and relation, and one over all: difference, its 95 % interval, p, won, lost, noise."""
+        import polars as pl
+
+        rows = []
+        for one in self.comparisons:
+            parts = {**one.relations, "*** Average ***": one.overall}
+            named = {"first_run": one.first, "second_run": one.second}
+            rows += [
+                named | {"relation": name} | asdict(part) | {"noise": part.is_noise} for name, part in parts.items()
+            ]
+        return pl.DataFrame(rows)
+
+    @property
+    def html(self) -> str:
+        """A page that needs no network."""
+        from lmkbc.report.comparison import page
+
+        return page(self.edition, self.comparisons)
+
+    def write(self, path: Path | str) -> Path:
+        """Write the page, and tell where."""
+        place = Path(path)
+        check_file(place)
+        write_bytes(place, self.html.encode())
+        return place
+
+    def __repr__(self) -> str:
+        return f"<Comparisons on LM-KBC {self.edition.name}: {' '.join(self.verdicts)}>"
+
+    def _repr_html_(self) -> str:
+        return shown(f"LM-KBC {self.edition.name}", *self.verdicts, self.table)
+
+
+def compare(
+    *runs: Path | str | HasRun,
+    gold: Path | str | None = None,
+    edition: str | None = None,
+    split: str | None = None,
+    relation: str | Sequence[str] | None = None,
+    limit: int | None = None,
+    data: Path | str | None = None,
+    workspace: Path | str | None = None,
+) -> Comparisons:
+    """Compare runs with the first one, on the queries that they answer.
+
+    runs: what `lmkbc.predict` returned, directories, zips or predictions files. gold: a file, else the split's.
+    relation, limit: compare on these relations, or the first so many queries, alone. InputError for fewer than two
+    runs, or runs that do not go together.
+    """
+    from lmkbc.compare import compare as compared  # which computes, and loads numpy
+
+    sources: Sources = {"edition": edition, "data": data, "workspace": workspace}
+    space, opened = space_of(sources), [_finished(run) for run in runs]
+    if len(opened) < 2:
+        raise InputError("compare needs two runs at least: give their directories, zips or predictions files")
+    chosen = edition_of(space, opened, edition) or chosen_edition(space, None)
+    part = Part.of(space, chosen, listed(relation), limit)
+    told = next(filter(None, (run.said("split") for run in opened)), "val")
+    path = Path(gold) if gold is not None else space.gold_path(chosen, split or told)
+    truth = dict(part.rows(read_gold(path, chosen).items(), lambda row: row[0][1]))
+    return Comparisons(chosen, compared(chosen, truth, opened))
+
+
+def _finished(run: Path | str | HasRun) -> Finished:
+    opened = finished(run)
+    if opened is None:
+        raise InputError(f"{type(run).__name__} is no run: give a directory, a zip, a file, or what predict returned")
+    return opened

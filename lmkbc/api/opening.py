@@ -1,0 +1,126 @@
+"""What every verb begins with: the workspace, the edition that is meant, and the run that options make."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+from lmkbc.edition import Edition
+from lmkbc.models.store_place import Place, place_of
+from lmkbc.workspace import Workspace
+
+if TYPE_CHECKING:
+    from lmkbc.recipe import Recipe
+    from lmkbc.run import Run
+
+log = logging.getLogger(__name__)
+
+
+class Sources(TypedDict, total=False):
+    """Where editions and relations come from, by name.
+
+    edition: by name; else the one of highest rank whose data is here. data: the directory that holds lmkbc2023/ and the
+    like; else $LMKBC_DATA or the user's cache. workspace: a directory with relations/, eval/ and thresholds/.
+    """
+
+    edition: str | None
+    data: Path | str | None
+    workspace: Path | str | None
+
+
+class RunOptions(Sources, total=False):
+    """What `lmkbc.predict` and `lmkbc.tune` take beside their own: which recipe, whose answers, how models are asked.
+
+    system: a recipe by name or TOML file. model: id, directory or GGUF file, before the recipe's. files: recorded
+    completions or candidates. search_table, index: what links are looked up in. offline: open no socket. base_url,
+    any_model, concurrency: of an OpenAI-compatible server. max_cost, max_tokens: where asking stops; prices: of a
+    million prompt and answer tokens. store: what keeps models' answers, a file or a database's URL.
+    """
+
+    system: str | None
+    model: str | None
+    files: Sequence[Path | str] | None
+    search_table: Path | str | None
+    index: Path | str | None
+    offline: bool
+    base_url: str | None
+    any_model: bool
+    concurrency: int | None
+    max_cost: float | None
+    max_tokens: int | None
+    prices: tuple[float, float] | None
+    store: Place | str | None
+
+
+def placed(path: Path | str | None) -> Path | None:
+    """A path that may be given as text."""
+    return None if path is None else Path(path)
+
+
+def space_of(sources: Sources) -> Workspace:
+    """The workspace that is meant."""
+    return Workspace(placed(sources.get("workspace")), placed(sources.get("data")))
+
+
+def chosen_edition(workspace: Workspace, name: str | None) -> Edition:
+    """The edition named, else the one of highest rank whose data is here; then one line says so."""
+    if name is not None:
+        return workspace.edition(name)
+    ranked = sorted(workspace.editions.values(), key=lambda edition: -edition.rank)
+    chosen = next((edition for edition in ranked if workspace.has_data(edition)), ranked[0])
+    if chosen is not ranked[0]:
+        best = ranked[0].name
+        if (place := os.environ.get("LMKBC_DATA")) and not Path(place).is_dir():
+            log.info("LMKBC_DATA is %r, which is no directory", place)
+        log.info(
+            "No data of edition %s here: using the small bundled edition '%s'. "
+            "'lmkbc data fetch %s' fetches the real one.",
+            best,
+            chosen.name,
+            best,
+        )
+    return chosen
+
+
+def opened(options: RunOptions) -> tuple[Run, Recipe]:
+    """A run, and its recipe: recorded answers where files are given, else the default. InputError for what is wrong."""
+    from lmkbc.models.budget import checked_prices
+    from lmkbc.recipe import read_recipe
+    from lmkbc.run import Run, Servers
+
+    prices = options.get("prices")
+    servers = Servers(
+        base_url=options.get("base_url"),
+        any_model=options.get("any_model", False),
+        concurrency=options.get("concurrency"),
+        max_cost=options.get("max_cost"),
+        max_tokens=options.get("max_tokens"),
+        prices=None if prices is None else checked_prices([*prices], f"prices is {prices!r}"),
+        store=place_of(store) if isinstance(store := options.get("store"), str) else store,
+    )
+    space, model = space_of(options), options.get("model")
+    files = tuple(map(Path, options.get("files") or ()))
+    system = options.get("system") or ("recorded" if files else None)
+    edition = chosen_edition(space, options.get("edition"))
+    if system:
+        chosen = read_recipe(space, system)
+    else:
+        from lmkbc.default import default_recipe  # which reads of local models, and loads much
+
+        chosen, remark = default_recipe(space, model)
+        if remark:
+            log.info("%s", remark)
+    run = Run(
+        workspace=space,
+        edition=edition,
+        model=model,
+        files=files,
+        search_table=placed(options.get("search_table")),
+        index=placed(options.get("index")),
+        offline=options.get("offline", False),
+        servers=servers,
+    )
+    return run, chosen

@@ -1,0 +1,69 @@
+"""A run as one HTML file that opens from disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lmkbc.api.opening import Sources, chosen_edition, space_of
+from lmkbc.api.scores import HasRun, finished, listed
+from lmkbc.errors import InputError
+from lmkbc.files.atomic import check_file, write_bytes
+from lmkbc.finished import edition_of
+from lmkbc.part import Part
+from lmkbc.progress import Report, silent
+from lmkbc.submission import REPORT
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page that was written: where, and its size in bytes. A notebook shows a link to it."""
+
+    path: Path
+    size: int
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f'<a href="{escape(self.path.resolve().as_uri())}">{escape(str(self.path))}</a>'
+
+
+def report(
+    run: Path | str | HasRun,
+    out: Path | str | None = None,
+    *,
+    gold: Path | str | None = None,
+    edition: str | None = None,
+    split: str | None = None,
+    files: Sequence[Path | str] = (),
+    relation: str | Sequence[str] | None = None,
+    limit: int | None = None,
+    data: Path | str | None = None,
+    workspace: Path | str | None = None,
+    progress: Report = silent,
+) -> Page:
+    """Write a run as a page: scores, figures and every row.
+
+    run: what `lmkbc.predict` returned, a directory, a zip or a predictions file. out: the file; else report.html in the
+    run's directory, or here. gold: a file, else the split's. files: the recorded completions that the run read, whose
+    replies are then shown. relation, limit: of these relations, or the first so many queries, alone. progress: told
+    how far it is.
+    """
+    from lmkbc.report.run import Source, page  # which draws figures
+
+    opened = finished(run)
+    if opened is None:
+        raise InputError(f"{type(run).__name__} is no run: give a directory, a zip, a file, or what predict returned")
+    sources: Sources = {"edition": edition, "data": data, "workspace": workspace}
+    space, replies = space_of(sources), tuple(map(Path, files))
+    place = Path(out) if out is not None else opened.path / REPORT if opened.path.is_dir() else Path(REPORT)
+    path = None if gold is None else Path(gold)
+    check_file(place, opened.predictions, *filter(None, (path, *replies)))
+    chosen = edition_of(space, [opened], edition) or chosen_edition(space, None)
+    part = Part.of(space, chosen, listed(relation), limit)
+    named = split or opened.said("split") or "val"
+    path = path or space.gold_path(chosen, named)
+    written = page(space, Source(opened, chosen, named, path, replies, part), progress).encode()
+    write_bytes(place, written)
+    return Page(place, len(written))

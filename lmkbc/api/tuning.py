@@ -1,0 +1,131 @@
+"""Learning what to keep, per relation, and what that is worth on subjects that were not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from lmkbc.api.frames import shown
+from lmkbc.api.opening import RunOptions, opened
+from lmkbc.api.scores import listed
+from lmkbc.files.atomic import check_file
+from lmkbc.part import Part
+from lmkbc.progress import Report, silent
+from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from lmkbc.tune.tune import Tuned
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What tuning chose. tuned: rules, figures, held-out predictions. path: where it was written; None: it was not."""
+
+    tuned: Tuned
+    edition: str
+    split: str
+    system: str
+    path: Path | None
+
+    @property
+    def f1(self) -> float:
+        """The cross-validated macro-F1, which is the one to believe."""
+        return self.tuned.cv_macro_f1
+
+    @cached_property
+    def relations(self) -> pl.DataFrame:
+        """A row per relation: queries, F1 out of fold, without what Optuna found, and in sample, and the rule."""
+        import polars as pl
+
+        rows = [
+            {
+                "relation": name,
+                "rows": relation.rows,
+                "cv_f1": relation.cv_f1,
+                "cv_f1_without_optuna": relation.cv_f1_without_optuna,
+                "insample_f1": relation.insample_f1,
+                "rule": described(relation.rule.to_table()),
+            }
+            for name, relation in sorted(self.tuned.relations.items())
+        ]
+        return pl.DataFrame(rows)
+
+    def __repr__(self) -> str:
+        return f"<Tuning of {self.system} on LM-KBC {self.edition}, {self.split}: F1 {self.f1:.3f} out of fold>"
+
+    def _repr_html_(self) -> str:
+        failed = [f"{self.tuned.failed} queries have no answer: they count as wrong"] if self.tuned.failed else []
+        in_sample = f"{self.tuned.insample_macro_f1:.3f} in sample"
+        title = f"{self.system} on LM-KBC {self.edition}, {self.split}: F1 {self.f1:.3f} out of fold, {in_sample}"
+        return shown(title, self.relations, *failed)
+
+
+def tune(
+    split: str = "val",
+    *,
+    folds: int = FOLDS,
+    trials: int = TRIALS,
+    seed: int = SEED,
+    storage: str | None = None,
+    rules: Sequence[str] | None = None,
+    relation: str | Sequence[str] | None = None,
+    limit: int | None = None,
+    write: bool = True,
+    progress: Report = silent,
+    **options: Unpack[RunOptions],
+) -> Tuning:
+    """Learn which selection rule to use for each relation, with which parameters, by five-fold cross-validation.
+
+    split: labelled. folds: by subject. trials: Optuna's, at most, per relation and fold; 0: exact sweeps only. storage:
+    an SQLite or PostgreSQL URL that processes share. rules: only these. relation, limit: of these relations, or the
+    first so many queries, alone: then nothing is written. write: to thresholds/EDITION/SYSTEM.toml of the workspace,
+    where `lmkbc.predict` finds it. progress: told how far it is. InputError before anything is asked of a model.
+    """
+    from lmkbc import submission, thresholds
+    from lmkbc.pipeline import propose, split_sha256
+    from lmkbc.tune.tune import check
+    from lmkbc.tune.tune import tune as tune_rules
+
+    check(rules, folds, trials, storage)
+    run, recipe = opened(options)
+    space, chosen = run.workspace, run.edition
+    part = Part.of(space, chosen, listed(relation), limit)
+    examples = list(part.rows(space.examples(chosen, split), lambda row: row.query.relation))
+    path = thresholds.path_of(space.folder("thresholds"), chosen.name, recipe.name) if write and part.is_whole else None
+    check_file(path)
+    proposals = propose(run, recipe, [example.query for example in examples], progress)
+    tuned = tune_rules(
+        proposals.sets,
+        examples,
+        chosen,
+        relations=run.relations,
+        folds=folds,
+        trials=trials,
+        seed=seed,
+        storage=storage,
+        rules=rules,
+        report=progress,
+    )
+    if path is not None:
+        provenance = thresholds.Provenance.of(
+            tuned,
+            edition=chosen.name,
+            system=recipe.name,
+            data_sha256=split_sha256(run, split),
+            candidates_sha256=submission.sha256(submission.candidate_lines(proposals.sets)),
+        )
+        thresholds.write(path, tuned, provenance)
+    return Tuning(tuned, chosen.name, split, recipe.name, path)
+
+
+def described(table: Mapping[str, Any]) -> str:
+    """A rule on one line; long tables are named, not shown."""
+    parameters = {name: value for name, value in table.items() if name != "rule" and not isinstance(value, Mapping)}
+    rules = [value for value in table.values() if isinstance(value, Mapping) and "rule" in value]
+    inner = "".join(f" over {described(rule)}" for rule in rules)
+    return " ".join([str(table["rule"]), *(f"{name}={value}" for name, value in parameters.items())]) + inner

@@ -1,0 +1,64 @@
+"""A part of a split: the queries of some relations, and of these the first so many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+from lmkbc.edition import Edition
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.workspace import Workspace
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Which queries of a split count. relations: as the edition spells them; none: all. limit: None: all."""
+
+    relations: frozenset[str] = frozenset()
+    limit: int | None = None
+
+    @classmethod
+    def of(cls, space: Workspace, edition: Edition, relations: Sequence[str] | None, limit: int | None) -> Part:
+        """The part that relations, by any of their names, and a limit make. InputError for one that is not asked."""
+        if limit is not None and limit < 1:
+            raise InputError(f"limit is {limit}: give at least one query")
+        chosen = {}
+        for name in relations or ():
+            asked = [own for own in edition.relations if own == name]
+            asked = asked or [own for own in edition.relations if name in _names(space, own)]
+            if not asked:
+                hint = did_you_mean(name, edition.relations)
+                raise InputError(f"edition {edition.name} asks for no relation {name!r}: {hint}")
+            chosen[asked[0]] = name
+        return cls(frozenset(chosen), limit)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all queries count."""
+        return not self.relations and self.limit is None
+
+    @property
+    def suffix(self) -> str:
+        """What tells a run of the part from one of the whole, as in `-hasArea-first10`."""
+        named = "".join(f"-{name}" for name in sorted(self.relations))
+        return named + ("" if self.limit is None else f"-first{self.limit}")
+
+    def holds(self, relation: str) -> bool:
+        """Whether a relation's queries count."""
+        return not self.relations or relation in self.relations
+
+    def rows(self, rows: Iterable[Row], relation: Callable[[Row], str]) -> Iterator[Row]:
+        """Those rows of a split that count, in order."""
+        return islice((row for row in rows if self.holds(relation(row))), self.limit)
+
+
+WHOLE = Part()
+
+
+def _names(space: Workspace, name: str) -> tuple[str, ...]:
+    relation = space.relation(name)
+    return (relation.name, *relation.names)

@@ -1,0 +1,189 @@
+"""What Python callers use: the public names, and each verb on files and on data in memory, with nothing printed."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import lmkbc
+from lmkbc.workspace import Workspace
+
+ROOT = Path(__file__).resolve().parents[2]
+MINI = ROOT / "eval" / "mini"
+VAL = [json.loads(line) for line in (MINI / "val.jsonl").read_text().splitlines()]
+RELATION = VAL[0]["Relation"]
+GOLD = {(row["SubjectEntity"], row["Relation"]): row["ObjectEntitiesID"] for row in VAL}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two predictions files of mini's val split: a good one, and one that is wrong in every other row."""
+    folder = tmp_path_factory.mktemp("api")
+    for name, step in (("good", 7), ("bad", 2)):
+        rows = [
+            row | {"ObjectEntitiesID": ["Q1"] if at % step == 0 else row["ObjectEntitiesID"]}
+            for at, row in enumerate(VAL)
+        ]
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _silent(capfd: pytest.CaptureFixture[str]) -> Any:
+    yield
+    assert capfd.readouterr() == ("", "")
+
+
+def test_every_public_name_is_there_and_is_listed_once() -> None:
+    assert len(set(lmkbc.__all__)) == len(lmkbc.__all__)
+    assert {name for name in lmkbc.__all__ if getattr(lmkbc, name).__doc__} == set(lmkbc.__all__)
+    assert set(lmkbc.__all__) <= set(dir(lmkbc))
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = lmkbc.nothing  # type: ignore[attr-defined]
+
+
+def test_rooms_do_not_take_the_place_of_verbs() -> None:
+    rooms = [room.name for room in pkgutil.iter_modules(lmkbc.__path__) if room.name in lmkbc.__all__]
+    assert {"compare", "report", "tune"} <= {*rooms}
+    for room in rooms:
+        importlib.import_module(f"lmkbc.{room}")
+    assert [name for name in lmkbc.__all__ if isinstance(getattr(lmkbc, name), ModuleType)] == []
+
+
+def test_importing_it_loads_nothing() -> None:
+    code = "import sys, lmkbc; print([n for n in ('numpy', 'polars', 'msgspec', 'torch') if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_file_is_scored_as_the_command_does_it(files: Path) -> None:
+    scores = lmkbc.score(files / "good.jsonl", MINI / "val.jsonl", "mini")
+    assert 0.8 < scores.f1 < 1
+    assert (scores.f1, scores.p, scores.r) == (scores.overall.f1, scores.overall.p, scores.overall.r)
+    by_split = lmkbc.score(files / "good.jsonl", edition="mini", split="dev")
+    assert by_split.f1 == scores.f1
+    assert scores.relations.shape[0] == len(Workspace().edition("mini").relations) + 1
+    assert scores.relations["relation"][-1] == "*** Average ***"
+    assert scores.rows.height == len(VAL)
+    assert scores.rows["f1"].mean() == pytest.approx(sum(row.f1 for _, row in scores.evaluation.table.rows) / len(VAL))
+    assert repr(scores).startswith("<Scores LM-KBC mini: macro-F1 0.")
+
+
+def test_answers_in_memory_score_as_their_file(files: Path) -> None:
+    import polars as pl
+
+    rows = [json.loads(line) for line in (files / "bad.jsonl").read_text().splitlines()]
+    by_query = {(row["SubjectEntity"], row["Relation"]): row["ObjectEntitiesID"] for row in rows}
+    frame = pl.DataFrame(
+        [{name: row[name] for name in ("SubjectEntity", "Relation", "ObjectEntitiesID")} for row in rows]
+    )
+    expected = lmkbc.score(files / "bad.jsonl", edition="mini", split="val").f1
+    for given in (rows, by_query, frame):
+        assert lmkbc.score(given, edition="mini").f1 == expected
+        assert lmkbc.score(given, GOLD, "mini").f1 == expected
+    assert lmkbc.score(files / "bad.jsonl", GOLD, "mini").f1 == expected
+
+
+def test_a_part_is_scored_alone(files: Path) -> None:
+    whole = lmkbc.score(files / "bad.jsonl", edition="mini")
+    part = lmkbc.score(files / "bad.jsonl", edition="mini", relation=RELATION)
+    assert part.f1 == whole.evaluation.table.relations[RELATION].f1
+    assert lmkbc.score(GOLD, GOLD, "mini", relation=[RELATION]).f1 == 1.0
+    own = Workspace().relation(RELATION).name
+    first = lmkbc.score(files / "bad.jsonl", edition="mini", relation=own, limit=4)
+    assert first.overall.rows == 4
+    assert first.evaluation.unknown == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"relation": "borders"}, "edition mini asks for no relation 'borders'"),
+        ({"limit": 0}, "limit is 0"),
+        ({"profile": "old"}, "has no metric profile 'old'"),
+        ({"split": "test"}, "has no gold"),
+        ({"gold": {}}, "the gold has no query"),
+        ({"gold": [{"SubjectEntity": "x"}]}, "gold, row 0: lacks Relation, a column of edition mini"),
+        ({"gold": [*VAL[:1], *VAL[:1]]}, "comes twice"),
+        ({"edition": "2031"}, "unknown edition"),
+    ],
+)
+def test_what_cannot_be_scored_is_one_sentence(files: Path, given: dict[str, Any], told: str) -> None:
+    with pytest.raises(lmkbc.InputError) as error:
+        lmkbc.score(files / "good.jsonl", **{"edition": "mini"} | given)
+    assert told in str(error.value)
+
+
+def test_a_file_of_another_edition_is_named_as_such(tmp_path: Path) -> None:
+    rows = ({"SubjectEntity": name, "Relation": "hasArea", "ObjectEntities": ["1"]} for name in "abc")
+    (tmp_path / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(lmkbc.InputError, match=r"p.jsonl is a file of edition 2025 or 2026, not of mini"):
+        lmkbc.score(tmp_path / "p.jsonl", edition="mini")
+    (tmp_path / "q.jsonl").write_text(json.dumps(VAL[0] | {"SubjectEntity": "nobody"}))
+    with pytest.raises(lmkbc.InputError, match="lacks 160 of 160 queries"):
+        lmkbc.score(tmp_path / "q.jsonl", edition="mini")
+
+
+def test_runs_are_compared_and_shown(files: Path, tmp_path: Path) -> None:
+    made = lmkbc.compare(files / "bad.jsonl", files / "good.jsonl", edition="mini")
+    assert made.verdicts[0].startswith("good.jsonl is better than bad.jsonl")
+    assert made.table.height == len(Workspace().edition("mini").relations) + 1
+    assert {"relation", "difference", "low", "high", "corrected", "won", "lost", "noise"} <= {*made.table.columns}
+    assert "good.jsonl" in made.write(tmp_path / "compare.html").read_text()
+    one = lmkbc.compare(files / "bad.jsonl", files / "good.jsonl", edition="mini", relation=RELATION)
+    assert list(one.comparisons[0].relations) == [RELATION]
+    with pytest.raises(lmkbc.InputError, match="two runs at least"):
+        lmkbc.compare(files / "bad.jsonl", edition="mini")
+
+
+def test_a_page_is_written_of_a_part(files: Path, tmp_path: Path) -> None:
+    steps: list[str] = []
+    page = lmkbc.report(
+        files / "good.jsonl", tmp_path / "page.html", edition="mini", relation=RELATION, limit=3,
+        progress=lambda step, done, total: steps.append(step),
+    )  # fmt: skip
+    assert page.size == page.path.stat().st_size
+    assert steps
+    assert page._repr_html_().startswith('<a href="file:///')
+
+
+def test_tuning_checks_what_it_is_given_before_anything_is_asked(files: Path, tmp_path: Path) -> None:
+    space = tmp_path / "space"
+    for name in ("relations", "eval", "thresholds"):
+        shutil.copytree(ROOT / name, space / name, ignore=shutil.ignore_patterns("bench"))
+    options: dict[str, Any] = {"edition": "mini", "system": "prior", "workspace": space}
+    for given, told in (
+        ({"rules": ["foo"]}, "rule 'foo' cannot be tuned"),
+        ({"folds": 1}, "at least 2 folds"),
+        ({"storage": "mysql://x"}, "storage 'mysql' is not supported"),
+        ({"relation": "x"}, "asks for no relation 'x'"),
+        ({"system": "none.toml"}, "unknown system"),
+    ):
+        with pytest.raises(lmkbc.InputError, match=told):
+            lmkbc.tune(**options | given, progress=lambda step, *_: pytest.fail(f"{step} was begun"))
+    tuning = lmkbc.tune(**options, trials=0, rules=["cutoff", "top-k"])
+    assert tuning.path == space / "thresholds" / "mini" / "prior.toml"
+    assert tuning.f1 == tuning.tuned.cv_macro_f1
+    assert tuning.relations["relation"].to_list() == sorted(Workspace().edition("mini").relations)
+    assert "of prior on LM-KBC mini, val" in repr(tuning)
+    written = tuning.path.read_bytes()
+    part = lmkbc.tune(**options, trials=0, rules=["cutoff"], relation=RELATION, limit=20)
+    assert (part.path, list(part.tuned.relations)) == (None, [RELATION])
+    assert tuning.path.read_bytes() == written
+
+
+def test_notebooks_show_no_markup_of_the_data() -> None:
+    evil = {("<script>alert(1)</script>", RELATION): ["<img src=x onerror=alert(1)>"]}
+    scores = lmkbc.score(evil, evil, "mini")
+    for shown in (scores._repr_html_(), scores.rows._repr_html_()):
+        assert "<script>alert" not in shown
+        assert "<img" not in shown

@@ -1,0 +1,162 @@
+"""Plug-ins of other distributions: found by their entry points; broken ones stop nobody who does not ask for them."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from opened import generators, recipe_of
+
+from lmkbc import plugins
+from lmkbc.errors import InputError
+from lmkbc.recipe import read_recipe
+from lmkbc.run import Run
+from lmkbc.select.registry import build
+from lmkbc.tune.families import check_rules
+from lmkbc.tune.grid import grid
+from lmkbc.types import Candidate, CandidateSet, Query
+from lmkbc.workspace import Workspace
+
+MODULE = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from lmkbc import EntityType, GeneratorSpec, Relation
+from lmkbc.select.rule import Choice, PrefixRule, Real, Whole
+from lmkbc.types import Candidate, CandidateSet
+
+@dataclass(frozen=True, kw_only=True)
+class Echo(GeneratorSpec):
+    score: float = 1.0
+
+    def open(self, run, notes):
+        return self
+
+    def generate(self, queries):
+        for query in dict.fromkeys(queries):
+            yield CandidateSet(query, (Candidate(query.subject, self.score),))
+
+@dataclass(frozen=True, kw_only=True)
+class Share(PrefixRule):
+    name: ClassVar = "share"
+    search: ClassVar = {"share": Real(0.1, 0.9), "least": Whole(0, 1)}
+    share: float = 0.5
+
+    def wanted(self, ranking):
+        return np.ceil(ranking.sizes * self.share).astype(np.int64)
+
+OPERA = Relation(
+    name="composer-operas", names=("composerHasOpera",), property="P800", subject_type=EntityType("composer", "Q1"),
+    object_type=EntityType("opera", "Q2"), kind="entity", may_be_empty=True, definition="d",
+    clozes=("{subject} wrote {mask}.",), question="Which operas of {subject}?", triple="wrote",
+    statement="{subject} wrote {object}.",
+)
+"""
+ENTRIES = """
+[lmkbc.generators]
+echo = plugged_in:Echo
+lost = plugged_in:Nowhere
+odd = plugged_in:OPERA
+
+[lmkbc.rules]
+share = plugged_in:Share
+otherwise-named = plugged_in:Share
+odd = plugged_in:OPERA
+
+[lmkbc.relations]
+composerHasOpera = plugged_in:OPERA
+broken = nowhere_to_be_found:X
+odd = plugged_in:Share
+"""
+OPERA = "composerHasOpera"
+
+
+def installed(folder: Path, name: str, entries: str, module: str = "") -> None:
+    """A distribution, as an installer leaves it."""
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(entries)
+    if module:
+        (folder / "plugged_in.py").write_text(module)
+
+
+@pytest.fixture(autouse=True)
+def _distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    installed(tmp_path / "site", "operas", ENTRIES, MODULE)
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    grid.cache_clear()
+    yield
+    sys.modules.pop("plugged_in", None)
+    grid.cache_clear()
+
+
+def test_a_generator_and_a_rule_of_a_plugin_work_in_a_recipe() -> None:
+    space = Workspace()
+    run = Run(workspace=space, edition=space.edition("mini"), offline=True)
+    query = Query("Ada", "CountryBordersCountry")
+    [(_, echo)] = generators(run, recipe_of({"component": "echo", "score": 0.5, "name": "loud"}))
+    assert [one.candidates[0].score for one in echo.generate([query])] == [0.5]
+    rule = build({"rule": "share", "share": 0.4})
+    found = CandidateSet(query, tuple(Candidate(name, 1 / (ord(name) - 90)) for name in "abcde"))
+    assert [one.text for one in rule.select(found).objects] == ["a", "b"]
+    assert build(rule.to_table()) == rule
+
+
+def test_a_rule_of_a_plugin_can_be_tuned_over_its_search_ranges() -> None:
+    check_rules(["share", "cutoff"])
+    shares = {(rule.share, rule.least) for rule in grid("share")}  # type: ignore[attr-defined]
+    assert {least for _, least in shares} == {0, 1}
+    assert {share for share, _ in shares} > {0.1, 0.9}
+
+
+def test_a_relation_of_a_plugin_stands_behind_those_of_the_workspace(caplog: pytest.LogCaptureFixture) -> None:
+    space = Workspace()
+    assert space.relation(OPERA).name == "composer-operas"
+    assert OPERA in space.relations
+    assert caplog.records == []  # nobody asked for the broken one
+    assert space.relation("composer-operas") is space.relations[OPERA]
+    with caplog.at_level(logging.WARNING):
+        assert {"composer-operas", OPERA, "CountryBordersCountry"} <= set(space.relations)
+    assert any("the plug-in 'broken' of operas 1.0 (lmkbc.relations) cannot be loaded" in it for it in caplog.messages)
+    assert len(space.relations) == len(list(space.relations))
+
+
+@pytest.mark.parametrize(
+    ("ask", "told"),
+    [
+        (lambda: recipe_of({"component": "lost"}), "the plug-in 'lost' of operas 1.0 (lmkbc.generators) cannot be lo"),
+        (lambda: recipe_of({"component": "odd"}), "it has to be a GeneratorSpec"),
+        (lambda: recipe_of({"component": "eco"}), "unknown generator 'eco'"),
+        (lambda: recipe_of({"component": "echo", "scor": 1}), "generator 'echo' has no setting 'scor'"),
+        (lambda: build({"rule": "odd"}), "it has to be a Rule"),
+        (lambda: build({"rule": "shar"}), "did you mean 'share'?"),
+        (lambda: build({"rule": "otherwise-named"}), "is the rule 'share': give the entry point its name"),
+        (lambda: check_rules(["foo"]), "rule 'foo' cannot be tuned"),
+        (lambda: Workspace().relation("broken"), "No module named 'nowhere_to_be_found'"),
+        (lambda: Workspace().relation("odd"), "it has to be a Relation"),
+        (lambda: Workspace().relation("nothing"), "unknown relation 'nothing'"),
+    ],
+)
+def test_a_broken_plugin_is_one_sentence_that_names_it(ask: object, told: str) -> None:
+    with pytest.raises(InputError) as error:
+        ask()  # type: ignore[operator]
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_broken_plugins_stop_no_other_recipe() -> None:
+    space = Workspace()
+    assert read_recipe(space, "embedded").generate
+    assert space.edition("mini").relations
+
+
+def test_one_name_of_two_distributions_is_refused(tmp_path: Path) -> None:
+    installed(tmp_path / "site", "again", "[lmkbc.rules]\nshare = plugged_in:Echo\n")
+    with pytest.raises(InputError, match=r"'share' twice, of again 1.0 and operas 1.0: uninstall one"):
+        plugins.load(plugins.RULES, "share")
