@@ -55,6 +55,7 @@ class Base:
         relations: Sequence[str],
         bounds: Bounds | None = None,
         engine: Engine | None = None,
+        index: Any = None,
         **inputs: Any,
     ) -> Any:
         """Build, or go on."""
@@ -76,7 +77,7 @@ class Base:
         recipe = recipe_of({"component": "prior"})
         plan = Plan(Subjects.of(self.file), chosen, Classes(chosen))
         about = {"subjects": digest(self.file), **inputs}
-        growth = Growth(bounds or Bounds(), plan.classes, {one.name: one for one in chosen.values()})
+        growth = Growth(bounds or Bounds(), plan.classes, {one.name: one for one in chosen.values()}, index)
         directory = Directory(self.out)
         with directory.held():
             made = Build(self.run, recipe, recipe.select, started(about, chosen), self.shard, engine)

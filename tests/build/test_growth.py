@@ -118,6 +118,18 @@ def test_a_level_is_described_and_rows_of_subjects_go_on(tmp_path: Path, monkeyp
     assert facts.select("subject_row", "subject").rows() == [(0, land(1))] * 2 + [(1, land(2))] * 2
 
 
+def test_an_index_confirms_what_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Index:
+        def entities(self, ids: list[str]) -> dict[str, object]:
+            return {qid: object() if qid == "Q2" else None for qid in ids if qid != "Q5"}
+
+    base = Base(tmp_path, [land(1)])
+    world: World = {1: (2, 3, 5, 4)}
+    made = base.build(monkeypatch, answering(world, frozenset({4})), ("country-borders",), FAR, index=Index())
+    first = made["graph"]["levels"][0]
+    assert (first["new"], first["new_linked"], first["new_confirmed"]) == (4, 3, 1)
+
+
 def test_a_killed_growth_goes_on_where_it_was_and_failed_queries_are_asked_before_it_grows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
