@@ -55,21 +55,29 @@ class Base:
         relations: Sequence[str],
         bounds: Bounds | None = None,
         engine: Engine | None = None,
+        index: Any = None,
         **inputs: Any,
     ) -> Any:
         """Build, or go on."""
         chosen = module.chosen(self.run, relations)
 
-        def proposing(_run: object, _recipe: object, queries: Iterable[Query], *_: object) -> Iterator[Any]:
-            for query in queries:
-                self.asked.append(query)
-                yield Block((query,), (answer(query),))
+        base = self
 
-        monkeypatch.setattr(module, "Proposing", proposing)
+        class Steps:
+            def __init__(self, _run: object, _recipe: object, queries: Iterable[Query], *_: object) -> None:
+                self._queries, self.usage = queries, {"model": {"calls": 0}}
+
+            def __iter__(self) -> Iterator[Block]:
+                for query in self._queries:
+                    base.asked.append(query)
+                    yield Block((query,), (answer(query),))
+                    self.usage["model"]["calls"] += 1
+
+        monkeypatch.setattr(module, "Proposing", Steps)
         recipe = recipe_of({"component": "prior"})
         plan = Plan(Subjects.of(self.file), chosen, Classes(chosen))
         about = {"subjects": digest(self.file), **inputs}
-        growth = Growth(bounds or Bounds(), plan.classes, {one.name: one for one in chosen.values()})
+        growth = Growth(bounds or Bounds(), plan.classes, {one.name: one for one in chosen.values()}, index)
         directory = Directory(self.out)
         with directory.held():
             made = Build(self.run, recipe, recipe.select, started(about, chosen), self.shard, engine)

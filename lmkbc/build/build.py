@@ -156,6 +156,8 @@ class Build:
                 parts.append(work.maker.tables([rows.popleft() for _ in block], block))
                 size -= len(block)
             yield number, Tables.together(parts)
+        if todo:
+            next(sets, None)  # so that the steps come to their end, and tell what they spent
 
     def _elsewhere(
         self, engine: Engine, work: Work, plan: Plan, todo: Sequence[int], report: Report

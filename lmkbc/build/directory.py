@@ -88,6 +88,8 @@ class Directory:
                 left.unlink()
             found, records = self._read(), [*self._records()]
             if found is None or (found.shards is None and not records):
+                for name in parts.TABLES:  # of a shard that was not finished
+                    shutil.rmtree(self._stage / name, ignore_errors=True)
                 atomic.write_bytes(self._stage / manifest.NAME, manifest.written(start))
                 return []
             if found.run != start["run"]:

@@ -103,8 +103,8 @@ class Maker:
         return Tables(facts.with_columns(named.gather(facts["sources"])), nothing, missing)
 
     def _fact(self, kept: Candidate, stated: Stated, p: float, calibrated: bool, sources: int) -> tuple[Any, ...]:
-        number = decimal(kept.id or kept.text) if stated.kind == "number" else None
-        qid = kept.id if kept.id is not None and as_qid(kept.id) == kept.id else None
+        number = (decimal(kept.id or "") or decimal(kept.text)) if stated.kind == "number" else None
+        qid = kept.id if stated.kind == "entity" and kept.id and as_qid(kept.id) == kept.id else None
         return (
             writable(kept.text),
             qid,

@@ -73,10 +73,10 @@ def _rows(path: Path) -> Iterator[tuple[str, str, str]]:
 def proposals(facts: Iterator[Fact], known: Known) -> Iterator[str]:
     """A line for each fact about an item that is not known, with an item or a number for its object."""
     for fact in facts:
-        value = fact.object_id or fact.literal
+        value = fact.object_id if fact.about.kind == "entity" else fact.literal
         if fact.subject_id is None or value is None or (fact.subject_id, fact.about.property, value) in known:
             continue
-        unit = fact.about.unit_id if fact.object_id is None else None
+        unit = fact.about.unit_id if fact.about.kind == "number" else None
         written = value + (f"U{unit[1:]}" if unit else "")
         told = f"{fact.subject} - {fact.relation} - {fact.object}; {fact.model}, confidence {fact.confidence:.2f}"
         yield f"{fact.subject_id}\t{fact.about.property}\t{written}\t/* unchecked: {comment(told)} */\n"

@@ -50,7 +50,7 @@ class Triples:
 
     def value(self, fact: Fact) -> str | None:
         """The object as a simple value; None for a number that cannot be read."""
-        if fact.object_id is not None or fact.about.kind == "entity":
+        if fact.about.kind == "entity":
             return self.node(fact.object, fact.object_id)
         if fact.about.kind == "string":
             return text(fact.object)

@@ -37,7 +37,7 @@ def entity(facts: Sequence[Fact]) -> Json | None:
 
 def _statement(fact: Fact) -> Json | None:
     name, about = fact.about.property, fact.about
-    if fact.object_id is not None:
+    if about.kind == "entity" and fact.object_id is not None:
         value = {
             "type": "wikibase-entityid",
             "value": {"entity-type": "item", "numeric-id": int(fact.object_id[1:]), "id": fact.object_id},

@@ -78,10 +78,13 @@ def confidences(selector: PerRelation, sets: Sequence[CandidateSet]) -> list[Con
     for relation, places in rows.items():
         calibration = calibration_of(selector, relation)
         chosen = [sets[place] for place in places]
-        ranking = Ranking.of(chosen)
-        table = ranking.scores if calibration is None else calibration.probabilities(ranking)
-        for place, candidates, ranked in zip(places, chosen, table, strict=True):
-            made[place] = Confidence(candidates.candidates, _in_order(candidates, ranked), calibration is not None)
+        if calibration is None:
+            own = [tuple(min(max(one.score, 0.0), 1.0) for one in found.candidates) for found in chosen]
+        else:
+            table = calibration.probabilities(Ranking.of(chosen))
+            own = [_in_order(found, ranked) for found, ranked in zip(chosen, table, strict=True)]
+        for place, found, p in zip(places, chosen, own, strict=True):
+            made[place] = Confidence(found.candidates, p, calibration is not None)
     return [made[row] for row in range(len(sets))]
 
 

@@ -54,6 +54,12 @@ def test_a_row_per_object_and_one_for_each_query_without() -> None:
     assert [dict(frame.schema) for frame in tables] == [FACTS, NOTHING, MISSING]
 
 
+@pytest.mark.parametrize(("text", "qid", "literal"), [("4", "7", "7"), ("4", "Q202", "4"), ("four", "Q202", None)])
+def test_a_number_is_no_item(text: str, qid: str, literal: str | None) -> None:
+    row = MAKER.tables([0], [answered(AREA, (text, qid, 1.0))]).facts.row(0, named=True)
+    assert (row["object_id"], row["literal"], row["unit"]) == (None, literal, "km2" if literal else None)
+
+
 def test_blocks_may_be_made_anywhere_and_of_any_size() -> None:
     sets = [answered(BORDERS, (name, None, 0.9)) for name in "abcdef"]
     whole = MAKER.tables([*range(6)], sets)

@@ -205,7 +205,11 @@ def test_a_build_that_wrote_nothing_yet_gives_way_to_another(tmp_path: Path, mon
 
     with pytest.raises(InputError, match="a model is lacking"):
         base.build(monkeypatch, breaks, RELATIONS)
+    left = base.out / "unfinished" / "facts" / "relation=spouse" / "part-000007.parquet"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"of a shard that was not finished")
     assert base.build(monkeypatch, answer, RELATIONS, limit=3)["inputs"]["limit"] == 3
+    assert not list(base.out.rglob("part-000007.parquet"))
 
 
 def test_relations_are_the_edition_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

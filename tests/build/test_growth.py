@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -111,8 +112,22 @@ def test_a_level_is_described_and_rows_of_subjects_go_on(tmp_path: Path, monkeyp
         "new_linked": 1,
     }
     assert (second["new"], third["new"]) == (1, 0)
+    spent = json.loads((base.out / "timing.json").read_text())["usage"]
+    assert spent == [{"model": {"calls": calls}} for calls in (1, 2, 1)]
     facts = pl.read_parquet(base.out / "facts").sort("subject_row")
     assert facts.select("subject_row", "subject").rows() == [(0, land(1))] * 2 + [(1, land(2))] * 2
+
+
+def test_an_index_confirms_what_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Index:
+        def entities(self, ids: list[str]) -> dict[str, object]:
+            return {qid: object() if qid == "Q2" else None for qid in ids if qid != "Q5"}
+
+    base = Base(tmp_path, [land(1)])
+    world: World = {1: (2, 3, 5, 4)}
+    made = base.build(monkeypatch, answering(world, frozenset({4})), ("country-borders",), FAR, index=Index())
+    first = made["graph"]["levels"][0]
+    assert (first["new"], first["new_linked"], first["new_confirmed"]) == (4, 3, 1)
 
 
 def test_a_killed_growth_goes_on_where_it_was_and_failed_queries_are_asked_before_it_grows(

@@ -13,12 +13,15 @@ from typing import Any
 import polars as pl
 import pytest
 from bases import Base, answered, failed
+from hypothesis import given
+from hypothesis import strategies as st
 from rdflib import Graph
 
 from lmkbc import cli
 from lmkbc.build.manifest import About
 from lmkbc.export.knowledge import Fact, Knowledge
 from lmkbc.export.quickstatements import comment, proposals
+from lmkbc.export.wikidata_json import entity, lines
 from lmkbc.types import CandidateSet, Query
 
 Run = Callable[..., tuple[int, str]]
@@ -143,6 +146,19 @@ def test_a_quantity_has_its_unit_and_no_text_leaves_its_comment() -> None:
     assert written.split("\t")[:3] == ["Q1", "P2046", "10.5U712226"]
     assert (written.count("\t"), written.count("\n"), written.count("|"), written.count("*/")) == (3, 1, 0, 1)
     assert "*/" not in comment("***/")
+
+
+@given(st.text(), st.text(), st.text(), st.sampled_from(["entity", "string", "number"]))
+def test_any_text_is_one_line_of_review_and_of_json(subject: str, value: str, model: str, kind: Any) -> None:
+    about = About("P1", kind)
+    made = Fact(0, subject, "Q1", value, "Q2", "4", 0.5, [], model, "area", about)
+    for line in proposals(iter([made]), set()):
+        assert (line.count("\t"), line.count("\n"), line.count("*/"), line.count("||")) == (3, 1, 1, 0)
+        assert len(line.splitlines()) == 1
+    entities = [entity([one]) for one in (made, made._replace(subject_id=None, object_id=None, literal=None))]
+    written = "".join(lines(filter(None, entities)))
+    assert json.loads(written) == [one for one in entities if one]
+    assert len(written.split("\n")) == 3 + sum(one is not None for one in entities)
 
 
 @pytest.mark.parametrize(
