@@ -54,22 +54,27 @@ class Lines:
         self._ended = threading.Event()
         self._wait = wait or self._ended.wait
         self._at: tuple[Named, int, int | None] | None = None
-        self._from = (0.0, 0)
+        self._from: dict[str, tuple[float, int]] = {}
+        self._done: dict[str, int] = {}
         self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
 
     def report(self, step: str, done: int, total: int | None) -> None:
-        """Note where the run is; a step that is new, or begins again, is timed anew."""
+        """Note where the run is; a step that is new, or begins again, is timed anew.
+
+        One that takes turns with others, block by block, goes on: their time is part of how long it takes.
+        """
         named = Named.of(step)
-        if self._at is None or self._at[0].key != named.key or done < self._at[1]:
-            self._from = self._clock(), done
+        if named.key not in self._from or done < self._done[named.key]:
+            self._from[named.key] = self._clock(), done
+        self._done[named.key] = done
         self._at = named, done, total
 
     def line(self) -> str:
         """Where the run is, how fast, and how long it will take: `tune: 12/105 relations x folds, 3.1/s, 30 s left`."""
         if self._at is None:
             return ""
-        (_, label, unit), done, total = self._at
-        began, first = self._from
+        (key, label, unit), done, total = self._at
+        began, first = self._from[key]
         seconds = self._clock() - began
         rate = (done - first) / seconds if seconds > 0 else 0.0
         count = f"{done}" if total is None else f"{done}/{total}"

@@ -80,6 +80,17 @@ def test_a_step_that_begins_again_or_goes_on_is_timed_from_where_it_began() -> N
     assert lines.line() == "fine-tuning, loss 1.000: 60/100, 2.0/s, 20 s left"
 
 
+def test_steps_that_take_turns_are_timed_from_the_first_block() -> None:
+    clock = Clock()
+    lines = Lines(print, clock)
+    for done in (0, 10, 20):
+        for step, seconds in (("ask (queries)", 3), ("pool (queries)", 2)):
+            lines.report(step, done, 100)
+            clock.now += seconds
+            lines.report(step, done + 10, 100)
+    assert lines.line() == "pool: 30/100 queries, 2.5/s, 28 s left"
+
+
 def test_one_line_every_ten_seconds_and_none_after_the_end() -> None:
     clock, told, waited = Clock(), list[str](), list[float]()
     done = threading.Event()
