@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ("optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "httpx", "httpx2", "sklearn", "numpy")
+HEAVY = ("optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "httpx2", "sklearn", "numpy")
 
 
 def loaded(code: str) -> set[str]:
@@ -46,7 +46,7 @@ PREDICT = ("predict", "--edition", "mini", "--split", "val", "--limit", "2", "--
 def test_selecting_loads_no_study_and_no_model(tmp_path: Path) -> None:
     (tmp_path / "table.json").write_text("{}")
     found = called(tmp_path, *PREDICT, "--system", "prior", "--out", "run")
-    assert not found & {"optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "httpx2", "sklearn"}
+    assert not found & {"optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "sklearn"}
 
 
 def test_scoring_loads_no_client_either(tmp_path: Path) -> None:
