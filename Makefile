@@ -16,7 +16,7 @@ test: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest --numprocesses 2
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
 
 # What needs no deep-learning library and no server, in less than a minute.
 test-fast: $(VENV)/dev
@@ -46,5 +46,5 @@ $(VENV)/docs: $(VENV)/models
 	touch $@
 
 $(VENV)/dev: $(VENV)/models
-	$(INSTALL) --editable '.[dev,dumps,lora,postgres]'
+	$(INSTALL) --editable '.[dev,dumps,lora,postgres,scale]'
 	touch $@

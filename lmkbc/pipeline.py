@@ -111,6 +111,11 @@ class Proposing:
         steps = {"group": self._grouping.usage, "link": self._linking.usage}
         return usage | {step: told for step, told in steps.items() if told}
 
+    def over(self, queries: Iterable[Query]) -> Iterator[Block]:
+        """The blocks of other queries, each of them new, by the steps as they are open."""
+        self._queries = queries
+        return iter(self)
+
     def __iter__(self) -> Iterator[Block]:
         pool = Merging(Pool(self._run.edition, self._recipe.pool), self._named)
         stream, passages, done = iter(self._queries), dict[Query, Sequence[Passage]](), 0

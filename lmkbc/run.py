@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.models.budget import Budget
-from lmkbc.models.store import Store, default_store
+from lmkbc.models.dry import DryStore, Foreseen
+from lmkbc.models.store import Store, place_for
+from lmkbc.models.store_place import Place
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
 from lmkbc.types import Example
@@ -34,7 +36,7 @@ class Servers:
     max_cost: float | None = None
     max_tokens: int | None = None
     prices: tuple[float, float] | None = None
-    store: Path | None = None
+    store: Place | None = None
 
     def __post_init__(self) -> None:
         """InputError for a limit that is no number, or not above 0."""
@@ -74,6 +76,9 @@ class Run:
     report: Report = field(default=silent, repr=False, compare=False)
     """Told by generators that work long before their first answer."""
 
+    dry: Foreseen | None = None
+    """Counts what would be asked, where nothing is."""
+
     @cached_property
     def relations(self) -> dict[str, Relation]:
         """The edition's relations, by the names it gives them."""
@@ -98,5 +103,6 @@ class Run:
         return model
 
     def store(self) -> Store:
-        """Where models' answers are kept: as the command line says, else in the user's cache."""
-        return Store(self.servers.store or default_store())
+        """Where models' answers are kept: as the command line says, else by default."""
+        place = place_for(self.servers.store, offline=self.offline)
+        return Store(place) if self.dry is None else DryStore(place, self.dry)

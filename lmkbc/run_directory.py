@@ -36,6 +36,12 @@ def named(edition: str, split: str, system: str, part: Part | None = None) -> Pa
     return RUNS / f"{edition}-{split}-{system}{part.suffix if part else ''}"
 
 
+def timings(edition: str, system: str, own: Path) -> list[Path]:
+    """Where earlier runs of a system may tell how long they took: the one that is to be replaced, then the others."""
+    others = sorted(RUNS.glob(f"{edition}-*-{system}*"))
+    return [directory / submission.TIMING for directory in (own, *others)]
+
+
 def check(directory: Path, part: Part | None = None) -> None:
     """InputError where a run must not be written, before anything is generated."""
     check_replaceable(directory, RUN)

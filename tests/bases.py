@@ -12,6 +12,7 @@ from lmkbc.build import build as module
 from lmkbc.build.build import Build, Plan
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
+from lmkbc.build.engine import Engine
 from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import started
 from lmkbc.build.subjects import Subjects
@@ -53,6 +54,7 @@ class Base:
         answer: Answer,
         relations: Sequence[str],
         bounds: Bounds | None = None,
+        engine: Engine | None = None,
         **inputs: Any,
     ) -> Any:
         """Build, or go on."""
@@ -70,5 +72,5 @@ class Base:
         growth = Growth(bounds or Bounds(), plan.classes, {one.name: one for one in chosen.values()})
         directory = Directory(self.out)
         with directory.held():
-            made = Build(self.run, recipe, recipe.select, started(about, chosen), self.shard)
+            made = Build(self.run, recipe, recipe.select, started(about, chosen), self.shard, engine)
             return made.into(directory, plan, growth, silent)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from postgres import Server
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -33,7 +34,15 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in [name for name in os.environ if name.startswith(("LMKBC_", "OPENAI_", "HF_"))]:
+    for name in [name for name in os.environ if name.startswith(("LMKBC_", "OPENAI_", "HF_", "PG"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("LMKBC_REPORT", "0")  # whose figures take longer than a small run
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL server that tests share, or a skip that says what it lacks."""
+    server = Server()
+    yield server
+    server.close()

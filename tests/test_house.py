@@ -40,7 +40,7 @@ ROOMS = """
     finished
     compare
     pipeline
-    run_files
+    run_files forecast
     build
     export
     train probe report scale
@@ -49,7 +49,7 @@ ROOMS = """
 """
 """From the ground up: a module imports from its own line or from one before it."""
 FLOOR = {room: floor for floor, line in enumerate(ROOMS.strip().splitlines()) for room in line.split()}
-OPTIONAL = {"peft", "bitsandbytes", "psycopg", "zstandard"}
+OPTIONAL = {"peft", "bitsandbytes", "psycopg", "pyarrow", "ray", "zstandard"}
 """Imported by name where an extra brings them."""
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from lmkbc.edition import Edition
+from lmkbc.models.store_place import Place, place_of
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class RunOptions(Sources, total=False):
     system: a recipe by name or TOML file. model: id, directory or GGUF file, before the recipe's. files: recorded
     completions or candidates. search_table, index: what links are looked up in. offline: open no socket. base_url,
     any_model, concurrency: of an OpenAI-compatible server. max_cost, max_tokens: where asking stops; prices: of a
-    million prompt and answer tokens. store: the file that keeps models' answers.
+    million prompt and answer tokens. store: what keeps models' answers, a file or a database's URL.
     """
 
     system: str | None
@@ -51,7 +52,7 @@ class RunOptions(Sources, total=False):
     max_cost: float | None
     max_tokens: int | None
     prices: tuple[float, float] | None
-    store: Path | str | None
+    store: Place | str | None
 
 
 def placed(path: Path | str | None) -> Path | None:
@@ -98,7 +99,7 @@ def opened(options: RunOptions) -> tuple[Run, Recipe]:
         max_cost=options.get("max_cost"),
         max_tokens=options.get("max_tokens"),
         prices=None if prices is None else checked_prices([*prices], f"prices is {prices!r}"),
-        store=Path(store) if isinstance(store := options.get("store"), str) else store,
+        store=place_of(store) if isinstance(store := options.get("store"), str) else store,
     )
     space, model = space_of(options), options.get("model")
     files = tuple(map(Path, options.get("files") or ()))

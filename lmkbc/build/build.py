@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
+from lmkbc.build.engine import Ask, Engine, Part, Work
 from lmkbc.build.facts import Maker, Stated, Tables
 from lmkbc.build.growth import Grown, Growth
 from lmkbc.build.manifest import Shard, finished
@@ -25,22 +26,18 @@ from lmkbc.run import Run
 from lmkbc.select.rule import PerRelation
 from lmkbc.types import CandidateSet, Query
 
-SHARD = 8 * BLOCK
-"""Queries of a shard: files large enough to be read fast, small enough that a kill costs little."""
-
-
-class Ask(NamedTuple):
-    """A query, and the place of its subject among the subjects."""
-
-    row: int
-    query: Query
+SHARD = BLOCK
+"""Queries of a shard: what is held until it is written, and what a kill costs; parts are joined in the end."""
+PORTIONS = 4
+"""Blocks that each worker has at least, where there are so few queries that blocks are small for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is asked: every relation of every subject of a class that has it, one relation after the other.
+    """What is asked: every relation of every subject of a class that has it, one subject after the other.
 
-    relations: by the names that queries use.
+    So every block has its share of each relation, and weighs as much as the next. relations: by the names that queries
+    use.
     """
 
     subjects: Subjects | Grown
@@ -49,14 +46,10 @@ class Plan:
 
     def asks(self) -> Iterator[Ask]:
         """The queries, streamed."""
-        asked = {class_: frozenset(self.classes.relations(class_)) for class_ in self.subjects.classes}
-        for name in self.relations:
-            if any(name in names for names in asked.values()):
-                yield from (
-                    Ask(subject.row, Query(subject.name, name, subject.id))
-                    for subject in self.subjects
-                    if name in asked[subject.class_]
-                )
+        asked = {class_: self.classes.relations(class_) for class_ in self.subjects.classes}
+        for subject in self.subjects:
+            for name in asked[subject.class_]:
+                yield Ask(subject.row, Query(subject.name, name, subject.id))
 
     @property
     def total(self) -> int:
@@ -96,13 +89,19 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One build of a directory. start: its manifest as it begins."""
+    """One build of a directory.
+
+    start: its manifest as it begins. engine: what answers, if not this process. usage: tokens and cost of the calls of
+    each level, and of each of its workers.
+    """
 
     run: Run
     recipe: Recipe
     selector: PerRelation
     start: Mapping[str, Any]
     shard: int = SHARD
+    engine: Engine | None = None
+    usage: list[Mapping[str, Any]] = field(default_factory=list)
 
     def into(self, directory: Directory, plan: Plan, growth: Growth, report: Report) -> Mapping[str, Any]:
         """Ask what is not yet written, write it, and finish. The manifest, of a finished build that lacks nothing too.
@@ -111,6 +110,8 @@ class Build:
         """
         begun = time.monotonic()
         written = {shard.number: shard for shard in directory.begin(self.start)}
+        if (there := directory.whole()) is not None:
+            return there
         shards, subjects = list[Shard](), 0
         while True:
             subjects += plan.subjects.classes.total()
@@ -121,7 +122,8 @@ class Build:
                 break
             plan = replace(plan, subjects=grown)
         whole = finished(self.start, subjects, shards, growth.summary())
-        directory.finish(whole, {"seconds": round(time.monotonic() - begun, 3), "finished": now()})
+        seconds = round(time.monotonic() - begun, 3)
+        directory.finish(whole, {"seconds": seconds, "finished": now(), "usage": [told for told in self.usage if told]})
         return whole
 
     def _level(
@@ -133,14 +135,17 @@ class Build:
         todo = [n for n in range(last) if n not in made or made[n].failed]
         if todo and self.recipe.pool.method == "background":  # which weighs all queries against each other
             todo = [*range(last)]
-        for n, tables in zip(todo, self._asked(plan, todo, report), strict=True):
+        stated = {name: Stated.of(relation) for name, relation in plan.relations.items()}
+        work = Work(self.run, self.recipe, Maker(self.selector, stated, self.start["run"]))
+        asked = self._here(work, plan, todo, report)
+        if self.engine is not None:
+            asked = self._elsewhere(self.engine, work, plan, todo, report)
+        for n, tables in asked:
             made[n] = directory.write(place.shard + n, tables, place.depth, self.start["run"])
         return [made[n] for n in range(last)]
 
-    def _asked(self, plan: Plan, todo: Sequence[int], report: Report) -> Iterator[Tables]:
-        """The tables of some shards."""
-        stated = {name: Stated.of(relation) for name, relation in plan.relations.items()}
-        maker = Maker(self.selector, stated, self.start["run"])
+    def _here(self, work: Work, plan: Plan, todo: Sequence[int], report: Report) -> Iterator[tuple[int, Tables]]:
+        """The tables of some shards, in their order."""
         rows: deque[int] = deque()
         sets = self._proposed(_of_shards(plan.asks(), todo, self.shard), rows, report, plan.total)
         for number in todo:
@@ -148,9 +153,36 @@ class Build:
             parts = []
             while size:
                 block = [*islice(sets, min(size, BLOCK))]
-                parts.append(maker.tables([rows.popleft() for _ in block], block))
+                parts.append(work.maker.tables([rows.popleft() for _ in block], block))
                 size -= len(block)
-            yield Tables.together(parts)
+            yield number, Tables.together(parts)
+
+    def _elsewhere(
+        self, engine: Engine, work: Work, plan: Plan, todo: Sequence[int], report: Report
+    ) -> Iterator[tuple[int, Tables]]:
+        """The same by another engine, whose blocks come in any order: a shard when it has them all."""
+        sizes = {number: min(self.shard, plan.total - number * self.shard) for number in todo}
+        whole = sum(sizes.values())
+        size = min(BLOCK, max(1, -(-whole // (PORTIONS * engine.workers))))
+
+        def parts() -> Iterator[Part]:
+            asks = _of_shards(plan.asks(), todo, self.shard)
+            for number in todo:
+                for start in range(0, sizes[number], size):
+                    yield Part(number, start, [*islice(asks, min(size, sizes[number] - start))])
+
+        came: dict[int, dict[int, Tables]] = {number: {} for number in todo}
+        done = 0
+        report("build (queries)", done, whole)
+        for part, tables in engine.tables(work, parts()):
+            blocks = came[part.shard]
+            blocks[part.start] = tables
+            done += min(size, sizes[part.shard] - part.start)
+            report("build (queries)", done, whole)
+            if len(blocks) == -(-sizes[part.shard] // size):
+                yield part.shard, Tables.together([blocks[start] for start in sorted(blocks)])
+                del came[part.shard]
+        self.usage.extend(engine.usage)
 
     def _proposed(self, asks: Iterable[Ask], rows: deque[int], report: Report, total: int) -> Iterator[CandidateSet]:
         """The pooled sets of the queries, whose subjects' places are noted as they go out."""
@@ -160,8 +192,10 @@ class Build:
                 rows.append(ask.row)
                 yield ask.query
 
-        for block in Proposing(self.run, self.recipe, queries(), report, total):
+        steps = Proposing(self.run, self.recipe, queries(), report, total)
+        for block in steps:
             yield from block.sets
+        self.usage.append(steps.usage)
 
 
 def now() -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -17,7 +18,7 @@ import polars as pl
 from lmkbc.names import as_qid
 from lmkbc.pipeline import decide
 from lmkbc.relation import Kind, Relation
-from lmkbc.select.confidence import Confidence, confidences
+from lmkbc.select.confidence import confidences
 from lmkbc.select.rule import PerRelation
 from lmkbc.types import Candidate, CandidateSet, State, Voice
 
@@ -82,6 +83,7 @@ class Maker:
     def tables(self, rows: Sequence[int], sets: Sequence[CandidateSet]) -> Tables:
         """The tables of a block. rows: of each set the place of its subject; sets: pooled, one per query."""
         made: tuple[list[tuple[Any, ...]], ...] = ([], [], [])
+        heard: dict[tuple[Voice, ...], int] = {}  # many facts have the same sources, which are written once
         decided = zip(rows, sets, decide(self.selector, sets), confidences(self.selector, sets), strict=True)
         for row, found, kept, sure in decided:
             query, stated = found.query, self.relations[found.query.relation]
@@ -90,13 +92,17 @@ class Maker:
                 reason = ", ".join(dict.fromkeys(found.draws)) or "not asked"
                 made[2].append((*about, reason, self.run))
             elif kept.objects:
-                made[0].extend((*about, *self._fact(one, stated, sure)) for one in kept.objects)
+                pairs = zip(kept.objects, sure.of_each(kept.objects), strict=True)
+                for one, p in pairs:
+                    heard.setdefault(one.sources, len(heard))
+                    made[0].append((*about, *self._fact(one, stated, p, sure.calibrated, heard[one.sources])))
             else:
                 made[1].append((*about, *self._nothing(found, "withheld" if kept.withheld else why_nothing(found))))
-        frames = zip(made, (FACTS, NOTHING, MISSING), strict=True)
-        return Tables(*(pl.DataFrame(part, schema=schema, orient="row") for part, schema in frames))
+        facts, nothing, missing = map(_frame, made, (FACTS | {"sources": pl.Int64}, NOTHING, MISSING))
+        named = pl.Series("sources", [voices(sources)[0] for sources in heard], pl.List(pl.String))
+        return Tables(facts.with_columns(named.gather(facts["sources"])), nothing, missing)
 
-    def _fact(self, kept: Candidate, stated: Stated, sure: Confidence) -> tuple[Any, ...]:
+    def _fact(self, kept: Candidate, stated: Stated, p: float, calibrated: bool, sources: int) -> tuple[Any, ...]:
         number = decimal(kept.id or kept.text) if stated.kind == "number" else None
         qid = kept.id if kept.id is not None and as_qid(kept.id) == kept.id else None
         return (
@@ -104,17 +110,21 @@ class Maker:
             qid,
             number,
             stated.unit if number is not None else None,
-            round(sure.of(kept), 6),
-            sure.calibrated,
-            [writable(str(voice)) for voice in sorted(kept.sources)],
-            models(kept.sources),
+            round(p, 6),
+            calibrated,
+            sources,
+            voices(kept.sources)[1],
             self.run,
         )
 
     def _nothing(self, found: CandidateSet, reason: str) -> tuple[Any, ...]:
-        voices = [voice for absence in found.nothing for voice in absence.sources]
+        heard = tuple(voice for absence in found.nothing for voice in absence.sources)
         score = max((absence.score for absence in found.nothing), default=None)
-        return reason, None if score is None else round(score, 6), models(voices), self.run
+        return reason, None if score is None else round(score, 6), voices(heard)[1], self.run
+
+
+def _frame(rows: Sequence[tuple[Any, ...]], schema: Mapping[str, Any]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def why_nothing(found: CandidateSet) -> str:
@@ -128,9 +138,11 @@ def why_nothing(found: CandidateSet) -> str:
     return "dropped" if State.DROPPED in found.draws and State.ABSTAINED not in found.draws else "abstained"
 
 
-def models(voices: Sequence[Voice]) -> str:
-    """The models behind some voices."""
-    return "; ".join(sorted({writable(str(Voice(voice.model))) for voice in voices}))
+@lru_cache(1 << 16)
+def voices(sources: tuple[Voice, ...]) -> tuple[list[str], str]:
+    """Some voices as files name them, and the models behind them."""
+    names = [writable(str(voice)) for voice in sorted(sources)]
+    return names, "; ".join(sorted({writable(str(Voice(voice.model))) for voice in sources}))
 
 
 def writable(text: str) -> str:

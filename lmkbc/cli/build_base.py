@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+import os
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from lmkbc import run_directory
 from lmkbc.build.build import Build, Plan, chosen
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
+from lmkbc.build.engine import Engine
 from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import inputs_of, started
 from lmkbc.build.subjects import Subjects
 from lmkbc.cli import options
+from lmkbc.cli.foresight import foresee
 from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, opened
 from lmkbc.cli.screen import note
 from lmkbc.cli.spread import spread
 from lmkbc.cli.terminal import progress
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc.errors import InputError, LmkbcError, did_you_mean
 from lmkbc.link.index import AliasIndex
 from lmkbc.pipeline import selector_for
 
+ENGINES = ("process", "ray")
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
+"""What Ray reads when it is imported: it reports to nobody, and its log goes to its own files, not among results."""
 EXAMPLE = "Example: lmkbc build --subjects rivers.csv --edition 2023 --relation river-countries --out rivers"
 
 
@@ -49,9 +57,17 @@ def build(
         float, typer.Option(min=0, max=1, help="With --grow: end once a smaller share of a level's entities is new.")
     ] = 0.0,
     precision: options.Precision = None,
+    dry_run: options.DryRun = False,
     any_thresholds: Annotated[
         bool, typer.Option("--any-thresholds", help="Use thresholds even where they were tuned on other data.")
     ] = False,
+    engine: Annotated[
+        str, typer.Option(help="process: this one; ray: workers of Ray Data, on this machine or on a cluster.")
+    ] = "process",
+    address: Annotated[
+        str | None, typer.Option(help="With --engine ray: the cluster's head, HOST:PORT or auto.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="With --engine ray; default: one per processor.")] = None,
     source_options: SourceOptions,
     server_options: ServerOptions,
 ) -> None:
@@ -69,6 +85,12 @@ def build(
     if not plan.total:
         raise InputError(f"{subjects}: no subject is of a class that the relations ask about; name others")
     selector, provenance = selector_for(run, recipe, any_data=any_thresholds, precision=precision)
+    if dry_run:
+        queries = (ask.query for ask in plan.asks())
+        foresee(run, recipe, queries, run_directory.timings(run.edition.name, recipe.name, out))
+        if grow:
+            note("what --grow asks beyond the first level is not counted: it depends on what is found")
+        return
     about = {
         **inputs_of(run, recipe, provenance, relations),
         "limit": limit,
@@ -76,8 +98,10 @@ def build(
         "subjects": {"sha256": found.sha256, **found.counts},
     }
     directory = Directory(out)
-    with directory.held(), progress() as report:
-        whole = Build(run, recipe, selector, started(about, relations)).into(directory, plan, growth, report)
+    begun = started(about, relations)
+    with directory.held(), _engine(engine, address, workers) as opened_engine, progress() as report:
+        made = Build(run, recipe, selector, begun, engine=opened_engine)
+        whole = made.into(directory, plan, growth, report)
     seconds = time.monotonic() - start
     counts = whole["counts"]
     note(
@@ -98,3 +122,20 @@ def build(
             f"{counts['failed']} of {counts['queries']} queries failed, which is no empty answer: {out / 'missing'} "
             "lists them; run the command again to ask them again"
         )
+
+
+def _engine(name: str, address: str | None, workers: int | None) -> AbstractContextManager[Engine | None]:
+    """What answers, if not this process. InputError for an engine that is not known or not installed."""
+    if name not in ENGINES:
+        raise InputError(f"--engine is {name!r}: {did_you_mean(name, ENGINES)}")
+    if name == "process":
+        if address is not None or workers is not None:
+            raise InputError("--address and --workers are Ray's: give --engine ray too")
+        return nullcontext()
+    for variable, value in QUIET.items():
+        os.environ.setdefault(variable, value)
+    try:
+        from lmkbc.build.ray_engine import connected
+    except ImportError:
+        raise InputError("--engine ray needs Ray: install lmkbc[scale]") from None
+    return connected(address, workers)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from lmkbc.errors import InputError
+from lmkbc.models.store_place import place_of
 from lmkbc.workspace import Workspace
 
 
@@ -83,12 +84,24 @@ Precision = Annotated[
         "learned on known facts and is often less on new ones: check a sample.",
     ),
 ]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run", help="Ask nothing: tell requests, tokens, cost and time, and what the store has already."
+    ),
+]
 AnyModel = Annotated[
     bool, typer.Option("--any-model", help="Take what the server serves, whatever it calls its model.")
 ]
-StorePath = Annotated[
-    Path | None,
-    typer.Option("--store", metavar="FILE", help="File that keeps models' answers; default: in the user's cache."),
+StorePlace = Annotated[
+    Any,  # Place | None, but typer takes no union
+    typer.Option(
+        "--store",
+        parser=place_of,
+        metavar="FILE|URL",
+        help="Keeps models' answers: a file, or postgresql://USER@HOST/DATABASE for many machines (its password in "
+        "PGPASSWORD); default: $LMKBC_STORE, else in the user's cache.",
+    ),
 ]
 
 

@@ -12,6 +12,7 @@ from lmkbc import submission
 from lmkbc.api.predicting import PredictedRun
 from lmkbc.api.predicting import predict as make_run
 from lmkbc.cli import options
+from lmkbc.cli.foresight import foresee_split
 from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, as_options
 from lmkbc.cli.screen import note
 from lmkbc.cli.spread import spread
@@ -44,6 +45,7 @@ def predict(
         bool, typer.Option("--any-thresholds", help="Use thresholds even where they were tuned on other data.")
     ] = False,
     precision: options.Precision = None,
+    dry_run: options.DryRun = False,
     page: Annotated[
         bool, typer.Option("--report/--no-report", envvar="LMKBC_REPORT", help="Add report.html where gold is known.")
     ] = True,
@@ -52,6 +54,9 @@ def predict(
 ) -> None:
     """Make a checked submission for a split. Candidates, selection, linking, and a manifest of all that went in."""
     start = time.monotonic()
+    if dry_run:
+        foresee_split(split, relation, limit, as_options(recipe_options, source_options, server_options), out=out)
+        return
     with progress() as told:
         run = make_run(
             split,

@@ -45,7 +45,7 @@ class ServerOptions:
     max_cost: options.MaxCost = None
     max_tokens: options.MaxTokens = None
     prices: options.Prices = None
-    store: options.StorePath = None
+    store: options.StorePlace = None
 
     def as_settings(self) -> run.Servers:
         """As a run takes them. InputError for prices or a limit that make no sense."""

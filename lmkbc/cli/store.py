@@ -9,12 +9,13 @@ from typing import Annotated
 
 import typer
 
-from lmkbc.cli.options import AsJson, StorePath
+from lmkbc.cli.options import AsJson, StorePlace
 from lmkbc.cli.screen import note, show_json, tame
 from lmkbc.cli.tables import show_table
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import check_file, write_bytes
-from lmkbc.models.store import Store, default_store
+from lmkbc.models.store import Store
+from lmkbc.models.store_place import Place, default_place
 
 app = typer.Typer(no_args_is_help=True, help="Show, export and prune stored answers of models.", rich_markup_mode=None)
 OfModel = Annotated[str | None, typer.Option("--model", help="Only this model's answers.")]
@@ -26,7 +27,7 @@ def register(parent: typer.Typer) -> None:
 
 
 @app.command("stats", epilog="Example: lmkbc store stats")
-def stats(store: StorePath = None, json: AsJson = False) -> None:
+def stats(store: StorePlace = None, json: AsJson = False) -> None:
     """Count answers, prompts and tokens per model."""
     opened = _open(store)
     rows = opened.stats()
@@ -41,12 +42,13 @@ def stats(store: StorePath = None, json: AsJson = False) -> None:
 
 @app.command("export", epilog="Example: lmkbc store export --out answers.jsonl")
 def export(
-    store: StorePath = None,
+    store: StorePlace = None,
     model: OfModel = None,
     out: Annotated[Path | None, typer.Option(help="The file to write; default: standard output.")] = None,
 ) -> None:
     """Write every answer with its call and prompt, one JSON line each."""
-    check_file(out, store if store is not None else default_store())
+    chosen = _chosen(store)
+    check_file(out, chosen if isinstance(chosen, Path) else None)
     opened = _open(store)
     lines = opened.export(model)
     if out is not None:
@@ -60,7 +62,7 @@ def export(
 
 @app.command("prune", epilog="Example: lmkbc store prune --before 2026-01-01")
 def prune(
-    store: StorePath = None,
+    store: StorePlace = None,
     model: OfModel = None,
     before: Annotated[str | None, typer.Option(help="Only answers given before this date (YYYY-MM-DD, UTC).")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Drop every answer.")] = False,
@@ -73,7 +75,7 @@ def prune(
     opened = _open(store)
     count = opened.prune(model=model, before=before)
     _note_damage(opened)
-    note(f"{opened.path}: {count} answers dropped")
+    note(f"{opened.place}: {count} answers dropped")
 
 
 def _note_damage(store: Store) -> None:
@@ -81,8 +83,12 @@ def _note_damage(store: Store) -> None:
         note(remark)
 
 
-def _open(path: Path | None) -> Store:
-    chosen = path if path is not None else default_store()
-    if not chosen.is_file():
+def _chosen(place: Place | None) -> Place:
+    return default_place() if place is None else place
+
+
+def _open(place: Place | None) -> Store:
+    chosen = _chosen(place)
+    if isinstance(chosen, Path) and not chosen.is_file():
         raise InputError(f"there is no store at {chosen}: name one with --store, or run a system that asks a model")
     return Store(chosen)

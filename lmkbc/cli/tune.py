@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lmkbc import thresholds
 from lmkbc.api.tuning import described
 from lmkbc.api.tuning import tune as tune_rules
 from lmkbc.cli import options
+from lmkbc.cli.foresight import foresee_split
 from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, as_options
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.spread import spread
@@ -45,11 +45,15 @@ def tune(
     limit: options.Limit = None,
     rules: Annotated[str | None, typer.Option(help="Only these rules, comma-separated.")] = None,
     write: Annotated[bool, typer.Option("--write/--no-write", help="Write thresholds/EDITION/SYSTEM.toml.")] = True,
+    dry_run: options.DryRun = False,
     json: options.AsJson = False,
     source_options: SourceOptions,
     server_options: ServerOptions,
 ) -> None:
     """Learn what to keep, per relation. The cross-validated F1 is the one to believe."""
+    if dry_run:
+        foresee_split(split, relation, limit, as_options(recipe_options, source_options, server_options), json=json)
+        return
     with progress() as report:
         tuning = tune_rules(
             split,
@@ -93,14 +97,16 @@ def _as_json(tuned: Tuned) -> dict[str, Any]:
 
 def confidence_json(known: Confidences) -> dict[str, Any]:
     """What confidences are worth out of fold, with a reliability diagram's bins."""
+    from lmkbc.thresholds import reliability_table
+
     return {
         "recall_at_precision_90": known.recall,
         "recall_at_precision_90_interval": known.recall_interval,
         "relations_that_reach_it": known.reached,
         "relations_that_promise_it": known.promising,
         "kept_at_precision_90": asdict(known.kept),
-        "raw": thresholds.reliability_table(known.raw),
-        "calibrated": thresholds.reliability_table(known.calibrated),
+        "raw": reliability_table(known.raw),
+        "calibrated": reliability_table(known.calibrated),
         "relations": {
             name: {"recall_at_precision_90": relation.recall, "curve": asdict(relation.curve)}
             for name, relation in known.relations.items()

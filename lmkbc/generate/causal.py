@@ -240,8 +240,7 @@ class CausalGenerator:
         for how, keys in waiting.items():
             for place, draws in self._model.complete([self._model.text(asked[key][0]) for key in keys], how):
                 key = keys[place]
-                replies = [self._reply(draw) for draw in draws]
-                self._keep(asked[key][0], how, replies)
+                replies = self._kept(asked[key][0], how, [self._reply(draw) for draw in draws])
                 yield key, [*kept.pop(key), *replies]
 
     def _fitted(self, request: Request) -> Asked:
@@ -297,7 +296,12 @@ class CausalGenerator:
             found.append(reply)
         return found
 
-    def _keep(self, prompt: Prompt, how: Decoding, replies: Sequence[Reply | None]) -> None:
-        if self._store:
-            pairs = zip(self._calls(prompt, how), replies, strict=True)
-            self._store.put((call, msgspec.to_builtins(reply)) for call, reply in pairs if reply and reply.is_answer)
+    def _kept(self, prompt: Prompt, how: Decoding, replies: Sequence[Reply | None]) -> list[Reply | None]:
+        """The draws, committed, with another worker's in place of one that came after it."""
+        if self._store is None:
+            return list(replies)
+        pairs = list(zip(self._calls(prompt, how), replies, strict=True))
+        answers = ((call, msgspec.to_builtins(reply)) for call, reply in pairs if reply and reply.is_answer)
+        there = self._store.put(answers)
+        first = {call.key: self._store.get(call, Reply) for call, _ in pairs if call.key in there}
+        return [first.get(call.key) or reply for call, reply in pairs]

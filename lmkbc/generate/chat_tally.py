@@ -67,7 +67,7 @@ def remarks(session: Session, tally: Tally, store: Store) -> Iterator[str]:
         ends = ", ".join(f"{count} ended with {end!r}" for end, count in sorted(tally.blank.items()))
         yield f"{tally.blank.total()} draws say nothing ({ends}): they are not kept, so that the next run asks again"
     if session.dropped:
-        yield f"{session.dropped} rows of {store.path} were no answers: dropped, and asked for again"
+        yield f"{session.dropped} rows of {store.place} were no answers: dropped, and asked for again"
     yield from store.remarks
     if tally.shapeless:
         yield f"{tally.shapeless} answers do not keep the JSON schema: they were read as plain text"
@@ -87,5 +87,5 @@ def remarks(session: Session, tally: Tally, store: Store) -> Iterator[str]:
         lack = "its context is missing" if first.subject.strip() else "no subject"
         yield (
             f"{len(tally.unanswered)} queries lack answers ({session.why(lack)}), first "
-            f"({first.subject!r}, {first.relation!r}); run again to go on from {store.path}"
+            f"({first.subject!r}, {first.relation!r}); run again to go on from {store.place}"
         )

@@ -56,7 +56,7 @@ class Served:
         if unanswered:
             raise LmkbcError(
                 f"{unanswered} of {len(prompts)} prompts have no answer ({session.why()}): "
-                f"run the same command again to go on from {self._store.path}"
+                f"run the same command again to go on from {self._store.place}"
             )
 
     async def _answer(self, session: Session, prompt: Prompt) -> str | None:

@@ -46,6 +46,13 @@ class Confidence:
         ]
         return -min(ratios)[1] if ratios else min(max(kept.score, 0.0), 1.0)
 
+    def of_each(self, kept: Sequence[Candidate]) -> list[float]:
+        """The confidences of all that a rule kept."""
+        if not kept:
+            return []
+        own = {(candidate.text, candidate.id): p for candidate, p in zip(self.candidates, self.p, strict=True)}
+        return [own[one.text, one.id] if (one.text, one.id) in own else self.of(one) for one in kept]
+
 
 def calibration_of(selector: PerRelation, relation: str) -> Calibration | None:
     """What calibrates a relation's candidates: what tuning fitted for it, else its rule's own; None where none does."""

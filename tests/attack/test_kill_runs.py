@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,10 +18,10 @@ import pytest
 from forge import Ended, Forge
 from optuna.trial import TrialState
 from places import EMBEDDED, Places, borrowed, tree
+from postgres import Server
 
 from lmkbc import thresholds
 from lmkbc.tune.search import close_storage, open_storage
-from tests.tune.test_tune_storage import server as postgres  # noqa: F401  # a fixture
 
 Disturb = Callable[[Callable[[Path], Sequence[object]], float, int], Any]
 IN_FLIGHT = 4
@@ -41,7 +42,11 @@ def predict(places: Places, folder: Path, recipe: Path, *more: object) -> Sequen
 
 
 def asked(places: Places, folder: Path, server: Any, executor: str) -> Sequence[object]:
-    more = ["--base-url", server.url, "--store", folder / "store.sqlite", "--concurrency", IN_FLIGHT]
+    return asked_with(places, folder, server, executor, folder / "store.sqlite")
+
+
+def asked_with(places: Places, folder: Path, server: Any, executor: str, store: Path | str) -> Sequence[object]:
+    more = ["--base-url", server.url, "--store", store, "--concurrency", IN_FLIGHT]
     return predict(places, folder, places.chat(executor), *more)
 
 
@@ -58,6 +63,54 @@ def test_chat_predict_killed(forge: Forge, places: Places, disturbed: Disturb, t
         assert left.ended.code == 0, left.ended.err
         assert tree(left.folder / "out", BESIDE) == tree(tmp_path / "alone" / "out", BESIDE)
         assert server.served - served[left.folder] <= places.rows + left.kills * IN_FLIGHT
+
+
+def test_chat_predict_while_postgresql_is_killed(
+    forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, postgres: Server, seed: int
+) -> None:
+    """The run is killed, and the server of its store: nothing is lost, nothing asked twice but what was in flight."""
+    with borrowed("loopback").Loopback(delay=0.02) as server:
+        whole = alone(forge, places, tmp_path / "alone", asked(places, tmp_path / "alone", server, "calls"))
+        served: dict[Path, int] = {}
+
+        def command(folder: Path) -> Sequence[object]:
+            if folder not in served:
+                served[folder] = server.served
+                postgres.fresh("attacked")
+            return asked_with(places, folder, server, "calls", f"{postgres.url}?options=-csearch_path%3Dattacked")
+
+        def restart() -> None:
+            postgres.kill()
+            postgres.start()
+
+        crash = threading.Timer(random.Random(seed).uniform(0, whole.seconds), restart)
+        crash.start()
+        left = disturbed(command, whole.seconds, seed)
+        crash.join()
+        assert left.ended.code == 0, left.ended.err
+        assert tree(left.folder / "out", BESIDE) == tree(tmp_path / "alone" / "out", BESIDE)
+        assert server.served - served[left.folder] <= places.rows + left.kills * IN_FLIGHT
+
+
+@pytest.mark.whole
+def test_build_killed(forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, seed: int) -> None:
+    (tmp_path / "subjects.csv").write_text("name\n" + "".join(f"Land {n}\n" for n in range(24)))
+    kept = [*BESIDE, ".lock"]
+    with borrowed("loopback").Loopback(delay=0.02) as server:
+        served: dict[Path, int] = {}
+
+        def command(folder: Path) -> Sequence[object]:
+            served.setdefault(folder, server.served)
+            how = [word for word in asked(places, folder, server, "calls")[1:] if word not in ("--split", "test")]
+            grown = ["--relation", "country-borders", "--grow", 1, "--budget", 30]
+            return ["build", "--subjects", tmp_path / "subjects.csv", *grown, *how]
+
+        whole = alone(forge, places, tmp_path / "alone", command(tmp_path / "alone"))
+        queries = server.served - served[tmp_path / "alone"]
+        left = disturbed(command, whole.seconds, seed)
+        assert left.ended.code == 0, left.ended.err
+        assert tree(left.folder / "out", kept) == tree(tmp_path / "alone" / "out", kept)
+        assert server.served - served[left.folder] <= queries + left.kills * IN_FLIGHT
 
 
 @pytest.mark.whole
@@ -115,12 +168,12 @@ def test_tune_on_postgresql_killed(
     disturbed: Disturb,
     tmp_path: Path,
     seed: int,
-    postgres: str,  # noqa: F811
+    postgres: Server,
 ) -> None:
     def url(_: Path) -> str:
-        return postgres
+        return postgres.url
 
-    with closing(Studies(postgres)) as studies:
+    with closing(Studies(postgres.url)) as studies:
         studies.forget()
     tuned(forge, places, disturbed, tmp_path, seed, url)
 

@@ -175,8 +175,11 @@ def test_wikidata_ids_are_well_formed(relation: Relation) -> None:
     assert relation.property[1:].isdigit()
     for entity_type in (relation.subject_type, relation.object_type):
         assert entity_type.noun == entity_type.noun.strip() != ""
-        assert entity_type.qid[0] == "Q"
-        assert entity_type.qid[1:].isdigit()
+        for qid in (entity_type.qid, *entity_type.classes):
+            assert qid[0] == "Q"
+            assert qid[1:].isdigit()
+        assert len({entity_type.qid, *entity_type.classes}) == 1 + len(entity_type.classes)
+    assert relation.unit_id is None or (relation.unit_id[0] == "Q" and relation.unit_id[1:].isdigit())
 
 
 @every_relation

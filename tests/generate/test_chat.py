@@ -472,7 +472,7 @@ def test_a_repeated_query_is_asked_once(chat: Chat) -> None:
 def test_a_full_disk_ends_the_run_with_a_reason(chat: Chat) -> None:
     with Loopback() as server:
         generator = chat(server)
-        generator._store._db.execute("PRAGMA max_page_count = 1")
+        generator._store._rows._db.execute("PRAGMA max_page_count = 1")
         with pytest.raises(LmkbcError, match="run again to resume"):
             run(generator, queries(200))
 

@@ -98,7 +98,7 @@ def test_a_damaged_row_is_named_dropped_and_asked_again(tmp_path: Path, damage: 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_a_summary_is_of_sound_rows(tmp_path: Path, damage: str) -> None:
     store = Store(filled(tmp_path / "s.sqlite"))
-    with edited(store.path) as db:
+    with edited(store.place) as db:
         db.execute(f"{damage} WHERE model = 'model-0'")
     assert [one["model"] for one in store.stats()] == ["model-1"]
     assert store.damaged == {"model-0": 20}

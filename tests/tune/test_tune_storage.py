@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import shutil
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import optuna
 import pytest
 from optuna.trial import TrialState
+from postgres import Server, free_port, programs
 
 from lmkbc.tune.search import close_storage, open_storage
 
@@ -52,53 +47,14 @@ close_storage(storage)
 """
 
 
-def programs() -> Path:
-    """Where initdb and pg_ctl are, or a skip."""
-    if importlib.util.find_spec("psycopg") is None:
-        pytest.skip("psycopg is not installed: install lmkbc[postgres]")
-    places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    for place in [*places, *(Path(found).parent for found in [shutil.which("initdb")] if found)]:
-        if (place / "initdb").exists() and (place / "pg_ctl").exists():
-            return place
-    return pytest.skip("no PostgreSQL server here: install postgresql")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    """The URL of a fresh cluster on loopback; postgres does not run as root, so that its own user runs it there."""
-    place, port = programs(), free_port()
-    user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.getuid() == 0 else []
-    with tempfile.TemporaryDirectory(prefix="lmkbc-pg-") as folder:
-        if user:
-            shutil.chown(folder, "postgres", "postgres")
-        data, log = f"{folder}/data", f"{folder}/log"
-
-        def call(*command: str) -> None:
-            subprocess.run([*user, *command], check=True, cwd=folder, stdout=subprocess.DEVNULL, timeout=120)
-
-        call(str(place / "initdb"), "-D", data, "-U", "lmkbc", "--auth=trust", "--no-sync", "-E", "UTF8")
-        options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={folder} -c fsync=off"
-        call(str(place / "pg_ctl"), "-D", data, "-l", log, "-w", "-o", options, "start")
-        try:
-            yield f"postgresql://lmkbc@127.0.0.1:{port}/postgres"
-        finally:
-            call(str(place / "pg_ctl"), "-D", data, "-m", "immediate", "-w", "stop")
-
-
 @pytest.fixture
-def url(server: str) -> str:
+def url(postgres: Server) -> str:
     """The cluster with its tables made and no study in it."""
-    storage = open_storage(server)
+    storage = open_storage(postgres.url)
     for study in optuna.get_all_study_summaries(storage):
         optuna.delete_study(study_name=study.study_name, storage=storage)
     close_storage(storage)
-    return server
+    return postgres.url
 
 
 def worker(url: str, trials: int, pause: float = 0.0, seed: int = 0) -> subprocess.Popen[bytes]:

@@ -57,10 +57,10 @@ def kamel(
     max_cost: options.MaxCost = None,
     max_tokens: options.MaxTokens = None,
     prices: options.Prices = None,
-    store: options.StorePath = None,
+    store: options.StorePlace = None,
 ) -> None:
     """Ask a model KAMEL's questions. A run that was killed goes on where it stopped."""
-    from lmkbc.models.store import Store, default_store
+    from lmkbc.models.store import open_store
     from lmkbc.probe.kamel import dataset as benchmark
     from lmkbc.probe.kamel.controls import learned
     from lmkbc.probe.kamel.prompts import Shots, check_wording, questions
@@ -71,7 +71,7 @@ def kamel(
         sampling,
     )
 
-    check_file(out, source, templates, store)
+    check_file(out, source, templates, store if isinstance(store, Path) else None)
     if split not in ("dev", "test"):
         raise InputError(f"--split is {split!r}: KAMEL is probed on test or dev, with examples of train")
     if form not in FORMS:
@@ -86,7 +86,7 @@ def kamel(
     check_wording(names, wording)
     prompt_form: PromptForm = "completion" if base_url is None or form == "completion" else "chat"
     requests = list(questions_of(data, wording, chosen, properties=names, split=split, limit=limit, form=prompt_form))
-    kept = Store(store or default_store())
+    kept = open_store(store, offline=offline)
     who: Local | Served
     if base_url is None:
         who = local(model, kept, GREEDY, offline=offline)

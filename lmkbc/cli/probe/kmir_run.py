@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lmkbc.cli.options import AsJson, Offline, StorePath
+from lmkbc.cli.options import AsJson, Offline, StorePlace
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.terminal import progress
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import check_directory, check_file, write_bytes
+from lmkbc.models.store_place import Place
 
 if TYPE_CHECKING:
     from lmkbc.probe.kmir.files import Question
@@ -44,7 +45,7 @@ def run(
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many questions of each type, drawn.")] = None,
     json: AsJson = False,
     offline: Offline = False,
-    store: StorePath = None,
+    store: StorePlace = None,
 ) -> None:
     """Ask a model. What was trained or answered before a kill is not done again."""
     import msgspec
@@ -137,9 +138,9 @@ def _causal(
     return [replies[place] for place in range(len(every))]
 
 
-def _local(model: str, shots: int, store: Path | None, *, offline: bool) -> Local:
+def _local(model: str, shots: int, store: Place | None, *, offline: bool) -> Local:
     from lmkbc.cli.probe.models import local
-    from lmkbc.models.store import Store, default_store
+    from lmkbc.models.store import open_store
     from lmkbc.probe.kmir.causal import decoding
 
-    return local(model, Store(store or default_store()), decoding(shots), offline=offline)
+    return local(model, open_store(store, offline=offline), decoding(shots), offline=offline)

@@ -150,7 +150,7 @@ async def _answered(session: Session, store: Store, job: _Job, limits: Limits) -
     for file in filter(None, (ended.output_file_id, ended.error_file_id)):
         most = min(len(job.calls) * MOST_BYTES, MOST_OUTPUT)
         content = await _patiently(session, partial(_content, file, most), limits)
-        answered = _commit(session, store, job.calls, content)
+        answered = _commit(session, job.calls, content)
         used = used[0] + answered[0], used[1] + answered[1]
     store.set_note(job.note, None)
     return used
@@ -206,7 +206,7 @@ def _named(line: bytes) -> str | None:
         return None
 
 
-def _commit(session: Session, store: Store, calls: Mapping[str, Call], raw: bytes) -> tuple[int, int]:
+def _commit(session: Session, calls: Mapping[str, Call], raw: bytes) -> tuple[int, int]:
     answers, prompt, completion = [], 0, 0
     other: OtherModelError | None = None
     for written in _unambiguous(session, raw):
@@ -225,11 +225,11 @@ def _commit(session: Session, store: Store, calls: Mapping[str, Call], raw: byte
             session.failures[str(reason)] += 1
             continue
         if reply.is_answer:
-            answers.append((call, msgspec.to_builtins(reply)))
+            answers.append((call, reply))
         else:
             session.failures[f"an answer says nothing, and ended with {reply.finish!r}"] += 1
         prompt, completion = prompt + reply.prompt_tokens, completion + reply.completion_tokens
-    store.put(answers)
+    session.keep(answers)
     if other is not None:  # the job stays noted: whoever takes that model need not send it again
         raise other
     return prompt, completion

@@ -16,6 +16,7 @@ import msgspec
 
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
+from lmkbc.models.dry import DryStore
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import Told
 from lmkbc.models.server.client import CallError, ChatClient, RejectedError, TooLongError
@@ -89,6 +90,8 @@ class Session:
         shorter: the same asked in fewer and fewer tokens, each of which is come to where the server has no room for
         the one before, or nothing is asked and the one before has no answer in the store.
         """
+        if isinstance(self._store, DryStore):
+            return self._foreseen(self._store, calls, shorter)
         refused: TooLongError | None = None
         last = calls
         for cuts, last in enumerate(itertools.chain((calls,), shorter)):
@@ -108,6 +111,23 @@ class Session:
         if refused is not None:
             self.failed(refused)
         return [None] * len(calls)
+
+    def _foreseen(
+        self, store: DryStore, calls: Sequence[Call], shorter: Iterable[Sequence[Call]]
+    ) -> list[Reply | None]:
+        """What is stored of calls, or of the same asked in fewer tokens; what is lacking is counted, not asked."""
+        for asked in itertools.chain((calls,), () if store.blank else shorter):
+            replies = [self.stored(call) for call in asked]
+            if any(replies):
+                break
+        else:
+            asked, replies = calls, [None] * len(calls)
+        lacking = [call for call, reply in zip(asked, replies, strict=True) if reply is None]
+        together = MOST_DRAWS if calls[0].seed is None else 1
+        for first in range(0, len(lacking), together):
+            some = lacking[first : first + together]
+            store.foreseen.add(some[0].key, *estimate(self.offers.body(some[0], len(some))), estimated=True)
+        return [reply and _own(reply, asked[0].prompt) for reply in replies]
 
     async def look_ahead(self, calls: Iterable[Call]) -> tuple[int, int]:
         """How many prompts are probably too long for the server, of how many that the store has no answer to.
@@ -152,6 +172,17 @@ class Session:
             self.dropped += 1
         return None
 
+    def keep(self, replies: Sequence[tuple[Call, Reply]]) -> list[Reply]:
+        """Commit the answers among replies. Returns all, with another worker's in place of one that came after it."""
+        answers = [(call, msgspec.to_builtins(reply)) for call, reply in replies if reply.is_answer]
+        there = self._store.put(answers)
+        first = {call.key: self.stored(call) for call, _ in replies if call.key in there}
+        others = [(call, answer) for call, answer in answers if call.key in there and first[call.key] is None]
+        for call, _ in others:  # of a model that is not taken
+            self._store.drop(call)
+        self._store.put(others)
+        return [first.get(call.key) or reply for call, reply in replies]
+
     async def _draws(self, calls: Sequence[Call], *, sure: bool) -> list[Reply | None]:
         """The draws of one prompt. TooLongError where it is too long, unless sure also by our own reckoning."""
         replies = [self.stored(call) for call in calls]
@@ -180,9 +211,8 @@ class Session:
             if len(received) < len(together):
                 self.offers.several = False
             answered = together[: len(received)]
-            pairs = zip(answered, received, strict=True)
-            self._store.put((calls[draw], msgspec.to_builtins(reply)) for draw, reply in pairs if reply.is_answer)
-            for draw, reply in zip(answered, received, strict=True):
+            kept = self.keep([(calls[draw], reply) for draw, reply in zip(answered, received, strict=True)])
+            for draw, reply in zip(answered, kept, strict=True):
                 if reply.failed:
                     self.failures[f"the server ended an answer with {reply.finish!r}"] += 1
                 else:

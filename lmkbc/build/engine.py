@@ -1,0 +1,216 @@
+"""What a worker of a build does, wherever it runs: blocks of queries in, tables of facts out, and no file between."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import polars as pl
+
+from lmkbc.build.facts import Maker, Tables
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.models.store_place import Database, default_place
+from lmkbc.pipeline import Proposing
+from lmkbc.recipe import Recipe
+from lmkbc.run import Run
+from lmkbc.types import CandidateSet, Query, State
+
+log = logging.getLogger(__name__)
+
+HOPELESS = 8
+"""Queries of a block that break alike: then it is not they that are bad."""
+
+
+class Ask(NamedTuple):
+    """A query, and the place of its subject among the subjects."""
+
+    row: int
+    query: Query
+
+
+class Part(NamedTuple):
+    """A block of a shard's queries. start: the place of the first among the shard's."""
+
+    shard: int
+    start: int
+    asks: Sequence[Ask]
+
+
+class Engine(Protocol):
+    """Where blocks are answered, if not in this process."""
+
+    @property
+    def workers(self) -> int:
+        """How many blocks are answered at a time."""
+
+    @property
+    def usage(self) -> Sequence[Mapping[str, Any]]:
+        """Of each worker that answered the last parts, as `Proposing.usage` has it."""
+
+    def tables(self, work: Work, parts: Iterable[Part]) -> Iterator[tuple[Part, Tables]]:
+        """Each part with its tables, in any order. LmkbcError where the work cannot go on."""
+
+
+class Ledger(Protocol):
+    """What outlives a worker: which ranges of a block's asks were begun, each from its first to behind its last."""
+
+    def begin(self, start: int, stop: int) -> bool:
+        """Whether a range is to be begun: not where workers died of it."""
+
+    def end(self, start: int, stop: int) -> None:
+        """A range that was begun is answered."""
+
+
+class NoLedger:
+    """Where a death is the end of all."""
+
+    def begin(self, start: int, stop: int) -> bool:
+        """Always."""
+        return stop > start
+
+    def end(self, start: int, stop: int) -> None:
+        """Nothing."""
+
+
+NO_LEDGER = NoLedger()
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """All that a worker has to be told. Its files lie at the same places on every machine that works."""
+
+    run: Run
+    recipe: Recipe
+    maker: Maker
+
+    def shared(self, workers: int) -> Work:
+        """The same for one of so many workers elsewhere: its paths whole, and its share of what may be spent.
+
+        InputError for a store whose password would have to travel along, and for a pool that weighs all queries.
+        """
+        servers = self.run.servers
+        store = servers.store or default_place()
+        if isinstance(store, Database) and store.has_password:
+            raise InputError(
+                f"{store} is given with a password, which is sent to no worker: leave it out of --store, and set "
+                "PGPASSWORD, or a line in ~/.pgpass, where workers run"
+            )
+        if self.recipe.pool.method == "background":
+            raise InputError(
+                f"{self.recipe.name} weighs all queries of a run against each other (pool.method 'background'), which "
+                "workers cannot: leave out --engine"
+            )
+        servers = replace(
+            servers,
+            store=store.absolute() if isinstance(store, Path) else store,
+            max_cost=None if servers.max_cost is None else servers.max_cost / workers,
+            max_tokens=None if servers.max_tokens is None else servers.max_tokens // workers,
+        )
+        run = replace(
+            self.run,
+            servers=servers,
+            files=tuple(path.absolute() for path in self.run.files),
+            search_table=self.run.search_table and self.run.search_table.absolute(),
+            index=self.run.index and self.run.index.absolute(),
+            budgets=[],
+            models={},
+        )
+        return replace(self, run=run)
+
+
+class Worker:
+    """Answers blocks, and loads what that takes once. remarks: what a person should know, of the last block."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._steps: Proposing | None = None
+        self.remarks: list[str] = []
+
+    @property
+    def usage(self) -> Mapping[str, Any]:
+        """Generator -> tokens and cost of what was asked so far."""
+        return self._steps.usage if self._steps else {}
+
+    def tables(self, asks: Sequence[Ask], ledger: Ledger = NO_LEDGER) -> Tables:
+        """The tables of a block. LmkbcError is of the whole build: a model that is not there, a store that fails.
+
+        A query that breaks what answers it fails alone. So does one that kills: where workers died of a range of the
+        asks, its halves are begun each by itself.
+        """
+        with _heard() as self.remarks:
+            reasons: dict[Query, str] = {}
+            sets = dict[Query, CandidateSet]()
+            for start, stop in _ranges(0, len(asks), ledger):
+                queries = list(dict.fromkeys(ask.query for ask in asks[start:stop] if ask.query not in sets))
+                sets |= {one.query: one for one in self._answered(queries, reasons)}
+                ledger.end(start, stop)
+            for ask in asks:
+                if ask.query not in sets:
+                    sets[ask.query], reasons[ask.query] = _failed(ask.query), "workers died of it"
+                    log.warning("%r, %s: workers died of it", ask.query.subject, ask.query.relation)
+            made = self._work.maker.tables([ask.row for ask in asks], [sets[ask.query] for ask in asks])
+            told = [reasons.get(ask.query) for ask in asks if sets[ask.query].failed]
+            own = pl.Series("reason", told, dtype=pl.String)
+            return made._replace(missing=made.missing.with_columns(pl.coalesce(own, pl.col("reason"))))
+
+    def _answered(self, queries: Sequence[Query], reasons: dict[Query, str]) -> list[CandidateSet]:
+        """The pooled sets; where answering them breaks, of each half alone. reasons: query -> what broke."""
+        try:
+            if self._steps is None:
+                self._steps = Proposing(self._work.run, self._work.recipe, ())
+            return [one for block in self._steps.over(queries) for one in block.sets]
+        except LmkbcError:
+            raise
+        except Exception as error:  # of one bad query, or of all
+            if len(queries) > 1:
+                middle = len(queries) // 2
+                return [*self._answered(queries[:middle], reasons), *self._answered(queries[middle:], reasons)]
+            reasons[queries[0]] = told = _told(error)
+            log.warning("%r, %s: %s", queries[0].subject, queries[0].relation, told)
+            if [*reasons.values()].count(told) >= HOPELESS:
+                raise LmkbcError(f"{HOPELESS} queries broke a worker alike, by {told}: see to that first") from error
+            return [_failed(queries[0])]
+
+
+def _ranges(start: int, stop: int, ledger: Ledger) -> Iterator[tuple[int, int]]:
+    """The ranges that are begun."""
+    if ledger.begin(start, stop):
+        yield start, stop
+    elif stop - start > 1:
+        middle = (start + stop) // 2
+        yield from _ranges(start, middle, ledger)
+        yield from _ranges(middle, stop, ledger)
+
+
+def _failed(query: Query) -> CandidateSet:
+    return CandidateSet(query, (), (State.MISSING,))
+
+
+def _told(error: BaseException) -> str:
+    """An error in one line: what it says, and where it was."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    said = " ".join(str(error).split())[:200]
+    return f"{type(error).__name__} in {Path(where.filename).name}:{where.lineno}{f' ({said})' if said else ''}"
+
+
+@contextmanager
+def _heard() -> Iterator[list[str]]:
+    """What the engine logs meanwhile."""
+    heard: list[str] = []
+
+    class Heard(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            heard.append(record.getMessage())
+
+    logger, handler = logging.getLogger("lmkbc"), Heard()
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield heard
+    finally:
+        logger.removeHandler(handler)

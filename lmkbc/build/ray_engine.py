@@ -1,0 +1,278 @@
+"""Blocks answered by actors of Ray Data, on this machine or on a cluster.
+
+Blocks go out as Arrow tables of int64 places and names, tables of facts come back, and the driver alone writes: no file
+system is shared. What is finished is known by the build's own shards and the store of answers, never by Ray, so that a
+driver or a worker which is killed repeats nothing that was finished.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import re
+import secrets
+import socket
+import subprocess
+import sys
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import ray
+import ray.data
+import ray.exceptions
+
+from lmkbc.build.engine import Ask, Part, Work, Worker
+from lmkbc.build.facts import Tables
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.types import Query
+
+log = logging.getLogger(__name__)
+
+ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
+AWAY = 5.0
+"""Seconds that a cluster's machine may take to let us in."""
+SILENT = 20.0
+"""Seconds that what listens there may take to show that it is a cluster."""
+TRIES = 2
+"""Times that a range is begun whose workers die: the first may have died of something else."""
+OBJECTS = 256 * 2**20
+"""Bytes of memory for what is under way between driver and workers of this machine; blocks are small."""
+ASKED = pa.schema(
+    [
+        ("shard", pa.int64()),
+        ("start", pa.int64()),
+        ("row", pa.int64()),
+        ("subject", pa.string()),
+        ("relation", pa.string()),
+        ("subject_id", pa.string()),
+    ]
+)
+MADE = pa.schema(
+    [
+        ("shard", pa.int64()),
+        ("start", pa.int64()),
+        ("tables", pa.list_(pa.large_binary())),
+        ("worker", pa.string()),
+        ("usage", pa.string()),
+        ("remarks", pa.list_(pa.string())),
+        ("error", pa.string()),
+        ("exit_code", pa.int64()),
+    ]
+)
+
+
+class RayEngine:
+    """A cluster that this process is connected to. workers: actors, each with models of its own."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._usage: dict[str, Mapping[str, Any]] = {}
+
+    @property
+    def workers(self) -> int:
+        """How many blocks are answered at a time."""
+        return self._workers
+
+    @property
+    def usage(self) -> Sequence[Mapping[str, Any]]:
+        """What each worker used, as it told with its last block."""
+        return [*self._usage.values()]
+
+    def tables(self, work: Work, parts: Iterable[Part]) -> Iterator[tuple[Part, Tables]]:
+        """Each part with its tables, in any order. The parts that come back have no asks."""
+        sent: list[Any] = [ray.put(_asked(part)) for part in parts]
+        context = ray.data.DataContext.get_current()
+        context.enable_progress_bars = context.print_on_execution_start = False
+        ledger = _Deaths.options(num_cpus=0, max_restarts=-1).remote()  # type: ignore[attr-defined]
+        answered = ray.data.from_arrow_refs(sent).map_batches(
+            _Actor,
+            fn_constructor_args=(work.shared(self._workers), ledger),
+            batch_size=None,
+            batch_format="pyarrow",
+            compute=ray.data.ActorPoolStrategy(size=self._workers, max_tasks_in_flight_per_actor=2),
+            num_cpus=1,
+        )
+        told: set[str] = set()
+        self._usage.clear()
+        batches: Iterable[Any] = answered.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0)
+        for batch in batches:
+            for row in batch.to_pylist():
+                for remark in row["remarks"] or ():
+                    if remark not in told:
+                        told.add(remark)
+                        log.info("%s", remark)
+                if row["error"] is not None:
+                    raise (InputError if row["exit_code"] == InputError.exit_code else LmkbcError)(row["error"])
+                self._usage[row["worker"]] = json.loads(row["usage"])
+                frames = (pl.read_ipc(io.BytesIO(frame)) for frame in row["tables"])
+                yield Part(row["shard"], row["start"], ()), Tables(*frames)
+
+
+@ray.remote
+class _Deaths:
+    """How often each range of a block was begun and not ended: it outlives the workers that die of one."""
+
+    def __init__(self) -> None:
+        self._begun: Counter[tuple[int, ...]] = Counter()
+
+    def begin(self, *range_: int) -> bool:
+        """Whether a range is to be begun once more."""
+        self._begun[range_] += 1
+        return self._begun[range_] <= TRIES
+
+    def end(self, *range_: int) -> None:
+        """It was no range that kills."""
+        del self._begun[range_]
+
+
+@dataclass(frozen=True)
+class _Ledger:
+    """The same for one block. deaths: the actor that knows."""
+
+    deaths: Any
+    shard: int
+    start: int
+
+    def begin(self, start: int, stop: int) -> bool:
+        """Whether a range is to be begun."""
+        begun: bool = ray.get(self.deaths.begin.remote(self.shard, self.start, start, stop))
+        return begun
+
+    def end(self, start: int, stop: int) -> None:
+        """A range is answered."""
+        self.deaths.end.remote(self.shard, self.start, start, stop)
+
+
+class _Actor:
+    """A worker, which loads its models once."""
+
+    def __init__(self, work: Work, deaths: Any) -> None:
+        self._worker, self._deaths, self._name = Worker(work), deaths, uuid.uuid4().hex
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        """A row of tables for each block in a batch; the sentence of an error that ends the build."""
+        made = []
+        for shard, start in dict.fromkeys(zip(batch["shard"].to_pylist(), batch["start"].to_pylist(), strict=True)):
+            mine = batch.filter((pc.field("shard") == shard) & (pc.field("start") == start))
+            row: dict[str, Any] = {"shard": shard, "start": start}
+            try:
+                tables = self._worker.tables(_asks(mine), _Ledger(self._deaths, shard, start))
+                row["tables"] = [_written(frame) for frame in tables]
+            except LmkbcError as error:
+                row |= {"error": str(error), "exit_code": error.exit_code}
+            told = {"remarks": self._worker.remarks, "usage": json.dumps(self._worker.usage, default=dict)}
+            made.append(row | told | {"worker": self._name})
+        return pa.Table.from_pylist(made, schema=MADE)
+
+
+def _asked(part: Part) -> pa.Table:
+    rows = [(part.shard, part.start, row, query.subject, query.relation, query.subject_id) for row, query in part.asks]
+    return pa.table([list(column) for column in zip(*rows, strict=True)], schema=ASKED)
+
+
+def _asks(block: pa.Table) -> list[Ask]:
+    columns = (block[name].to_pylist() for name in ("row", "subject", "relation", "subject_id"))
+    return [Ask(row, Query(subject, relation, qid)) for row, subject, relation, qid in zip(*columns, strict=True)]
+
+
+def _written(frame: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    frame.write_ipc(buffer)
+    return buffer.getvalue()
+
+
+@contextmanager
+def connected(address: str | None, workers: int | None) -> Iterator[RayEngine]:
+    """An engine on the cluster of an address, HOST:PORT or auto; without one on this machine alone.
+
+    workers: as many as the cluster has processors, if it is not said. InputError for more than these; LmkbcError for a
+    cluster that is not there.
+    """
+    own = os.cpu_count() or 1
+    settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL, "configure_logging": False}
+    if address is None:
+        settings |= {"num_cpus": max(own, workers or 0), "include_dashboard": False, "object_store_memory": OBJECTS}
+        if not {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_AUTH_MODE"} & os.environ.keys():
+            os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # or Ray writes one to the user's home
+    else:
+        _reached(address)
+    for name in ("ray", "ray.data"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        with _silenced():
+            ray.init(address=address or "local", **settings)
+    except (ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError) as error:
+        raise LmkbcError(f"{_cluster(address)} cannot be used ({_line(error)}): see 'ray status' there") from None
+    try:
+        processors = int(ray.cluster_resources().get("CPU", 0))
+        if processors < (workers or 1):
+            raise InputError(
+                f"--workers is {workers}, and {_cluster(address)} has {processors} processors: ask for fewer"
+            )
+        machines = {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
+        if len(machines) > 1:
+            log.info(
+                "%d machines work: a store that is a file is one on each, so that --store URL is better", len(machines)
+            )
+        yield RayEngine(workers or processors)
+    except ray.exceptions.RayError as error:
+        raise LmkbcError(
+            f"{_cluster(address)} broke off ({_line(error)}): what is finished is kept, so run the command again"
+        ) from None
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    """Keep what Ray's libraries write past Python off the screen while they start; what they raise says enough."""
+    sys.stderr.flush()
+    screen, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(screen, 2)
+        os.close(screen)
+        os.close(nowhere)
+
+
+def _reached(address: str) -> None:
+    """LmkbcError where no cluster answers, in seconds: Ray itself would try for a minute and a half, and end here."""
+    if address == "auto":
+        return
+    parts = ADDRESS.fullmatch(address)
+    if parts is None:
+        raise InputError(f"--address is {address!r}: give HOST:PORT of the cluster's head, or auto")
+    host, port = parts[1].strip("[]"), int(parts[2])
+    try:
+        socket.create_connection((host, port), timeout=AWAY).close()
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise LmkbcError(
+            f"no Ray cluster at {address} ({why}): start one with 'ray start --head', or leave out --address"
+        ) from None
+    probe = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
+    try:
+        subprocess.run(probe, check=True, timeout=SILENT, capture_output=True)  # noqa: S603  (checked)
+    except (subprocess.SubprocessError, OSError):
+        raise LmkbcError(
+            f"what listens at {address} is no Ray cluster that answers: give the address of its head"
+        ) from None
+
+
+def _cluster(address: str | None) -> str:
+    return f"the Ray cluster at {address}" if address else "Ray on this machine"
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -1,0 +1,72 @@
+"""Where a store lies: a file, or a PostgreSQL database that workers on many machines share."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from lmkbc.errors import InputError
+from lmkbc.files.places import cache_dir
+
+VARIABLE = "LMKBC_STORE"
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_URL = re.compile(
+    r"postgres(?:ql)?://(?:(?P<user>[^\s:/?#@\[\]]+)(?P<password>:[^\s/?#@\[\]]*)?@)?"
+    r"(?P<hosts>[^\s/?#@]*)(?P<name>/[^\s/?#@]*)?(?P<parameters>\?[^\s#@]*)?"
+)
+"""One reading only: what libpq takes beyond this, it may take for a host what the user meant to be in a password."""
+_SECRET = re.compile(r"[?&](?:password|sslpassword)=", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """A PostgreSQL database. Its text is fit for messages: it lacks the password and the parameters.
+
+    InputError, which quotes nothing, for a URL that can be read in two ways.
+    """
+
+    url: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not _URL.fullmatch(self.url):
+            raise InputError(
+                "the URL of the store cannot be read: write postgresql://USER@HOST:PORT/DATABASE, with what is neither "
+                "letter nor digit in a name or password as %XX, or give the password in PGPASSWORD"
+            )
+
+    def __str__(self) -> str:
+        parts = self._parts
+        user = f"{parts['user']}@" if parts["user"] else ""
+        return f"postgresql://{user}{parts['hosts']}{parts['name'] or ''}"
+
+    @property
+    def has_password(self) -> bool:
+        """Whether the URL itself has a secret in it, so that it may go nowhere else."""
+        return bool(self._parts["password"] or _SECRET.search(self.url))
+
+    @property
+    def _parts(self) -> dict[str, str | None]:
+        match = _URL.fullmatch(self.url)
+        return match.groupdict() if match else {}
+
+
+Place: TypeAlias = Path | Database
+
+
+def place_of(text: str) -> Place:
+    """What --store or the environment names: a file, or a database by its URL. InputError for another URL."""
+    scheme = _SCHEME.match(text)
+    if scheme is None:
+        return Path(text)
+    if scheme[1].lower() not in ("postgresql", "postgres"):
+        raise InputError(f"no store can lie in {scheme[1]}://...: give a file, or postgresql://USER@HOST/DATABASE")
+    return Database(text)
+
+
+def default_place() -> Place:
+    """Where answers are kept unless --store says it: in $LMKBC_STORE, else in the user's cache."""
+    named = os.environ.get(VARIABLE)
+    return place_of(named) if named else cache_dir() / "store.sqlite"

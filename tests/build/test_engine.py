@@ -1,0 +1,221 @@
+"""What a worker does with a block, and what a build makes of blocks that come in any order; no cluster is needed."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from bases import SPACE, Base, answered, failed
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from lmkbc.build import engine as module
+from lmkbc.build.engine import HOPELESS, Ask, Part, Work, Worker
+from lmkbc.build.facts import Maker, Stated, Tables
+from lmkbc.cli import build
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.models.store_place import Database
+from lmkbc.pipeline import Block
+from lmkbc.run import Run, Servers
+from lmkbc.types import CandidateSet, Query
+from tests.opened import recipe_of
+
+RUN = Run(workspace=SPACE, edition=SPACE.edition("mini"), offline=True)
+RELATIONS = ("country-borders", "children")
+NAMES = ["Chad", "Mali", "Niger", "Togo", "Benin", "Ghana", "Kenya"]
+QUERIES = [Query(name, "CountryBordersCountry") for name in NAMES]
+ASKS = [Ask(row, query) for row, query in enumerate(QUERIES)]
+
+
+def answer(query: Query) -> CandidateSet:
+    if query.subject == "Togo":
+        return failed(query)
+    return answered(query) if query.subject == "Mali" else answered(query, (f"near {query.subject}", "Q7", 0.9))
+
+
+class Steps:
+    """Steps that are opened once, and break over some subjects."""
+
+    opened = 0
+
+    def __init__(self, *_: object) -> None:
+        self.usage: dict[str, object] = {}
+        Steps.opened += 1
+        self.bad: dict[str, Exception] = BAD
+
+    def over(self, queries: Iterable[Query]) -> Iterator[Block]:
+        for query in queries:
+            if query.subject in self.bad:
+                raise self.bad[query.subject]
+            yield Block((query,), (answer(query),))
+
+
+BAD: dict[str, Exception] = {}
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch) -> Work:
+    monkeypatch.setattr(module, "Proposing", Steps)
+    monkeypatch.setattr(Steps, "opened", 0)
+    BAD.clear()
+    recipe = recipe_of({"component": "prior"})
+    stated = {name: Stated.of(relation) for name, relation in RUN.relations.items()}
+    return Work(RUN, recipe, Maker(recipe.select, stated, "0" * 16))
+
+
+def reasons(tables: Tables) -> dict[str, str]:
+    return dict(tables.missing.select("subject", "reason").iter_rows())
+
+
+def test_models_are_loaded_once(work: Work) -> None:
+    worker = Worker(work)
+    first, second = worker.tables(ASKS), worker.tables(ASKS)
+    assert first.facts.equals(second.facts)
+    assert Steps.opened == 1
+
+
+def test_a_bad_query_fails_alone(work: Work) -> None:
+    whole = Worker(work).tables(ASKS)
+    BAD["Niger"] = KeyError("surprise")
+    worker = Worker(work)
+    tables = worker.tables(ASKS)
+    assert tables.facts["subject"].to_list() == [name for name in whole.facts["subject"] if name != "Niger"]
+    assert reasons(tables).keys() == {"Togo", "Niger"}
+    assert reasons(tables)["Niger"].startswith("KeyError in test_engine.py:")
+    assert reasons(tables)["Togo"] == "missing"
+    assert any("'Niger'" in remark for remark in worker.remarks)
+
+
+def test_what_is_wrong_with_all_ends_the_build(work: Work) -> None:
+    asks = [Ask(row, Query(f"s{row}", "CountryBordersCountry")) for row in range(3 * HOPELESS)]
+    BAD.update((ask.query.subject, ValueError("of the worker")) for ask in asks)
+    with pytest.raises(LmkbcError, match=f"{HOPELESS} queries broke a worker alike, by ValueError"):
+        Worker(work).tables(asks)
+    BAD.clear()
+    BAD["s3"] = LmkbcError("the store is gone")
+    with pytest.raises(LmkbcError, match="the store is gone"):
+        Worker(work).tables(asks)
+
+
+class Deaths:
+    def __init__(self, tries: int) -> None:
+        self._begun: Counter[tuple[int, int]] = Counter()
+        self._tries = tries
+
+    def begin(self, start: int, stop: int) -> bool:
+        self._begun[start, stop] += 1
+        return self._begun[start, stop] <= self._tries
+
+    def end(self, start: int, stop: int) -> None:
+        del self._begun[start, stop]
+
+
+class Died(BaseException):
+    """The end of a worker."""
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(deadly=st.sets(st.sampled_from(NAMES), max_size=3), tries=st.integers(1, 3))
+def test_a_query_that_kills_workers_is_found_and_fails_alone(work: Work, deadly: set[str], tries: int) -> None:
+    """Every death is of a worker whose successor knows only what the ledger says."""
+    ledger = Deaths(tries)
+    BAD.clear()
+    BAD.update((name, Died()) for name in deadly)  # type: ignore[misc]
+    deaths = 0
+    while True:
+        try:
+            tables = Worker(work).tables(ASKS, ledger)
+            break
+        except Died:
+            deaths += 1
+    assert deaths <= tries * max(1, len(deadly)) * 4  # a block of seven has three halvings
+    assert {name for name, why in reasons(tables).items() if why == "workers died of it"} == deadly
+    kept = {*NAMES} - deadly - {"Mali", "Togo"}
+    assert {*tables.facts["subject"]} == kept
+
+
+class Anywhere:
+    """An engine whose blocks come in any order."""
+
+    def __init__(self, workers: int, seed: int) -> None:
+        self.workers, self._seed, self.usage = workers, seed, [{}]
+
+    def tables(self, work: Work, parts: Iterable[Part]) -> Iterator[tuple[Part, Tables]]:
+        worker, came = Worker(work), [*parts]
+        assert all(part.asks for part in came)
+        random.Random(self._seed).shuffle(came)
+        for part in came:
+            yield part, worker.tables(part.asks)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in ("timing.json", ".lock")
+    }
+
+
+@pytest.mark.parametrize(("shard", "workers", "seed"), [(3, 1, 0), (3, 2, 1), (5, 4, 2), (64, 3, 3)])
+def test_blocks_in_any_order_are_the_same_bytes(
+    work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shard: int, workers: int, seed: int
+) -> None:
+    built = []
+    for name, engine in (("here", None), ("elsewhere", Anywhere(workers, seed))):
+        (tmp_path / name).mkdir()
+        base = Base(tmp_path / name, NAMES, shard=shard)
+        base.build(monkeypatch, answer, RELATIONS, engine=engine)
+        built.append(files(base.out))
+    assert built[0] == built[1]
+
+
+def test_what_workers_are_told(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    servers = Servers(max_cost=3.0, max_tokens=1000, store=Path("deep/store.sqlite"))
+    asked = replace(work, run=replace(RUN, servers=servers, files=(Path("x.jsonl"),), index=Path("i.sqlite")))
+    told = asked.shared(4).run
+    assert told.servers == Servers(max_cost=0.75, max_tokens=250, store=tmp_path / "deep" / "store.sqlite")
+    assert (told.files, told.index, told.search_table) == ((tmp_path / "x.jsonl",), tmp_path / "i.sqlite", None)
+
+
+def test_a_password_is_sent_to_no_worker(work: Work) -> None:
+    for url in ("postgresql://me:secret@host/kb", "postgresql://me@host/kb?password=secret"):
+        run = replace(RUN, servers=Servers(store=Database(url)))
+        with pytest.raises(InputError, match="PGPASSWORD") as caught:
+            replace(work, run=run).shared(2)
+        assert "secret" not in str(caught.value)
+
+
+def test_a_pool_that_weighs_all_queries_stays_here(work: Work) -> None:
+    recipe = replace(work.recipe, pool=replace(work.recipe.pool, method="background"))
+    with pytest.raises(InputError, match="leave out --engine"):
+        replace(work, recipe=recipe).shared(2)
+
+
+@pytest.mark.parametrize(
+    ("given_options", "said"),
+    [
+        (["--engine", "spark"], "--engine is 'spark'"),
+        (["--address", "host:6379"], "give --engine ray too"),
+        (["--workers", "2"], "give --engine ray too"),
+    ],
+)
+def test_options_that_make_no_sense(tmp_path: Path, given_options: list[str], said: str) -> None:
+    (tmp_path / "s.csv").write_text("name\nChad\n")
+    where = [
+        "--subjects",
+        str(tmp_path / "s.csv"),
+        "--edition",
+        "mini",
+        "--system",
+        "prior",
+        "--out",
+        str(tmp_path / "o"),
+    ]
+    result = CliRunner().invoke(build(), ["build", *where, *given_options])
+    assert said in str(result.exception)

@@ -1,0 +1,248 @@
+"""What every back end of the store must pass: a file, and a database that workers on many machines share."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from postgres import Server
+from typer.testing import CliRunner
+
+from lmkbc.cli import build
+from lmkbc.errors import InputError
+from lmkbc.models.store import Call, Store
+from lmkbc.models.store_file import VERSION
+from lmkbc.models.store_place import Database
+
+CALL = Call(
+    model="m",
+    revision="r1",
+    base_url="http://a/v1",
+    prompt=[{"role": "user", "content": "Who?"}],
+    sampling={"temperature": 0.0, "top_p": 0.9, "max_tokens": 5, "stop": ["\n"], "extra": {"a": 1}},
+    schema={"type": "object"},
+    seed=3,
+    draw=0,
+)
+MATTERS: dict[str, Any] = {
+    "model": "m2",
+    "revision": "r2",
+    "base_url": "http://b/v1",
+    "prompt": [{"role": "system", "content": "Who?"}],
+    "sampling": {},
+    "schema": None,
+    "seed": 4,
+    "draw": 1,
+}
+
+
+def place(kind: str, request: pytest.FixtureRequest) -> Any:
+    """Where a new store is to lie."""
+    if kind == "file":
+        return request.getfixturevalue("tmp_path") / "deep" / "store.sqlite"
+    server: Server = request.getfixturevalue("postgres")
+    return Database(server.fresh("stores"))
+
+
+@pytest.fixture(params=["file", "postgresql"])
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    opened = Store(place(request.param, request))
+    yield opened
+    opened.close()
+
+
+def url(store: Store) -> str:
+    return store.place.url if isinstance(store.place, Database) else str(store.place)
+
+
+def execute(store: Store, sql: str) -> list[Any]:
+    """What SQL gives that names tables as in {answers}."""
+    prefix = "lmkbc_" if isinstance(store.place, Database) else ""
+    db = store._rows._db
+    cursor = db.execute(re.sub(r"{(\w+)}", rf"{prefix}\1", sql))
+    found = cursor.fetchall() if cursor.description else []
+    db.commit()
+    return found
+
+
+def rows(store: Store, table: str) -> list[Any]:
+    return execute(store, f"SELECT * FROM {{{table}}}")
+
+
+def test_every_field_of_a_call_is_tried() -> None:
+    assert MATTERS.keys() == {field.name for field in fields(Call)}
+
+
+@pytest.mark.parametrize("name", MATTERS)
+def test_what_matters_misses(store: Store, name: str) -> None:
+    store.put([(CALL, {"text": "x"})])
+    assert store.get(replace(CALL, **{name: MATTERS[name]})) is None
+    assert store.get(replace(CALL)) == {"text": "x"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"temperature": 0.1}, {"top_p": 0.8}, {"max_tokens": 6}, {"stop": ["."]}, {"extra": {"a": 2}}],
+    ids=lambda change: next(iter(change)),
+)
+def test_every_sampling_parameter_matters(store: Store, change: dict[str, Any]) -> None:
+    store.put([(CALL, {"text": "x"})])
+    assert store.get(replace(CALL, sampling={**CALL.sampling, **change})) is None
+
+
+@pytest.mark.parametrize("prompt", ["Who?", [{"role": "user", "content": "Who? "}], []])
+def test_every_character_of_the_prompt_matters(store: Store, prompt: Any) -> None:
+    store.put([(CALL, {"text": "x"})])
+    assert store.get(replace(CALL, prompt=prompt)) is None
+
+
+@pytest.mark.parametrize(
+    "sampling", [dict(reversed(CALL.sampling.items())), {**CALL.sampling, "temperature": 0}], ids=["order", "spelling"]
+)
+def test_how_the_same_is_written_does_not_matter(store: Store, sampling: dict[str, Any]) -> None:
+    store.put([(CALL, {"text": "x"})])
+    assert store.get(replace(CALL, sampling=sampling)) == {"text": "x"}
+
+
+def test_answers_survive_and_the_first_one_stays(store: Store) -> None:
+    later = replace(CALL, draw=1)
+    assert not store.put([(CALL, {"text": "x"})])
+    assert store.put([(CALL, {"text": "y"}), (later, {"text": "ü\u0000"})]) == {CALL.key}
+    again = Store(store.place)
+    assert [again.get(CALL), again.get(later)] == [{"text": "x"}, {"text": "ü\u0000"}]
+    again.drop(CALL)
+    assert store.get(CALL) is None
+    assert not store.put([(CALL, {"text": "y"})])
+    assert again.get(CALL) == {"text": "y"}
+    assert not store.put([])
+    again.close()
+
+
+def test_two_may_write(store: Store) -> None:
+    other = Store(store.place)
+    store.put([(CALL, 1)])
+    other.put([(replace(CALL, draw=1), 2)])
+    assert store.get(replace(CALL, draw=1)) == 2
+
+
+def test_stats_export_and_prune(store: Store) -> None:
+    answer = {"text": "x", "prompt_tokens": 10, "completion_tokens": 2}
+    store.put([(CALL, answer), (replace(CALL, draw=1), answer), (replace(CALL, model="m2"), {"text": "y"})])
+    first, second = store.stats()
+    assert (first["answers"], first["prompts"], first["prompt_tokens"], first["completion_tokens"]) == (2, 1, 20, 4)
+    assert (second["model"], second["prompt_tokens"]) == ("m2", 0)
+    lines = [json.loads(line) for line in store.export("m2")]
+    assert [(line["call"]["model"], line["prompt"], line["answer"]) for line in lines] == [
+        ("m2", CALL.prompt, {"text": "y"})
+    ]
+    assert len(list(store.export())) == 3
+    assert store.prune(before="2020-01-01") == 0
+    assert store.prune(model="m") == 2
+    assert store.get(CALL) is None
+    assert store.prune() == 1
+    assert not store.stats()
+    assert not rows(store, "prompts")
+
+
+def test_notes(store: Store) -> None:
+    assert store.note("job") is None
+    store.set_note("job", {"id": 7})
+    assert Store(store.place).note("job") == {"id": 7}
+    store.set_note("job", None)
+    assert store.note("job") is None
+
+
+def test_numbers_of_tokens_are_of_the_answer_and_not_of_its_text(store: Store) -> None:
+    text = '\u0000 "prompt_tokens":7 '
+    store.put([(CALL, {"text": text, "prompt_tokens": 3}), (replace(CALL, draw=1), [1]), (replace(CALL, draw=2), 1)])
+    (found,) = store.stats()
+    assert (found["answers"], found["prompt_tokens"]) == (3, 3)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_exports_and_models_are_in_one_order(store: Store, order: int) -> None:
+    names = ["Z", "a", "ä", "B", "_", "a b"]
+    store.put((replace(CALL, model=name), {"text": name}) for name in names[::order])
+    assert [row["model"] for row in store.stats()] == sorted(names, key=str.encode)
+    keys = [json.loads(line)["key"] for line in store.export()]
+    assert keys == sorted(keys)
+
+
+DAMAGE = {
+    "one byte of an answer": ("model = 'm'", "UPDATE {answers} SET answer = replace(answer, 'said', 'sbid')"),
+    "no JSON": ("model = 'm'", "UPDATE {answers} SET answer = '{'"),
+    "of another row": ("model = 'm'", "UPDATE {answers} SET answer = (SELECT max(answer) FROM {answers})"),
+    "the date": ("model = 'm'", "UPDATE {answers} SET date = '1999'"),
+    "the call": ("model = 'm'", "UPDATE {answers} SET call = '[]'"),
+    "the prompt's digest": ("model = 'm'", "UPDATE {answers} SET prompt = 'x'"),
+    "the checksum": ("model = 'm'", "UPDATE {answers} SET checksum = ''"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_row_is_dropped_and_another_put_in_its_place(store: Store, damage: tuple[str, str]) -> None:
+    which, change = damage
+    others = [replace(CALL, model="m2", draw=draw) for draw in range(2)]
+    for use in ("get", "put", "stats"):
+        store.put([(CALL, {"text": "said ü"}), *((other, {"text": "zzz"}) for other in others)])
+        store.damaged.clear()
+        execute(store, f"{change} WHERE {which}")
+        if use == "get":
+            assert store.get(CALL) is None
+        if use == "put":
+            assert not store.put([(CALL, {"text": "new"})])
+            assert store.get(CALL) == {"text": "new"}
+        if use == "stats":
+            assert [row["model"] for row in store.stats()] == ["m2"]
+        assert store.damaged == {"m": 1}
+        assert "1 damaged rows dropped (1 of 'm')" in store.remarks[0]
+        store.drop(CALL)
+    assert [store.get(other) for other in others] == [{"text": "zzz"}] * 2
+
+
+def test_a_lost_prompt_and_a_changed_note(store: Store) -> None:
+    store.put([(CALL, {"text": "x"})])
+    store.set_note("job", {"id": 1})
+    execute(store, "UPDATE {prompts} SET prompt = '[]'")
+    execute(store, "UPDATE {notes} SET note = '2'")
+    assert store.note("job") is None
+    assert [json.loads(line)["prompt"] for line in store.export()] == [None]
+    assert store.damaged == {"notes": 1, "prompts": 1}
+
+
+def test_what_is_of_another_shape_is_damaged_in_every_store(store: Store) -> None:
+    class Answer(msgspec.Struct):
+        text: str
+
+    store.put([(CALL, {"words": 1})])
+    assert store.get(CALL, Answer) is None
+    assert store.damaged == {"m": 1}
+
+
+def test_a_store_of_a_newer_version_is_refused(store: Store) -> None:
+    newer = "UPDATE {version} SET version = 99" if isinstance(store.place, Database) else "PRAGMA user_version = 99"
+    assert VERSION < 99
+    execute(store, newer)
+    with pytest.raises(InputError, match=r"newer lmkbc.*--store"):
+        Store(store.place)
+
+
+def test_the_command(store: Store, tmp_path: Path) -> None:
+    store.put([(CALL, {"text": "x", "prompt_tokens": 10})])
+    run, given = CliRunner(), ["--store", url(store)]
+    shown = run.invoke(build(), ["store", "stats", "--json", *given])
+    assert json.loads(shown.stdout)[0]["prompt_tokens"] == 10
+    assert run.invoke(build(), ["store", "export", "--out", str(tmp_path / "x.jsonl"), *given]).exit_code == 0
+    assert json.loads((tmp_path / "x.jsonl").read_bytes())["key"] == CALL.key
+    assert json.loads(run.invoke(build(), ["store", "export", *given]).stdout)["key"] == CALL.key
+    for wrong, said in ((["prune", *given], "what to drop"), (["prune", "--before", "May", *given], "YYYY-MM-DD")):
+        error = run.invoke(build(), ["store", *wrong]).exception
+        assert said in str(error)
+    assert run.invoke(build(), ["store", "prune", "--all", *given]).exit_code == 0
+    assert not store.stats()

@@ -1,0 +1,79 @@
+"""A Ray cluster of two nodes on loopback, small enough for a test, and what kills its workers."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+MEMORY = 80 * 2**20
+
+
+class Nodes:
+    """address: of the head. Each node has one processor."""
+
+    def __init__(self, count: int = 2) -> None:
+        from ray.cluster_utils import Cluster
+
+        head = {"num_cpus": 1, "object_store_memory": MEMORY, "include_dashboard": False}
+        self._cluster = Cluster(initialize_head=True, head_node_args=head)
+        for _ in range(count - 1):
+            self._cluster.add_node(num_cpus=1, object_store_memory=MEMORY)
+        self._cluster.wait_for_nodes()
+        self.address: str = self._cluster.address
+
+    def workers(self) -> list[int]:
+        """The processes that answer blocks."""
+        nodes = self._cluster.list_all_nodes()
+        raylets = {one.process.pid for node in nodes for one in node.all_processes.get("raylet", ())}
+        return [pid for pid, parent, name in _processes() if parent in raylets and name.startswith("ray::MapWorker")]
+
+    def kill_one(self, draw: random.Random) -> bool:
+        """Kill a worker with SIGKILL. Whether there was one."""
+        found = self.workers()
+        if found:
+            os.kill(draw.choice(found), signal.SIGKILL)
+        return bool(found)
+
+    def close(self) -> None:
+        self._cluster.shutdown()
+
+
+def _processes() -> Iterator[tuple[int, int, str]]:
+    """The id of each process, its parent's, and its command line."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            name = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except (OSError, ValueError):
+            continue
+        yield int(folder.name), parent, name
+
+
+@contextmanager
+def nodes(cache: Path, count: int = 2) -> Iterator[Nodes]:
+    """A cluster whose workers find this tree and its tests, keep their cache apart, and report to nobody."""
+    own: dict[str, Any] = {
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}",
+        "XDG_CACHE_HOME": str(cache),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_BACKEND_LOG_LEVEL": "fatal",
+        "RAY_AUTH_TOKEN": "0" * 64,
+        "OMP_NUM_THREADS": "1",
+    }
+    before = {name: os.environ.get(name) for name in own}
+    os.environ.update(own)
+    try:
+        made = Nodes(count)
+        try:
+            yield made
+        finally:
+            made.close()
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
