@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from lmkbc.cli import COMMANDS, MODULES
+
 HEAVY = ("optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "httpx2", "sklearn", "numpy")
 
 
@@ -38,6 +40,16 @@ def called(folder: Path, *words: object) -> set[str]:
 
 def test_help_loads_nothing_of_the_field(tmp_path: Path) -> None:
     assert called(tmp_path, "--help") == set()
+
+
+TABLES = {"build", "export", "link"}
+"""The commands that are about tables."""
+
+
+@pytest.mark.parametrize("command", sorted({*COMMANDS} - TABLES))
+def test_a_command_that_shows_no_table_loads_no_library_of_tables(command: str) -> None:
+    module = f"lmkbc.cli.{MODULES.get(command, command)}"
+    assert not loaded(f"import {module}") & {"polars", "optuna", "torch", "transformers", "openai", "sqlalchemy"}
 
 
 PREDICT = ("predict", "--edition", "mini", "--split", "val", "--limit", "2", "--search-table", "table.json")
