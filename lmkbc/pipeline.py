@@ -21,7 +21,8 @@ from lmkbc.link.linker import Linker
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run import Run
-from lmkbc.select.pool import Merging, Pool
+from lmkbc.select.merging import Merging
+from lmkbc.select.pool import Pool
 from lmkbc.select.precision import at_precision
 from lmkbc.select.rule import PerRelation
 from lmkbc.types import (

@@ -9,7 +9,7 @@ a failed parse and never empty.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from lmkbc.answer.abstain import (
@@ -20,29 +20,15 @@ from lmkbc.answer.abstain import (
 )
 from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.elements import elements, has_empty_list, mended
+from lmkbc.answer.extent import narrowed
 from lmkbc.answer.literal import Word, read_literals
 from lmkbc.answer.numbers import read_numbers, refused_numbers
-from lmkbc.models.base import answer_of
 from lmkbc.names import LONGEST, shown, without_trailer
 from lmkbc.relation import Relation
 from lmkbc.types import Dropped, State
 
 LONGEST_ANSWER = 200_000
 """Characters that are read after the reasoning; no list of objects is longer."""
-
-
-SHORT = 60
-"""Characters below which a text without a full stop is no broken-off reasoning."""
-
-
-_ANSWER = re.compile(
-    r"^[ \t>#*_-]{0,8}(?:so,? |thus,? |therefore,? |hence,? )?(?:the |my )?(?:final |correct |full )?answers?"
-    r"(?: is| are)?[*_ ]{0,4}[:=](?:[*_]{1,3}(?=\s|$))?",
-    re.IGNORECASE | re.MULTILINE,
-)
-
-
-_FENCE = re.compile(r"```[ \t]*\w*[ \t]*\n?(.*?)(?:```|\Z)", re.DOTALL)
 
 
 _BULLET = re.compile(r"[ \t]*(?:[-*•–·][ \t]+(?:\(?\d{1,4}[.)][ \t]+)?|\(?\d{1,4}[.)][ \t]+)(?=\S)")
@@ -114,18 +100,6 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
     return parsed
 
 
-def broken_off(texts: Sequence[str | None]) -> list[bool]:
-    """Which of a query's draws ended before their answer.
-
-    Where others mark theirs behind their reasoning, one that is long, and marks none, is reasoning alone: what it names
-    is what it thought of.
-    """
-    marks = [_ANSWER.search(answer_of(text) or "") if text else None for text in texts]
-    if not any(mark and mark.start() > SHORT for mark in marks):
-        return [False] * len(texts)
-    return [text is not None and mark is None and len(text) > SHORT for text, mark in zip(texts, marks, strict=True)]
-
-
 def _parsed(answer: str, relation: Relation, subject: str, marked: bool) -> Parsed:
     if parsed := _from_literals(answer, relation, subject):
         return parsed
@@ -134,18 +108,6 @@ def _parsed(answer: str, relation: Relation, subject: str, marked: bool) -> Pars
     else:
         parsed = _from_words(answer, relation, subject, marked)
     return parsed or Parsed(_why_nothing(answer, relation))
-
-
-def narrowed(text: str) -> tuple[str | None, bool]:
-    """The part of a completion that holds its answer, None where it broke off before; and whether it was marked."""
-    said = answer_of(text)
-    if said is None:
-        return None, False
-    marks = list(_ANSWER.finditer(said))
-    if marks:
-        said = said[marks[-1].end() :]
-    fences = [fence for fence in _FENCE.findall(said) if shown(fence)]
-    return shown(shown(fences[-1] if fences else said).strip(" \t\r\n`")), bool(marks)
 
 
 def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None:

@@ -6,8 +6,9 @@ So answers are read by systems that clean none, or clean them later; `parse` and
 from __future__ import annotations
 
 from lmkbc.answer.elements import elements, has_empty_list, mended
+from lmkbc.answer.extent import narrowed
 from lmkbc.answer.literal import read_literals
-from lmkbc.answer.parse import LONGEST_ANSWER, Parsed, narrowed, parted
+from lmkbc.answer.parse import LONGEST_ANSWER, Parsed, parted
 from lmkbc.relation import Relation
 from lmkbc.types import State
 

@@ -72,7 +72,7 @@ class Pool:
 
     def merge(self, groups: Sequence[Sequence[CandidateSet]]) -> list[CandidateSet]:
         """One set per query. Each group is one generator's sets, all groups in the same order of queries."""
-        return Merging(self).add(groups, last=True)
+        return list(self.merged(groups, distinct([model_of(group) for group in groups])))
 
     def merged(self, groups: Sequence[Sequence[CandidateSet]], models: Sequence[str]) -> Iterator[CandidateSet]:
         """One set per query of some groups whose models are known. InputError for a weight of none of them."""
@@ -190,30 +190,6 @@ class Pool:
         return min(score, 1.0), by_model
 
 
-class Merging:
-    """A pool of a run's blocks, one after the other.
-
-    named: what generators are called that say so before they speak, "" for the others. Blocks wait until it is known
-    which model each generator is, and with "background" until the last.
-    """
-
-    def __init__(self, pool: Pool, named: Sequence[str] = ()) -> None:
-        self._pool, self._models = pool, list(named)
-        self._waiting: list[list[CandidateSet]] = []
-
-    def add(self, groups: Sequence[Sequence[CandidateSet]], *, last: bool) -> list[CandidateSet]:
-        """The sets that are pooled by now: of these groups and those before, or none yet."""
-        self._models = self._models or [""] * len(groups)
-        self._waiting = self._waiting or [[] for _ in groups]
-        for place, group in enumerate(groups):
-            self._models[place] = self._models[place] or _model(group)
-            self._waiting[place] += group
-        if not last and (not all(self._models) or self._pool.how.method == "background"):
-            return []
-        waiting, self._waiting = self._waiting, []
-        return list(self._pool.merged(waiting, _distinct(self._models)))
-
-
 class _Cast(NamedTuple):
     """Of one query, by group: how many voices it has, what each counts, and its model. most: the largest count."""
 
@@ -225,27 +201,6 @@ class _Cast(NamedTuple):
 
 def _best_first(candidate: Candidate) -> tuple[float, int, str, str]:
     return -candidate.score, -len(candidate.sources), candidate.text, candidate.id or ""
-
-
-def _model(group: Sequence[CandidateSet]) -> str:
-    """The model behind a generator's sets, the first that is heard."""
-    voices = (
-        voice
-        for item in group
-        for proposal in chain[Candidate | Absence](item.candidates, item.nothing, item.doubts)
-        for voice in proposal.sources
-    )
-    return next(voices, Voice("")).model
-
-
-def _distinct(models: Sequence[str]) -> list[str]:
-    """Names that tell groups apart: the second group of a model is "model+2"."""
-    seen: Counter[str] = Counter()
-    names = []
-    for model in models:
-        seen[model] += 1
-        names.append(model if seen[model] == 1 else f"{model}+{seen[model]}")
-    return names
 
 
 def _count(ballots: Sequence[_Ballot[Any]]) -> int:
@@ -290,6 +245,27 @@ def _mean_doubt(
         means = _means(_best(doubts), [1] * len(models))
         by_model = tuple(sorted((models[group], min(mean, 1.0)) for group, mean in means))
         yield Absence(min(max(given / total, 0.0), 1.0) if total else 0.0, _voices_of(doubts), by_model)
+
+
+def model_of(group: Sequence[CandidateSet]) -> str:
+    """The model behind a generator's sets, the first that is heard."""
+    voices = (
+        voice
+        for item in group
+        for proposal in chain[Candidate | Absence](item.candidates, item.nothing, item.doubts)
+        for voice in proposal.sources
+    )
+    return next(voices, Voice("")).model
+
+
+def distinct(models: Sequence[str]) -> list[str]:
+    """Names that tell groups apart: the second group of a model is "model+2"."""
+    seen: Counter[str] = Counter()
+    names = []
+    for model in models:
+        seen[model] += 1
+        names.append(model if seen[model] == 1 else f"{model}+{seen[model]}")
+    return names
 
 
 def _against_background(

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.link.type_filter import without_subject
+from lmkbc.select.merging import Merging
 from lmkbc.select.pool import (
-    Merging,
     Pool,
     Pooling,
 )
