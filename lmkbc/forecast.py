@@ -16,6 +16,7 @@ from lmkbc.generate.conversation import LanguageModelSpec
 from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import Question
 from lmkbc.models.dry import Foreseen
+from lmkbc.models.store import place_for
 from lmkbc.pipeline import BLOCK
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
@@ -72,6 +73,7 @@ def forecast(
     timings: `timing.json` of earlier runs of the system, the first that asked anything tells the rate. InputError for
     what a run would lack too.
     """
+    place_for(run.servers.store, offline=run.offline)
     foreseen, whole = Foreseen(), tuple(dict.fromkeys(queries))
     dry = replace(run, spellings=recipe.clean.spellings, offline=True, dry=foreseen, models={}, budgets=[])
     parts = []

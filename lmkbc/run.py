@@ -104,5 +104,5 @@ class Run:
 
     def store(self) -> Store:
         """Where models' answers are kept: as the command line says, else by default."""
-        place = place_for(self.servers.store, offline=self.offline)
+        place = place_for(self.servers.store, offline=self.offline and self.dry is None)
         return Store(place) if self.dry is None else DryStore(place, self.dry)

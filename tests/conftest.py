@@ -6,10 +6,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from postgres import Server
 
 ROOT = Path(__file__).resolve().parent.parent
+hypothesis.settings.register_profile("patient", deadline=None)  # a busy machine is no failure
+hypothesis.settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")

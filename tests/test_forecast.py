@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,13 @@ from opened import recipe_of
 from typer.testing import CliRunner
 
 from lmkbc.cli import build
+from lmkbc.errors import InputError
 from lmkbc.forecast import Forecast, forecast
 from lmkbc.models.causal import decode as decode_module
 from lmkbc.models.causal.checkpoint import identity, load
+from lmkbc.models.dry import DryStore, Foreseen
 from lmkbc.models.store import Store
+from lmkbc.models.store_place import Database, Place
 from lmkbc.pipeline import Proposals, propose
 from lmkbc.recipe import Recipe
 from lmkbc.run import Run, Servers
@@ -150,6 +155,24 @@ def test_the_rate_of_an_earlier_run_tells_the_time(run: Run, tmp_path: Path) -> 
         assert foreseen.seconds == seconds
         assert foreseen.timed == (timing if seconds else None)
     assert [part.further for part in foreseen.parts] == [True]
+
+
+def test_a_shared_store_is_looked_into_unless_no_socket_may_be_opened(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[object] = []
+
+    def opened(store: DryStore, place: Place, foreseen: Foreseen) -> None:
+        looked.append(place)
+        store.foreseen, store.blank, store.place, store.damaged = foreseen, True, place, Counter()
+
+    monkeypatch.setattr(DryStore, "__init__", opened)
+    shared = replace(run, servers=Servers(store=Database("postgresql://me@localhost:1/answers")))
+    recipe = recipe_of({"component": "chat", "model": "m", "base_url": "http://localhost:1"})
+    assert forecast(shared, recipe, QUERIES).total("requests") == len(QUERIES)
+    assert looked == [shared.servers.store]
+    with pytest.raises(InputError, match="--offline opens no socket"):
+        forecast(replace(shared, offline=True), recipe, QUERIES)
 
 
 def test_the_command_tells_and_writes_nothing(

@@ -3,9 +3,9 @@
     python eval/bench/precision.py [--data DIR] [--folds N] [--seed N] [ROW ...]
 
 Each row: recall at 90 % precision, out of fold, with its 95 % interval over subjects and the number of relations that
-reach it; what `--precision 0.9` keeps out of fold: facts, precision with its interval, recall, relations, and how many
-of these fall short; adaptive calibration error and Brier score of pooled scores and of confidences, with half their
-intervals; seconds for all of it.
+reach it; what `--precision 0.9` keeps out of fold: facts, precision with its interval, recall, relations, how many of
+these fall short, and how many promise it once all folds are known; adaptive calibration error and Brier score of pooled
+scores and of confidences, with half their intervals; seconds for all of it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def told(known: Confidences) -> str:
         low, high = kept.interval
         sure = (
             f"{kept.facts} facts, precision {kept.precision:.3f} [{low:.3f}, {high:.3f}], recall {kept.recall:.3f}, "
-            f"{kept.relations} relations, {kept.broken} below"
+            f"{kept.relations} relations, {kept.broken} below, {known.promising} promise it"
         )
     return f"{recall}; --precision 0.9: {sure}; scores {errors(known.raw)}; confidences {errors(known.calibrated)}"
 

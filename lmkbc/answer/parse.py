@@ -20,7 +20,7 @@ from lmkbc.answer.abstain import (
 )
 from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.elements import elements, has_empty_list, mended
-from lmkbc.answer.extent import narrowed
+from lmkbc.answer.extent import SHORT, narrowed
 from lmkbc.answer.literal import Word, read_literals
 from lmkbc.answer.numbers import read_numbers, refused_numbers
 from lmkbc.names import LONGEST, shown, without_trailer

@@ -145,15 +145,17 @@ def _confidence(known: Confidences) -> Iterator[str]:
         f"reached by {known.reached} of {len(known.relations)} relations"
     )
     kept = known.kept
+    sure = "no relation promises it"
     if kept.precision is not None and kept.interval is not None:
         low, high = kept.interval
-        yield (
-            f"--precision 0.9, out of fold: {kept.facts} facts of {kept.relations} relations, precision "
-            f"{kept.precision:.3f} ({low:.3f} to {high:.3f}), recall {kept.recall:.3f}; below 0.9 in {kept.broken} of "
-            "them. Known facts tell this: on missing ones, check a sample by hand"
+        sure = (
+            f"{kept.facts} facts of {kept.relations} relations, precision {kept.precision:.3f} ({low:.3f} to "
+            f"{high:.3f}), recall {kept.recall:.3f}; below 0.9 in {kept.broken} of them"
         )
-    else:
-        yield "--precision 0.9, out of fold: no relation promises it"
+    yield (
+        f"--precision 0.9, out of fold: {sure}. Learned on all, {known.promising} relations promise it, of known "
+        "facts: on missing ones it is often less, so check a sample by hand"
+    )
     figures = (("calibration error", "ece"), ("adaptive", "ace"), ("Brier score", "brier"))
     changes = [f"{what} {getattr(known.raw, key):.4f} to {getattr(known.calibrated, key):.4f}" for what, key in figures]
     yield f"from scores to confidences, out of fold, all candidates: {', '.join(changes)}"

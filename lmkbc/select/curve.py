@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import NamedTuple
 
-SURE = 1.6448536269514722
-"""Standard normal quantile of 95 %, one-sided: how sure a promised precision is, other errors of tuning aside."""
+LOOKS = 6
+"""How many thresholds a curve is taken to have that say something of their own: one at each doubling of the facts."""
+SURE = NormalDist().inv_cdf(1 - 0.05 / LOOKS)
+"""Standard normal quantile of one-sided 95 %, less so of each look (Bonferroni), since the best threshold is chosen."""
 
 
 class Point(NamedTuple):
@@ -22,8 +25,8 @@ class Point(NamedTuple):
 class PrecisionCurve:
     """Thresholds on a relation's confidence, each with the precision that what reaches it has at least.
 
-    threshold: rising. precision: rising; the lower end of the one-sided 95 % interval (Wilson 1927) of the share of
-    right facts, so that few facts promise little. recall: of all gold objects. most: how many facts a query may have.
+    threshold: rising. precision: rising; what the share of right facts is at least (`at_least`), so that few facts
+    promise little. recall: of all gold objects. most: how many facts a query may have.
     """
 
     threshold: tuple[float, ...] = ()
@@ -47,7 +50,7 @@ class PrecisionCurve:
 
 
 def at_least(right: float, of: float) -> float:
-    """Lower end of the one-sided 95 % interval of a share (Wilson 1927); 0 of nothing.
+    """Lower end of the interval of a share (Wilson 1927), also for the best of a curve's thresholds; 0 of nothing.
 
     Facts are taken as independent; those of one subject seldom are, which makes it somewhat too high.
     """
