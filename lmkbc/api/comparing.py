@@ -83,7 +83,8 @@ def compare(
     """Compare runs with the first one, on the queries that they answer.
 
     runs: what `lmkbc.predict` returned, directories, zips or predictions files. gold: a file, else the split's.
-    relation, limit: compare on these relations, or the first so many queries, alone. InputError for fewer than two
+    relation, limit: compare on these relations, or the first so many queries, alone; where a run is of a part of its
+    split, that part is compared. InputError for fewer than two
     runs, or runs that do not go together.
     """
     from lmkbc.compare import compare as compared  # which computes, and loads numpy
@@ -97,6 +98,8 @@ def compare(
     told = next(filter(None, (run.said("split") for run in opened)), "val")
     path = Path(gold) if gold is not None else space.gold_path(chosen, split or told)
     truth = dict(part.rows(read_gold(path, chosen).items(), lambda row: row[0][1]))
+    for answers in (run.answers(chosen) for run in opened if run.is_part):
+        truth = {pair: objects for pair, objects in truth.items() if pair in answers}
     return Comparisons(chosen, compared(chosen, truth, opened))
 
 

@@ -12,6 +12,7 @@ from lmkbc.api.scores import Scores, score
 from lmkbc.cli.options import AsJson, Data, EditionName, Limit, OneSplit, Relations, Root
 from lmkbc.cli.screen import note, note_published, show_json, show_json_rows
 from lmkbc.cli.tables import show_table
+from lmkbc.errors import InputError
 from lmkbc.scoring.table import Summary
 
 EXAMPLE = "Example: lmkbc evaluate submissions/mini-val-embedded"
@@ -47,6 +48,8 @@ def evaluate(
 
     Some published figures were computed with an earlier scorer, which --profile names.
     """
+    if rows and not json:
+        raise InputError("--rows is shown as JSON: add --json, or leave --rows out; lmkbc report shows every row")
     scores = score(
         run,
         gold,

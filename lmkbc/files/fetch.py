@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-import httpx
+import httpx2
 import tenacity
 
 from lmkbc.edition import Edition
@@ -26,9 +26,9 @@ MOST_REDIRECTS = 5
 
 def _passing(error: BaseException) -> bool:
     """Whether a fault may be gone on the next try: the line, a busy or broken server; not a wrong address."""
-    if isinstance(error, httpx.HTTPStatusError):
-        return error.response.status_code == httpx.codes.TOO_MANY_REQUESTS or error.response.is_server_error
-    return isinstance(error, httpx.TransportError)
+    if isinstance(error, httpx2.HTTPStatusError):
+        return error.response.status_code == httpx2.codes.TOO_MANY_REQUESTS or error.response.is_server_error
+    return isinstance(error, httpx2.TransportError)
 
 
 def digest(path: Path) -> str:
@@ -63,7 +63,7 @@ def download(url: str, accepted: Collection[str], path: Path, what: str, progres
     )
     try:
         attempt(_stream, what, url, part, progress)
-    except httpx.HTTPError as error:
+    except httpx2.HTTPError as error:
         raise LmkbcError(f"{url} cannot be fetched ({error}); run the command again to resume") from error
     if (actual := digest(part)) not in accepted:
         part.unlink()
@@ -80,15 +80,15 @@ def _stream(split: str, url: str, part: Path, progress: Report | None) -> None:
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     end = time.monotonic() + DEADLINE
     with (
-        httpx.Client(
+        httpx2.Client(
             follow_redirects=True, max_redirects=MOST_REDIRECTS, timeout=30, event_hooks={"request": [_guard(url)]}
         ) as client,
         client.stream("GET", url, headers=headers) as response,
     ):
-        if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
+        if response.status_code == httpx2.codes.RANGE_NOT_SATISFIABLE:
             return  # the whole file is here already; the digest will tell
         response.raise_for_status()
-        resumed = response.status_code == httpx.codes.PARTIAL_CONTENT
+        resumed = response.status_code == httpx2.codes.PARTIAL_CONTENT
         have = have if resumed else 0
         length = response.headers.get("content-length")
         total = have + int(length) if length else None
@@ -109,13 +109,13 @@ def _stream(split: str, url: str, part: Path, progress: Report | None) -> None:
             os.fsync(file.fileno())
 
 
-def _guard(url: str) -> Callable[[httpx.Request], None]:
+def _guard(url: str) -> Callable[[httpx2.Request], None]:
     """Follow redirects, as download mirrors need them, but never from https to what anyone on the line can change.
 
     Where the bytes come from is of no matter, since their SHA-256 is known.
     """
 
-    def check(request: httpx.Request) -> None:
+    def check(request: httpx2.Request) -> None:
         if url.startswith("https:") and request.url.scheme != "https":
             raise LmkbcError(f"{url} redirects to {request.url.scheme}://{request.url.host}, which is not encrypted")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-import httpx
+import httpx2
 
 _GZIP = zlib.MAX_WBITS | 16
 ACCEPTED = "gzip"
@@ -15,7 +15,7 @@ class BodyError(Exception):
     """A body that is too long, cut off, or packed in a way that was not asked for; its text says which."""
 
 
-async def read_body(response: httpx.Response, limit: int) -> bytes:
+async def read_body(response: httpx2.Response, limit: int) -> bytes:
     """The unpacked body of a streamed response: at most `limit` bytes, as sent and as unpacked. Raises BodyError."""
     encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in {ACCEPTED, "identity", ""}:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from typing import TypeVar
 
-import httpx
+import httpx2
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, stop_before_delay
 
 from lmkbc.errors import InputError, LmkbcError
@@ -70,7 +70,7 @@ class Client:
         self._url, self._timeout, self._deadline = api_url, timeout, deadline
         self._headers = {"User-Agent": user_agent(contact), "Accept-Encoding": ACCEPTED}
         self._interval, self._attempts, self._patience, self._backoff = 1 / rate, attempts, patience, backoff
-        self._ssl = httpx.create_ssl_context()
+        self._ssl = httpx2.create_ssl_context()
         self._next = 0.0
 
     def run(self, calls: Sequence[Call[T]], receive: Callable[[int, T | None], None]) -> None:
@@ -84,7 +84,7 @@ class Client:
 
     async def _run(self, calls: Sequence[Call[T]], receive: Callable[[int, T | None], None]) -> None:
         waiting, failed = iter(enumerate(calls)), list[str]()
-        async with httpx.AsyncClient(headers=self._headers, timeout=self._timeout, verify=self._ssl) as http:
+        async with httpx2.AsyncClient(headers=self._headers, timeout=self._timeout, verify=self._ssl) as http:
             try:
                 async with asyncio.TaskGroup() as in_flight:
                     for _ in range(min(IN_FLIGHT, len(calls))):
@@ -100,7 +100,7 @@ class Client:
 
     async def _work(
         self,
-        http: httpx.AsyncClient,
+        http: httpx2.AsyncClient,
         waiting: Iterator[tuple[int, Call[T]]],
         receive: Callable[[int, T | None], None],
         failed: list[str],
@@ -117,7 +117,7 @@ class Client:
             if len(failed) >= IN_FLIGHT:
                 break
 
-    async def _patiently(self, http: httpx.AsyncClient, call: Call[T]) -> T | None:
+    async def _patiently(self, http: httpx2.AsyncClient, call: Call[T]) -> T | None:
         tries = AsyncRetrying(
             stop=stop_after_attempt(self._attempts) | stop_before_delay(self._patience),
             wait=self._pause,
@@ -135,7 +135,7 @@ class Client:
         pause = min(self._backoff * 2.0 ** (state.attempt_number - 1), LONGEST_PAUSE)
         return max(wait, pause) + self._backoff * random.random()
 
-    async def _once(self, http: httpx.AsyncClient, call: Call[T]) -> T | None:
+    async def _once(self, http: httpx2.AsyncClient, call: Call[T]) -> T | None:
         now = time.monotonic()
         start = max(now, self._next)
         self._next = start + self._interval
@@ -153,17 +153,17 @@ class Client:
             raise self._refusal(reply.error, after)
         except TimeoutError:
             raise _TryAgainError(f"no whole reply in {self._deadline:g} s") from None
-        except httpx.RequestError as error:
+        except httpx2.RequestError as error:
             raise _TryAgainError(f"{type(error).__name__}: {error}") from None
         except (BodyError, ShapeError) as error:
             raise _TryAgainError(f"a broken reply: {str(error)[:200]}") from None
 
-    def _checked(self, response: httpx.Response) -> float | None:
+    def _checked(self, response: httpx2.Response) -> float | None:
         """The seconds that a good reply asks us to wait; an error where its status is another."""
         after = retry_after(response.headers.get("Retry-After"))
-        if response.status_code == httpx.codes.TOO_MANY_REQUESTS or response.is_server_error:
+        if response.status_code == httpx2.codes.TOO_MANY_REQUESTS or response.is_server_error:
             raise _TryAgainError(f"HTTP {response.status_code}", after)
-        if response.status_code != httpx.codes.OK:
+        if response.status_code != httpx2.codes.OK:
             raise LmkbcError(f"{self._url} answered HTTP {response.status_code}: check the API URL and your contact")
         return after
 
@@ -178,8 +178,8 @@ class Client:
 
 def _is_web_address(url: str) -> bool:
     try:
-        parsed = httpx.URL(url)
-    except httpx.InvalidURL:
+        parsed = httpx2.URL(url)
+    except httpx2.InvalidURL:
         return False
     return parsed.scheme in {"https", "http"} and bool(parsed.host) and (parsed.port or 0) < 1 << 16
 
@@ -194,4 +194,4 @@ def user_agent(contact: str | None) -> str:
         )
     if not contact.isascii():
         raise InputError(f"contact {contact!r} cannot be sent in a header: write it in ASCII")
-    return f"lmkbc/{version('lmkbc')} ({contact}) httpx/{httpx.__version__}"
+    return f"lmkbc/{version('lmkbc')} ({contact}) httpx2/{httpx2.__version__}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-import httpx
+import httpx2
 
 from lmkbc.errors import InputError
 from lmkbc.models.packaged import generative
@@ -60,8 +60,8 @@ def reachable() -> bool:
     if constants.HF_HUB_OFFLINE:
         return False
     try:
-        httpx.head(_endpoint(), timeout=SOON)
-    except (httpx.HTTPError, httpx.InvalidURL):
+        httpx2.head(_endpoint(), timeout=SOON)
+    except (httpx2.HTTPError, httpx2.InvalidURL):
         return False
     return True
 

@@ -221,6 +221,7 @@ def test_a_run_of_a_part_has_no_zip_and_is_scored_on_it(tmp_path: Path, monkeypa
     assert (made.manifest["limit"], made.manifest["relations"]) == (3, [RELATION])
     assert (made.evaluate().overall.rows, made.evaluate().evaluation.missing) == (3, 0)
     whole = lmkbc.predict("val", edition="mini", system="prior", out="whole")
+    assert whole.compare(made).comparisons[0].overall.rows == made.compare(whole).comparisons[0].overall.rows == 3
     with pytest.raises(lmkbc.InputError, match="whole holds a run of all queries"):
         lmkbc.predict("val", edition="mini", system="prior", relation=RELATION, out=whole.directory)
 

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ("optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "httpx", "httpx2", "sklearn", "numpy")
+from lmkbc.cli import COMMANDS, MODULES
+
+HEAVY = ("optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "httpx2", "sklearn", "numpy")
 
 
 def loaded(code: str) -> set[str]:
@@ -40,13 +42,23 @@ def test_help_loads_nothing_of_the_field(tmp_path: Path) -> None:
     assert called(tmp_path, "--help") == set()
 
 
+TABLES = {"build", "export", "link"}
+"""The commands that are about tables."""
+
+
+@pytest.mark.parametrize("command", sorted({*COMMANDS} - TABLES))
+def test_a_command_that_shows_no_table_loads_no_library_of_tables(command: str) -> None:
+    module = f"lmkbc.cli.{MODULES.get(command, command)}"
+    assert not loaded(f"import {module}") & {"polars", "optuna", "torch", "transformers", "openai", "sqlalchemy"}
+
+
 PREDICT = ("predict", "--edition", "mini", "--split", "val", "--limit", "2", "--search-table", "table.json")
 
 
 def test_selecting_loads_no_study_and_no_model(tmp_path: Path) -> None:
     (tmp_path / "table.json").write_text("{}")
     found = called(tmp_path, *PREDICT, "--system", "prior", "--out", "run")
-    assert not found & {"optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "httpx2", "sklearn"}
+    assert not found & {"optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "sklearn"}
 
 
 def test_scoring_loads_no_client_either(tmp_path: Path) -> None:

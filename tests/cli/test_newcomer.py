@@ -80,6 +80,7 @@ def test_the_version_is_told(run: Run) -> None:
         (("link", "--explain", "Rome", "-e", "mini", "-r", "foo"), "unknown relation 'foo'"),
         (("evaluate", "other.jsonl", "-e", "mini"), "other.jsonl is a file of edition 2025 or 2026, not of mini"),
         (("evaluate", "folder", "-e", "mini"), "folder holds no predictions.jsonl"),
+        (("evaluate", "other.jsonl", "-e", "2026", "--rows"), "--rows is shown as JSON: add --json"),
         (("compare", "other.jsonl"), "compare needs two runs at least"),
     ],
 )

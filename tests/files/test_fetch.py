@@ -11,7 +11,7 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from lmkbc.edition import Download, Edition
@@ -150,6 +150,6 @@ def test_redirects_are_followed_but_never_from_https_to_http(
     assert fetch(edition(url + "/moved"), tmp_path)[0].read_bytes() == CONTENT
     assert [path for path, _ in seen][:2] == ["/moved", "/good"]
     check = _guard("https://example.org/a")
-    check(httpx.Request("GET", "https://elsewhere.example.org/b"))
+    check(httpx2.Request("GET", "https://elsewhere.example.org/b"))
     with pytest.raises(LmkbcError, match="not encrypted"):
-        check(httpx.Request("GET", "http://example.org/b"))
+        check(httpx2.Request("GET", "http://example.org/b"))
