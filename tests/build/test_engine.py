@@ -68,22 +68,26 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
     return Work(RUN, recipe, Maker(recipe.select, stated, "0" * 16))
 
 
+def tables_of(worker: Worker) -> Tables:
+    return worker.answers(ASKS).tables(worker._work.maker)
+
+
 def reasons(tables: Tables) -> dict[str, str]:
     return dict(tables.missing.select("subject", "reason").iter_rows())
 
 
 def test_models_are_loaded_once(work: Work) -> None:
     worker = Worker(work)
-    first, second = worker.tables(ASKS), worker.tables(ASKS)
+    first, second = tables_of(worker), tables_of(worker)
     assert first.facts.equals(second.facts)
     assert Steps.opened == 1
 
 
 def test_a_bad_query_fails_alone(work: Work) -> None:
-    whole = Worker(work).tables(ASKS)
+    whole = tables_of(Worker(work))
     BAD["Niger"] = KeyError("surprise")
     worker = Worker(work)
-    tables = worker.tables(ASKS)
+    tables = tables_of(worker)
     assert tables.facts["subject"].to_list() == [name for name in whole.facts["subject"] if name != "Niger"]
     assert reasons(tables).keys() == {"Togo", "Niger"}
     assert reasons(tables)["Niger"].startswith("KeyError in test_engine.py:")
@@ -95,11 +99,11 @@ def test_what_is_wrong_with_all_ends_the_build(work: Work) -> None:
     asks = [Ask(row, Query(f"s{row}", "CountryBordersCountry")) for row in range(3 * HOPELESS)]
     BAD.update((ask.query.subject, ValueError("of the worker")) for ask in asks)
     with pytest.raises(LmkbcError, match=f"{HOPELESS} queries broke a worker alike, by ValueError"):
-        Worker(work).tables(asks)
+        Worker(work).answers(asks)
     BAD.clear()
     BAD["s3"] = LmkbcError("the store is gone")
     with pytest.raises(LmkbcError, match="the store is gone"):
-        Worker(work).tables(asks)
+        Worker(work).answers(asks)
 
 
 class Deaths:
@@ -129,7 +133,7 @@ def test_a_query_that_kills_workers_is_found_and_fails_alone(work: Work, deadly:
     deaths = 0
     while True:
         try:
-            tables = Worker(work).tables(ASKS, ledger)
+            tables = Worker(work).answers(ASKS, ledger).tables(work.maker)
             break
         except Died:
             deaths += 1
@@ -150,7 +154,7 @@ class Anywhere:
         assert all(part.asks for part in came)
         random.Random(self._seed).shuffle(came)
         for part in came:
-            yield part, worker.tables(part.asks)
+            yield part, worker.answers(part.asks).tables(work.maker)
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -203,6 +207,7 @@ def test_a_pool_that_weighs_all_queries_stays_here(work: Work) -> None:
         (["--engine", "spark"], "--engine is 'spark'"),
         (["--address", "host:6379"], "give --engine ray too"),
         (["--workers", "2"], "give --engine ray too"),
+        (["--gpus", "1"], "give --engine ray too"),
     ],
 )
 def test_options_that_make_no_sense(tmp_path: Path, given_options: list[str], said: str) -> None:
