@@ -38,6 +38,7 @@ from lmkbc.types import Query
 log = logging.getLogger(__name__)
 
 ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 AWAY = 5.0
 """Seconds that a cluster's machine may take to let us in."""
 SILENT = 20.0
@@ -108,7 +109,8 @@ class RayEngine:
             num_gpus=self._gpus or None,
         )
         if self._gpus:
-            answered = answered.map_batches(_decided, fn_args=(work.maker,), batch_size=1, batch_format="numpy")
+            select: Any = _decided
+            answered = answered.map_batches(select, fn_args=(work.maker,), batch_size=1, batch_format="numpy")
         told: set[str] = set()
         self._usage.clear()
         batches: Iterable[Any] = answered.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0)
@@ -293,4 +295,4 @@ def _cluster(address: str | None) -> str:
 
 
 def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
+    return " ".join(COLOURS.sub("", str(error)).split())[:300] or type(error).__name__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 from lmkbc.build import engine as module
 from lmkbc.build.engine import HOPELESS, Ask, Part, Work, Worker
 from lmkbc.build.facts import Maker, Stated, Tables
+from lmkbc.build.growth import Bounds
 from lmkbc.cli import build
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.store_place import Database
@@ -38,6 +40,10 @@ def answer(query: Query) -> CandidateSet:
     return answered(query) if query.subject == "Mali" else answered(query, (f"near {query.subject}", "Q7", 0.9))
 
 
+def neighbour(query: Query) -> CandidateSet:
+    return answered(query, (f"near {query.subject}", None, 0.9))
+
+
 class Steps:
     """Steps that are opened once, and break over some subjects."""
 
@@ -45,6 +51,7 @@ class Steps:
 
     def __init__(self, *_: object) -> None:
         self.usage: dict[str, object] = {}
+        self.answer = ANSWER[0]
         Steps.opened += 1
         self.bad: dict[str, Exception] = BAD
 
@@ -52,10 +59,11 @@ class Steps:
         for query in queries:
             if query.subject in self.bad:
                 raise self.bad[query.subject]
-            yield Block((query,), (answer(query),))
+            yield Block((query,), (self.answer(query),))
 
 
 BAD: dict[str, Exception] = {}
+ANSWER = [answer]
 
 
 @pytest.fixture
@@ -174,6 +182,18 @@ def test_blocks_in_any_order_are_the_same_bytes(
         (tmp_path / name).mkdir()
         base = Base(tmp_path / name, NAMES, shard=shard)
         base.build(monkeypatch, answer, RELATIONS, engine=engine)
+        built.append(files(base.out))
+    assert built[0] == built[1]
+
+
+def test_a_base_grows_alike(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "ANSWER", [neighbour])
+    built = []
+    for name, engine in (("here", None), ("elsewhere", Anywhere(2, 5))):
+        (tmp_path / name).mkdir()
+        base = Base(tmp_path / name, NAMES, shard=3)
+        whole = base.build(monkeypatch, neighbour, RELATIONS[:1], Bounds(depth=2), engine)
+        assert [level["subjects"] for level in whole["graph"]["levels"]] == [len(NAMES), 7, 7]
         built.append(files(base.out))
     assert built[0] == built[1]
 
