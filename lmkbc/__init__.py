@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lmkbc.api.comparing import Comparisons, compare
     from lmkbc.api.pages import Page, report
+    from lmkbc.api.predicting import PredictedRun, predict, read_run
     from lmkbc.api.scores import Scores, score
     from lmkbc.api.tuning import Tuning, tune
     from lmkbc.edition import Download, Edition, Published
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "lmkbc.api.comparing": ("Comparisons", "compare"),
     "lmkbc.api.pages": ("Page", "report"),
+    "lmkbc.api.predicting": ("PredictedRun", "predict", "read_run"),
     "lmkbc.api.scores": ("Scores", "score"),
     "lmkbc.api.tuning": ("Tuning", "tune"),
     "lmkbc.edition": ("Download", "Edition", "Published"),
@@ -61,6 +63,7 @@ __all__ = [
     "Metric",
     "Page",
     "Precondition",
+    "PredictedRun",
     "Published",
     "Relation",
     "Rule",
@@ -70,6 +73,8 @@ __all__ = [
     "ValueScorer",
     "Workspace",
     "compare",
+    "predict",
+    "read_run",
     "report",
     "score",
     "tune",

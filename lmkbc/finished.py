@@ -41,6 +41,11 @@ class Finished:
         """What to call it: its directory's or file's name."""
         return self.path.resolve().name
 
+    @property
+    def is_part(self) -> bool:
+        """Whether it asked a part of its split alone."""
+        return not self.manifest.keys().isdisjoint(("limit", "relations"))
+
     def said(self, field_name: str) -> str | None:
         """A text field of its manifest."""
         value = self.manifest.get(field_name)

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.models.budget import Budget
-from lmkbc.models.store import Store, open_store
+from lmkbc.models.dry import DryStore, Foreseen
+from lmkbc.models.store import Store, place_for
 from lmkbc.models.store_place import Place
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
@@ -75,6 +76,9 @@ class Run:
     report: Report = field(default=silent, repr=False, compare=False)
     """Told by generators that work long before their first answer."""
 
+    dry: Foreseen | None = None
+    """Counts what would be asked, where nothing is."""
+
     @cached_property
     def relations(self) -> dict[str, Relation]:
         """The edition's relations, by the names it gives them."""
@@ -100,4 +104,5 @@ class Run:
 
     def store(self) -> Store:
         """Where models' answers are kept: as the command line says, else by default."""
-        return open_store(self.servers.store, offline=self.offline)
+        place = place_for(self.servers.store, offline=self.offline)
+        return Store(place) if self.dry is None else DryStore(place, self.dry)

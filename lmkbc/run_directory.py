@@ -1,6 +1,6 @@
 """Where a run is written: a directory of its own, never in the place of what is worth more, nor of a stranger's.
 
-A run is finished, or lacks answers; it is of all queries of a split, or limited to the first ones. A limited run does
+A run is finished, or lacks answers; it is of all queries of a split, or of a part of them. A run of a part does
 not replace one of all queries, and one that lacks answers replaces no finished one, but goes beside it.
 """
 
@@ -15,6 +15,7 @@ from lmkbc import submission
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.atomic import Kind, check_replaceable, write_directory
 from lmkbc.files.spool import Content
+from lmkbc.part import Part
 
 RUNS = Path("submissions")
 _LISTED = {submission.PREDICTIONS, submission.ARCHIVE, submission.CANDIDATES, submission.RETRIEVED}
@@ -27,20 +28,28 @@ class _Manifest(msgspec.Struct):
 
     outputs: dict[str, str] = {}
     limit: int | None = None
+    relations: list[str] = []
 
 
-def named(edition: str, split: str, system: str, limit: int | None = None) -> Path:
-    """The directory of a run that the user gave no other: one of the first queries only has a name of its own."""
-    return RUNS / f"{edition}-{split}-{system}{'' if limit is None else f'-first{limit}'}"
+def named(edition: str, split: str, system: str, part: Part | None = None) -> Path:
+    """The directory of a run that the user gave no other: one of a part of the queries has a name of its own."""
+    return RUNS / f"{edition}-{split}-{system}{part.suffix if part else ''}"
 
 
-def check(directory: Path, limit: int | None = None) -> None:
+def timings(edition: str, system: str, own: Path) -> list[Path]:
+    """Where earlier runs of a system may tell how long they took: the one that is to be replaced, then the others."""
+    others = sorted(RUNS.glob(f"{edition}-*-{system}*"))
+    return [directory / submission.TIMING for directory in (own, *others)]
+
+
+def check(directory: Path, part: Part | None = None) -> None:
     """InputError where a run must not be written, before anything is generated."""
     check_replaceable(directory, RUN)
     there = _manifest(directory)
-    if limit is not None and there is not None and there.limit is None:
+    if part is not None and there is not None and there.limit is None and not there.relations:
+        first = f"the first {part.limit}" if part.limit is not None else "some relations"
         raise InputError(
-            f"{directory} holds a run of all queries, which one of the first {limit} must not replace: name another "
+            f"{directory} holds a run of all queries, which one of {first} must not replace: name another "
             "directory, or leave out --out"
         )
 

@@ -23,6 +23,7 @@ from lmkbc.models.files import (
     paths_in,
     portable,
 )
+from lmkbc.part import Part
 from lmkbc.pipeline import Block
 from lmkbc.recipe import Recipe
 from lmkbc.run import Run
@@ -67,16 +68,16 @@ class RunFiles:
         provenance: Mapping[str, Any],
         *,
         failed_as_empty: bool = False,
-        limit: int | None = None,
+        part: Part | None = None,
     ) -> dict[str, Content]:
-        """The files; no zip of a run that was limited to the first queries of the split."""
+        """The files; no zip of a run that asked a part of the split alone."""
         files: dict[str, Content] = {}
         if failed_as_empty or not self.tally.failed:
             zipped = submission.archive(self._predictions)
             names = recipe.link.unlinked == "name"
             submission.check(self._edition, run.relations, queries, zipped, unlinked=names)
             files[submission.PREDICTIONS] = self._predictions
-            files |= {submission.ARCHIVE: zipped} if limit is None else {}
+            files |= {submission.ARCHIVE: zipped} if part is None else {}
         for name, spool in (
             (submission.MISSING, self._missing),
             (submission.WITHHELD, self._withheld),
@@ -88,7 +89,8 @@ class RunFiles:
         manifest = {
             "edition": self._edition.name,
             "split": split,
-            **({} if limit is None else {"limit": limit}),
+            **({"limit": part.limit} if part and part.limit is not None else {}),
+            **({"relations": sorted(part.relations)} if part and part.relations else {}),
             "system": recipe.name,
             "model": run.model and model_name(run.model),
             "recipe": portable(recipe.tables),

@@ -40,7 +40,7 @@ ROOMS = """
     finished
     compare
     pipeline
-    run_files
+    run_files forecast
     build
     export
     train probe report scale

@@ -1,18 +1,25 @@
-"""The README's own examples: the relation, the edition and the recipe, saved as told, are as good as any other."""
+"""The documents' own examples: what they print loads, runs as typed, and ends as they show."""
 
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from checkout import ROOT, copied, passed
 
-from lmkbc.cli import COMMANDS
+from lmkbc.cli import COMMANDS, build, main
 from lmkbc.recipe import read_recipe
 from lmkbc.workspace import Workspace
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+ADDING = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
+PYTHON = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 META = (
     "tests/conformance/test_relations.py",
     "tests/conformance/test_editions.py",
@@ -26,8 +33,15 @@ OFFICIAL = "not splits_that_are_here"
 
 
 def block(heading: str) -> str:
-    section = README.split(f"## {heading}\n", 1)[1]
+    section = ADDING.split(f"## {heading}\n", 1)[1]
     return re.findall(r"```\w+\n(.*?)```", section, flags=re.DOTALL)[0]
+
+
+def typed(heading: str) -> tuple[list[str], str]:
+    """The commands of a section, comments left out, and the output that it shows."""
+    section = README.split(f"## {heading}\n", 1)[1]
+    commands, output = re.findall(r"```\n(.*?)```", section, flags=re.DOTALL)[:2]
+    return [line.partition(" #")[0].strip() for line in commands.splitlines()], output
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +70,57 @@ def test_the_printed_relation_and_edition_pass_what_every_other_passes_and_chang
         assert re.search(rf"\[{name}\] PASSED", said), f"no test was about {name}"
 
 
+def test_sixty_seconds_work_when_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commands, output = typed("Sixty seconds")
+    assert commands[:2] == ["make predict", "source .venv/bin/activate"]
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.chdir(tmp_path)
+    shown = []
+    for command in commands[2:]:
+        monkeypatch.setattr(sys, "argv", command.split())
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        assert not stopped.value.code, command
+        shown.append(capsys.readouterr().out)
+    assert [line.rstrip() for line in shown[1].splitlines()] == output.splitlines()
+    assert opened == [(tmp_path / "submissions" / "mini-val-embedded" / "report.html").as_uri()]
+    # what Python prints of the same run
+    code = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)[0]
+    exec(compile(code, "README.md", "exec"), {})
+    assert f"{capsys.readouterr().out.strip()} " in code.partition("# ")[2].replace(";", " ")
+
+
+def test_what_python_callers_are_shown_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for code in re.findall(r"```python\n(.*?)```", PYTHON, flags=re.DOTALL):
+        exec(compile(code.replace('system="embedded"', 'system="naive-bayes"'), "python.md", "exec"), names)
+    assert (tmp_path / "report.html").is_file()
+    assert capsys.readouterr().out.splitlines()[-1] == f"{2 / 3}"
+
+
+def test_options_that_documents_name_exist() -> None:
+    group = typer.main.get_command(build())
+    known = {option for command in _commands(group) for parameter in command.params for option in parameter.opts}
+    known |= {option for command in _commands(group) for one in command.params for option in one.secondary_opts}
+    for page in PAGES:
+        for line in re.findall(r"^lmkbc .*$", page.read_text(encoding="utf-8"), flags=re.MULTILINE):
+            options = re.findall(r"(?<=\s)--?[a-z][a-z-]*", line.partition(" #")[0])
+            assert [option for option in options if option not in known] == [], f"{page.name}: {line}"
+
+
+def _commands(group: Any) -> Iterator[Any]:
+    yield group
+    context = typer.Context(group)
+    for name in group.list_commands(context) if hasattr(group, "list_commands") else ():
+        yield from _commands(group.get_command(context, name))
+
+
 def test_every_command_and_every_benchmark_has_its_page() -> None:
     commands = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     assert [name for name in COMMANDS if f"`lmkbc {name}" not in commands] == []
@@ -65,7 +130,11 @@ def test_every_command_and_every_benchmark_has_its_page() -> None:
 
 
 def test_links_between_pages_lead_somewhere() -> None:
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
-    links = [(page, link) for page in pages for link in re.findall(r"\]\(([^):]+)\)", page.read_text(encoding="utf-8"))]
+    links = [
+        (page, link)
+        for page in PAGES
+        for link in re.findall(r"\]\(([^):#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    ]
     assert links
-    assert [f"{page.name}: {link}" for page, link in links if not (page.parent / link).exists()] == []
+    absent = [(page.name, link) for page, link in links if not (page.parent / link).exists()]
+    assert [link for link in absent if not link[1].startswith("reference/")] == []  # made with the site

@@ -1,6 +1,7 @@
 """What a large report costs: size, time to make, time to first paint and until the rows are there, in Chromium.
 
     python eval/bench/report.py [--rows 20000] [--candidates 10]
+    python eval/bench/report.py --screenshot docs/report.png --page submissions/mini-val-embedded/report.html
 
 A run of the edition 2023 is made up: its val queries under new names until there are enough, with candidates of random
 scores. Paint is measured without a browser's cache, from disk, in the Chromium that is installed.
@@ -64,11 +65,27 @@ def paint(path: Path) -> tuple[float, float]:
     return float(first), float(ready)
 
 
+def screenshot(page_path: Path, out: Path) -> None:
+    """The page's head and a row that is open, as one picture."""
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        opened = browser.new_page(viewport={"width": 1200, "height": 690}, color_scheme="light")
+        opened.goto(page_path.resolve().as_uri())
+        opened.wait_for_selector("body[data-ready]")
+        opened.screenshot(path=out)
+        browser.close()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--candidates", type=int, default=10)
+    parser.add_argument("--screenshot", type=Path, help="write a picture of --page, and measure nothing")
+    parser.add_argument("--page", type=Path, help="a run's report.html")
     arguments = parser.parse_args()
+    if arguments.screenshot:
+        screenshot(arguments.page, arguments.screenshot)
+        return
     space = Workspace()
     edition = space.edition("2023")
     lines = space.split_path(edition, "val").read_text(encoding="utf-8").splitlines()

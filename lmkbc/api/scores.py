@@ -17,7 +17,7 @@ from lmkbc.errors import InputError
 from lmkbc.evaluate import Evaluation, evaluate_file
 from lmkbc.files.packed import lines, stream
 from lmkbc.finished import Finished, edition_of, read_gold, scored
-from lmkbc.part import Part
+from lmkbc.part import WHOLE, Part
 from lmkbc.scoring.table import Summary
 from lmkbc.workspace import Workspace
 
@@ -41,13 +41,15 @@ class HasRun(Protocol):
 class Scores:
     """An official result. f1, p, r: the macro averages, as the edition prints them; each in [0, 1].
 
-    evaluation: the official table, and how many rows of the file were odd. split: "" where the gold was given.
+    evaluation: the official table, and how many rows of the file were odd. split: "" where the gold was given. part: of
+    it, what was scored.
     """
 
     edition: Edition
     split: str
     profile: str
     evaluation: Evaluation
+    part: Part = WHOLE
 
     @property
     def overall(self) -> Summary:
@@ -83,7 +85,8 @@ class Scores:
     def title(self) -> str:
         """What was scored."""
         split = f", {self.split}" if self.split else ""
-        return f"LM-KBC {self.edition.name}{split}{f' ({self.profile})' if self.profile else ''}"
+        first = "" if self.part.limit is None else f", the first {self.part.limit}"
+        return f"LM-KBC {self.edition.name}{split}{first}{f' ({self.profile})' if self.profile else ''}"
 
     def __repr__(self) -> str:
         return f"<Scores {self.title}: macro-F1 {self.f1:.3f}, P {self.p:.3f}, R {self.r:.3f}>"
@@ -131,9 +134,9 @@ def _score(
     space, run = space_of(sources), finished(predictions)
     edition = _edition(space, run, sources.get("edition"))
     asked, limit = part
-    told = run.manifest.get("limit") if run else None
-    first = limit if limit is not None or not isinstance(told, int) else told
-    chosen = Part.of(space, edition, listed(asked), first)
+    chosen = Part.of(space, edition, listed(asked), limit)
+    if chosen.is_whole and run is not None:
+        chosen = _part(run, space, edition)
     named = "" if gold is not None else split or (run and run.said("split")) or "val"
     truth = space.gold_path(edition, named) if gold is None else gold
     counted = edition.under(profile) if profile else edition
@@ -141,7 +144,14 @@ def _score(
         result = _of_files(space, run.predictions, Path(truth), counted, chosen, strict, rows)
     else:
         result = _in_memory(run, predictions, truth, counted, chosen, strict)
-    return Scores(edition, named, profile, result)
+    return Scores(edition, named, profile, result, chosen)
+
+
+def _part(run: Finished, space: Workspace, edition: Edition) -> Part:
+    """The part of its split that a run asked."""
+    limit, relations = run.manifest.get("limit"), run.manifest.get("relations")
+    names = [name for name in relations if isinstance(name, str)] if isinstance(relations, list) else None
+    return Part.of(space, edition, names, limit if isinstance(limit, int) else None)
 
 
 def finished(predictions: Any) -> Finished | None:

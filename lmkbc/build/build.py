@@ -26,17 +26,18 @@ from lmkbc.run import Run
 from lmkbc.select.rule import PerRelation
 from lmkbc.types import CandidateSet, Query
 
-SHARD = 8 * BLOCK
-"""Queries of a shard: files large enough to be read fast, small enough that a kill costs little."""
+SHARD = BLOCK
+"""Queries of a shard: what is held until it is written, and what a kill costs; parts are joined in the end."""
 PORTIONS = 4
 """Blocks that each worker has at least, where there are so few queries that blocks are small for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is asked: every relation of every subject of a class that has it, one relation after the other.
+    """What is asked: every relation of every subject of a class that has it, one subject after the other.
 
-    relations: by the names that queries use.
+    So every block has its share of each relation, and weighs as much as the next. relations: by the names that queries
+    use.
     """
 
     subjects: Subjects | Grown
@@ -45,14 +46,10 @@ class Plan:
 
     def asks(self) -> Iterator[Ask]:
         """The queries, streamed."""
-        asked = {class_: frozenset(self.classes.relations(class_)) for class_ in self.subjects.classes}
-        for name in self.relations:
-            if any(name in names for names in asked.values()):
-                yield from (
-                    Ask(subject.row, Query(subject.name, name, subject.id))
-                    for subject in self.subjects
-                    if name in asked[subject.class_]
-                )
+        asked = {class_: self.classes.relations(class_) for class_ in self.subjects.classes}
+        for subject in self.subjects:
+            for name in asked[subject.class_]:
+                yield Ask(subject.row, Query(subject.name, name, subject.id))
 
     @property
     def total(self) -> int:
@@ -113,6 +110,8 @@ class Build:
         """
         begun = time.monotonic()
         written = {shard.number: shard for shard in directory.begin(self.start)}
+        if (there := directory.whole()) is not None:
+            return there
         shards, subjects = list[Shard](), 0
         while True:
             subjects += plan.subjects.classes.total()

@@ -8,31 +8,26 @@ writes the shards that hold them anew. What a kill left between two moves, the n
 
 from __future__ import annotations
 
-import hashlib
-import io
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import filelock
 import msgspec
 import polars as pl
 
-from lmkbc.build import manifest
-from lmkbc.build.facts import FACTS, MISSING, NOTHING, SCHEMA_VERSION, Tables
+from lmkbc.build import manifest, parts
+from lmkbc.build.facts import Tables
 from lmkbc.build.manifest import Manifest, Shard
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import atomic
 
-TABLES = ("facts", "nothing", "missing")
-SCHEMAS = {"facts": {name: kind for name, kind in FACTS.items() if name != "relation"}, "nothing": NOTHING}
-SCHEMAS["missing"] = MISSING
 UNFINISHED = "unfinished"
 SHARDS = "shards"
+JOINED = "joined"
 TIMING = "timing.json"
 LOCK = ".lock"
 
@@ -78,16 +73,15 @@ class Directory:
                 return found
         return None
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether nothing is left to be done."""
-        return not self._stage.is_dir()
+    def whole(self) -> dict[str, Any] | None:
+        """The manifest of a build that has begun and lacks nothing; None where something is left to be done."""
+        if self._stage.is_dir():
+            return None
+        made: dict[str, Any] = msgspec.json.decode((self.path / manifest.NAME).read_bytes())
+        return made
 
     def begin(self, start: Mapping[str, Any]) -> list[Shard]:
-        """The shards that are written already. InputError where they are of other inputs.
-
-        All of a finished build that lacks nothing: then nothing is to be done.
-        """
+        """The shards that are written already, none of a build that lacks nothing. InputError for other inputs."""
         with _refusals(self.path):
             self._settle()
             for left in self._stage.rglob(".*"):
@@ -104,8 +98,9 @@ class Directory:
                 )
             if found.shards is None:
                 return records
-            if any(shard.failed for shard in found.shards):
-                self._reopen(start, found.shards)
+            if not any(shard.failed for shard in found.shards):
+                return []
+            self._reopen(start, found.shards)
             return [*found.shards]
 
     def _records(self) -> Iterator[Shard]:
@@ -121,12 +116,8 @@ class Directory:
         """Write a shard. LmkbcError where the disk refuses, which leaves the shards before it as they are."""
         with _full_disk(self.path):
             self._remove(number)
-            outputs = {}
-            for name, frame in _files(number, tables):
-                buffer = io.BytesIO()
-                frame.write_parquet(buffer, metadata={"lmkbc.schema": SCHEMA_VERSION, "lmkbc.run": run})
-                atomic.write_bytes(self._stage / name, buffer.getvalue())
-                outputs[name] = hashlib.sha256(buffer.getvalue()).hexdigest()
+            files = parts.parts_of(number, tables)
+            outputs = {name: parts.write(self._stage, name, frame, run) for name, frame in files}
             facts = tables.facts
             shard = Shard(
                 number=number,
@@ -142,11 +133,10 @@ class Directory:
             return shard
 
     def facts(self, shards: Sequence[Shard], relation: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """Some columns of a relation's facts, shard by shard, wherever they lie by now."""
-        root = self.path if self.is_whole else self._stage
+        """Some columns of a relation's facts, shard by shard, while the build is not finished."""
         for shard in shards:
-            if (name := f"{partition(relation)}/{_part(shard.number)}") in shard.outputs:
-                yield pl.read_parquet(root / name, columns=list(columns), hive_partitioning=False)
+            if (name := f"{parts.partition(relation)}/{parts.part(shard.number)}") in shard.outputs:
+                yield pl.read_parquet(self._stage / name, columns=list(columns), hive_partitioning=False)
 
     def _record(self, number: int) -> Path:
         return self._stage / SHARDS / f"{number:06d}.json"
@@ -155,19 +145,24 @@ class Directory:
         """Remove what there is of a shard, its record first."""
         self._record(number).unlink(missing_ok=True)
         for pattern in ("facts/*", "nothing", "missing"):
-            for path in self._stage.glob(f"{pattern}/{_part(number)}"):
+            for path in self._stage.glob(f"{pattern}/{parts.part(number)}"):
                 path.unlink()
 
     def finish(self, whole: Mapping[str, Any], timing: Mapping[str, Any]) -> None:
-        """Declare the tables whole, and bring them to their place; those that are there already stay as they are.
+        """Declare the tables whole, and bring them to their place.
 
-        timing: what is another in every run, and stands beside the manifest.
+        Where no query failed, so that no shard is written again, the parts are joined first. timing: what is another in
+        every run, and stands beside the manifest.
         """
-        if self.is_whole:
-            return
         with _full_disk(self.path):
+            shards = whole["shards"]
+            outputs = {name: sha256 for shard in shards for name, sha256 in shard["outputs"].items()}
+            shutil.rmtree(self._stage / JOINED, ignore_errors=True)
+            if not whole["counts"]["failed"] and len(shards) > 1:
+                outputs = parts.compacted(self._stage, self._stage / JOINED, outputs, whole["run"])
+                whole = {**whole, "shards": [{**shard, "outputs": {}} for shard in shards]}
             atomic.write_bytes(self._stage / TIMING, msgspec.json.encode(timing))
-            atomic.write_bytes(self._stage / manifest.NAME, manifest.written(whole))
+            atomic.write_bytes(self._stage / manifest.NAME, manifest.written({**whole, "outputs": outputs}))
             self._settle()
 
     def _settle(self) -> None:
@@ -178,10 +173,12 @@ class Directory:
                 shutil.rmtree(self._stage, ignore_errors=True)
             return
         up = found.shards is not None
-        source, target = (self._stage, self.path) if up else (self.path, self._stage)
+        joined = self._stage / JOINED
+        whole = joined if joined.is_dir() else self._stage
+        source, target = (whole, self.path) if up else (self.path, self._stage)
         if not up:
             (self.path / manifest.NAME).unlink(missing_ok=True)
-        for name in TABLES:
+        for name in parts.TABLES:
             if (source / name).is_dir():
                 os.rename(source / name, target / name)
         if up:
@@ -202,24 +199,6 @@ def _manifest(path: Path) -> Manifest | None:
         return msgspec.json.decode(path.read_bytes(), type=Manifest)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-
-
-def _part(number: int) -> str:
-    return f"part-{number:06d}.parquet"
-
-
-def partition(relation: str) -> str:
-    """The directory of a relation's facts."""
-    return f"facts/relation={quote(relation, safe='')}"
-
-
-def _files(number: int, tables: Tables) -> Iterator[tuple[str, pl.DataFrame]]:
-    """The files of a shard; no file without a row, but for the table of those that have no fact."""
-    for (relation,), frame in tables.facts.partition_by("relation", as_dict=True, include_key=False).items():
-        yield f"{partition(str(relation))}/{_part(number)}", frame
-    yield f"nothing/{_part(number)}", tables.nothing
-    if len(tables.missing):
-        yield f"missing/{_part(number)}", tables.missing
 
 
 def _counts(frame: pl.DataFrame) -> dict[str, int]:

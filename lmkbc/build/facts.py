@@ -83,6 +83,7 @@ class Maker:
     def tables(self, rows: Sequence[int], sets: Sequence[CandidateSet]) -> Tables:
         """The tables of a block. rows: of each set the place of its subject; sets: pooled, one per query."""
         made: tuple[list[tuple[Any, ...]], ...] = ([], [], [])
+        heard: dict[tuple[Voice, ...], int] = {}  # many facts have the same sources, which are written once
         decided = zip(rows, sets, decide(self.selector, sets), confidences(self.selector, sets), strict=True)
         for row, found, kept, sure in decided:
             query, stated = found.query, self.relations[found.query.relation]
@@ -92,13 +93,16 @@ class Maker:
                 made[2].append((*about, reason, self.run))
             elif kept.objects:
                 pairs = zip(kept.objects, sure.of_each(kept.objects), strict=True)
-                made[0].extend((*about, *self._fact(one, stated, p, sure.calibrated)) for one, p in pairs)
+                for one, p in pairs:
+                    heard.setdefault(one.sources, len(heard))
+                    made[0].append((*about, *self._fact(one, stated, p, sure.calibrated, heard[one.sources])))
             else:
                 made[1].append((*about, *self._nothing(found, "withheld" if kept.withheld else why_nothing(found))))
-        frames = zip(made, (FACTS, NOTHING, MISSING), strict=True)
-        return Tables(*(pl.DataFrame(part, schema=schema, orient="row") for part, schema in frames))
+        facts, nothing, missing = map(_frame, made, (FACTS | {"sources": pl.Int64}, NOTHING, MISSING))
+        named = pl.Series("sources", [voices(sources)[0] for sources in heard], pl.List(pl.String))
+        return Tables(facts.with_columns(named.gather(facts["sources"])), nothing, missing)
 
-    def _fact(self, kept: Candidate, stated: Stated, confidence: float, calibrated: bool) -> tuple[Any, ...]:
+    def _fact(self, kept: Candidate, stated: Stated, p: float, calibrated: bool, sources: int) -> tuple[Any, ...]:
         number = decimal(kept.id or kept.text) if stated.kind == "number" else None
         qid = kept.id if kept.id is not None and as_qid(kept.id) == kept.id else None
         return (
@@ -106,9 +110,10 @@ class Maker:
             qid,
             number,
             stated.unit if number is not None else None,
-            round(confidence, 6),
+            round(p, 6),
             calibrated,
-            *voices(kept.sources),
+            sources,
+            voices(kept.sources)[1],
             self.run,
         )
 
@@ -116,6 +121,10 @@ class Maker:
         heard = tuple(voice for absence in found.nothing for voice in absence.sources)
         score = max((absence.score for absence in found.nothing), default=None)
         return reason, None if score is None else round(score, 6), voices(heard)[1], self.run
+
+
+def _frame(rows: Sequence[tuple[Any, ...]], schema: Mapping[str, Any]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def why_nothing(found: CandidateSet) -> str:

@@ -24,6 +24,7 @@ from lmkbc.thresholds import path_of
 
 NAME = "manifest.json"
 PACKAGES = ("lmkbc", "numpy", "polars", "scikit-learn", "torch", "transformers")
+Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
@@ -55,13 +56,13 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     linked: Mapping[str, Count]
     nothing: Mapping[str, Count]
     failed: Mapping[str, Count]
-    outputs: Mapping[str, Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]]
+    outputs: Mapping[str, Sha256]
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What is read again of the file. inputs: what has to be the same for a build to go on; run: the hash of it.
 
-    shards: None while the build is not finished.
+    shards: None while the build is not finished. outputs: file below its directory -> SHA-256.
     """
 
     run: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
@@ -69,6 +70,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     inputs: Mapping[str, Any]
     relations: Mapping[str, About]
     shards: tuple[Shard, ...] | None = None
+    outputs: Mapping[str, Sha256] = {}
 
 
 def inputs_of(

@@ -41,6 +41,7 @@ INTERRUPTED = "interrupted; nothing half-written is left behind"
 ANSWERS = "answers that models gave are kept in the store, from which the same command goes on"
 KEPT = {
     "predict": ANSWERS,
+    "build": "finished shards are kept, and the same command goes on with the rest",
     "tune": f"{ANSWERS}, as it does from studies with --storage",
     "link": "what Wikidata answered, and an index as far as it was built, are kept: the same command goes on",
     "data": "splits that were complete are kept, and the same command fetches the rest",

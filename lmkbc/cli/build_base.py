@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from lmkbc import run_directory
 from lmkbc.build.build import Build, Plan, chosen
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
@@ -19,6 +20,7 @@ from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import inputs_of, started
 from lmkbc.build.subjects import Subjects
 from lmkbc.cli import options
+from lmkbc.cli.foresight import foresee
 from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, opened
 from lmkbc.cli.screen import note
 from lmkbc.cli.spread import spread
@@ -55,6 +57,7 @@ def build(
         float, typer.Option(min=0, max=1, help="With --grow: end once a smaller share of a level's entities is new.")
     ] = 0.0,
     precision: options.Precision = None,
+    dry_run: options.DryRun = False,
     any_thresholds: Annotated[
         bool, typer.Option("--any-thresholds", help="Use thresholds even where they were tuned on other data.")
     ] = False,
@@ -85,6 +88,12 @@ def build(
     if not plan.total:
         raise InputError(f"{subjects}: no subject is of a class that the relations ask about; name others")
     selector, provenance = selector_for(run, recipe, any_data=any_thresholds, precision=precision)
+    if dry_run:
+        queries = (ask.query for ask in plan.asks())
+        foresee(run, recipe, queries, run_directory.timings(run.edition.name, recipe.name, out))
+        if grow:
+            note("what --grow asks beyond the first level is not counted: it depends on what is found")
+        return
     about = {
         **inputs_of(run, recipe, provenance, relations),
         "limit": limit,

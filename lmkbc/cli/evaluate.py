@@ -66,7 +66,7 @@ def evaluate(
         _show_json(scores, rows)
         return
     _print_table(scores)
-    if not relation and not limit:
+    if scores.part.is_whole:
         note_published(scores.edition, scores.split or "val", scores.profile)
 
 

@@ -84,6 +84,12 @@ Precision = Annotated[
         "learned on known facts and is often less on new ones: check a sample.",
     ),
 ]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run", help="Ask nothing: tell requests, tokens, cost and time, and what the store has already."
+    ),
+]
 AnyModel = Annotated[
     bool, typer.Option("--any-model", help="Take what the server serves, whatever it calls its model.")
 ]

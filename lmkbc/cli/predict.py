@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lmkbc import run_directory, submission
+from lmkbc import submission
+from lmkbc.api.predicting import PredictedRun
+from lmkbc.api.predicting import predict as make_run
 from lmkbc.cli import options
-from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, opened
+from lmkbc.cli.foresight import foresee_split
+from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, as_options
 from lmkbc.cli.screen import note
 from lmkbc.cli.spread import spread
 from lmkbc.cli.terminal import progress
-from lmkbc.pipeline import Proposing, decide, selector_for
-from lmkbc.run_files import RunFiles
-from lmkbc.workspace import has_gold
+from lmkbc.finished import Finished
 
 EXAMPLE = "Example: lmkbc predict --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json"
 
@@ -31,6 +31,7 @@ def predict(
     *,
     split: options.Split = "test",
     recipe_options: RecipeOptions,
+    relation: options.Relations = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Only the first so many queries: no submission, no zip.")
     ] = None,
@@ -44,6 +45,7 @@ def predict(
         bool, typer.Option("--any-thresholds", help="Use thresholds even where they were tuned on other data.")
     ] = False,
     precision: options.Precision = None,
+    dry_run: options.DryRun = False,
     page: Annotated[
         bool, typer.Option("--report/--no-report", envvar="LMKBC_REPORT", help="Add report.html where gold is known.")
     ] = True,
@@ -52,44 +54,50 @@ def predict(
 ) -> None:
     """Make a checked submission for a split. Candidates, selection, linking, and a manifest of all that went in."""
     start = time.monotonic()
-    run, recipe = opened(recipe_options, source_options, server_options)
-    every = run.workspace.queries(run.edition, split)
-    queries = every[:limit]
-    cut = limit if len(queries) < len(every) else None
-    directory = out if out is not None else run_directory.named(run.edition.name, split, recipe.name, cut)
-    run_directory.check(directory, cut)
-    selector, provenance = selector_for(run, recipe, any_data=any_thresholds, precision=precision)
-    with RunFiles(run.edition) as files:
-        with progress() as report:
-            steps = Proposing(run, recipe, queries, report)
-            for block in steps:
-                files.add(block, decide(selector, block.sets))
-        written = files.finished(run, recipe, split, queries, provenance, failed_as_empty=failed_as_empty, limit=cut)
-        seconds = round(time.monotonic() - start, 3)
-        written[submission.TIMING] = (json.dumps({"seconds": seconds, "usage": steps.usage}) + "\n").encode()
-        directory = run_directory.write(directory, written)
-    tally = files.tally
-    if submission.PREDICTIONS not in written:
-        raise run_directory.unfinished(tally.failures, directory, written)
-    if page and has_gold(split):
-        from lmkbc.report.run import write_beside  # which draws figures
+    if dry_run:
+        foresee_split(split, relation, limit, as_options(recipe_options, source_options, server_options), out=out)
+        return
+    with progress() as told:
+        run = make_run(
+            split,
+            relation=relation,
+            limit=limit,
+            out=out,
+            failed_as_empty=failed_as_empty,
+            any_thresholds=any_thresholds,
+            precision=precision,
+            page=page,
+            progress=told,
+            **as_options(recipe_options, source_options, server_options),
+        )
+    _tell(run, time.monotonic() - start)
 
-        write_beside(run, directory, split)
+
+def _tell(run: PredictedRun, seconds: float) -> None:
+    """Where the run lies, and what came of it."""
+    tally = run.tally
+    if tally is None:
+        return
     if tally.failed:
-        note(f"{tally.failures}; they are submitted as empty answers, and {directory / submission.MISSING} lists them")
-    part = f"the first {len(queries)} of {len(every)}" if cut else f"{tally.queries}"
+        missing = run.directory / submission.MISSING
+        note(f"{tally.failures}; they are submitted as empty answers, and {missing} lists them")
+    part = Finished.at(run.directory).is_part
+    first = "" if "relations" in run.manifest else "the first "
+    queries = f"{first}{tally.queries} of {run.whole}" if part else f"{tally.queries}"
+    selection, where = run.manifest["selection"], run.directory
     note(
-        f"{directory / (submission.PREDICTIONS if cut else submission.ARCHIVE)}: {part} queries, "
-        f"{tally.objects} objects, {tally.empty} empty answers; {provenance['how']}; {seconds:.0f} s"
+        f"{where / (submission.PREDICTIONS if part else submission.ARCHIVE)}: {queries} queries, "
+        f"{tally.objects} objects, {tally.empty} empty answers; {selection['how']}; {seconds:.0f} s"
     )
-    if below := provenance.get("below_precision"):
+    if below := selection.get("below_precision"):
+        named = f"{', '.join(below[:3])}{', ...' if len(below) > 3 else ''}"
         note(
-            f"in {len(below)} relations no confidence promises precision {precision:g}, so nothing is kept of them "
-            f"({', '.join(below[:3])}{', ...' if len(below) > 3 else ''}; {directory / submission.MANIFEST} lists all)"
+            f"in {len(below)} relations no confidence promises precision {selection['precision']:g}, so nothing is "
+            f"kept of them ({named}; {where / submission.MANIFEST} lists all)"
         )
     if tally.withheld:
         note(
-            f"{tally.withheld} of the empty answers do not say that there is none: {directory / submission.WITHHELD} "
+            f"{tally.withheld} of the empty answers do not say that there is none: {where / submission.WITHHELD} "
             "lists what was withheld"
         )
     if rules := tally.rules:

@@ -11,6 +11,7 @@ import typer
 from lmkbc.api.tuning import described
 from lmkbc.api.tuning import tune as tune_rules
 from lmkbc.cli import options
+from lmkbc.cli.foresight import foresee_split
 from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, as_options
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.spread import spread
@@ -44,11 +45,15 @@ def tune(
     limit: options.Limit = None,
     rules: Annotated[str | None, typer.Option(help="Only these rules, comma-separated.")] = None,
     write: Annotated[bool, typer.Option("--write/--no-write", help="Write thresholds/EDITION/SYSTEM.toml.")] = True,
+    dry_run: options.DryRun = False,
     json: options.AsJson = False,
     source_options: SourceOptions,
     server_options: ServerOptions,
 ) -> None:
     """Learn what to keep, per relation. The cross-validated F1 is the one to believe."""
+    if dry_run:
+        foresee_split(split, relation, limit, as_options(recipe_options, source_options, server_options), json=json)
+        return
     with progress() as report:
         tuning = tune_rules(
             split,

@@ -15,9 +15,10 @@ import msgspec
 import polars as pl
 
 from lmkbc.build import manifest
-from lmkbc.build.directory import SCHEMAS, TIMING, UNFINISHED, partition
+from lmkbc.build.directory import TIMING, UNFINISHED
 from lmkbc.build.facts import SCHEMA_VERSION
 from lmkbc.build.manifest import About, Manifest
+from lmkbc.build.parts import SCHEMAS, partition
 from lmkbc.errors import InputError
 from lmkbc.names import QID
 
@@ -69,7 +70,7 @@ class Knowledge:
             raise InputError(f"{path} is of schema {found.schema}, this program reads {SCHEMA_VERSION}: build it again")
         if found.shards is None:
             raise InputError(f"{path} is a build that is not finished: run 'lmkbc build' again")
-        self.run, self.relations, self._shards = found.run, found.relations, found.shards
+        self.run, self.relations, self._outputs = found.run, found.relations, found.outputs
 
     @property
     def date(self) -> str:
@@ -88,10 +89,10 @@ class Knowledge:
     def of(self, relation: str) -> Iterator[Fact]:
         """The facts of a relation, in the order of subjects; no more of them in memory than a part."""
         about, folder = self.relations[relation], partition(relation)
-        for shard in self._shards:
-            for name, sha256 in shard.outputs.items():
-                if name.rpartition("/")[0] == folder:
-                    yield from (Fact._make((*values, relation, about)) for values in self._rows(name, sha256))
+        for name in sorted(self._outputs):
+            if name.rpartition("/")[0] == folder:
+                rows = self._rows(name, self._outputs[name])
+                yield from (Fact._make((*values, relation, about)) for values in rows)
 
     def by_subject(self) -> Iterator[list[Fact]]:
         """The facts of one subject after the other, of all relations, in the order of subjects."""

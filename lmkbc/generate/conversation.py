@@ -22,7 +22,7 @@ from lmkbc.ask.plan import Asking, Asks, Slots
 from lmkbc.generate.chain import UNREAD, Chain, Course, Request, Talk, asking, no_shorter, together
 from lmkbc.generate.recorded import Recorded
 from lmkbc.generate.replay import Replay, Silent
-from lmkbc.generate.spec import GeneratorSpec, Relations, check_names
+from lmkbc.generate.spec import GeneratorSpec, Question, Relations, check_names
 from lmkbc.generate.verify import Check, verifying
 from lmkbc.models.base import WITHHELD, LanguageModel, Prompt, Reply
 from lmkbc.models.encoder import find_encoder
@@ -69,6 +69,11 @@ class LanguageModelSpec(Asks, GeneratorSpec):
     def voices(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
         """The generator, which calls its draws by the table's name itself."""
         yield self.name or self.component, self.open(run, notes)
+
+    def questions(self, run: Run, notes: Notes) -> Iterator[Question]:
+        """All that it asks, as far as it does not depend on answers."""
+        for name, generator in self.opened(run, notes):
+            yield Question(name, self, generator.generate)
 
     @property
     def called(self) -> tuple[str, ...]:

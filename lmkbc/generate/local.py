@@ -10,6 +10,7 @@ from lmkbc.models.causal.checkpoint import Quantise, identity, load
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.scorer import CausalScorer
+from lmkbc.models.causal.unasked import Unasked
 from lmkbc.models.files import model_name
 from lmkbc.models.located import is_available
 from lmkbc.models.store import Store
@@ -53,8 +54,10 @@ class LocalSettings:
                 offline=run.offline,
                 trust_remote_code=self.trust_remote_code,
                 quantise=self.quantise,
+                weights=run.dry is None,
             )
-            return CausalModel(*loaded), identity(source, loaded[0])
+            model = CausalModel(*loaded) if run.dry is None else Unasked(*loaded, run.dry)
+            return model, identity(source, loaded[0]) + ("+quantised" if run.dry and self.quantise != "none" else "")
 
         own = source, self.revision, self.dtype, self.device, self.trust_remote_code, self.quantise
         model, digest = run.loaded(own, read)

@@ -6,10 +6,10 @@ Generators are named here and imported when a recipe names them, since some of t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from lmkbc import plugins
 from lmkbc.ask.frames import part
@@ -19,7 +19,7 @@ from lmkbc.generate.wrappers import Named, Only
 from lmkbc.relation import Relation
 from lmkbc.run import Run
 from lmkbc.settings import checked
-from lmkbc.types import Generator, Notes
+from lmkbc.types import Generator, Notes, Query
 
 GENERATORS = {
     "causal": "lmkbc.generate.causal:Causal",
@@ -36,6 +36,14 @@ GENERATORS = {
 
 Relations = Mapping[str, Relation]
 """All relations, by every name."""
+
+
+class Question(NamedTuple):
+    """What a generator asks a language model about queries. table: what says how; ask: what is given the queries."""
+
+    name: str
+    table: object
+    ask: Callable[[Sequence[Query]], Iterable[object]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +93,10 @@ class GeneratorSpec(ABC):
         """The generators that the table stands for, with their names: one, unless a kind says otherwise."""
         generator = self.open(run, notes)
         yield self.name or self.component, Named(generator, self.name) if self.name else generator
+
+    def questions(self, run: Run, notes: Notes) -> Iterator[Question]:  # noqa: ARG002 -- those of other kinds do
+        """What asks language models in words, so that a dry run can count it; nothing, unless a kind says otherwise."""
+        yield from ()
 
     def opened(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
         """The generators, asked about the relations that the table names."""

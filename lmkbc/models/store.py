@@ -170,10 +170,15 @@ class Store:
 
 def open_store(place: Place | None, *, offline: bool = False) -> Store:
     """The store of a place, else of the default one. InputError for a database where no socket may be opened."""
+    return Store(place_for(place, offline=offline))
+
+
+def place_for(place: Place | None, *, offline: bool) -> Place:
+    """Where a store lies: where one is given, else at the default place. InputError as of `open_store`."""
     chosen = default_place() if place is None else place
     if offline and isinstance(chosen, Database):
         raise InputError(f"--offline opens no socket, and {chosen} needs one: name a file with --store")
-    return Store(chosen)
+    return chosen
 
 
 def _opened(place: Place) -> Rows:

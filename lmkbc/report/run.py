@@ -76,16 +76,16 @@ def page(space: Workspace, source: Source, report: Report = silent) -> str:
     )
 
 
-def write_beside(run: Run, directory: Path, split: str) -> None:
+def write_beside(run: Run, directory: Path, split: str, report: Report = silent) -> None:
     """Put the page of a run into its directory; the recorded replies that the run read are shown in it."""
     gold = run.workspace.gold_path(run.edition, split)
     source = Source(Finished.at(directory), run.edition, split, gold, run.files)
-    write_bytes(directory / submission.REPORT, page(run.workspace, source).encode())
+    write_bytes(directory / submission.REPORT, page(run.workspace, source, report).encode())
 
 
 def _asked(run: Finished, answered: bool) -> bool:
-    """Whether a gold query counts: of a run that was limited to the first ones, only those it answered."""
-    return answered or "limit" not in run.manifest
+    """Whether a gold query counts: of a run of a part of the split, only those it answered."""
+    return answered or not run.is_part
 
 
 def _about(run: Finished, edition: Edition, source: Source) -> dict[str, str]:

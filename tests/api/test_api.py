@@ -187,3 +187,65 @@ def test_notebooks_show_no_markup_of_the_data() -> None:
     for shown in (scores._repr_html_(), scores.rows._repr_html_()):
         assert "<script>alert" not in shown
         assert "<img" not in shown
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> lmkbc.PredictedRun:
+    out = tmp_path_factory.mktemp("run") / "prior"
+    return lmkbc.predict(split="val", edition="mini", system="prior", out=out)
+
+
+def test_a_run_is_made_scored_compared_and_read_again(run: lmkbc.PredictedRun, tmp_path: Path) -> None:
+    assert run.predictions.columns == ["SubjectEntity", "Relation", "objects"]
+    assert run.predictions.height == len(VAL) == run.manifest["counts"]["queries"]
+    assert set(run.candidates.columns) == {"SubjectEntity", "Relation", "object", "id", "score", "source"}
+    assert run.candidates.height > run.predictions["objects"].list.len().sum()
+    scores = run.evaluate()
+    assert (
+        scores.f1 == lmkbc.score(run.directory).f1 == lmkbc.score(run.directory / "predictions.zip", edition="mini").f1
+    )
+    other = lmkbc.predict("val", edition="mini", system="bl22-empty", out=tmp_path / "empty")
+    assert run.compare(other).comparisons[0].overall.second == pytest.approx(other.evaluate().f1)
+    again = lmkbc.read_run(run.directory)
+    assert (again.edition, again.split, again.evaluate().f1) == (run.edition, "val", scores.f1)
+    assert run.report(tmp_path / "page.html").size > 10_000
+    assert "prior on LM-KBC mini, val" in repr(again)
+    assert "160 queries" in run._repr_html_()
+
+
+def test_a_run_of_a_part_has_no_zip_and_is_scored_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = lmkbc.predict("val", edition="mini", system="prior", relation=RELATION, limit=3)
+    assert made.directory == Path("submissions", f"mini-val-prior-{RELATION}-first3")
+    assert not (made.directory / "predictions.zip").exists()
+    assert (made.manifest["limit"], made.manifest["relations"]) == (3, [RELATION])
+    assert (made.evaluate().overall.rows, made.evaluate().evaluation.missing) == (3, 0)
+    whole = lmkbc.predict("val", edition="mini", system="prior", out="whole")
+    with pytest.raises(lmkbc.InputError, match="whole holds a run of all queries"):
+        lmkbc.predict("val", edition="mini", system="prior", relation=RELATION, out=whole.directory)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"edition": "2031"}, "unknown edition"),
+        ({"system": "non"}, "unknown system"),
+        ({"split": "trial"}, "has no split"),
+        ({"relation": "borders"}, "asks for no relation"),
+        ({"max_cost": float("nan")}, "max_cost is nan"),
+        ({"concurrency": 0}, "concurrency is 0"),
+        ({"prices": (1, -1)}, "prices is"),
+        ({"files": ["absent.jsonl"], "system": None}, "absent.jsonl does not exist"),
+    ],
+)
+def test_what_cannot_be_run_is_one_sentence(tmp_path: Path, given: dict[str, Any], told: str) -> None:
+    with pytest.raises(lmkbc.InputError, match=told):
+        lmkbc.predict(**{"edition": "mini", "system": "prior", "out": tmp_path / "run"} | given)
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_is_no_run_is_said(tmp_path: Path) -> None:
+    with pytest.raises(lmkbc.InputError, match="is no directory"):
+        lmkbc.read_run(tmp_path / "absent")
+    with pytest.raises(lmkbc.InputError, match="dict is no run"):
+        lmkbc.compare({}, {}, edition="mini")  # type: ignore[arg-type]

@@ -65,6 +65,15 @@ def test_a_base_is_built_of_what_fits_each_class_and_once(run: Run, tmp_path: Pa
     assert not Path("other").exists()
 
 
+def test_a_dry_build_counts_and_writes_nothing(run: Run, tmp_path: Path) -> None:
+    asked = "--model", "m", "--base-url", "http://localhost:1", "--store", "s.sqlite", "--dry-run", "--grow", "1"
+    status, told = run("--out", "kb", "--system", "minimal23", *asked)
+    assert status == 0, told
+    assert "nothing was asked, and nothing written" in told
+    assert "what --grow asks beyond the first level is not counted" in told
+    assert [path.name for path in tmp_path.iterdir()] == ["subjects.csv"]
+
+
 def queries(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", PAGE, flags=re.DOTALL)
 

@@ -168,6 +168,7 @@ def test_an_interrupted_command_says_what_is_kept(run: Run, monkeypatch: pytest.
     monkeypatch.setattr(Workspace, "recipe_path", interrupt)
     monkeypatch.setattr("lmkbc.train.corpus.gather", interrupt)
     words = {
+        "build": ("--subjects", "s.csv", "--out", "base", "-e", "mini"),
         "data": ("fetch", "2023"),
         "train": ("mlm", "--backbone", "x", "--out", "y"),
         "probe": ("controls", "-e", "mini"),

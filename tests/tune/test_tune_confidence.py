@@ -18,7 +18,7 @@ from lmkbc.tune.confidence import PROMISED, STEP, Facts
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.reliability import Reliability
 from lmkbc.tune.tune import tune
-from lmkbc.types import CandidateSet, Example, GoldObject, Prediction, Query, State
+from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Prediction, Query, State
 from lmkbc.workspace import Workspace
 from tests.candidates import candidate_set
 from tests.tune.test_tune import EDITION, EPISODES, OTHER, RELATION, RELATIONS, example, scored, toy
@@ -147,6 +147,18 @@ def test_what_is_not_sure_is_withheld_and_a_failure_stays_one() -> None:
     assert selector.select(failed) == Prediction(failed.query, failed=True)
     untuned = selector.select(scored(example("s", relation=EPISODES), Q1=1.0))
     assert not untuned.objects
+
+
+def test_verdicts_are_evidence_for_confidences_whatever_the_rule() -> None:
+    examples = [example(f"s{number}", "Q1") for number in range(60)]
+    sets = []
+    for number, made in enumerate(examples):
+        judged = [Candidate(f"Q{own}", 0.5, id=f"Q{own}", truth=0.9 if own == 1 else 0.1) for own in (1, 2, 3)]
+        sets.append(candidate_set(made.query, judged if number % 3 else [replace(one, truth=None) for one in judged]))
+    known = tune(sets, examples, EDITION, relations=RELATIONS, trials=0, rules=["cutoff"]).confidences
+    relation = known.relations[RELATION]
+    assert relation.calibration.weights["truth"] > 0.3
+    assert relation.recall == pytest.approx(2 / 3, abs=0.02)  # of those that were judged
 
 
 def test_a_failed_query_s_objects_are_missed() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import places
-from lmkbc.files.arrays import Store, key
+from lmkbc.files.arrays import Store, Unwritten, key
 from lmkbc.generate.embedded.stack import (
     FOLDS,
     ROUNDS,
@@ -24,7 +24,7 @@ from lmkbc.generate.embedded.stack import (
 from lmkbc.generate.embedded.trees import Trees
 from lmkbc.generate.embedded.voices import Voices
 from lmkbc.generate.prior import Floats
-from lmkbc.generate.spec import GeneratorSpec, Relations, specs
+from lmkbc.generate.spec import GeneratorSpec, Question, Relations, specs
 from lmkbc.models.encoder import Encoder, find_encoder
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
@@ -72,6 +72,16 @@ class Embedded(GeneratorSpec):
         yield self
         for spec in specs(self.signals):
             yield from spec.whole()
+
+    def questions(self, run: Run, notes: Notes) -> Iterator[Question]:
+        """What the models behind its states and signals are asked, of train, too; nothing that is read is kept."""
+        train = [row.query for row in run.train]
+        if reading := self._reading():
+            reader = reading.open(run, notes, _store(run.cache, dry=True))
+            yield Question("states", reading, _with_first(train, lambda queries: [reader.read(queries)]))
+        for spec in specs(self.signals):
+            for question in spec.questions(run, notes):
+                yield question._replace(ask=_with_first(train, question.ask))
 
     def open(self, run: Run, notes: Notes) -> Generator:
         """The generator."""
@@ -222,8 +232,23 @@ class EmbeddedGenerator:
             self._vectors.update(zip(new, block["vectors"], strict=True))
 
 
-def _store(cache: Path | None) -> Store:
-    return Store(cache or places.cache_dir() / "embedded")
+def _store(cache: Path | None, *, dry: bool = False) -> Store:
+    return (Unwritten if dry else Store)(cache or places.cache_dir() / "embedded")
+
+
+def _with_first(
+    train: Sequence[Query], ask: Callable[[Sequence[Query]], Iterable[object]]
+) -> Callable[[Sequence[Query]], Iterable[object]]:
+    """What asks about train before the first queries, and about none of its queries again."""
+    asked: dict[Query, None] = {}
+
+    def after(queries: Sequence[Query]) -> Iterator[object]:
+        for some in (train if not asked else (), queries):
+            new = [query for query in dict.fromkeys(some) if query not in asked]
+            asked.update(dict.fromkeys(new))
+            yield from ask(new) if new else ()
+
+    return after
 
 
 def _pairs(query: Query) -> list[tuple[str, str]]:

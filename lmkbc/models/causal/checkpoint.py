@@ -10,6 +10,7 @@ import warnings
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, cast
 
 import torch
@@ -27,7 +28,7 @@ from lmkbc.errors import InputError
 from lmkbc.models import seal
 from lmkbc.models.files import file_digest
 from lmkbc.models.hub import local_only
-from lmkbc.models.located import gguf_digest, located
+from lmkbc.models.located import gguf_digest, gguf_file, located
 from lmkbc.models.precision import multiplies_bf16
 
 ADAPTER = "adapter_config.json"
@@ -43,14 +44,22 @@ def load(
     offline: bool = False,
     trust_remote_code: bool = False,
     quantise: Quantise = "none",
+    weights: bool = True,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """The model, ready to answer, and its tokenizer.
 
     dtype: "auto" (float32 on a CPU, else as saved), "native" (bfloat16 where the hardware multiplies it, else float32),
     or a torch type's name. quantise: "4bit" keeps linear layers in four bits (NF4, doubly quantised; Dettmers et al.
-    2023). InputError where the name leads to no causal model, to pickled weights only, or to a model that needs its own
-    code while `trust_remote_code` is not allowed.
+    2023). weights: False leaves them out, so that the model tells its settings and nothing else. InputError where the
+    name leads to no causal model, to pickled weights only, or to a model that needs its own code while
+    `trust_remote_code` is not allowed.
     """
+    if not weights and (packed_file := gguf_file(name, revision)) is not None:
+        from lmkbc.models.gguf.convert import plan, write_settings
+
+        with TemporaryDirectory() as folder:  # the cache is for whole models
+            write_settings(plan(packed_file), Path(folder))
+            return load(folder, dtype=dtype, device=device, offline=True, weights=False)
     source = located(name, revision)
     directory = Path(source)
     seal.check(directory)
@@ -63,10 +72,11 @@ def load(
             offline=offline,
             trust_remote_code=trust_remote_code,
             quantise=quantise,
+            weights=weights,
         )
-        return adapted(plain, directory), tokens
+        return adapted(plain, directory) if weights else plain, tokens
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    _check_files(directory)
+    _check_files(directory, weights=weights)
     how: dict[str, Any] = {
         "revision": revision,
         "local_files_only": local_only(source, revision=revision, offline=offline),
@@ -77,6 +87,8 @@ def load(
     try:
         config = AutoConfig.from_pretrained(source, **how)
         _check_kind(name, config)
+        if not weights:
+            return _hollow(config, _dtype(dtype, place)), AutoTokenizer.from_pretrained(source, **how)
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             source,
             config=config,
@@ -102,6 +114,13 @@ def load(
         missing = sorted(told["missing_keys"])[0]
         raise InputError(f"the model {name!r} lacks weights, such as {missing}: name a causal model's full checkpoint")
     return cast(PreTrainedModel, model), tokenizer
+
+
+def _hollow(config: Any, dtype: Any) -> PreTrainedModel:
+    """A model of a configuration, of the type that its weights would have, without memory for them."""
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config, dtype=config.dtype if dtype == "auto" else dtype)
+    return cast(PreTrainedModel, model)
 
 
 def adapted(model: PreTrainedModel, adapter: Path) -> PreTrainedModel:
@@ -164,14 +183,14 @@ def _four_bits(place: str) -> dict[str, Any]:
     return {"quantization_config": made, "device_map": {"": place}}
 
 
-def _check_files(directory: Path) -> None:
+def _check_files(directory: Path, *, weights: bool = True) -> None:
     if not directory.is_dir():
         if directory.is_absolute() or directory.exists():
             raise InputError(f"{directory} is no model directory: name a directory or a model of the hub")
         return
     if not (directory / "config.json").is_file():
         raise InputError(f"{directory} holds no config.json, so it is no model: save one with save_pretrained")
-    if not any(directory.glob("*.safetensors")):
+    if weights and not any(directory.glob("*.safetensors")):
         pickled = [path.name for pattern in ("*.bin", "*.pt", "*.pth") for path in sorted(directory.glob(pattern))]
         found = f"only {pickled[0]}, which is pickled and can run code" if pickled else "no weights"
         raise InputError(f"{directory} holds {found}: save the model as safetensors")

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -52,7 +53,6 @@ class CausalModel:
         started = list(tokenizer("")["input_ids"])
         self._start = tokenizer.bos_token if started and started[0] == tokenizer.bos_token_id else None
         self._config = model.config.get_text_config()
-        self._packs, self._shares = _abilities(model)
         self._sizes: dict[str, int] = {}
 
     def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
@@ -201,6 +201,10 @@ class CausalModel:
                 return
             yield piece
 
+    @cached_property
+    def _able(self) -> tuple[bool, bool]:
+        return _abilities(self.model)
+
     @property
     def _window(self) -> int:
         """Tokens that prompt and answer may have together."""
@@ -208,11 +212,11 @@ class CausalModel:
 
     def _packs_up_to(self, longest: int) -> bool:
         """Whether prompts and answers of so many tokens can stand in one row, each seeing all that comes before it."""
-        return self._packs and longest <= (getattr(self._config, "sliding_window", None) or longest)
+        return self._able[0] and longest <= (getattr(self._config, "sliding_window", None) or longest)
 
     def _groups(self, prompts: Sequence[Tokens], spare: int = 1) -> list[Group]:
         """Prompts by shared beginning; all in one where the model can share none."""
-        return groups(prompts, spare) if self._shares else [Group(0, tuple(range(len(prompts))))]
+        return groups(prompts, spare) if self._able[1] else [Group(0, tuple(range(len(prompts))))]
 
     def _answered(
         self, encoded: Sequence[Tokens], places: Sequence[int], room: Sequence[int], how: Decoding

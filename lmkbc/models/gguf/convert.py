@@ -74,14 +74,19 @@ def plan(path: Path) -> Plan:
     return Plan(tables, tokenizer, placed)
 
 
+def write_settings(made: Plan, folder: Path) -> None:
+    """Write all but the weights."""
+    for name, table in made.tables.items():
+        (folder / name).write_text(json.dumps(table, indent=2), encoding="utf-8")
+    with _disk_errors():
+        made.tokenizer.save_pretrained(folder)
+
+
 def _unpack(path: Path, target: Path) -> None:
     made = plan(path)
     logger.info(f"{path.name}: its weights are unpacked into the user's cache, which is done once")
     with whole_directory(target) as stage:
-        for name, table in made.tables.items():
-            (stage / name).write_text(json.dumps(table, indent=2), encoding="utf-8")
-        with _disk_errors():
-            made.tokenizer.save_pretrained(stage)
+        write_settings(made, stage)
         _write_weights(path, made.placed, stage)
         files = {file.name: _sha256(file) for file in sorted(stage.iterdir())}
         (stage / SEAL).write_text(json.dumps(files, indent=2), encoding="utf-8")

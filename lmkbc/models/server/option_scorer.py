@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lmkbc.models.base import Prompt
+from lmkbc.models.dry import DryStore
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import CallError, ServerError, TooLongError
 from lmkbc.models.server.likelihood import Scored, Way, way_of
+from lmkbc.models.server.limits import estimate
 from lmkbc.models.server.pump import pumped
 from lmkbc.models.server.session import Session
 from lmkbc.models.store import Call, Store
@@ -80,6 +82,12 @@ class ServerOptionScorer:
 
     def _answers(self, missing: Sequence[_Asked]) -> dict[str, Scored]:
         """What the server tells, by the calls' keys: each is kept as soon as it is there."""
+        if isinstance(self._store, DryStore):
+            for one in missing:
+                requests = 1 + len(one.options)  # as a server is asked that echoes what it is given
+                given = requests * estimate({"prompt": one.prompt.text})[0] + len("".join(one.options)) // 4
+                self._store.foreseen.add(one.call.key, given, requests, requests=requests, estimated=True)
+            return {}
         session = self._open_session()
         session.stopped = session.stopped or self._stopped
         texts: dict[str, str] = {}

@@ -16,6 +16,7 @@ import msgspec
 
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
+from lmkbc.models.dry import DryStore
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import Told
 from lmkbc.models.server.client import CallError, ChatClient, RejectedError, TooLongError
@@ -89,6 +90,8 @@ class Session:
         shorter: the same asked in fewer and fewer tokens, each of which is come to where the server has no room for
         the one before, or nothing is asked and the one before has no answer in the store.
         """
+        if isinstance(self._store, DryStore):
+            return self._foreseen(self._store, calls, shorter)
         refused: TooLongError | None = None
         last = calls
         for cuts, last in enumerate(itertools.chain((calls,), shorter)):
@@ -108,6 +111,23 @@ class Session:
         if refused is not None:
             self.failed(refused)
         return [None] * len(calls)
+
+    def _foreseen(
+        self, store: DryStore, calls: Sequence[Call], shorter: Iterable[Sequence[Call]]
+    ) -> list[Reply | None]:
+        """What is stored of calls, or of the same asked in fewer tokens; what is lacking is counted, not asked."""
+        for asked in itertools.chain((calls,), () if store.blank else shorter):
+            replies = [self.stored(call) for call in asked]
+            if any(replies):
+                break
+        else:
+            asked, replies = calls, [None] * len(calls)
+        lacking = [call for call, reply in zip(asked, replies, strict=True) if reply is None]
+        together = MOST_DRAWS if calls[0].seed is None else 1
+        for first in range(0, len(lacking), together):
+            some = lacking[first : first + together]
+            store.foreseen.add(some[0].key, *estimate(self.offers.body(some[0], len(some))), estimated=True)
+        return [reply and _own(reply, asked[0].prompt) for reply in replies]
 
     async def look_ahead(self, calls: Iterable[Call]) -> tuple[int, int]:
         """How many prompts are probably too long for the server, of how many that the store has no answer to.

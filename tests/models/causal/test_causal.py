@@ -80,7 +80,7 @@ def answers(model: CausalModel, prompts: list[str], **how: Any) -> list[list[str
 
 
 def test_how_each_kind_of_model_is_served() -> None:
-    packs = {kind: CausalModel(model, TOKENIZER)._packs for kind, model in MODELS.items()}
+    packs = {kind: CausalModel(model, TOKENIZER)._able[0] for kind, model in MODELS.items()}
     assert packs == {"gpt2": True, "llama": True, "bloom": False, "mistral": True, "qwen3-next": False}
 
 

@@ -1,0 +1,265 @@
+"""The site's pages that are made when it is built: from the command, the recipes' dataclasses, editions and recipes.
+
+A hook of mkdocs. The README is the first page; links to files of the repository's top lead to their pages.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import typer
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+import lmkbc
+from lmkbc.api.opening import RunOptions, Sources
+from lmkbc.cli import build
+from lmkbc.edition import Edition
+from lmkbc.generate.spec import GENERATORS, declared
+from lmkbc.link.grouping import Grouping
+from lmkbc.link.recipe import Linking
+from lmkbc.link.type_filter import Cleaning
+from lmkbc.recipe import read_file
+from lmkbc.recipe_file import RecipeFile
+from lmkbc.scoring.table import Metric
+from lmkbc.select.pool import Pooling
+from lmkbc.select.registry import RULES
+from lmkbc.workspace import Workspace
+
+ROOT = Path(__file__).resolve().parent.parent
+TOP = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+"""Files of the repository's top, and what they are called here."""
+WORDS = {"str": "text", "int": "whole number", "float": "number", "bool": "true or false", "Any": "anything"}
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that are made."""
+    made = {here: (ROOT / name).read_text(encoding="utf-8") for name, here in TOP.items()}
+    space = Workspace()
+    made |= {
+        "reference/commands.md": commands(),
+        "reference/recipes.md": recipes(),
+        "reference/python.md": python(),
+        "reference/scores.md": scores(space),
+        "reference/systems.md": systems(space),
+    }
+    for place, content in made.items():
+        files.append(File.generated(config, place, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Have links between files of the repository lead to their pages."""
+    for name, here in TOP.items():
+        markdown = re.sub(rf"\]\((?:\.\./)?{re.escape(name)}", f"]({here}", markdown)
+    return markdown.replace("](docs/", "](")
+
+
+def cell(text: str) -> str:
+    """Text within a table."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    """A table."""
+    lines = ["| " + " | ".join(row) + " |" for row in (head, ("---",) * len(head), *rows)]
+    return [*lines, ""]
+
+
+def commands() -> str:
+    """Every command with its arguments and options."""
+    lines = ["# Commands", "", "Made from the command itself; `lmkbc COMMAND --help` says the same.", ""]
+    for words, command in _tree(typer.main.get_command(build()), ("lmkbc",)):
+        context = typer.Context(command, info_name=" ".join(words))
+        told = inspect.cleandoc(command.help or "")
+        lines += [f"## `{' '.join(words)}`", "", told, ""]
+        records = [record for one in command.get_params(context) if (record := one.get_help_record(context))]
+        if words[1:] and not hasattr(command, "commands"):
+            lines += table(("", ""), [(f"`{name.strip()}`", cell(text)) for name, text in records])
+        if command.epilog:
+            lines += ["```", command.epilog.removeprefix("Example: "), "```", ""]
+    return "\n".join(lines)
+
+
+def _tree(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    yield words, command
+    context = typer.Context(command)
+    for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
+        yield from _tree(command.get_command(context, name), (*words, name))
+
+
+def recipes() -> str:
+    """Every setting of a recipe, from the dataclasses that check it."""
+    lines = [
+        "# Recipe settings",
+        "",
+        "Made from the dataclasses that check a recipe, which are the only lists there are.",
+    ]
+    inner: dict[str, type[Any]] = {}
+    lines += ["", "## Top level", "", *_settings(RecipeFile, inner)]
+    for name in GENERATORS:
+        lines += [f'## `[[generate]]` with `component = "{name}"`', ""]
+        lines += _settings(declared({"component": name}, GENERATORS, ""), inner)
+    for name, kind in (("link", Linking), ("clean", Cleaning), ("group", Grouping), ("pool", Pooling)):
+        lines += [f"## `[{name}]`", "", *_settings(kind, inner)]
+    lines += ["## Tables within", ""]
+    done: set[str] = set()
+    while todo := [name for name in inner if name not in done]:
+        for name in todo:
+            done.add(name)
+            lines += [f"### {name}", "", *_settings(inner[name], inner)]
+    lines += ["## `[select]`: rules", "", "`rule` names one of these; the rest are its parameters.", ""]
+    for name, rule in sorted(RULES.items()):
+        lines += [f"### `{name}`", "", *_settings(rule, inner)]
+    return "\n".join(lines)
+
+
+def _settings(kind: type[Any], inner: dict[str, type[Any]]) -> list[str]:
+    """What a dataclass says of itself, and its fields; dataclasses within go to `inner`."""
+    hints = typing.get_type_hints(kind)
+    rows = []
+    for field in fields(kind):
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        shown = "needed" if default is MISSING else "" if default is None or is_dataclass(default) else f"`{default!r}`"
+        rows.append((f"`{field.name}`", cell(_kind(hints[field.name], inner)), cell(shown)))
+    told = inspect.cleandoc(kind.__doc__ or "").replace("<", "&lt;")
+    return [told, "", *(table(("setting", "is", "default"), rows) if rows else [])]
+
+
+def _kind(hint: Any, inner: dict[str, type[Any]]) -> str:
+    """What a type is called in TOML."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return " or ".join(f"`{value!r}`" for value in args)
+    if isinstance(hint, type) and is_dataclass(hint):
+        inner.setdefault(hint.__name__, hint)
+        return f"table {hint.__name__}"
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return f"table of {_kind(args[1], inner)}"
+    if origin in (tuple, list) or (isinstance(origin, type) and issubclass(origin, typing.Sequence)):
+        return f"list of {_kind(args[0], inner)}" if args else "list"
+    if args:
+        return " or ".join(dict.fromkeys(_kind(one, inner) for one in args if one is not type(None)))
+    name = getattr(hint, "__name__", str(hint))
+    return WORDS.get(name, f"table with a rule ({name})" if name.endswith("Rule") else name)
+
+
+def python() -> str:
+    """The public names, with signatures and what they say of themselves."""
+    lines = [
+        "# Python",
+        "",
+        "The public names of `lmkbc`, made from their docstrings. [How they go together](../python.md).",
+        "",
+    ]
+    for name in sorted(lmkbc.__all__, key=lambda name: (name[0].isupper(), name)):
+        value = getattr(lmkbc, name)
+        lines += [f"## `{name}`", "", *_signature(name, value), _told(value), ""]
+        for own, member in vars(value).items() if inspect.isclass(value) else ():
+            if not own.startswith("_") and (told := inspect.getdoc(member)) and _is_own(member):
+                mark = "()" if inspect.isfunction(member) else ""
+                lines += [f"- `{own}{mark}`: {cell(told)}"]
+        lines.append("")
+    lines += ["## RunOptions", "", *(f"{_told(one)}\n" for one in (Sources, RunOptions))]
+    kinds = {**Sources.__annotations__, **RunOptions.__annotations__}
+    lines += table(("option", "is"), [(f"`{name}`", cell(_annotated(kind))) for name, kind in kinds.items()])
+    return "\n".join(lines)
+
+
+def _annotated(kind: Any) -> str:
+    return str(getattr(kind, "__forward_arg__", kind))
+
+
+def _is_own(member: Any) -> bool:
+    return inspect.isfunction(member) or isinstance(member, property | classmethod) or hasattr(member, "attrname")
+
+
+def _signature(name: str, value: Any) -> list[str]:
+    if not inspect.isfunction(value):
+        return []
+    written = ",\n    ".join(map(_parameter, inspect.signature(value).parameters.values()))
+    return ["```", f"{name}(\n    {written},\n)", "```", ""]
+
+
+def _parameter(one: inspect.Parameter) -> str:
+    default = getattr(one.default, "__name__", repr(one.default))
+    shown = "" if one.default is inspect.Parameter.empty else f" = {default}"
+    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}.get(one.kind, "")
+    return f"{stars}{one.name}: {one.annotation}{shown}"
+
+
+def _told(value: Any) -> str:
+    return (inspect.getdoc(value) or "").replace("<", "&lt;")
+
+
+def scores(space: Workspace) -> str:
+    """How each edition scores, from its module and scorer."""
+    lines = ["# How scores are computed", "", inspect.cleandoc(SCORED), ""]
+    for edition in space.editions.values():
+        lines += [f"## {edition.name}", "", inspect.cleandoc(_about(edition)), ""]
+        for profile, metric in (("", edition.metric), *edition.profiles.items()):
+            lines += [f"**{f'Profile `{profile}`' if profile else 'Metric'}.** {_metric(metric)}", ""]
+        rows = [(cell(one.system), one.split, f"{one.f1:.3f}", one.profile) for one in edition.published]
+        lines += table(("published", "split", "F1", "profile"), rows) if rows else []
+    return "\n".join(lines)
+
+
+SCORED = """
+Of each query, precision is the share of predicted objects that are right, recall the share of gold objects that are
+found, F1 their harmonic mean. Nothing predicted has precision 1, nothing to find has recall 1: an empty answer to an
+empty gold scores 1, and either alone scores 0. Macro figures are means over queries, and over relations where the
+edition says so. A query that no model answered is no empty answer: it is never submitted as one unless that is asked
+for.
+"""
+
+
+def _about(edition: Edition) -> str:
+    names = ", ".join(f"`{name}`" for name in edition.relations)
+    target = "QIDs, so names are linked" if edition.target == "id" else "strings"
+    return f"Column `{edition.column}`: {target}. Tuned on the split `{edition.held_out}`. Relations: {names}."
+
+
+def _metric(metric: Metric) -> str:
+    average = "the mean over relations" if metric.average == "relation" else "the mean over queries"
+    missing = "counts as empty" if metric.missing == "empty" else "is refused"
+    parts = [_told(type(metric.scorer)), f"Overall: {average}. A query that a file lacks {missing}."]
+    if metric.vacuous != 1.0:
+        parts.append(
+            f"Precision of no answer where there is one, and recall of one where there is none: {metric.vacuous:g}."
+        )
+    return "\n\n".join(parts)
+
+
+def systems(space: Workspace) -> str:
+    """The recipe of each published system: whence it comes, what differs, how it is run and scored."""
+    lines = ["# Published systems", "", "Made from the recipes, which `lmkbc systems show NAME` prints.", ""]
+    for name in space.system_names():
+        file = read_file(space.recipe_path(name))
+        if not file.published:
+            continue
+        lines += [f"## `{name}`", "", cell(file.description), "", cell(file.citation), ""]
+        lines += table(("published", "F1"), [(place, f"{score:.3f}") for place, score in file.published.items()])
+        models = ", ".join(f"`{model}`" for model in file.models) or "none"
+        lines += [
+            f"Models: {models}. Prompts in {'the authors' if file.wording == 'authors' else 'our own'} words.",
+            "",
+        ]
+        lines += ["What is not theirs:", "", *(f"- {cell(one)}" for one in file.differs), ""] if file.differs else []
+        lines += ["```", *_reproduced(name, file), "```", ""]
+    return "\n".join(lines)
+
+
+def _reproduced(name: str, file: RecipeFile) -> Iterator[str]:
+    """The commands of the first labelled split that a score was published on, else of the first split."""
+    places = [place.split("/") for place in file.published]
+    edition, split, *profile = next((place for place in places if place[1] != "test"), places[0])
+    yield f"lmkbc predict --edition {edition} --split {split} --system {name}"
+    if split != "test":
+        scorer = f" --profile {profile[0]}" if profile else ""
+        yield f"lmkbc evaluate submissions/{edition}-{split}-{name}{scorer}"

@@ -1,0 +1,188 @@
+"""From a split's queries to a finished run, and what can be asked of a run."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from lmkbc.api.comparing import Comparisons, compare
+from lmkbc.api.frames import shown
+from lmkbc.api.opening import RunOptions, chosen_edition, opened, space_of
+from lmkbc.api.pages import Page, report
+from lmkbc.api.scores import HasRun, Scores, listed, score
+from lmkbc.edition import Edition
+from lmkbc.errors import InputError
+from lmkbc.finished import Finished, edition_of
+from lmkbc.part import Part
+from lmkbc.progress import Report, silent
+from lmkbc.workspace import has_gold
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from lmkbc.run_files import Tally
+
+
+@dataclass(frozen=True)
+class PredictedRun:
+    """A run that lies in a directory: its answers, candidates and manifest, its score, its page.
+
+    sources: where its edition and data come from. Where it was made just now, tally: how much came of it; whole: how
+    many queries the split has.
+    """
+
+    directory: Path
+    edition: Edition
+    split: str
+    sources: RunOptions
+    tally: Tally | None = field(default=None, repr=False, compare=False)
+    whole: int = field(default=0, repr=False, compare=False)
+
+    @cached_property
+    def manifest(self) -> Mapping[str, Any]:
+        """What went in and came out: recipe, thresholds, hashes, versions, counts."""
+        return Finished.at(self.directory).manifest
+
+    @cached_property
+    def predictions(self) -> pl.DataFrame:
+        """The answers: SubjectEntity, Relation, objects; QIDs and literals, or names, as the edition wants them."""
+        import polars as pl
+
+        answers = Finished.at(self.directory).answers(self.edition)
+        rows = [(*pair, list(objects)) for pair, objects in answers.items()]
+        kinds = [("SubjectEntity", pl.String()), ("Relation", pl.String()), ("objects", pl.List(pl.String()))]
+        return pl.DataFrame(rows, schema=kinds, orient="row")
+
+    @cached_property
+    def candidates(self) -> pl.DataFrame:
+        """All scored candidates: SubjectEntity, Relation, object, id, score, source; an empty object is "nothing"."""
+        import polars as pl
+
+        from lmkbc.generate.recorded_rows import read_rows
+        from lmkbc.submission import CANDIDATES
+
+        path = self.directory / CANDIDATES
+        read = read_rows(path, self.edition) if path.is_file() else ()
+        rows = [
+            (row.SubjectEntity, row.Relation, one.object, one.id, one.score, one.source)
+            for row in read
+            for one in row.candidates or ()
+        ]
+        texts = ("SubjectEntity", "Relation", "object", "id")
+        kinds = [*((name, pl.String()) for name in texts), ("score", pl.Float64()), ("source", pl.String())]
+        return pl.DataFrame(rows, schema=kinds, orient="row")
+
+    def evaluate(
+        self,
+        gold: Path | str | None = None,
+        *,
+        profile: str = "",
+        relation: str | Sequence[str] | None = None,
+        limit: int | None = None,
+    ) -> Scores:
+        """Its official score; as `lmkbc.score`. InputError where the split has no gold."""
+        return score(self, gold, profile=profile, relation=relation, limit=limit, **self._named)
+
+    def compare(self, *others: Path | str | HasRun) -> Comparisons:
+        """The others beside it; as `lmkbc.compare`."""
+        return compare(self, *others, **self._named)
+
+    def report(self, out: Path | str | None = None, *, progress: Report = silent) -> Page:
+        """Write its page; as `lmkbc.report`."""
+        return report(self, out, files=tuple(self.sources.get("files") or ()), progress=progress, **self._named)
+
+    @property
+    def _named(self) -> Any:
+        return {"edition": self.edition.name} | {name: self.sources.get(name) for name in ("data", "workspace")}
+
+    @property
+    def title(self) -> str:
+        """What it is a run of."""
+        return f"{self.manifest.get('system', self.directory.name)} on LM-KBC {self.edition.name}, {self.split}"
+
+    def __repr__(self) -> str:
+        return f"<PredictedRun {self.title}: {self.directory}>"
+
+    def _repr_html_(self) -> str:
+        told = self.manifest.get("counts")
+        counts = told if isinstance(told, dict) else {}
+        line = ", ".join(
+            f"{counts[name]} {name}" for name in ("queries", "objects", "empty", "failed") if name in counts
+        )
+        return shown(self.title, f"{self.directory}: {line}", self.predictions.head(10))
+
+
+def predict(
+    split: str = "test",
+    *,
+    relation: str | Sequence[str] | None = None,
+    limit: int | None = None,
+    out: Path | str | None = None,
+    failed_as_empty: bool = False,
+    any_thresholds: bool = False,
+    precision: float | None = None,
+    page: bool = False,
+    progress: Report = silent,
+    **options: Unpack[RunOptions],
+) -> PredictedRun:
+    """Make a run: candidates, selection, linking, a checked submission, and a manifest of all that went in.
+
+    relation, limit: of these relations, or the first so many queries, alone: then there is no zip. out: its directory,
+    new, empty or a run; else submissions/EDITION-SPLIT-SYSTEM. failed_as_empty: submit queries without an answer as
+    empty ones. any_thresholds: use thresholds that were tuned on other data too. precision: keep only what tuning
+    promises to be right that often. page: write report.html into it, where gold is known. progress: told how far it is.
+    InputError for what is wrong, before anything is asked of a model; LmkbcError where queries failed.
+    """
+    from lmkbc import run_directory, submission
+    from lmkbc.pipeline import Proposing, decide, selector_for
+    from lmkbc.run_files import RunFiles
+
+    start = time.monotonic()
+    run, recipe = opened(options)
+    every = run.workspace.queries(run.edition, split)
+    asked = Part.of(run.workspace, run.edition, listed(relation), limit)
+    queries = list(asked.rows(every, lambda query: query.relation))
+    if not queries:
+        raise InputError(
+            f"the {split} split has no query of {', '.join(sorted(asked.relations))}: name other relations"
+        )
+    part = asked if len(queries) < len(every) else None
+    directory = Path(out) if out is not None else run_directory.named(run.edition.name, split, recipe.name, part)
+    run_directory.check(directory, part)
+    selector, provenance = selector_for(run, recipe, any_data=any_thresholds, precision=precision)
+    with RunFiles(run.edition) as files:
+        steps = Proposing(run, recipe, queries, progress)
+        for block in steps:
+            files.add(block, decide(selector, block.sets))
+        written = files.finished(run, recipe, split, queries, provenance, failed_as_empty=failed_as_empty, part=part)
+        seconds = round(time.monotonic() - start, 3)
+        written[submission.TIMING] = (json.dumps({"seconds": seconds, "usage": steps.usage}) + "\n").encode()
+        directory = run_directory.write(directory, written)
+    if submission.PREDICTIONS not in written:
+        raise run_directory.unfinished(files.tally.failures, directory, written)
+    if page and has_gold(split):
+        from lmkbc.report.run import write_beside  # which draws figures
+
+        write_beside(run, directory, split, progress)
+    return PredictedRun(directory, run.edition, split, options, files.tally, len(every))
+
+
+def read_run(
+    directory: Path | str,
+    edition: str | None = None,
+    *,
+    data: Path | str | None = None,
+    workspace: Path | str | None = None,
+) -> PredictedRun:
+    """A run that was made before, by its directory. edition: where its manifest does not say."""
+    place, sources = Path(directory), RunOptions(data=data, workspace=workspace)
+    if not place.is_dir():
+        raise InputError(f"{place} is no directory: give that of a run; lmkbc.score takes a file or zip")
+    finished, space = Finished.at(place), space_of(sources)
+    chosen = edition_of(space, [finished], edition) or chosen_edition(space, None)
+    return PredictedRun(place, chosen, finished.said("split") or chosen.held_out, sources)

@@ -1,0 +1,50 @@
+"""What stands in a local model's place in a dry run: its tokenizer alone."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from lmkbc.models.causal.decode import Completion, Decoding
+from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.dry import Foreseen
+
+
+class Unasked(CausalModel):
+    """Reads prompts as the model does, counts them, and answers none of them.
+
+    model: without weights, for what its settings tell.
+    """
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, foreseen: Foreseen) -> None:
+        super().__init__(model, tokenizer)
+        self._foreseen = foreseen
+
+    def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
+        """No draw of any prompt."""
+        for place, (prompt, tokens) in enumerate(zip(prompts, self.encode(prompts), strict=True)):
+            self._foreseen.add(_key(prompt, how), len(tokens), how.draws * how.max_tokens)
+            yield place, [Completion(None, finished=False)] * how.draws
+
+    def log_probabilities(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[list[float]]:
+        """Nothing is known of any option."""
+        distinct = list(dict.fromkeys(option for row in options for option in row))
+        lengths = dict(zip(distinct, map(len, self.encode(distinct)), strict=True))
+        for prompt, row, tokens in zip(prompts, options, self.encode(prompts), strict=True):
+            self._foreseen.add(_key(prompt, row), len(tokens) + sum(lengths[option] for option in row), 0)
+        return [[-math.inf] * len(row) for row in options]
+
+    def states(self, prompts: Sequence[str], depth: float) -> npt.NDArray[np.float32]:
+        """No state of any prompt."""
+        for prompt, tokens in zip(prompts, self.encode(prompts), strict=True):
+            self._foreseen.add(_key(prompt, depth), len(tokens), 0)
+        return np.zeros((len(prompts), self._config.hidden_size), dtype=np.float32)
+
+
+def _key(prompt: str, how: object) -> str:
+    return hashlib.sha256(f"{how!r} {prompt}".encode("utf-8", "backslashreplace")).hexdigest()

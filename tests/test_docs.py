@@ -1,0 +1,76 @@
+"""The site's pages that are made of the code: nothing that can be set, called, scored or reproduced is left out."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import fields
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import typer
+
+import lmkbc
+from lmkbc.cli import COMMANDS, build
+from lmkbc.generate.spec import GENERATORS, declared
+from lmkbc.recipe import read_file
+from lmkbc.select.registry import RULES
+from lmkbc.workspace import Workspace
+
+ROOT = Path(__file__).resolve().parent.parent
+pytest.importorskip("mkdocs", reason="the site needs mkdocs-material: install lmkbc[docs]")
+
+
+@pytest.fixture(scope="module")
+def pages() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("pages", ROOT / "docs" / "pages.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_command_and_option_is_told(pages: ModuleType) -> None:
+    page = pages.commands()
+    assert [name for name in COMMANDS if f"## `lmkbc {name}`" not in page] == []
+    predict = typer.main.get_command(build()).get_command(None, "predict")  # type: ignore[attr-defined]
+    options = [option for parameter in predict.params for option in parameter.opts]
+    assert [option for option in options if option not in page] == []
+
+
+def test_every_setting_of_every_generator_and_rule_is_told(pages: ModuleType) -> None:
+    page = pages.recipes()
+    for name in GENERATORS:
+        section = page.split(f'component = "{name}"`\n', 1)[1].split("\n## ", 1)[0]
+        spec = declared({"component": name}, GENERATORS, "")
+        assert [field.name for field in fields(spec) if f"| `{field.name}` |" not in section] == [], name
+    for name, rule in RULES.items():
+        section = page.split(f"### `{name}`\n", 1)[1].split("\n### ", 1)[0]
+        assert [field.name for field in fields(rule) if f"| `{field.name}` |" not in section] == [], name  # type: ignore[arg-type]
+
+
+def test_every_public_name_edition_and_published_system_is_told(pages: ModuleType) -> None:
+    space = Workspace()
+    page = pages.python()
+    assert [name for name in lmkbc.__all__ if f"## `{name}`" not in page] == []
+    assert " at 0x" not in page
+    page = pages.scores(space)
+    assert [name for name in space.editions if f"\n## {name}\n" not in page] == []
+    page = pages.systems(space)
+    for name in space.system_names():
+        published = read_file(space.recipe_path(name)).published
+        assert (f"## `{name}`" in page) == bool(published)
+        assert [place for place in published if place not in page] == []
+
+
+def test_the_site_leads_to_every_page(pages: ModuleType) -> None:
+    nav = (ROOT / "mkdocs.yml").read_text()
+    written = [path.name for path in (ROOT / "docs").glob("*.md")]
+    assert [name for name in (*written, *pages.TOP.values()) if f": {name}\n" not in nav] == []
+    shown = "[a](docs/build.md), [b](../CONTRIBUTING.md), [c](README.md#x)"
+    assert pages.on_page_markdown(shown) == "[a](build.md), [b](contributing.md), [c](index.md#x)"
+
+
+def test_a_table_s_cell_holds_no_markup(pages: ModuleType) -> None:
+    assert pages.cell("a | <b>\n c") == "a \\| &lt;b> c"

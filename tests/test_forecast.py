@@ -1,0 +1,168 @@
+"""A dry run against the run that it foretells: the same is asked, nothing before, and what is stored is not again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_causal
+import tiny_gguf
+from loopback import Loopback
+from opened import recipe_of
+from typer.testing import CliRunner
+
+from lmkbc.cli import build
+from lmkbc.forecast import Forecast, forecast
+from lmkbc.models.causal import decode as decode_module
+from lmkbc.models.causal.checkpoint import identity, load
+from lmkbc.models.store import Store
+from lmkbc.pipeline import Proposals, propose
+from lmkbc.recipe import Recipe
+from lmkbc.run import Run, Servers
+from lmkbc.workspace import Workspace
+
+SPACE = Workspace()
+EDITION = SPACE.edition("mini")
+QUERIES = SPACE.queries(EDITION, "val")[:12]
+ASKED = {"shots": {"k": 2}, "prompt": {"form": "completion", "style": "triple"}}
+DRAWN = {"max_tokens": 5, "draws": 2, "temperature": 1.0}
+CLOSED = {"closed": {"objects": 3, "off": "neutral"}}
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    tiny_causal.model("llama").save_pretrained(tmp_path / "tiny")
+    tiny_causal.tokenizer().save_pretrained(tmp_path / "tiny")
+    return tmp_path / "tiny"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run(
+        workspace=SPACE,
+        edition=EDITION,
+        cache=tmp_path / "cache",
+        servers=Servers(store=tmp_path / "store.sqlite", prices=(2.0, 10.0)),
+    )
+
+
+def foretold(run: Run, recipe: Recipe, tmp_path: Path) -> Forecast:
+    """The forecast, for which nothing is written."""
+
+    def there() -> list[tuple[str, bytes]]:
+        store = run.servers.store
+        kept = [("answer", line) for line in Store(store).export()] if store and store.exists() else []
+        files = (path for path in sorted(tmp_path.rglob("*")) if path.is_file() and "store.sqlite" not in path.name)
+        return [*kept, *((str(path), path.read_bytes()) for path in files)]
+
+    before = there()
+    foreseen = forecast(run, recipe, QUERIES)
+    assert there() == before
+    return foreseen
+
+
+def used(proposals: Proposals, *names: str) -> tuple[int, ...]:
+    return tuple(sum(its.get(name, 0) for its in proposals.usage.values()) for name in names)
+
+
+@pytest.mark.parametrize("sampling", [{**DRAWN, "seed": 1}, DRAWN, {**DRAWN, "draws": 1}])
+def test_what_a_server_is_asked_is_foretold(run: Run, tmp_path: Path, sampling: dict[str, Any]) -> None:
+    with Loopback() as server:
+        table = {"component": "chat", "model": "m", "base_url": server.url, "sampling": sampling, **ASKED}
+        recipe = recipe_of(table)
+        first = foretold(run, recipe, tmp_path)
+        assert server.served == 0
+        assert not (tmp_path / "store.sqlite").exists()
+        propose(run, recipe, QUERIES[:5])
+        part = foretold(run, recipe, tmp_path)
+        assert first.total("requests") - part.total("requests") == server.served
+        propose(run, recipe, QUERIES)
+        assert server.served == first.total("requests") == first.total("estimated")
+        last = foretold(run, recipe, tmp_path)
+    assert (last.total("requests"), last.total("stored")) == (0, len(QUERIES) * sampling["draws"])
+    assert first.total("stored") == 0
+    assert part.total("stored") == 5 * sampling["draws"]
+    assert first.total("answer_tokens") == len(QUERIES) * sampling["draws"] * 5
+    cost = (first.total("prompt_tokens") * 2 + first.total("answer_tokens") * 10) / 1e6
+    assert (first.cost, last.cost) == (pytest.approx(cost), None)
+
+
+@pytest.mark.parametrize("how", [{"sampling": DRAWN}, CLOSED], ids=["written", "closed"])
+def test_what_a_local_model_is_asked_is_foretold_in_its_own_tokens(
+    run: Run, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
+) -> None:
+    script = tiny_causal.tokenizer()(' ["a"] and so')["input_ids"]
+    monkeypatch.setattr(decode_module, "_pick", lambda _, rows, __: [script[len(row.tokens)] for row in rows])
+    recipe = recipe_of({"component": "causal", "model": str(tiny), **ASKED, **how})
+    first = foretold(run, recipe, tmp_path)
+    assert (first.cost, first.total("estimated"), first.total("stored")) == (None, 0, 0)
+    real = propose(run, recipe, QUERIES)
+    assert used(real, "calls", "from_store") == (first.total("requests"), 0)
+    if "closed" not in how:  # there, those of the options are beside the prompts'
+        assert used(real, "prompt_tokens") == (first.total("prompt_tokens"),)
+        assert first.total("answer_tokens") == len(QUERIES) * 2 * 5
+    last = foretold(run, recipe, tmp_path)
+    assert last.total("requests") == 0
+    assert last.total("stored") >= len(QUERIES)
+
+
+def test_signals_are_foretold_of_train_too(run: Run, tiny: Path, tmp_path: Path) -> None:
+    table = {"component": "causal", "model": str(tiny), "name": "signal", **ASKED, **CLOSED}
+    states = {"model": str(tiny), **ASKED}
+    embedded = recipe_of({"component": "embedded", "encoder": False, "signals": (table,), "states": states})
+    whole = foretold(run, embedded, tmp_path)
+    everybody = [*(row.query for row in run.train), *QUERIES]
+    alone = forecast(run, recipe_of(table), everybody)
+    counts = {part.name: part.asked and part.asked.requests for part in whole.parts}
+    assert counts == {"states": len(set(everybody)), "signal": alone.total("requests")}
+    assert [part.asked for part in forecast(run, recipe_of({"component": "prior"}), QUERIES).parts] == [None]
+
+
+@pytest.mark.parametrize("kind", ["directory", "gguf"])
+@pytest.mark.parametrize("dtype", ["auto", "bfloat16"])
+def test_a_model_without_weights_is_known_by_the_same_name(tiny: Path, tmp_path: Path, kind: str, dtype: str) -> None:
+    place = str(tiny if kind == "directory" else tiny_gguf.write(tmp_path / "m.gguf"))
+    hollow, tokenizer = load(place, dtype=dtype, weights=False)
+    assert {parameter.device.type for parameter in hollow.parameters()} == {"meta"}
+    whole, known = load(place, dtype=dtype)
+    assert identity(place, hollow) == identity(place, whole)
+    text = "Æ town, 12 <end>"
+    assert tokenizer(text)["input_ids"] == known(text)["input_ids"]
+    assert tokenizer.chat_template == known.chat_template
+
+
+def test_the_rate_of_an_earlier_run_tells_the_time(run: Run, tmp_path: Path) -> None:
+    timing = tmp_path / "timing.json"
+    timings = [tmp_path / "none.json", timing]
+    table = {"component": "chat", "model": "m", "base_url": "http://localhost:1", "prompt": {"again": "Sure?"}}
+    recipe = recipe_of(table)
+    assert forecast(run, recipe, QUERIES, timings).seconds is None
+    for written, seconds in (
+        ({"seconds": 30, "usage": {"a": {"requests": 40}, "b": {"calls": 20}}}, 30 / 60 * len(QUERIES)),
+        ({"seconds": 30, "usage": [{"a": {"requests": 40}}, {"a": {"requests": 20}}]}, 30 / 60 * len(QUERIES)),
+        ({"seconds": 30, "usage": {"a": {"requests": 0, "from_store": 40}}}, None),
+        ({"seconds": "x"}, None),
+    ):
+        timing.write_text(json.dumps(written))
+        foreseen = forecast(run, recipe, QUERIES, timings)
+        assert foreseen.seconds == seconds
+        assert foreseen.timed == (timing if seconds else None)
+    assert [part.further for part in foreseen.parts] == [True]
+
+
+def test_the_command_tells_and_writes_nothing(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    common = ["--edition", "mini", "--split", "val", "--system", "minimal23", "--model", "m"]
+    common += ["--base-url", "http://localhost:1", "--prices", "2,10", "--store", "store.sqlite", "--dry-run"]
+    told = CliRunner().invoke(build(), ["predict", *common, "--limit", "12"])
+    assert told.exit_code == 0
+    assert told.output.splitlines()[1].split()[:3] == ["chat", "12", "0"]
+    assert "12 queries; nothing was asked, and nothing written" in told.output
+    assert "are an estimate, four characters each" in told.output
+    told = CliRunner().invoke(build(), ["tune", *common, "--json"])
+    assert json.loads(told.stdout)["requests"] == 160
+    assert not list(tmp_path.iterdir())
