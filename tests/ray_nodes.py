@@ -15,15 +15,15 @@ MEMORY = 80 * 2**20
 
 
 class Nodes:
-    """address: of the head. Each node has one processor."""
+    """address: of the head. Each node has one processor, and says that it has an accelerator."""
 
     def __init__(self, count: int = 2) -> None:
         from ray.cluster_utils import Cluster
 
-        head = {"num_cpus": 1, "object_store_memory": MEMORY, "include_dashboard": False}
+        head = {"num_cpus": 1, "num_gpus": 1, "object_store_memory": MEMORY, "include_dashboard": False}
         self._cluster = Cluster(initialize_head=True, head_node_args=head)
         for _ in range(count - 1):
-            self._cluster.add_node(num_cpus=1, object_store_memory=MEMORY)
+            self._cluster.add_node(num_cpus=1, num_gpus=1, object_store_memory=MEMORY)
         self._cluster.wait_for_nodes()
         self.address: str = self._cluster.address
 

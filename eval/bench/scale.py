@@ -7,6 +7,7 @@ against one, whose model server answers in 200 ms. kills: ten, of workers and dr
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import random
 import signal
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -75,16 +77,17 @@ class Builds:
 
 
 def overhead(folder: Path, cluster: Nodes) -> None:
-    few, many = 2_000, 40_000
-    taken: dict[tuple[int, int], float] = {}
-    for size in (few, many):
-        builds = Builds(folder / str(size), size, cluster)
-        for workers in (0, 1, 2):
-            taken[size, workers] = min(builds.seconds(f"{workers}-{take}", workers) for take in range(2))
-            assert builds.files(f"{workers}-0") == builds.files("0-0")
-    for workers, name in ((0, "in this process"), (1, "Ray, 1 worker"), (2, "Ray, 2 workers")):
-        each = (taken[many, workers] - taken[few, workers]) / (many - few) * 1000
-        start = taken[few, workers] - each * few / 1000
+    few, many = 2_000, 20_000
+    builds = {size: Builds(folder / str(size), size, cluster) for size in (few, many)}
+    kinds = {0: "in this process", 1: "Ray, 1 worker", 2: "Ray, 2 workers"}
+    taken: dict[tuple[int, int], list[float]] = defaultdict(list)
+    for take in range(2):  # in turns, so that a busy machine slows all
+        for size, workers in itertools.product(builds, kinds):
+            taken[size, workers].append(builds[size].seconds(f"{workers}-{take}", workers))
+            assert builds[size].files(f"{workers}-{take}") == builds[size].files("0-0")
+    for workers, name in kinds.items():
+        each = (min(taken[many, workers]) - min(taken[few, workers])) / (many - few) * 1000
+        start = min(taken[few, workers]) - each * few / 1000
         print(f"| {name} | {each:.3f} s per 1,000 pairs | {start:.1f} s to start and end |", flush=True)
 
 

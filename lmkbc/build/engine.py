@@ -123,6 +123,21 @@ class Work:
         return replace(self, run=run)
 
 
+class Answers(NamedTuple):
+    """A block of answered queries, of which nothing is selected yet. reasons: of those that failed, where known."""
+
+    asks: Sequence[Ask]
+    sets: Sequence[CandidateSet]
+    reasons: Mapping[Query, str]
+
+    def tables(self, maker: Maker) -> Tables:
+        """What is selected of them."""
+        made = maker.tables([ask.row for ask in self.asks], self.sets)
+        told = [self.reasons.get(one.query) for one in self.sets if one.failed]
+        own = pl.Series("reason", told, dtype=pl.String)
+        return made._replace(missing=made.missing.with_columns(pl.coalesce(own, pl.col("reason"))))
+
+
 class Worker:
     """Answers blocks, and loads what that takes once. remarks: what a person should know, of the last block."""
 
@@ -136,8 +151,8 @@ class Worker:
         """Generator -> tokens and cost of what was asked so far."""
         return self._steps.usage if self._steps else {}
 
-    def tables(self, asks: Sequence[Ask], ledger: Ledger = NO_LEDGER) -> Tables:
-        """The tables of a block. LmkbcError is of the whole build: a model that is not there, a store that fails.
+    def answers(self, asks: Sequence[Ask], ledger: Ledger = NO_LEDGER) -> Answers:
+        """A block's answers. LmkbcError is of the whole build: a model that is not there, a store that fails.
 
         A query that breaks what answers it fails alone. So does one that kills: where workers died of a range of the
         asks, its halves are begun each by itself.
@@ -153,10 +168,7 @@ class Worker:
                 if ask.query not in sets:
                     sets[ask.query], reasons[ask.query] = _failed(ask.query), "workers died of it"
                     log.warning("%r, %s: workers died of it", ask.query.subject, ask.query.relation)
-            made = self._work.maker.tables([ask.row for ask in asks], [sets[ask.query] for ask in asks])
-            told = [reasons.get(ask.query) for ask in asks if sets[ask.query].failed]
-            own = pl.Series("reason", told, dtype=pl.String)
-            return made._replace(missing=made.missing.with_columns(pl.coalesce(own, pl.col("reason"))))
+            return Answers(asks, [sets[ask.query] for ask in asks], reasons)
 
     def _answered(self, queries: Sequence[Query], reasons: dict[Query, str]) -> list[CandidateSet]:
         """The pooled sets; where answering them breaks, of each half alone. reasons: query -> what broke."""

@@ -23,21 +23,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 import ray
 import ray.data
 import ray.exceptions
 
 from lmkbc.build.engine import Ask, Part, Work, Worker
-from lmkbc.build.facts import Tables
+from lmkbc.build.facts import Maker, Tables
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.types import Query
 
 log = logging.getLogger(__name__)
 
 ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 AWAY = 5.0
 """Seconds that a cluster's machine may take to let us in."""
 SILENT = 20.0
@@ -50,12 +51,13 @@ ASKED = pa.schema(
     [
         ("shard", pa.int64()),
         ("start", pa.int64()),
-        ("row", pa.int64()),
-        ("subject", pa.string()),
-        ("relation", pa.string()),
-        ("subject_id", pa.string()),
+        ("row", pa.list_(pa.int64())),
+        ("subject", pa.list_(pa.string())),
+        ("relation", pa.list_(pa.string())),
+        ("subject_id", pa.list_(pa.string())),
     ]
 )
+"""A block is one row, so that Ray can neither cut nor join blocks."""
 MADE = pa.schema(
     [
         ("shard", pa.int64()),
@@ -71,10 +73,14 @@ MADE = pa.schema(
 
 
 class RayEngine:
-    """A cluster that this process is connected to. workers: actors, each with models of its own."""
+    """A cluster that this process is connected to.
 
-    def __init__(self, workers: int) -> None:
-        self._workers = workers
+    workers: actors, each with models of its own. gpus: accelerators of each; where they have some, what needs none, the
+    selection, runs apart from them.
+    """
+
+    def __init__(self, workers: int, gpus: float = 0.0) -> None:
+        self._workers, self._gpus = workers, gpus
         self._usage: dict[str, Mapping[str, Any]] = {}
 
     @property
@@ -95,12 +101,16 @@ class RayEngine:
         ledger = _Deaths.options(num_cpus=0, max_restarts=-1).remote()  # type: ignore[attr-defined]
         answered = ray.data.from_arrow_refs(sent).map_batches(
             _Actor,
-            fn_constructor_args=(work.shared(self._workers), ledger),
-            batch_size=None,
+            fn_constructor_args=(work.shared(self._workers), ledger, not self._gpus),
+            batch_size=1,
             batch_format="pyarrow",
             compute=ray.data.ActorPoolStrategy(size=self._workers, max_tasks_in_flight_per_actor=2),
-            num_cpus=1,
+            num_cpus=0 if self._gpus else 1,
+            num_gpus=self._gpus or None,
         )
+        if self._gpus:
+            select: Any = _decided
+            answered = answered.map_batches(select, fn_args=(work.maker,), batch_size=1, batch_format="numpy")
         told: set[str] = set()
         self._usage.clear()
         batches: Iterable[Any] = answered.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0)
@@ -153,34 +163,44 @@ class _Ledger:
 
 
 class _Actor:
-    """A worker, which loads its models once."""
+    """A worker, which loads its models once. decides: selects too, as one does that holds no accelerator meanwhile."""
 
-    def __init__(self, work: Work, deaths: Any) -> None:
+    def __init__(self, work: Work, deaths: Any, decides: bool) -> None:
         self._worker, self._deaths, self._name = Worker(work), deaths, uuid.uuid4().hex
+        self._maker = work.maker if decides else None
 
-    def __call__(self, batch: pa.Table) -> pa.Table:
-        """A row of tables for each block in a batch; the sentence of an error that ends the build."""
-        made = []
-        for shard, start in dict.fromkeys(zip(batch["shard"].to_pylist(), batch["start"].to_pylist(), strict=True)):
-            mine = batch.filter((pc.field("shard") == shard) & (pc.field("start") == start))
-            row: dict[str, Any] = {"shard": shard, "start": start}
-            try:
-                tables = self._worker.tables(_asks(mine), _Ledger(self._deaths, shard, start))
-                row["tables"] = [_written(frame) for frame in tables]
-            except LmkbcError as error:
-                row |= {"error": str(error), "exit_code": error.exit_code}
-            told = {"remarks": self._worker.remarks, "usage": json.dumps(self._worker.usage, default=dict)}
-            made.append(row | told | {"worker": self._name})
-        return pa.Table.from_pylist(made, schema=MADE)
+    def __call__(self, batch: pa.Table) -> Any:
+        """The answers to the one block of a batch, or the sentence of an error that ends the build."""
+        (asked,) = batch.to_pylist()
+        row: dict[str, Any] = {name: asked[name] for name in ("shard", "start")}
+        try:
+            row["answers"] = self._worker.answers(_asks(asked), _Ledger(self._deaths, **row))
+        except LmkbcError as error:
+            row |= {"error": str(error), "exit_code": error.exit_code}
+        row |= {"remarks": self._worker.remarks, "usage": json.dumps(self._worker.usage, default=dict)}
+        block = np.empty(1, dtype=object)
+        block[0] = row | {"worker": self._name}
+        return {"block": block} if self._maker is None else _decided({"block": block}, self._maker)
+
+
+def _decided(batch: dict[str, Any], maker: Maker) -> pa.Table:
+    """The rows of a batch with tables in the answers' place."""
+    made = []
+    for row in batch["block"]:
+        answers = row.pop("answers", None)
+        tables = None if answers is None else [_written(frame) for frame in answers.tables(maker)]
+        made.append(row | {"tables": tables})
+    return pa.Table.from_pylist(made, schema=MADE)
 
 
 def _asked(part: Part) -> pa.Table:
-    rows = [(part.shard, part.start, row, query.subject, query.relation, query.subject_id) for row, query in part.asks]
-    return pa.table([list(column) for column in zip(*rows, strict=True)], schema=ASKED)
+    rows, queries = zip(*part.asks, strict=True)
+    asked = {name: [getattr(query, name) for query in queries] for name in ("subject", "relation", "subject_id")}
+    return pa.Table.from_pylist([{"shard": part.shard, "start": part.start, "row": list(rows), **asked}], schema=ASKED)
 
 
-def _asks(block: pa.Table) -> list[Ask]:
-    columns = (block[name].to_pylist() for name in ("row", "subject", "relation", "subject_id"))
+def _asks(asked: Mapping[str, Any]) -> list[Ask]:
+    columns = (asked[name] for name in ("row", "subject", "relation", "subject_id"))
     return [Ask(row, Query(subject, relation, qid)) for row, subject, relation, qid in zip(*columns, strict=True)]
 
 
@@ -191,11 +211,11 @@ def _written(frame: pl.DataFrame) -> bytes:
 
 
 @contextmanager
-def connected(address: str | None, workers: int | None) -> Iterator[RayEngine]:
+def connected(address: str | None, workers: int | None, gpus: float = 0.0) -> Iterator[RayEngine]:
     """An engine on the cluster of an address, HOST:PORT or auto; without one on this machine alone.
 
-    workers: as many as the cluster has processors, if it is not said. InputError for more than these; LmkbcError for a
-    cluster that is not there.
+    workers: as many as the cluster has processors for, if it is not said, or accelerators where each is to have `gpus`
+    of them. InputError for more than these; LmkbcError for a cluster that is not there.
     """
     own = os.cpu_count() or 1
     settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL, "configure_logging": False}
@@ -213,17 +233,17 @@ def connected(address: str | None, workers: int | None) -> Iterator[RayEngine]:
     except (ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError) as error:
         raise LmkbcError(f"{_cluster(address)} cannot be used ({_line(error)}): see 'ray status' there") from None
     try:
-        processors = int(ray.cluster_resources().get("CPU", 0))
-        if processors < (workers or 1):
-            raise InputError(
-                f"--workers is {workers}, and {_cluster(address)} has {processors} processors: ask for fewer"
-            )
+        kind, each = ("GPU", gpus) if gpus else ("CPU", 1)
+        most = int(ray.cluster_resources().get(kind, 0) / each)
+        if most < (workers or 1):
+            has = f"{most} accelerators of that share" if gpus else f"{most} processors"
+            raise InputError(f"--workers is {workers or 1}, and {_cluster(address)} has {has}: ask for fewer")
         machines = {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
         if len(machines) > 1:
             log.info(
                 "%d machines work: a store that is a file is one on each, so that --store URL is better", len(machines)
             )
-        yield RayEngine(workers or processors)
+        yield RayEngine(workers or most, gpus)
     except ray.exceptions.RayError as error:
         raise LmkbcError(
             f"{_cluster(address)} broke off ({_line(error)}): what is finished is kept, so run the command again"
@@ -275,4 +295,4 @@ def _cluster(address: str | None) -> str:
 
 
 def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
+    return " ".join(COLOURS.sub("", str(error)).split())[:300] or type(error).__name__

@@ -68,6 +68,9 @@ def build(
         str | None, typer.Option(help="With --engine ray: the cluster's head, HOST:PORT or auto.")
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="With --engine ray; default: one per processor.")] = None,
+    gpus: Annotated[
+        float, typer.Option(min=0, help="With --engine ray: accelerators of each worker, such as 1 or 0.5.")
+    ] = 0.0,
     source_options: SourceOptions,
     server_options: ServerOptions,
 ) -> None:
@@ -99,7 +102,7 @@ def build(
     }
     directory = Directory(out)
     begun = started(about, relations)
-    with directory.held(), _engine(engine, address, workers) as opened_engine, progress() as report:
+    with directory.held(), _engine(engine, address, workers, gpus) as opened_engine, progress() as report:
         made = Build(run, recipe, selector, begun, engine=opened_engine)
         whole = made.into(directory, plan, growth, report)
     seconds = time.monotonic() - start
@@ -124,13 +127,13 @@ def build(
         )
 
 
-def _engine(name: str, address: str | None, workers: int | None) -> AbstractContextManager[Engine | None]:
+def _engine(name: str, address: str | None, workers: int | None, gpus: float) -> AbstractContextManager[Engine | None]:
     """What answers, if not this process. InputError for an engine that is not known or not installed."""
     if name not in ENGINES:
         raise InputError(f"--engine is {name!r}: {did_you_mean(name, ENGINES)}")
     if name == "process":
-        if address is not None or workers is not None:
-            raise InputError("--address and --workers are Ray's: give --engine ray too")
+        if address is not None or workers is not None or gpus:
+            raise InputError("--address, --workers and --gpus are Ray's: give --engine ray too")
         return nullcontext()
     for variable, value in QUIET.items():
         os.environ.setdefault(variable, value)
@@ -138,4 +141,4 @@ def _engine(name: str, address: str | None, workers: int | None) -> AbstractCont
         from lmkbc.build.ray_engine import connected
     except ImportError:
         raise InputError("--engine ray needs Ray: install lmkbc[scale]") from None
-    return connected(address, workers)
+    return connected(address, workers, gpus)

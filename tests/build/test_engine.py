@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 from lmkbc.build import engine as module
 from lmkbc.build.engine import HOPELESS, Ask, Part, Work, Worker
 from lmkbc.build.facts import Maker, Stated, Tables
+from lmkbc.build.growth import Bounds
 from lmkbc.cli import build
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.store_place import Database
@@ -38,6 +40,10 @@ def answer(query: Query) -> CandidateSet:
     return answered(query) if query.subject == "Mali" else answered(query, (f"near {query.subject}", "Q7", 0.9))
 
 
+def neighbour(query: Query) -> CandidateSet:
+    return answered(query, (f"near {query.subject}", None, 0.9))
+
+
 class Steps:
     """Steps that are opened once, and break over some subjects."""
 
@@ -45,6 +51,7 @@ class Steps:
 
     def __init__(self, *_: object) -> None:
         self.usage: dict[str, object] = {}
+        self.answer = ANSWER[0]
         Steps.opened += 1
         self.bad: dict[str, Exception] = BAD
 
@@ -52,10 +59,11 @@ class Steps:
         for query in queries:
             if query.subject in self.bad:
                 raise self.bad[query.subject]
-            yield Block((query,), (answer(query),))
+            yield Block((query,), (self.answer(query),))
 
 
 BAD: dict[str, Exception] = {}
+ANSWER = [answer]
 
 
 @pytest.fixture
@@ -68,22 +76,26 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
     return Work(RUN, recipe, Maker(recipe.select, stated, "0" * 16))
 
 
+def tables_of(worker: Worker) -> Tables:
+    return worker.answers(ASKS).tables(worker._work.maker)
+
+
 def reasons(tables: Tables) -> dict[str, str]:
     return dict(tables.missing.select("subject", "reason").iter_rows())
 
 
 def test_models_are_loaded_once(work: Work) -> None:
     worker = Worker(work)
-    first, second = worker.tables(ASKS), worker.tables(ASKS)
+    first, second = tables_of(worker), tables_of(worker)
     assert first.facts.equals(second.facts)
     assert Steps.opened == 1
 
 
 def test_a_bad_query_fails_alone(work: Work) -> None:
-    whole = Worker(work).tables(ASKS)
+    whole = tables_of(Worker(work))
     BAD["Niger"] = KeyError("surprise")
     worker = Worker(work)
-    tables = worker.tables(ASKS)
+    tables = tables_of(worker)
     assert tables.facts["subject"].to_list() == [name for name in whole.facts["subject"] if name != "Niger"]
     assert reasons(tables).keys() == {"Togo", "Niger"}
     assert reasons(tables)["Niger"].startswith("KeyError in test_engine.py:")
@@ -95,11 +107,11 @@ def test_what_is_wrong_with_all_ends_the_build(work: Work) -> None:
     asks = [Ask(row, Query(f"s{row}", "CountryBordersCountry")) for row in range(3 * HOPELESS)]
     BAD.update((ask.query.subject, ValueError("of the worker")) for ask in asks)
     with pytest.raises(LmkbcError, match=f"{HOPELESS} queries broke a worker alike, by ValueError"):
-        Worker(work).tables(asks)
+        Worker(work).answers(asks)
     BAD.clear()
     BAD["s3"] = LmkbcError("the store is gone")
     with pytest.raises(LmkbcError, match="the store is gone"):
-        Worker(work).tables(asks)
+        Worker(work).answers(asks)
 
 
 class Deaths:
@@ -129,7 +141,7 @@ def test_a_query_that_kills_workers_is_found_and_fails_alone(work: Work, deadly:
     deaths = 0
     while True:
         try:
-            tables = Worker(work).tables(ASKS, ledger)
+            tables = Worker(work).answers(ASKS, ledger).tables(work.maker)
             break
         except Died:
             deaths += 1
@@ -150,7 +162,7 @@ class Anywhere:
         assert all(part.asks for part in came)
         random.Random(self._seed).shuffle(came)
         for part in came:
-            yield part, worker.tables(part.asks)
+            yield part, worker.answers(part.asks).tables(work.maker)
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -170,6 +182,18 @@ def test_blocks_in_any_order_are_the_same_bytes(
         (tmp_path / name).mkdir()
         base = Base(tmp_path / name, NAMES, shard=shard)
         base.build(monkeypatch, answer, RELATIONS, engine=engine)
+        built.append(files(base.out))
+    assert built[0] == built[1]
+
+
+def test_a_base_grows_alike(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "ANSWER", [neighbour])
+    built = []
+    for name, engine in (("here", None), ("elsewhere", Anywhere(2, 5))):
+        (tmp_path / name).mkdir()
+        base = Base(tmp_path / name, NAMES, shard=3)
+        whole = base.build(monkeypatch, neighbour, RELATIONS[:1], Bounds(depth=2), engine)
+        assert [level["subjects"] for level in whole["graph"]["levels"]] == [len(NAMES), 7, 7]
         built.append(files(base.out))
     assert built[0] == built[1]
 
@@ -203,6 +227,7 @@ def test_a_pool_that_weighs_all_queries_stays_here(work: Work) -> None:
         (["--engine", "spark"], "--engine is 'spark'"),
         (["--address", "host:6379"], "give --engine ray too"),
         (["--workers", "2"], "give --engine ray too"),
+        (["--gpus", "1"], "give --engine ray too"),
     ],
 )
 def test_options_that_make_no_sense(tmp_path: Path, given_options: list[str], said: str) -> None:

@@ -153,7 +153,7 @@ def work(*tables: dict[str, object]) -> Work:
     return Work(run, recipe, Maker(recipe.select, stated, "0" * 16))
 
 
-def test_a_query_that_kills_workers_fails_alone(cluster: Nodes) -> None:
+def test_a_query_that_kills_workers_fails_alone_and_selection_runs_apart(cluster: Nodes) -> None:
     from deadly import Deadly
 
     from lmkbc.build.ray_engine import connected
@@ -166,7 +166,7 @@ def test_a_query_that_kills_workers_fails_alone(cluster: Nodes) -> None:
         Part(0, 2 * at, [Ask(2 * at + n, Query(name, "CountryBordersCountry")) for n, name in enumerate(block)])
         for at, block in enumerate(names)
     ]
-    with connected(cluster.address, None) as engine:
+    with connected(cluster.address, None, gpus=1) as engine:
         assert engine.workers == 2
         came = {part.start: tables for part, tables in engine.tables(asked, parts)}
     assert {start: one.facts["subject"].to_list() for start, one in came.items()} == {
