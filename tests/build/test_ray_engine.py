@@ -65,6 +65,15 @@ def _token(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def _asked_for(request: pytest.FixtureRequest) -> None:
+    if "ray" not in request.config.option.markexpr:
+        pytest.skip("Ray keeps it waiting for a minute: 'pytest -m ray', as in 'make attack', runs it")
+
+
+at_length = pytest.mark.usefixtures("_asked_for")
+
+
+@pytest.fixture
 def asked(tmp_path: Path) -> Sequence[str]:
     """The options of a build that asks a server."""
     (tmp_path / "subjects.csv").write_text("name\n" + "".join(f"Land {n}\n" for n in range(SUBJECTS)))
@@ -130,6 +139,7 @@ def test_killed_workers_and_drivers_lose_nothing_and_ask_nothing_twice(
         assert total <= server.served - total <= total + deaths * IN_FLIGHT
 
 
+@at_length
 def test_workers_share_a_store_on_another_machine(
     cluster: Nodes, asked: Sequence[str], tmp_path: Path, postgres: Server
 ) -> None:
@@ -153,6 +163,7 @@ def work(*tables: dict[str, object]) -> Work:
     return Work(run, recipe, Maker(recipe.select, stated, "0" * 16))
 
 
+@at_length
 def test_a_query_that_kills_workers_fails_alone_and_selection_runs_apart(cluster: Nodes) -> None:
     from deadly import Deadly
 
