@@ -172,16 +172,30 @@ def _of_files(
     try:
         result = evaluate_file(predictions, gold, edition, strict=strict, rows=rows, part=part)
     except InputError as error:
-        raise other_edition(space, predictions, edition) or error from None
+        raise other_edition(space, predictions, edition, gold) or error from None
     if result.unknown and result.missing == sum(one.rows for one in result.table.relations.values()):
-        raise other_edition(space, predictions, edition) or InputError(
+        raise other_edition(space, predictions, edition, gold) or InputError(
             f"{predictions} answers none of the queries of {gold}: name the split that it was made for"
         )
     return result
 
 
-def other_edition(space: Workspace, path: Path, edition: Edition) -> InputError | None:
-    """What to say of a file that other editions' relations and columns fit, and not this one's; None where it does."""
+def other_edition(space: Workspace, path: Path, edition: Edition, gold: Path | None = None) -> InputError | None:
+    """What to say of a file that other editions' relations and columns fit, and not this one's; None where it does.
+
+    gold: what it is scored by; a file that tells of the same relations is of the same edition.
+    """
+    relations, columns = _first_rows(path)
+    fits = [one for one in space.editions.values() if relations <= {*one.relations} and one.column in columns]
+    if not relations or not fits or edition in fits or (gold and relations & _first_rows(gold)[0]):
+        return None
+    names = " or ".join(one.name for one in fits)
+    first = fits[0].name
+    return InputError(f"{path} is a file of edition {names}, not of {edition.name}: name edition {first}")
+
+
+def _first_rows(path: Path) -> tuple[set[str], set[str]]:
+    """The relations and the common columns of a file's first rows; none of what is no file of any edition."""
     relations, columns = set[str](), set[str]()
     try:
         with stream(path) as file:
@@ -189,13 +203,8 @@ def other_edition(space: Workspace, path: Path, edition: Edition) -> InputError 
                 relations.add(str(row["Relation"]))
                 columns = columns & row.keys() if columns else {*row}
     except (InputError, ValueError, TypeError, KeyError, AttributeError):
-        return None  # it is no file of any edition
-    fits = [one for one in space.editions.values() if relations <= {*one.relations} and one.column in columns]
-    if not fits or edition in fits:
-        return None
-    names = " or ".join(one.name for one in fits)
-    first = fits[0].name
-    return InputError(f"{path} is a file of edition {names}, not of {edition.name}: name edition {first}")
+        return set(), set()
+    return relations, columns
 
 
 def _in_memory(

@@ -53,14 +53,16 @@ def predicted(given: Sequence[str], out: Path, system: str, *options: str) -> in
         return len(submission.read("predictions.jsonl").splitlines())
 
 
-@pytest.mark.parametrize("system", MASKED)
-def test_every_masked_recipe_makes_a_submission(system: str, given: Sequence[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("system", MASKED[::6])
+def test_a_masked_recipe_makes_a_submission_of_the_bundled_edition(
+    system: str, given: Sequence[str], tmp_path: Path
+) -> None:
     queries = SPACE.queries(SPACE.edition("mini"), "test")
     assert predicted(given, tmp_path / "run", system, "--edition", "mini") == len(queries)
 
 
 @pytest.mark.parametrize("system", MASKED)
-def test_it_does_so_for_the_edition_it_was_made_for(
+def test_every_masked_recipe_makes_one_of_the_edition_it_was_made_for(
     system: str, given: Sequence[str], tmp_path: Path, data_dir: Path
 ) -> None:
     """Two subjects of each relation, so that every table that names one is read."""

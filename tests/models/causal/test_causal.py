@@ -98,6 +98,7 @@ def test_prompts_that_begin_differently_are_decoded_together(
 ) -> None:
     monkeypatch.setattr(model_module, "COLUMNS", most)
     model = CausalModel(MODELS[kind], TOKENIZER)
+    answers(model, ["Is it?"], max_tokens=1)  # by then it has tried whether it can pack
     heads = (PREFIX, PREFIX.lower(), "Chad: ", "")
     prompts = [f"{head}{subject}, borders:" for head in heads for subject in SUBJECTS[:3]] + ["Is it?", "On"]
     assert len(groups(model.encode(prompts))) > 2
