@@ -54,9 +54,7 @@ def predicted(given: Sequence[str], out: Path, system: str, *options: str) -> in
 
 
 @pytest.mark.parametrize("system", MASKED[::6])
-def test_a_masked_recipe_makes_a_submission_of_the_bundled_edition(
-    system: str, given: Sequence[str], tmp_path: Path
-) -> None:
+def test_a_masked_recipe_makes_one_of_the_bundled_edition(system: str, given: Sequence[str], tmp_path: Path) -> None:
     queries = SPACE.queries(SPACE.edition("mini"), "test")
     assert predicted(given, tmp_path / "run", system, "--edition", "mini") == len(queries)
 
