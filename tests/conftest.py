@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests share the processors, and their models are too small for threads
+
 import hypothesis
 import pytest
 from postgres import Server
