@@ -1,8 +1,8 @@
 """The way of the data: from queries to the candidates of each, and what is selected of them.
 
 generate -> link -> group -> pool -> select. The steps are opened once, and queries go through them block by block, so
-that a run weighs what a block does, however many queries it has. `proposing` is the part that costs something; `decide`
-is cheap, so tuning and prediction share the first and differ in the rest.
+that a run weighs what a block does, however many queries it has. `Steps.over` is the part that costs something;
+`decide` is cheap, so tuning and prediction share the first and differ in the rest.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from lmkbc import submission, thresholds
 from lmkbc.errors import InputError
@@ -57,49 +57,30 @@ class Proposals(Block):
 
 def propose(run: Run, recipe: Recipe, queries: Sequence[Query], report: Report = silent) -> Proposals:
     """Generate, link, clean and pool the candidates of all queries."""
-    steps = Proposing(run, recipe, queries, report)
-    blocks = list(steps)
+    steps = Steps(run, recipe, report)
+    blocks = list(steps.over(queries))
+    steps.ended()
     sets = tuple(candidates for block in blocks for candidates in block.sets)
     passages = {query: found for block in blocks for query, found in block.passages.items()}
     return Proposals(tuple(queries), sets, passages, steps.usage)
 
 
-class Proposing:
-    """Generates, links, cleans and pools the candidates of a run's queries, a block of them at a time.
+class Steps:
+    """The steps from queries to pooled candidates, opened once; what they lack is raised then."""
 
-    queries: those of a sequence may occur twice, and are asked once; of another iterable each must be new. total: how
-    many there are, where that is known. block: how many go through the steps together. Opening the steps raises what
-    they lack.
-    """
-
-    def __init__(
-        self,
-        run: Run,
-        recipe: Recipe,
-        queries: Iterable[Query],
-        report: Report = silent,
-        total: int | None = None,
-        block: int = BLOCK,
-    ) -> None:
+    def __init__(self, run: Run, recipe: Recipe, report: Report = silent) -> None:
         self._run = run = replace(run, spellings=recipe.clean.spellings, report=report)
-        self._recipe, self._queries, self._report, self._block = recipe, queries, report, block
-        self._total, self._repeated = total, frozenset[Query]()
-        if isinstance(queries, Sequence):
-            times = Counter(queries)
-            self._total = len(times)
-            self._repeated = frozenset(query for query, count in times.items() if count > 1)
+        self._recipe, self._report = recipe, report
         answers = shares(recipe.generate, run.files, run.edition)
         self._linking, self._grouping = Notes(), Notes()
         replayed = any(files is not None for files in answers)
         self._links = recipe.link.open(run, self._linking, replayed=replayed) if run.edition.target == "id" else None
         self._types = recipe.clean.open(run)
         self._voices: list[_Voice] = []
-        self._named: list[str] = []
         for spec, files in zip(recipe.generate, answers, strict=True):
             notes = Notes()
             for name, generator in spec.opened(run if files is None else replace(run, answers=files), notes):
-                self._voices.append(_Voice(name, generator, notes))
-                self._named.append(spec.name)
+                self._voices.append(_Voice(name, spec.name, generator, notes))
         self._grouper = recipe.group.open(run, self._grouping)
 
     @property
@@ -112,74 +93,83 @@ class Proposing:
         steps = {"group": self._grouping.usage, "link": self._linking.usage}
         return usage | {step: told for step, told in steps.items() if told}
 
-    def over(self, queries: Iterable[Query]) -> Iterator[Block]:
-        """The blocks of other queries, each of them new, by the steps as they are open."""
-        self._queries = queries
-        return iter(self)
+    def over(self, queries: Iterable[Query], total: int | None = None, block: int = BLOCK) -> Iterator[Block]:
+        """The candidates of queries, a block of them at a time.
 
-    def __iter__(self) -> Iterator[Block]:
-        pool = Merging(Pool(self._run.edition, self._recipe.pool), self._named)
-        stream, passages, done = iter(self._queries), dict[Query, Sequence[Passage]](), 0
-        queries = tuple(islice(stream, self._block))
-        while queries:
-            following = tuple(islice(stream, self._block))
-            groups = [self._asked(voice, queries) for voice in self._voices]
-            if self._grouper:
-                groups = self._grouper.grouped(groups)
-            for voice in self._voices:
+        queries: those of a sequence may occur twice, and are asked once; of another iterable each must be new. total:
+        how many there are, where that is known.
+        """
+        repeated = frozenset[Query]()
+        if isinstance(queries, Sequence):
+            times = Counter(queries)
+            total, repeated = len(times), frozenset(query for query, count in times.items() if count > 1)
+        pool = Merging(Pool(self._run.edition, self._recipe.pool), [voice.named for voice in self._voices])
+        known: list[dict[Query, CandidateSet]] = [{} for _ in self._voices]  # of queries that occur again
+        asked, done, passages = set[Query](), 0, dict[Query, Sequence[Passage]]()
+        stream = iter(queries)
+        some = tuple(islice(stream, block))
+        while some:
+            following = tuple(islice(stream, block))
+            new = [query for query in dict.fromkeys(some) if query not in asked]
+            asked |= repeated.intersection(new)
+            groups = []
+            for voice, earlier in zip(self._voices, known, strict=True):
+                sets = earlier | self._asked(voice, new, done, total)
+                earlier.update((query, sets[query]) for query in repeated.intersection(new))
+                groups.append([sets[query] for query in some])
                 passages |= voice.notes.passages
                 voice.notes.passages.clear()
-            self._report("pool (queries)", done, self._total)
-            done = max(voice.asked for voice in self._voices)
-            if sets := tuple(pool.add(groups, last=not following)):
-                yield Block(tuple(candidates.query for candidates in sets), sets, passages)
+            if self._grouper:
+                groups = self._grouper.grouped(groups)
+            self._report("pool (queries)", done, total)
+            done += len(new)
+            if pooled := tuple(pool.add(groups, last=not following)):
+                yield Block(tuple(candidates.query for candidates in pooled), pooled, passages)
                 passages = {}
-            self._report("pool (queries)", done, self._total)
-            queries = following
+            self._report("pool (queries)", done, total)
+            some = following
+
+    def ended(self) -> None:
+        """Check and tell what can only be known once all queries were asked. InputError for files of no use."""
         for voice in self._voices:
             while voice.notes.at_end:
                 voice.notes.at_end.pop(0)()
 
-    def _asked(self, voice: _Voice, queries: Sequence[Query]) -> list[CandidateSet]:
-        """What a voice proposes for each query, linked and cleaned.
-
-        Generators may answer in any order; a query that occurs twice is answered once.
-        """
-        new = [query for query in dict.fromkeys(queries) if query not in voice.known]
-        step, done = f"{voice.name} (queries)", voice.asked
-        self._report(step, done, self._total)
+    def _asked(
+        self, voice: _Voice, queries: Sequence[Query], done: int, total: int | None
+    ) -> dict[Query, CandidateSet]:
+        """What a voice proposes for distinct queries, in any order, linked and cleaned. done: queries before these."""
+        step = f"{voice.name} (queries)"
+        self._report(step, done, total)
         proposed = []
-        for count, candidates in enumerate(voice.generator.generate(new) if new else (), start=1):
+        for count, candidates in enumerate(voice.generator.generate(queries) if queries else (), start=1):
             proposed.append(candidates)
-            self._report(step, done + count, self._total)
-        voice.asked += len(new)
+            self._report(step, done + count, total)
         if self._links is not None:
-            proposed = self._linked(self._links, proposed, done)
+            proposed = self._linked(self._links, proposed, done, total)
         if self._types is not None:
             proposed = [self._types.keep(candidates) for candidates in proposed]
         relations = self._run.relations
-        sets = {one.query: self._recipe.clean.kept(one, relations[one.query.relation]) for one in proposed}
-        voice.known.update((query, candidates) for query, candidates in sets.items() if query in self._repeated)
-        return [sets[query] if query in sets else voice.known[query] for query in queries]
+        return {one.query: self._recipe.clean.kept(one, relations[one.query.relation]) for one in proposed}
 
-    def _linked(self, links: Linker, proposed: Sequence[CandidateSet], done: int) -> list[CandidateSet]:
+    def _linked(
+        self, links: Linker, proposed: Sequence[CandidateSet], done: int, total: int | None
+    ) -> list[CandidateSet]:
         linked = []
-        self._report("link (queries)", done, self._total)
+        self._report("link (queries)", done, total)
         for count, candidates in enumerate(links.link(proposed), start=1):
             linked.append(candidates)
-            self._report("link (queries)", done + count, self._total)
+            self._report("link (queries)", done + count, total)
         return linked
 
 
-@dataclass(slots=True)
-class _Voice:
-    """A generator of a run, what it notes, how much it was asked, and what it said of queries that occur twice."""
+class _Voice(NamedTuple):
+    """A generator of a run: its name, that by which its recipe says that pools know it, and what it notes."""
 
     name: str
+    named: str
     generator: Generator
     notes: Notes
-    asked: int = 0
-    known: dict[Query, CandidateSet] = field(default_factory=dict)
 
 
 def _summed(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:

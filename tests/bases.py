@@ -64,16 +64,19 @@ class Base:
         base = self
 
         class Steps:
-            def __init__(self, _run: object, _recipe: object, queries: Iterable[Query], *_: object) -> None:
-                self._queries, self.usage = queries, {"model": {"calls": 0}}
+            def __init__(self, *_: object) -> None:
+                self.usage = {"model": {"calls": 0}}
 
-            def __iter__(self) -> Iterator[Block]:
-                for query in self._queries:
+            def over(self, queries: Iterable[Query], _: object) -> Iterator[Block]:
+                for query in queries:
                     base.asked.append(query)
                     yield Block((query,), (answer(query),))
                     self.usage["model"]["calls"] += 1
 
-        monkeypatch.setattr(module, "Proposing", Steps)
+            def ended(self) -> None:
+                pass
+
+        monkeypatch.setattr(module, "Steps", Steps)
         recipe = recipe_of({"component": "prior"})
         plan = Plan(Subjects.of(self.file), chosen, Classes(chosen))
         about = {"subjects": digest(self.file), **inputs}

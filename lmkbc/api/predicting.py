@@ -139,7 +139,7 @@ def predict(
     InputError for what is wrong, before anything is asked of a model; LmkbcError where queries failed.
     """
     from lmkbc import run_directory, submission
-    from lmkbc.pipeline import Proposing, decide, selector_for
+    from lmkbc.pipeline import Steps, decide, selector_for
     from lmkbc.run_files import RunFiles
 
     start = time.monotonic()
@@ -156,9 +156,10 @@ def predict(
     run_directory.check(directory, part)
     selector, provenance = selector_for(run, recipe, any_data=any_thresholds, precision=precision)
     with RunFiles(run.edition) as files:
-        steps = Proposing(run, recipe, queries, progress)
-        for block in steps:
+        steps = Steps(run, recipe, progress)
+        for block in steps.over(queries):
             files.add(block, decide(selector, block.sets))
+        steps.ended()
         written = files.finished(run, recipe, split, queries, provenance, failed_as_empty=failed_as_empty, part=part)
         seconds = round(time.monotonic() - start, 3)
         written[submission.TIMING] = (json.dumps({"seconds": seconds, "usage": steps.usage}) + "\n").encode()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -18,13 +18,13 @@ from lmkbc.build.growth import Grown, Growth
 from lmkbc.build.manifest import Shard, finished
 from lmkbc.build.subjects import Subjects
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.pipeline import BLOCK, Proposing
+from lmkbc.pipeline import BLOCK, Steps
 from lmkbc.progress import Report
 from lmkbc.recipe import Recipe
 from lmkbc.relation import Relation
 from lmkbc.run import Run
 from lmkbc.select.rule import PerRelation
-from lmkbc.types import CandidateSet, Query
+from lmkbc.types import Query
 
 SHARD = BLOCK
 """Queries of a shard: what is held until it is written, and what a kill costs; parts are joined in the end."""
@@ -146,8 +146,17 @@ class Build:
 
     def _here(self, work: Work, plan: Plan, todo: Sequence[int], report: Report) -> Iterator[tuple[int, Tables]]:
         """The tables of some shards, in their order."""
+        if not todo:
+            return
         rows: deque[int] = deque()
-        sets = self._proposed(_of_shards(plan.asks(), todo, self.shard), rows, report, plan.total)
+
+        def queries() -> Iterator[Query]:
+            for ask in _of_shards(plan.asks(), todo, self.shard):
+                rows.append(ask.row)
+                yield ask.query
+
+        steps = Steps(self.run, self.recipe, report)
+        sets = (candidates for block in steps.over(queries(), plan.total) for candidates in block.sets)
         for number in todo:
             size = min(self.shard, plan.total - number * self.shard)
             parts = []
@@ -156,8 +165,9 @@ class Build:
                 parts.append(work.maker.tables([rows.popleft() for _ in block], block))
                 size -= len(block)
             yield number, Tables.together(parts)
-        if todo:
-            next(sets, None)  # so that the steps come to their end, and tell what they spent
+        next(sets, None)  # which brings the steps to their end
+        steps.ended()
+        self.usage.append(steps.usage)
 
     def _elsewhere(
         self, engine: Engine, work: Work, plan: Plan, todo: Sequence[int], report: Report
@@ -185,19 +195,6 @@ class Build:
                 yield part.shard, Tables.together([blocks[start] for start in sorted(blocks)])
                 del came[part.shard]
         self.usage.extend(engine.usage)
-
-    def _proposed(self, asks: Iterable[Ask], rows: deque[int], report: Report, total: int) -> Iterator[CandidateSet]:
-        """The pooled sets of the queries, whose subjects' places are noted as they go out."""
-
-        def queries() -> Iterator[Query]:
-            for ask in asks:
-                rows.append(ask.row)
-                yield ask.query
-
-        steps = Proposing(self.run, self.recipe, queries(), report, total)
-        for block in steps:
-            yield from block.sets
-        self.usage.append(steps.usage)
 
 
 def now() -> str:

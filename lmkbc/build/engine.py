@@ -15,7 +15,7 @@ import polars as pl
 from lmkbc.build.facts import Maker, Tables
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.store_place import Database, default_place
-from lmkbc.pipeline import Proposing
+from lmkbc.pipeline import Steps
 from lmkbc.recipe import Recipe
 from lmkbc.run import Run
 from lmkbc.types import CandidateSet, Query, State
@@ -50,7 +50,7 @@ class Engine(Protocol):
 
     @property
     def usage(self) -> Sequence[Mapping[str, Any]]:
-        """Of each worker that answered the last parts, as `Proposing.usage` has it."""
+        """Of each worker that answered the last parts, as `Steps.usage` has it."""
 
     def tables(self, work: Work, parts: Iterable[Part]) -> Iterator[tuple[Part, Tables]]:
         """Each part with its tables, in any order. LmkbcError where the work cannot go on."""
@@ -143,7 +143,7 @@ class Worker:
 
     def __init__(self, work: Work) -> None:
         self._work = work
-        self._steps: Proposing | None = None
+        self._steps: Steps | None = None
         self.remarks: list[str] = []
 
     @property
@@ -174,7 +174,7 @@ class Worker:
         """The pooled sets; where answering them breaks, of each half alone. reasons: query -> what broke."""
         try:
             if self._steps is None:
-                self._steps = Proposing(self._work.run, self._work.recipe, ())
+                self._steps = Steps(self._work.run, self._work.recipe)
             return [one for block in self._steps.over(queries) for one in block.sets]
         except LmkbcError:
             raise

@@ -68,7 +68,7 @@ ANSWER = [answer]
 
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch) -> Work:
-    monkeypatch.setattr(module, "Proposing", Steps)
+    monkeypatch.setattr(module, "Steps", Steps)
     monkeypatch.setattr(Steps, "opened", 0)
     BAD.clear()
     recipe = recipe_of({"component": "prior"})

@@ -64,7 +64,7 @@ def test_what_is_no_place_for_a_run_is_told_before_anything_is_generated(
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / "empty").mkdir()
     (tmp_path / "link").symlink_to("empty")
-    monkeypatch.setattr("lmkbc.pipeline.Proposing", lambda *_: pytest.fail("something was generated"))
+    monkeypatch.setattr("lmkbc.pipeline.Steps", lambda *_: pytest.fail("something was generated"))
     status, told = run(*PREDICT, "--out", out)
     assert (status, told.count("\n"), told.startswith("error: ")) == (2, 1, True), told
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["empty", "link", "mine", "notes.txt", "thesis.tex"]

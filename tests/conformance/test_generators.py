@@ -22,7 +22,7 @@ from lmkbc.models.causal.checkpoint import load as load_causal
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.entities import FILE, Entities
-from lmkbc.pipeline import Proposing, propose
+from lmkbc.pipeline import Steps, propose
 from lmkbc.run import Run, Servers
 from lmkbc.train.controls import randomised
 from lmkbc.train.facts import of_examples
@@ -239,10 +239,8 @@ def test_blocks_are_one_run(component: str, opened: Open, block: int) -> None:
     recipe = recipe_of({"component": component, **table})
     whole = propose(run, recipe, REPEATED)
     counts: dict[str, list[int]] = {}
-    steps = Proposing(
-        run, recipe, REPEATED, lambda step, done, _: counts.setdefault(step, []).append(done), block=block
-    )
-    blocks = list(steps)
+    steps = Steps(run, recipe, lambda step, done, _: counts.setdefault(step, []).append(done))
+    blocks = list(steps.over(REPEATED, block=block))
     assert tuple(one for some in blocks for one in some.sets) == whole.sets
     assert tuple(query for some in blocks for query in some.queries) == whole.queries
     for step in (f"{component} (queries)", "pool (queries)"):
