@@ -50,7 +50,7 @@ PARTS: dict[str, Mapping[str, Any]] = {
     "own account": {"context": {"provider": "recall"}},
     "recall": {"prompt": {"recall": True}},
     "chat": {"prompt": CHATTED},
-    "chat, asked again": {
+    "chat and asked again": {
         "prompt": {**CHATTED, "again": "Check each name of your answer, and answer again: {question}"}
     },
 }
