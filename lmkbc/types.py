@@ -10,11 +10,13 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import unquote
 
+import msgspec
+from msgspec import structs
+
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(msgspec.Struct, frozen=True, gc=False):
     """One question of a benchmark: all objects of (subject, relation); `relation` as the edition spells it."""
 
     subject: str
@@ -104,8 +106,7 @@ _ESCAPED_DRAW = str.maketrans({"%": "%25", ";": "%3B"})
 _ESCAPED = _ESCAPED_DRAW | str.maketrans({"#": "%23"})
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True, gc=False):
     """A proposed object; `sources` are the voices behind it.
 
     by_model: once pooled, what each model that proposes it makes of it, as (model, score), in [0, 1].
@@ -120,8 +121,7 @@ class Candidate:
     truth: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Absence:
+class Absence(msgspec.Struct, frozen=True, gc=False):
     """How sure voices are that there is no object: score and by_model as a candidate's, in [0, 1]."""
 
     score: float = 1.0
@@ -210,9 +210,11 @@ class CandidateSet:
 
         return replace(
             self,
-            candidates=tuple(replace(candidate, sources=called(candidate.sources)) for candidate in self.candidates),
-            nothing=tuple(replace(absence, sources=called(absence.sources)) for absence in self.nothing),
-            doubts=tuple(replace(absence, sources=called(absence.sources)) for absence in self.doubts),
+            candidates=tuple(
+                structs.replace(candidate, sources=called(candidate.sources)) for candidate in self.candidates
+            ),
+            nothing=tuple(structs.replace(absence, sources=called(absence.sources)) for absence in self.nothing),
+            doubts=tuple(structs.replace(absence, sources=called(absence.sources)) for absence in self.doubts),
         )
 
     def without(self, wrong: Callable[[Candidate], bool], rule: str) -> CandidateSet:

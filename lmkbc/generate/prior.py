@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 from scipy import sparse
 
 from lmkbc.edition import Edition
@@ -150,5 +151,6 @@ def ranked(query: Query, candidates: Sequence[Candidate], scores: Floats, model:
     voice = (Voice(model),)
     best = (column for column in np.argsort(-scores, kind="stable") if scores[column] > 0)
     return CandidateSet.proposing(
-        query, (replace(candidates[column], score=float(scores[column]), sources=voice) for column in best)
+        query,
+        (structs.replace(candidates[column], score=float(scores[column]), sources=voice) for column in best),
     )

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
+from msgspec import structs
+
 from lmkbc.answer.clean import same_name
 from lmkbc.answer.parse import parse
 from lmkbc.ask.examples import ExampleSelector, Shots
@@ -131,7 +133,7 @@ class FactCheck:
         if not truths:
             return candidate
         votes = self._check.jury == "votes"
-        return replace(candidate, truth=math.fsum(t >= 0.5 if votes else t for t in truths) / len(truths))
+        return structs.replace(candidate, truth=math.fsum(t >= 0.5 if votes else t for t in truths) / len(truths))
 
     def _judged(self, facts: Sequence[tuple[Query, str]], lens: Lens) -> Iterator[tuple[tuple[Query, str], float]]:
         """What is true of each fact in each wording of a lens; a fact is left out where that is unclear."""

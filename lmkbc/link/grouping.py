@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from msgspec import structs
+
 from lmkbc.ask.prompts import fill, one_line
 from lmkbc.generate.completer import CompleterSpec, completer
 from lmkbc.generate.spec import check_names
@@ -129,7 +131,7 @@ def _canonical(names: Sequence[str], reply: str) -> dict[str, str]:
 
 
 def _renamed(one: CandidateSet, canonical: Mapping[str, str]) -> CandidateSet:
-    named = [replace(each, text=canonical.get(_key(each.text), each.text)) for each in one.candidates]
+    named = [structs.replace(each, text=canonical.get(_key(each.text), each.text)) for each in one.candidates]
     return replace(one, candidates=tuple(named))
 
 

@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from msgspec import structs
+
 from lmkbc.ask.prompts import fill
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.link import disambiguation
@@ -123,7 +125,7 @@ class Linker:
 
     def _with_id(self, candidate: Candidate, link: Link) -> Candidate:
         found = link.id or (sendable(candidate.text) if self._names_unlinked else None)
-        return candidate if found == candidate.id else replace(candidate, id=found)
+        return candidate if found == candidate.id else structs.replace(candidate, id=found)
 
     def links(self, sets: Iterable[CandidateSet]) -> Iterator[tuple[CandidateSet, tuple[Link, ...]]]:
         """Yield each set, in order, with one link per candidate."""

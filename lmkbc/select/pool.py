@@ -15,6 +15,8 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
+from msgspec import structs
+
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.names import folded_key
@@ -286,6 +288,6 @@ def _against_background(
         ]
         scale = max((candidate.score for candidate in objects), default=0.0) / max(lifted, default=1.0)
         scores = {id(candidate): min(lift * scale, 1.0) for candidate, lift in zip(objects, lifted, strict=True)}
-        rescored = [replace(c, score=scores.get(id(c), c.score)) for c in item.candidates]
+        rescored = [structs.replace(c, score=scores.get(id(c), c.score)) for c in item.candidates]
         rescored.sort(key=lambda candidate: -candidate.score)
         yield replace(item, candidates=tuple(rescored))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from lmkbc.types import CandidateSet, Proposal
 
 
@@ -29,4 +31,4 @@ def own(candidates: CandidateSet, source: str) -> CandidateSet:
 def _own(proposals: Sequence[Proposal], source: str) -> Iterator[Proposal]:
     for proposal in proposals:
         if (share := dict(proposal.by_model).get(source)) is not None:
-            yield replace(proposal, score=share, by_model=((source, share),))
+            yield structs.replace(proposal, score=share, by_model=((source, share),))

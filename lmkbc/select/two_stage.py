@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
+
+from msgspec import structs
 
 from lmkbc.select.rule import Rule
 from lmkbc.select.sources import own, sources
@@ -43,7 +45,7 @@ def _votes(candidates: CandidateSet, kept: Mapping[str, Prediction]) -> Candidat
         for candidate in prediction.objects:
             ballots.setdefault(candidate.text, []).append(source)
             objects.setdefault(candidate.text, candidate)
-    voted = [replace(objects[text], **_share(for_it, len(kept))) for text, for_it in ballots.items()]
+    voted = [structs.replace(objects[text], **_share(for_it, len(kept))) for text, for_it in ballots.items()]
     voted.sort(key=lambda candidate: (-candidate.score, -scores.get(candidate.text, 0.0), candidate.text))
     silent = [source for source, prediction in kept.items() if not prediction.objects]
     return CandidateSet(

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
+from msgspec import structs
+
 from lmkbc.errors import InputError
 from lmkbc.select.rule import Rule
 from lmkbc.types import Candidate, CandidateSet, Prediction
@@ -53,6 +55,6 @@ def _weighed(candidates: Iterable[Candidate], combine: Combine, least: float) ->
                 "mean": (candidate.score + candidate.truth) / 2,
                 "replace": candidate.truth,
             }
-            yield replace(candidate, score=scores[combine])
+            yield structs.replace(candidate, score=scores[combine])
         elif candidate.truth >= least:
             yield candidate

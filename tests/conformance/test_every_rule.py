@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.registry import RULES, build
@@ -98,7 +99,7 @@ def test_many_queries_at_once_are_each_of_them_alone(name: str, data: st.DataObj
     assert rule.select_all(sets) == [rule.select(one) for one in sets]
     other = build({"rule": "top-k", "k": 1})
     both = PerRelation(rule, {"else": other})
-    mixed = [replace(one, query=replace(QUERY, relation=("else", "this")[i % 2])) for i, one in enumerate(sets)]
+    mixed = [replace(one, query=structs.replace(QUERY, relation=("else", "this")[i % 2])) for i, one in enumerate(sets)]
     assert both.select_all(mixed) == [both.select(one) for one in mixed]
 
 
@@ -132,7 +133,7 @@ def test_a_batch_of_queries_is_each_of_them_alone_and_what_is_kept_was_proposed(
 def test_a_score_out_of_range_counts_as_the_bound(name: str, data: st.DataObject) -> None:
     rule, found = build(data.draw(tables(name))), data.draw(candidate_sets())
     far, near = (
-        replace(found, candidates=tuple(replace(one, score=score(one.score)) for one in found.candidates))
+        replace(found, candidates=tuple(structs.replace(one, score=score(one.score)) for one in found.candidates))
         for score in (lambda p: p * 16 - 8, lambda p: min(max(p * 16 - 8, 0.0), 1.0))
     )
     assert [one.text for one in rule.select(far).objects] == [one.text for one in rule.select(near).objects]

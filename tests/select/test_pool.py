@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
@@ -268,7 +269,7 @@ def test_shares_may_be_of_all_that_a_model_replied_to() -> None:
         assert merged.candidates[0].score == share
 
 
-OTHER = replace(QUERY, subject="Other")
+OTHER = structs.replace(QUERY, subject="Other")
 
 
 def test_blocks_wait_until_it_is_known_whose_model_speaks() -> None:

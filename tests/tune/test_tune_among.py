@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 
 import numpy as np
+from msgspec import structs
 
 from lmkbc.select.among import Among
 from lmkbc.select.pool import Pool
@@ -55,7 +56,8 @@ def test_two_voices_are_no_choice() -> None:
     sets, examples = answers(6)
     few = [replace(one, candidates=tuple(c for c in one.candidates if c.sources[0].model in GOOD)) for one in sets]
     few = [
-        replace(one, candidates=tuple(replace(c, by_model=((GOOD[0], 1.0),)) for c in one.candidates)) for one in few
+        replace(one, candidates=tuple(structs.replace(c, by_model=((GOOD[0], 1.0),)) for c in one.candidates))
+        for one in few
     ]
     for found, chosen in ((sets, True), (few, False)):
         task = Task(RELATION, Outcomes(found, examples, EDITION), nullable=False)

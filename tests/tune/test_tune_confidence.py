@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from lmkbc.select.curve import at_least
 from lmkbc.select.precision import UNREACHED, UNSURE, at_precision
@@ -154,7 +155,9 @@ def test_verdicts_are_evidence_for_confidences_whatever_the_rule() -> None:
     sets = []
     for number, made in enumerate(examples):
         judged = [Candidate(f"Q{own}", 0.5, id=f"Q{own}", truth=0.9 if own == 1 else 0.1) for own in (1, 2, 3)]
-        sets.append(candidate_set(made.query, judged if number % 3 else [replace(one, truth=None) for one in judged]))
+        sets.append(
+            candidate_set(made.query, judged if number % 3 else [structs.replace(one, truth=None) for one in judged])
+        )
     known = tune(sets, examples, EDITION, relations=RELATIONS, trials=0, rules=["cutoff"]).confidences
     relation = known.relations[RELATION]
     assert relation.calibration.weights["truth"] > 0.3

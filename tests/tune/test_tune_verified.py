@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from lmkbc.select.verified import Combine, Verified, judged
 from lmkbc.tune.tune import Tuned, tune
@@ -52,7 +53,7 @@ def tuned(pairs: Sequence[tuple[CandidateSet, Example]], **options: Any) -> Tune
 
 
 def unjudged(found: CandidateSet) -> CandidateSet:
-    return replace(found, candidates=tuple(replace(one, truth=None) for one in found.candidates))
+    return replace(found, candidates=tuple(structs.replace(one, truth=None) for one in found.candidates))
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.cleaning import FUNCTION_WORDS, Cleaning
@@ -87,8 +87,8 @@ def test_words_of_a_name_are_asked_and_say_elements_themselves() -> None:
     assert found.words(query) == ("Sodium", "hydrogen", "sulfate")
     assert found.named_in(query) == {"sodium": 0.7, "hydrogen": 0.7, "sulfur": 0.7}
     assert found.words(Query("Water", "ChemicalCompoundElement")) == ()
-    assert found.words(replace(query, relation="PersonInstrument")) == ()
-    assert found.named_in(replace(query, relation="PersonInstrument")) == {}
+    assert found.words(structs.replace(query, relation="PersonInstrument")) == ()
+    assert found.named_in(structs.replace(query, relation="PersonInstrument")) == {}
 
 
 @pytest.mark.parametrize("setting", ["stems", "name_words"])
