@@ -149,7 +149,7 @@ def test_explaining_a_link_needs_no_contact_and_linking_says_what_it_needs(run: 
         ("lmkbc pr", ["predict", "probe"]),
         ("lmkbc evaluate --li", ["--limit"]),
         ("lmkbc predict --edition 202", ["2022", "2023", "2024", "2025", "2026"]),
-        ("lmkbc predict --system smol", ["smollm2", "smollm2-embedded"]),
+        ("lmkbc predict --system smol", ["smollm2", "smollm2-embedded", "smollm2-probed"]),
     ],
 )
 def test_a_shell_completes_it(run: Run, monkeypatch: pytest.MonkeyPatch, words: str, offered: list[str]) -> None:

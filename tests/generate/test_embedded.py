@@ -41,6 +41,7 @@ from lmkbc.types import (
     State,
 )
 from tests.candidates import proposals, voices
+from tests.opened import recipe_of
 
 PLACE = EntityType("place", "Q1")
 EDITION = Edition(
@@ -128,8 +129,8 @@ class Voice:
                 yield CandidateSet(query, (Candidate(name, 0.9),) if name else (), draws=(State.ANSWERED,) * bool(name))
 
 
-def heard(cache: Path, train: Sequence[Example], voice: Voice) -> EmbeddedGenerator:
-    return EmbeddedGenerator(EDITION, RELATIONS, train, None, Store(cache), voices=Voices({"voice": voice}))
+def heard(cache: Path, train: Sequence[Example], voice: Voice, *, own: bool = True) -> EmbeddedGenerator:
+    return EmbeddedGenerator(EDITION, RELATIONS, train, None, Store(cache), voices=Voices({"voice": voice}), own=own)
 
 
 def best(found: CandidateSet) -> str:
@@ -369,6 +370,29 @@ def test_a_voice_that_is_right_of_train_is_heeded_and_asked_once(tmp_path: Path)
     assert by_query(heard(tmp_path, train, mistaken).generate(queries)) != found, (
         "what was fitted to another voice is no use"
     )
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_names_are_looked_at_only_where_a_stack_has_signals_of_its_own(tmp_path: Path, own: bool) -> None:
+    known = {row.query.subject: row.objects[0].name for row in TRAIN if row.objects}
+
+    def scored(prefix: str) -> list[list[tuple[str, float]]]:
+        train = [
+            Example(Query(prefix + row.query.subject, row.query.relation), row.objects)
+            for row in TRAIN
+            if row.query.relation == "speaks"
+        ]
+        voice = Voice({prefix + name: language for name, language in known.items()})
+        made = heard(tmp_path, train, voice, own=own)
+        found = by_query(made.generate([row.query for row in train]))
+        return [[(one.text, one.score) for one in found[row.query].candidates] for row in train]
+
+    assert (scored("") == scored("Market-")) is not own
+
+
+def test_a_stack_of_nothing_is_told_before_anything_is_asked() -> None:
+    with pytest.raises(InputError, match="own = false leaves nothing to learn from"):
+        recipe_of({"component": "embedded", "own": False})
 
 
 def test_what_a_voice_fails_to_answer_has_failed(tmp_path: Path) -> None:

@@ -43,14 +43,21 @@ VERSION = 3
 class Embedded(GeneratorSpec):
     """The recipe's table of this generator.
 
-    encoder: whether to use the sentence encoder, where this machine has it. signals: tables of generators whose scores
-    are signals beside its own; they are asked of train, too. states: the table of a local model whose hidden states
-    are learned from (`lmkbc.generate.states.States`).
+    own: whether to use what is its own: train's words, names and links, and the sentence encoder. Without, a stack has
+    what models say, and how often train names an object. encoder: whether to use the sentence encoder, where this
+    machine has it. signals: tables of generators whose scores are signals, too; they are asked of train. states: the
+    table of a local model whose hidden states are learned from (`lmkbc.generate.states.States`).
     """
 
+    own: bool = True
     encoder: bool = True
     signals: tuple[Mapping[str, Any], ...] = ()
     states: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        """ValueError for a stack of nothing."""
+        if not self.own and not self.signals and self.states is None:
+            raise ValueError("own = false leaves nothing to learn from: give signals or states")
 
     def _reading(self) -> States | None:
         """The table of states."""
@@ -85,13 +92,21 @@ class Embedded(GeneratorSpec):
 
     def open(self, run: Run, notes: Notes) -> Generator:
         """The generator."""
-        encoder = find_encoder() if self.encoder else None
+        encoder = find_encoder() if self.own and self.encoder else None
         reading, kept = self._reading(), _store(run.cache)
         reader = reading.open(run, notes, kept) if reading else None
         generators = dict(voice for spec in specs(self.signals) for voice in spec.opened(run, notes))
         voices = Voices(generators, run.report)
         return EmbeddedGenerator(
-            run.edition, run.relations, run.train, encoder, kept, report=run.report, reader=reader, voices=voices
+            run.edition,
+            run.relations,
+            run.train,
+            encoder,
+            kept,
+            report=run.report,
+            reader=reader,
+            voices=voices,
+            own=self.own,
         )
 
 
@@ -100,7 +115,7 @@ class EmbeddedGenerator:
 
     relations: by the edition's spelling. encoder: None to work on strings alone. kept: where what is fitted is kept,
     the user's cache if None. report: told of each step of fitting, which comes before the first answer. reader: reads a
-    language model's states. voices: what other generators say, as signals beside its own.
+    language model's states. voices: what other generators say, as signals beside its own. own: whether it has such.
     Scores are probabilities; the empty candidate carries that of "no object". A query that train answers is scored by
     a stack fitted without the fold of its subject; one that a voice failed to answer has failed. InputError without
     train, LmkbcError where a voice fails there.
@@ -117,12 +132,13 @@ class EmbeddedGenerator:
         report: Report = silent,
         reader: StateReader | None = None,
         voices: Voices | None = None,
+        own: bool = True,
     ) -> None:
         if not train:
             raise InputError(f"edition {edition.name} has no train rows here: the embedded default learns from them")
         self._edition, self._relations, self._train = edition, relations, train
         self._encoder, self._seed, self._report = encoder, seed, report
-        self._reader, self._voices = reader, voices or Voices({})
+        self._reader, self._voices, self._own = reader, voices or Voices({}), own
         self._store = kept or _store(None)
         self._fold = folds(train, FOLDS, seed)
         self._known = {pair: int(f) for row, f in zip(train, self._fold, strict=True) for pair in _pairs(row.query)}
@@ -171,7 +187,7 @@ class EmbeddedGenerator:
     def _fit(self, held_out: int | None) -> tuple[Stack, Trees]:
         train = [row for row, fold in zip(self._train, self._fold, strict=True) if fold != held_out]
         read = self._read if self._reader else None
-        stack = Stack(self._edition, self._relations, train, self._embed, read, self._voices)
+        stack = Stack(self._edition, self._relations, train, self._embed, read, self._voices, own=self._own)
         rounds = ROUNDS if held_out is None else 1  # for the few, or for tuning: half the time, the same score
         name = key(*self._fingerprint(), rounds, train, *self._heard([row.query for row in train]))
         return stack, Trees.of(
@@ -194,7 +210,16 @@ class EmbeddedGenerator:
         ]
         digest = None if self._encoder is None else self._encoder.digest
         libraries = (np.__version__, sklearn.__version__)
-        return [VERSION, libraries, self._seed, digest, self._edition.target, type(scorer).__name__, relations]
+        return [
+            VERSION,
+            libraries,
+            self._seed,
+            self._own,
+            digest,
+            self._edition.target,
+            type(scorer).__name__,
+            relations,
+        ]
 
     def _embed(self, texts: Sequence[str]) -> Floats:
         if self._encoder is None:

@@ -29,8 +29,9 @@ STATE_TEMPERATURE = 0.1
 class Texts:
     """n texts as features: word presence (n, words), character n-gram counts (n, grams), unit vectors (n, d).
 
-    states: what a language model has made of the question about them, (n, s). d is 0 where there is no sentence
-    encoder, and s where there is no such model, or the texts are no subjects.
+    states: what a language model has made of the question about them, (n, s). Words and grams are 0 where the texts are
+    not looked at, d where there is no sentence encoder, and s where there is no such model, or the texts are no
+    subjects.
     """
 
     words: sparse.csr_array
@@ -142,11 +143,16 @@ def string_similarity(fit: Fit, texts: Texts) -> Floats:
 
 def scores(fit: Fit, texts: Texts) -> dict[str, Floats]:
     """Every signal that the features allow, by name."""
-    signals = [*STRINGS, *(VECTORS if texts.vectors.shape[1] else ()), *(STATES if texts.states.shape[1] else ())]
+    signals = [
+        prior,
+        *(STRINGS if texts.words.shape[1] else ()),
+        *(VECTORS if texts.vectors.shape[1] else ()),
+        *(STATES if texts.states.shape[1] else ()),
+    ]
     return {signal.__name__: signal(fit, texts) for signal in signals}
 
 
-STRINGS = (prior, naive_bayes, kernel_ridge, string_similarity)
+STRINGS = (naive_bayes, kernel_ridge, string_similarity)
 VECTORS = (neighbours, ridge, mapping, vector_similarity)
 STATES = (state_ridge, state_neighbours)
 

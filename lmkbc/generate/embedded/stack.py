@@ -52,7 +52,7 @@ class Stack:
     """Signals and links of some train rows; `trees` turn them into probabilities once learned or set.
 
     embed: texts -> (n, d) vectors, d = 0 without an encoder. read: queries -> (n, s) states of a language model.
-    voices: what other generators say, of train too.
+    voices: what other generators say, of train too. own: whether train's words, names and links are signals.
     """
 
     def __init__(
@@ -63,10 +63,12 @@ class Stack:
         embed: Embed,
         read: Read | None = None,
         voices: Voices | None = None,
+        *,
+        own: bool = True,
     ) -> None:
-        self._train, self._embed, self._read = train, embed, read
+        self._train, self._embed, self._read, self._own = train, embed, read, own
         self._voices = voices or Voices({})
-        self._links = Links(edition, train)
+        self._links = Links(edition, train) if own else None
         self._tables: dict[str, Table] = {}
         for name in edition.relations:
             positions = np.array(
@@ -79,12 +81,15 @@ class Stack:
         rows = [self._train[index] for index in positions]
         queries = [row.query for row in rows]
         closed = ClosedSet.of(edition, relation, rows)
-        entities = self._links.of_candidates(closed.candidates)
+        entities = self._links.of_candidates(closed.candidates) if self._links else np.zeros(0, dtype=np.int64)
         texts, labels = self._subjects(queries), self._texts(closed.labels)
         return Table(queries[0].relation, queries, texts, positions, closed, labels, entities, self._voices)
 
     def _texts(self, texts: Sequence[str]) -> Texts:
-        words, grams = (sparse.csr_array(vectorizer.transform(texts)) for vectorizer in (_WORDS, _GRAMS))
+        nothing = sparse.csr_array((len(texts), 0))
+        words, grams = (
+            sparse.csr_array(vectorizer.transform(texts)) if self._own else nothing for vectorizer in (_WORDS, _GRAMS)
+        )
         return Texts(words, grams, self._embed(texts), np.zeros((len(texts), 0)))
 
     def _subjects(self, queries: Sequence[Query]) -> Texts:

@@ -45,7 +45,7 @@ class Table:
     entities: Ints
     voices: Voices
 
-    def pairs(self, links: Links, rows: Ints, within: Ints, queries: Sequence[Query], texts: Texts) -> Pairs:
+    def pairs(self, links: Links | None, rows: Ints, within: Ints, queries: Sequence[Query], texts: Texts) -> Pairs:
         """Each query with the candidates that some signal ranks high, learned from some rows of the table only.
 
         within: the train rows of all relations that links may use. A candidate whose every source lies outside
@@ -56,8 +56,9 @@ class Table:
         columns = np.concatenate([[0], frequent])
         hits = self.closed.hits[np.ix_(rows, columns)].astype(np.float64)
         fitted = scores(Fit(self.texts[rows], hits, self.labels[columns[1:]]), texts)
-        subjects = links.of_queries(queries)
-        linked = links.scores(self.relation, within, subjects, self.entities[columns])
+        linked = {}
+        if links is not None:
+            linked = links.scores(self.relation, within, links.of_queries(queries), self.entities[columns])
         heard = self.voices.signals(queries, [self.closed.candidates[column] for column in columns])
         pooled, features = np.zeros((len(queries), len(columns)), dtype=bool), []
         for name, signal in (fitted | linked | heard).items():
@@ -65,7 +66,8 @@ class Table:
             features += seen
             pooled |= top if name in fitted else top & (signal > 0)
         pooled[:, 0] = hits[:, 0].any()
-        features += _context(hits, queries)
+        features += _context(hits)
+        features += _lengths(queries) if links is not None else []
         query, column = np.nonzero(pooled)
         cells = [np.broadcast_to(feature, pooled.shape)[query, column] for feature in features]
         return Pairs(query, columns[column], np.stack(cells, axis=1).astype(np.float32))
@@ -82,8 +84,8 @@ def _views(signal: Floats, on_empty: bool) -> tuple[list[Floats], npt.NDArray[np
     return [signal, rank.astype(np.float64), share, signal[:, :1] if on_empty else best], rank < POOL
 
 
-def _context(hits: Floats, queries: Sequence[Query]) -> list[Floats]:
-    """What holds for a whole relation, candidate or query, each broadcastable to (m, c + 1)."""
+def _context(hits: Floats) -> list[Floats]:
+    """What holds for a whole relation or candidate, each broadcastable to (m, c + 1)."""
     counts = hits[:, 1:].sum(axis=1)
     shares = hits.mean(axis=0)
     relation = [
@@ -94,11 +96,17 @@ def _context(hits: Floats, queries: Sequence[Query]) -> list[Floats]:
         hits.shape[1],
         hits.shape[0],
     ]
-    subjects = [query.subject for query in queries]
     return [
         *(np.array([[value]]) for value in relation),
         (np.arange(hits.shape[1]) == 0)[None, :].astype(np.float64),
         hits.sum(axis=0)[None, :],
+    ]
+
+
+def _lengths(queries: Sequence[Query]) -> list[Floats]:
+    """How long subjects' names are, in characters and in words, (m, 1) each."""
+    subjects = [query.subject for query in queries]
+    return [
         np.array([[len(subject)] for subject in subjects], dtype=np.float64),
         np.array([[len(subject.split())] for subject in subjects], dtype=np.float64),
     ]
