@@ -118,7 +118,7 @@ def specs(tables: Sequence[Mapping[str, Any]], frames: str = "") -> tuple[Genera
 
     frames: a file of frames for all that ask by such, in place of their own; where it has parts, each voice's own.
     """
-    return tuple(_spec(voice, "each" in table, frames) for table in tables for voice in _voices(table))
+    return tuple(_spec(voice, "each" in table, frames) for table in tables for voice in voices_of(table))
 
 
 def _spec(table: Mapping[str, Any], one_of_each: bool, frames: str) -> GeneratorSpec:
@@ -152,7 +152,7 @@ def declared(table: Mapping[str, Any], known: Mapping[str, str], unknown: str) -
     return spec
 
 
-def _voices(table: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def voices_of(table: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """A generator's table; or, where it holds a list `each`, one table per entry, with what the entry says instead.
 
     Entries without a name are numbered, since each is a voice of its own.

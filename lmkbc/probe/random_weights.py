@@ -13,7 +13,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from lmkbc.generate.spec import GeneratorSpec
+from lmkbc.generate.embedded.generator import Embedded
+from lmkbc.generate.spec import GeneratorSpec, voices_of
 from lmkbc.recipe import Recipe
 from lmkbc.run import Run
 
@@ -28,26 +29,42 @@ def with_random_weights(run: Run, recipe: Recipe, seed: int = 0) -> Iterator[tup
     The models lie in a temporary directory until the block ends. Voices of one model share its random twin.
     """
     with tempfile.TemporaryDirectory() as folder:
-        twins: dict[tuple[str, str, str], str] = {}
-        drawn: list[GeneratorSpec] = []
-        for spec in recipe.generate:
-            own: dict[str, Any] = {field.name: getattr(spec, field.name) for field in fields(spec)}
-            name = run.model or own.get("model")
-            if "model" not in own or not name:
-                drawn.append(spec)
-            elif spec.component in LOCAL:
-                key = spec.component, str(name), str(own.get("revision"))
-                if key not in twins:
-                    twins[key] = str(
-                        _drawn(own | {"model": str(name)}, Path(folder) / str(len(twins)), run.offline, seed)
-                    )
-                twin: dict[str, Any] = {"model": twins[key]} | ({"revision": None} if "revision" in own else {})
-                drawn.append(replace(spec, **twin))
-            else:
-                named: dict[str, Any] = {"model": str(name)}
-                drawn.append(replace(spec, **named))
-        changed = replace(run, model=None, models={}), replace(recipe, generate=tuple(drawn))
-        yield changed if twins else None
+        twins = _Twins(run, Path(folder), seed)
+        drawn = tuple(twins.of(spec) for spec in recipe.generate)
+        yield (replace(run, model=None, models={}), replace(recipe, generate=drawn)) if twins.made else None
+
+
+class _Twins:
+    """The random twins of a run's models, in a folder."""
+
+    def __init__(self, run: Run, folder: Path, seed: int) -> None:
+        self._run, self._folder, self._seed = run, folder, seed
+        self.made: dict[tuple[str, str, str], str] = {}
+
+    def of(self, spec: GeneratorSpec) -> GeneratorSpec:
+        """A generator's table whose local models, those of its signals too, are others."""
+        if isinstance(spec, Embedded):
+            signals = tuple(self._redrawn(voice) for table in spec.signals for voice in voices_of(table))
+            states = spec.states and self._redrawn(spec.states, "causal")
+            return replace(spec, signals=signals, states=states)
+        own = {field.name: getattr(spec, field.name) for field in fields(spec)}
+        changed = {name: value for name, value in self._redrawn(own).items() if value is not own[name]}
+        return replace(spec, **changed)
+
+    def _redrawn(self, table: Mapping[str, Any], component: str = "") -> dict[str, Any]:
+        """A table with another model, where it names one. component: which reads it, if the table does not say."""
+        component = component or table["component"]
+        name = self._run.model or table.get("model")
+        if not name or not ("model" in table or component in LOCAL):
+            return {**table}
+        if component not in LOCAL:
+            return {**table, "model": str(name)}
+        key = component, str(name), str(table.get("revision"))
+        if key not in self.made:
+            named = {**table, "component": component, "model": str(name)}
+            out = self._folder / str(len(self.made))
+            self.made[key] = str(_drawn(named, out, self._run.offline, self._seed))
+        return {**table, "model": self.made[key]} | ({"revision": None} if "revision" in table else {})
 
 
 def _drawn(table: Mapping[str, Any], out: Path, offline: bool, seed: int) -> Path:

@@ -13,6 +13,7 @@ import torch
 from opened import recipe_of
 from safetensors.torch import load_file
 
+from lmkbc.generate.embedded.generator import Embedded
 from lmkbc.models.causal.checkpoint import identity, load
 from lmkbc.probe.controls import (
     CONTROLS,
@@ -106,6 +107,24 @@ def test_voices_that_name_their_own_models_are_drawn_anew_too(tmp_path: Path) ->
     with with_random_weights(replace(CONTEXT, model=one), system) as drawn:
         assert drawn is not None
         assert len({spec.model for spec in drawn[1].generate} - {one, two}) == 1
+
+
+def test_the_models_of_a_stacks_signals_and_states_are_drawn_anew(tmp_path: Path) -> None:
+    tiny_causal.model("gpt2", seed=3).save_pretrained(tmp_path / "model")
+    tiny_causal.tokenizer().save_pretrained(tmp_path / "model")
+    own = str(tmp_path / "model")
+    voices = {"component": "causal", "model": own, "each": [{"name": "one"}, {"name": "two"}]}
+    served = {"component": "chat", "model": "gpt-4"}
+    recipe = {"component": "embedded", "states": {"model": own}, "signals": [voices, served, {"component": "prior"}]}
+    with with_random_weights(CONTEXT, recipe_of(recipe)) as drawn:
+        assert drawn is not None
+        (spec,) = drawn[1].generate
+        assert isinstance(spec, Embedded)
+        assert spec.states is not None
+        one, two, chat, prior = spec.signals
+        assert one["model"] == two["model"] == spec.states["model"] != own
+        assert (one["name"], two["name"], chat["model"], "model" in prior) == ("one", "two", "gpt-4", False)
+        assert Path(one["model"]).is_dir()
 
 
 def test_the_twin_is_the_same_each_time_so_that_its_answers_are_kept(tmp_path: Path) -> None:
