@@ -13,13 +13,14 @@ from __future__ import annotations
 import argparse
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import tomli_w
+from msgspec import structs
 from recorded import context_of
 
 from lmkbc.cli.terminal import progress
@@ -29,7 +30,7 @@ from lmkbc.pipeline import decide, propose
 from lmkbc.recipe import read_recipe
 from lmkbc.run import Run, Servers
 from lmkbc.tune.tune import official, tune
-from lmkbc.types import Example
+from lmkbc.types import CandidateSet, Example, Proposal, State
 from lmkbc.workspace import Workspace
 
 FEW_SHOT: dict[str, Any] = {
@@ -53,8 +54,11 @@ PARTS: dict[str, Mapping[str, Any]] = {
     "chat and asked again": {
         "prompt": {**CHATTED, "again": "Check each name of your answer, and answer again: {question}"}
     },
+    "cut lists lost": {},
 }
 """Part -> what it adds to the recipe's table."""
+LOST = "cut lists lost"
+"""The part that takes a list whose end is missing for no answer, instead of counting what it has in full."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -96,6 +100,8 @@ def line(run: Run, name: str, examples: Sequence[Example]) -> None:
         path.write_text(tomli_w.dumps({"description": name, "generate": [table], "select": select}))
         recipe = read_recipe(run.workspace, str(path))
         proposals = propose(run, recipe, [example.query for example in examples], report)
+    if name == LOST:
+        proposals = replace(proposals, sets=tuple(map(without_cut, proposals.sets)))
     seconds = time.perf_counter() - start
     made = {one.query: one for one in decide(recipe.select, proposals.sets)}
     untuned = official(made, examples, run.edition).overall.f1
@@ -104,6 +110,21 @@ def line(run: Run, name: str, examples: Sequence[Example]) -> None:
     lost = sum(not state.is_answer for state in states) / max(len(states), 1)
     tokens = sum(told.get("prompt_tokens", 0) for told in proposals.usage.values())
     print(f"{name:24}  {untuned:7.3f}  {tuned.cv_macro_f1:11.3f}  {lost:9.3f}  {tokens:9}  {seconds:7.0f}", flush=True)
+
+
+def without_cut(candidates: CandidateSet) -> CandidateSet:
+    """The set of one generator's draws, each of score 1, as if those that were cut off had told nothing."""
+    draws = tuple(State.TRUNCATED if state is State.CUT else state for state in candidates.draws)
+    spoke = sum(state.is_answer for state in draws)
+
+    def left(proposals: Sequence[Proposal]) -> Iterator[Proposal]:
+        for one in proposals:
+            if voices := tuple(voice for voice in one.sources if draws[int(voice.draw)].is_answer):
+                score = len(voices) / spoke
+                yield structs.replace(one, score=score, sources=voices, by_model=((voices[0].model, score),))
+
+    kept = tuple(sorted(left(candidates.candidates), key=lambda one: -one.score))
+    return replace(candidates, candidates=kept, draws=draws, nothing=tuple(left(candidates.nothing)))
 
 
 if __name__ == "__main__":
