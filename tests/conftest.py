@@ -8,6 +8,7 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests share the processors, and their models are too small for threads
 
+import command as shell
 import hypothesis
 import pytest
 from postgres import Server
@@ -35,6 +36,13 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> shell.Command:
+    """Calls `lmkbc` in this process, in the test's own folder: exit status, standard output and standard error."""
+    monkeypatch.chdir(tmp_path)
+    return shell.command(monkeypatch, capsys)
 
 
 @pytest.fixture(autouse=True)

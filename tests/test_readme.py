@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,9 @@ from typing import Any
 import pytest
 import typer
 from checkout import ROOT, copied, passed
+from command import Command
 
-from lmkbc.cli import COMMANDS, build, main
+from lmkbc.cli import COMMANDS, build
 from lmkbc.recipe import read_recipe
 from lmkbc.workspace import Workspace
 
@@ -71,20 +71,18 @@ def test_the_printed_relation_and_edition_pass_what_every_other_passes_and_chang
 
 
 def test_sixty_seconds_work_when_typed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     commands, output = typed("Sixty seconds")
     assert commands[:2] == ["make predict", "source .venv/bin/activate"]
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
-    monkeypatch.chdir(tmp_path)
     shown = []
-    for command in commands[2:]:
-        monkeypatch.setattr(sys, "argv", command.split())
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        assert not stopped.value.code, command
-        shown.append(capsys.readouterr().out)
+    for typed_one in commands[2:]:
+        program, *words = typed_one.split()
+        status, printed, told = command(*words)
+        assert (program, status) == ("lmkbc", 0), told
+        shown.append(printed)
     assert [line.rstrip() for line in shown[1].splitlines()] == output.splitlines()
     assert opened == [(tmp_path / "submissions" / "mini-val-embedded" / "report.html").as_uri()]
     # what Python prints of the same run

@@ -6,7 +6,6 @@ import json
 import random
 import shutil
 import sqlite3
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,9 +13,9 @@ from typing import NamedTuple
 
 import link_faults
 import pytest
+from command import Command
 from link.stand_in import StandIn
 
-from lmkbc import cli
 from lmkbc.link.wikidata import Client
 
 CACHE = Path("cache", "lmkbc", "wikidata.sqlite")
@@ -56,7 +55,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sound]:
 
 
 @pytest.fixture
-def link(sound: Sound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Link:
+def link(sound: Sound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> Link:
     """The command in this process, in a copy of the sound folder."""
     folder = tmp_path / "copy"
     shutil.copytree(sound.folder, folder)
@@ -67,13 +66,8 @@ def link(sound: Sound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setattr(Client.__init__, "__kwdefaults__", {**(Client.__init__.__kwdefaults__ or {}), **quick})
 
     def run(*arguments: object) -> link_faults.Ended:
-        monkeypatch.setattr(sys, "argv", ["lmkbc", *map(str, link_faults.link(folder, sound.server.url, *arguments))])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as stopped:
-            code = int(stopped.code or 0)
-        return link_faults.Ended(code, capsys.readouterr().err).check()
+        status, _, told = command(*link_faults.link(folder, sound.server.url, *arguments))
+        return link_faults.Ended(status, told).check()
 
     return run
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -11,9 +10,9 @@ from pathlib import Path
 import link_faults
 import msgspec
 import pytest
+from command import Command
 from link.stand_in import FAULTS, REFUSALS, SLOW
 
-from lmkbc import cli
 from lmkbc.link.api import Record, SearchHit
 from lmkbc.link.wikidata import Client
 
@@ -26,7 +25,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
-def link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Link:
+def link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> Link:
     """The command in this process: quick to retry, and `deadline` seconds a request."""
     for name, value in link_faults.environment(tmp_path).items():
         monkeypatch.setenv(name, value)
@@ -36,13 +35,8 @@ def link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     def run(url: str, deadline: float = 60.0, attempts: int = 6) -> link_faults.Ended:
         quick = {"rate": 1000.0, "backoff": 0.01, "deadline": deadline, "attempts": attempts}
         monkeypatch.setattr(Client.__init__, "__kwdefaults__", {**(Client.__init__.__kwdefaults__ or {}), **quick})
-        monkeypatch.setattr(sys, "argv", ["lmkbc", *map(str, link_faults.link(tmp_path, url))])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as stopped:
-            code = int(stopped.code or 0)
-        return link_faults.Ended(code, capsys.readouterr().err).check()
+        status, _, told = command(*link_faults.link(tmp_path, url))
+        return link_faults.Ended(status, told).check()
 
     return run
 

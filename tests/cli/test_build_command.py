@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import duckdb
 import polars as pl
 import pytest
+from command import Command
 
-from lmkbc import cli
-
-Run = Callable[..., tuple[int, str]]
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "build.md").read_text(encoding="utf-8")
 SUBJECTS = """id,name,class
@@ -27,22 +24,13 @@ Q937,Albert Einstein,Q5
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "subjects.csv").write_text(SUBJECTS)
-
-    def run(*arguments: object) -> tuple[int, str]:
-        words = ["lmkbc", "build", "--subjects", "subjects.csv", "--edition", "mini", "--system", "prior", *arguments]
-        monkeypatch.setattr(sys, "argv", [*map(str, words)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        return int(stopped.value.code or 0), capsys.readouterr().err
-
-    return run
+def run(command: Command) -> Command:
+    Path("subjects.csv").write_text(SUBJECTS)
+    return partial(command, "build", "--subjects", "subjects.csv", "--edition", "mini", "--system", "prior")
 
 
-def test_a_base_is_built_of_what_fits_each_class_and_once(run: Run, tmp_path: Path) -> None:
-    status, told = run("--out", "kb")
+def test_a_base_is_built_of_what_fits_each_class_and_once(run: Command, tmp_path: Path) -> None:
+    status, _, told = run("--out", "kb")
     assert status == 0, told
     assert "1 subjects are asked nothing" in told
     facts = pl.read_parquet("kb/facts")
@@ -56,18 +44,18 @@ def test_a_base_is_built_of_what_fits_each_class_and_once(run: Run, tmp_path: Pa
     again = {path: path.read_bytes() for path in Path("kb").rglob("*") if path.is_file()}
     assert run("--out", "kb")[0] == 0
     assert {path: path.read_bytes() for path in Path("kb").rglob("*") if path.is_file()} == again
-    status, told = run("--out", "kb", "--relation", "spouse")
+    status, _, told = run("--out", "kb", "--relation", "spouse")
     assert (status, "edition mini has no relation 'spouse'" in told) == (2, True)
-    status, told = run("--out", "kb", "--relation", "instrument")
+    status, _, told = run("--out", "kb", "--relation", "instrument")
     assert (status, "other inputs, which differ in relations" in told) == (2, True)
-    status, told = run("--out", "other", "--relation", "river-countries")
+    status, _, told = run("--out", "other", "--relation", "river-countries")
     assert (status, "no subject is of a class that the relations ask about" in told) == (2, True)
     assert not Path("other").exists()
 
 
-def test_a_dry_build_counts_and_writes_nothing(run: Run, tmp_path: Path) -> None:
+def test_a_dry_build_counts_and_writes_nothing(run: Command, tmp_path: Path) -> None:
     asked = "--model", "m", "--base-url", "http://localhost:1", "--store", "s.sqlite", "--dry-run", "--grow", "1"
-    status, told = run("--out", "kb", "--system", "minimal23", *asked)
+    status, _, told = run("--out", "kb", "--system", "minimal23", *asked)
     assert status == 0, told
     assert "nothing was asked, and nothing written" in told
     assert "what --grow asks beyond the first level is not counted" in told
@@ -78,7 +66,7 @@ def queries(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", PAGE, flags=re.DOTALL)
 
 
-def test_the_page_s_queries_run_on_a_base(run: Run) -> None:
+def test_the_page_s_queries_run_on_a_base(run: Command) -> None:
     assert run("--out", "kb", "--grow", "1", "--budget", "9")[0] == 0
     sql, python = queries("sql"), queries("python")
     assert len(sql) >= 3

@@ -8,48 +8,33 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Command
 
 from lmkbc import cli
 from lmkbc.tune.search import Joint
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
-Run = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["lmkbc", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        told = capsys.readouterr()
-        return int(stopped.value.code or 0), told.out, told.err
-
-    return run
-
-
-def test_an_interrupted_run_says_so(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_says_so(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Workspace, "queries", interrupt)
-    status, printed, told = run("predict", "--edition", "mini", "--system", "embedded", "--out", "run")
+    status, printed, told = command("predict", "--edition", "mini", "--system", "embedded", "--out", "run")
     assert (status, printed, told) == (1, "", f"error: {cli.INTERRUPTED}; {cli.ANSWERS}\n")
     assert not list(tmp_path.glob("**/run*"))
     monkeypatch.setattr(cli, "build", interrupt)
-    assert run("predict")[::2] == (1, "error: interrupted; nothing half-written is left behind\n")
+    assert command("predict")[::2] == (1, "error: interrupted; nothing half-written is left behind\n")
 
 
 def test_interrupted_tuning_says_so_once_and_leaves_a_study_to_resume(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(ROOT / "eval" / "mini", tmp_path / "space" / "eval" / "mini")
     for name in ("relations", "thresholds"):
@@ -66,13 +51,13 @@ def test_interrupted_tuning_says_so_once_and_leaves_a_study_to_resume(
         return held_out(*given)
 
     monkeypatch.setattr(Joint, "held_out", interrupt)
-    status, printed, told = run(*tune, *kept)
+    status, printed, told = command(*tune, *kept)
     errors = [line for line in told.splitlines() if not line.startswith("tune: ")]  # of a slow machine: its progress
     assert (status, printed, errors) == (1, "", [f"error: {cli.INTERRUPTED}; {cli.KEPT['tune']}"])
     assert not list((tmp_path / "space").glob("thresholds/mini/prior.toml"))
-    assert run(*tune, *kept)[0] == 0
+    assert command(*tune, *kept)[0] == 0
     resumed = (tmp_path / "space" / "thresholds" / "mini" / "prior.toml").read_bytes()
-    assert run(*tune)[0] == 0
+    assert command(*tune)[0] == 0
     assert (tmp_path / "space" / "thresholds" / "mini" / "prior.toml").read_bytes() == resumed
 
 
@@ -134,7 +119,7 @@ def test_a_full_disk_is_one_sentence() -> None:
     ],
 )
 def test_where_nothing_can_be_written_or_read_is_told_before_any_work(
-    run: Run, tmp_path: Path, arguments: tuple[str, ...], told: str
+    command: Command, tmp_path: Path, arguments: tuple[str, ...], told: str
 ) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "taken").write_text("kept")
@@ -143,13 +128,13 @@ def test_where_nothing_can_be_written_or_read_is_told_before_any_work(
     (tmp_path / "rule.toml").write_text(recipe)
     (tmp_path / "kinds.toml").write_text('description = "x"\ngenerate = "x"\nselect = 1\n')
     before = sorted(path.name for path in tmp_path.iterdir())
-    status, printed, error = run(*arguments)
+    status, printed, error = command(*arguments)
     assert (status, printed, told in error, error.count("\n")) == (2, "", True, 1), error
     assert sorted(path.name for path in tmp_path.iterdir()) == before
     assert (tmp_path / "taken").read_text() == "kept"
 
 
-def test_a_dump_that_is_none_is_named_as_the_person_did(run: Run, tmp_path: Path) -> None:
+def test_a_dump_that_is_none_is_named_as_the_person_did(command: Command, tmp_path: Path) -> None:
     (tmp_path / "dump.json").write_text(json.dumps({"no": "entity"})[:-1])
-    status, _, told = run("link", "build", "index.sqlite", "--dump", "dump.json")
+    status, _, told = command("link", "build", "index.sqlite", "--dump", "dump.json")
     assert (status, "dump.json, line 1: skipped" in told, "index.sqlite finds nothing" in told) == (0, True, True)

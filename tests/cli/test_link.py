@@ -2,60 +2,47 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
+from command import Command
 
-from lmkbc import cli
-
-Run = Callable[..., tuple[int, str]]
 ROW = '{"SubjectEntity": "Nile", "Relation": "RiverBasinsCountry", "ObjectEntities": ["Egypt"]}\n'
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    monkeypatch.chdir(tmp_path)
+def run(command: Command) -> Command:
     Path("p.jsonl").write_text(ROW)
     Path("t.csv").write_text("text,id\nInn,Q1\n")
     Path("s.json").write_text('{"Egypt": "Q79"}')
-
-    def run(*arguments: object) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["lmkbc", "link", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        told = capsys.readouterr().err
-        assert "Traceback" not in told
-        return int(stopped.value.code or 0), told
-
-    return run
+    return partial(command, "link")
 
 
 @pytest.mark.parametrize("out", ["p.jsonl", "./p.jsonl", "s.json"])
-def test_a_file_that_is_read_is_not_overwritten(run: Run, out: str) -> None:
+def test_a_file_that_is_read_is_not_overwritten(run: Command, out: str) -> None:
     before = Path(out).read_bytes()
-    status, told = run("p.jsonl", "--out", out, "--edition", "mini", "--search-table", "s.json")
+    status, _, told = run("p.jsonl", "--out", out, "--edition", "mini", "--search-table", "s.json")
     assert (status, Path(out).read_bytes()) == (2, before)
     assert "is what is read: name another file to write" in told
 
 
-def test_an_index_replaces_nothing_that_is_none(run: Run) -> None:
+def test_an_index_replaces_nothing_that_is_none(run: Command) -> None:
     before = Path("t.csv").read_bytes()
-    status, told = run("build", "t.csv", "--table", "t.csv")
+    status, _, told = run("build", "t.csv", "--table", "t.csv")
     assert (status, Path("t.csv").read_bytes()) == (2, before)
     assert "t.csv is what is read" in told
-    status, told = run("build", "t.csv", "--edition", "mini")
+    status, _, told = run("build", "t.csv", "--edition", "mini")
     assert (status, Path("t.csv").read_bytes()) == (2, before)
     assert "t.csv exists and is no index" in told
 
 
-def test_a_damaged_index_is_told_and_can_be_built_again(run: Run) -> None:
+def test_a_damaged_index_is_told_and_can_be_built_again(run: Command) -> None:
     assert run("build", "i", "--table", "t.csv")[0] == 0
     raw = bytearray(Path("i").read_bytes())
     raw[5000] ^= 4
     Path("i").write_bytes(raw)
-    status, told = run("p.jsonl", "--edition", "mini", "--search-table", "s.json", "--index", "i")
+    status, _, told = run("p.jsonl", "--edition", "mini", "--search-table", "s.json", "--index", "i")
     assert status == 2
     assert (
         "error: i is damaged (its checksum does not match): rebuild it with 'lmkbc link build i --table t.csv'" in told
@@ -65,15 +52,15 @@ def test_a_damaged_index_is_told_and_can_be_built_again(run: Run) -> None:
 
 
 @pytest.mark.parametrize("text", ["foo", "Q1|Q2", "../../x", "Q0", "5", "P31", "Q99999999999999999999"])
-def test_labels_of_what_is_no_id(run: Run, text: str) -> None:
+def test_labels_of_what_is_no_id(run: Command, text: str) -> None:
     assert run("build", "i", "--table", "t.csv")[0] == 0
-    status, told = run("labels", text, "--index", "i")
+    status, _, told = run("labels", text, "--index", "i")
     assert status == 2
     assert "is no QID" in told
 
 
-def test_an_odd_row_is_told_with_its_line(run: Run) -> None:
+def test_an_odd_row_is_told_with_its_line(run: Command) -> None:
     Path("p.jsonl").write_text(ROW + "\n" + ROW.replace("ObjectEntities", "Objects"))
-    status, told = run("p.jsonl", "--edition", "mini", "--search-table", "s.json")
+    status, _, told = run("p.jsonl", "--edition", "mini", "--search-table", "s.json")
     assert status == 2
     assert "error: p.jsonl, line 3, field ObjectEntities: absent" in told

@@ -6,35 +6,19 @@ import gzip
 import json
 import re
 import shutil
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+from command import Command
 
-from lmkbc import cli
 from lmkbc.cli import COMMANDS, KEPT, build
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["lmkbc", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        told = capsys.readouterr()
-        return int(stopped.value.code or 0), told.out, told.err
-
-    return run
 
 
 def commands(group: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -49,16 +33,16 @@ TREE = [*commands(typer.main.get_command(build()))]
 
 
 @pytest.mark.parametrize("words", [words for words, _ in TREE], ids=" ".join)
-def test_every_command_helps_with_h_in_words(run: Run, words: tuple[str, ...]) -> None:
-    status, shown, told = run(*words, "-h")
+def test_every_command_helps_with_h_in_words(command: Command, words: tuple[str, ...]) -> None:
+    status, shown, told = command(*words, "-h")
     assert (status, told) == (0, "")
     assert shown.startswith(" ".join(("Usage: lmkbc", *words)))
     assert re.search(r"-h, --help", shown)
     assert not re.search(r"<[a-z\[]|\brange\b", shown), "a value is shown as a type, not as a word"
 
 
-def test_the_version_is_told(run: Run) -> None:
-    assert run("--version") == (0, f"lmkbc {version('lmkbc')}\n", "")
+def test_the_version_is_told(command: Command) -> None:
+    assert command("--version") == (0, f"lmkbc {version('lmkbc')}\n", "")
 
 
 @pytest.mark.parametrize(
@@ -85,13 +69,13 @@ def test_the_version_is_told(run: Run) -> None:
     ],
 )
 def test_what_is_wrong_is_one_sentence_of_one_style(
-    run: Run, tmp_path: Path, arguments: tuple[str, ...], told: str
+    command: Command, tmp_path: Path, arguments: tuple[str, ...], told: str
 ) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "answers.jsonl").write_text('{"SubjectEntity": "a"}')
     row = {"SubjectEntity": "a", "Relation": "hasArea", "ObjectEntities": ["1"]}
     (tmp_path / "other.jsonl").write_text(json.dumps(row))
-    status, shown, error = run(*arguments)
+    status, shown, error = command(*arguments)
     assert (status, shown) == (2, "")
     assert error.startswith("error: ")
     assert told in error
@@ -100,31 +84,31 @@ def test_what_is_wrong_is_one_sentence_of_one_style(
     assert not (tmp_path / "submissions").exists()
 
 
-def test_a_run_its_zip_and_its_file_are_scored_alike(run: Run, tmp_path: Path) -> None:
-    status, _, error = run("predict", "-e", "mini", "-s", "val", "--system", "prior", "--out", "a")
+def test_a_run_its_zip_and_its_file_are_scored_alike(command: Command, tmp_path: Path) -> None:
+    status, _, error = command("predict", "-e", "mini", "-s", "val", "--system", "prior", "--out", "a")
     assert status == 0, error
-    one = run("evaluate", "a")
+    one = command("evaluate", "a")
     assert one[0] == 0, one
     for path in ("a/predictions.zip", "a/predictions.jsonl"):
-        assert run("evaluate", path, "-e", "mini")[:2] == one[:2]
+        assert command("evaluate", path, "-e", "mini")[:2] == one[:2]
     packed = gzip.compress((tmp_path / "a" / "predictions.jsonl").read_bytes())
     (tmp_path / "p.jsonl.gz").write_bytes(packed)
-    assert run("evaluate", "p.jsonl.gz", "-e", "mini")[:2] == one[:2]
-    part = run("evaluate", "a", "--relation", "CountryBordersCountry", "--limit", "3", "--json")
+    assert command("evaluate", "p.jsonl.gz", "-e", "mini")[:2] == one[:2]
+    part = command("evaluate", "a", "--relation", "CountryBordersCountry", "--limit", "3", "--json")
     shown = json.loads(part[1])
     assert [(name, summary["rows"]) for name, summary in shown["relations"].items()] == [("CountryBordersCountry", 3)]
-    assert run("evaluate", "a", "-e", "2023")[2].startswith("error: a is a run of edition mini, not of 2023")
+    assert command("evaluate", "a", "-e", "2023")[2].startswith("error: a is a run of edition mini, not of 2023")
 
 
-def test_a_run_of_the_first_queries_is_scored_on_these(run: Run) -> None:
-    assert run("predict", "-e", "mini", "-s", "val", "--system", "prior", "--limit", "5", "--out", "a")[0] == 0
-    status, shown, _ = run("evaluate", "a", "--json")
+def test_a_run_of_the_first_queries_is_scored_on_these(command: Command) -> None:
+    assert command("predict", "-e", "mini", "-s", "val", "--system", "prior", "--limit", "5", "--out", "a")[0] == 0
+    status, shown, _ = command("evaluate", "a", "--json")
     assert status == 0
     assert sum(summary["rows"] for summary in json.loads(shown)["relations"].values()) == 5
 
 
-def test_explaining_a_link_needs_no_contact_and_linking_says_what_it_needs(run: Run, tmp_path: Path) -> None:
-    status, shown, told = run("link", "--explain", "Germany", "-e", "mini", "--relation", "CountryBordersCountry")
+def test_explaining_a_link_needs_no_contact_and_linking_says_what_it_needs(command: Command, tmp_path: Path) -> None:
+    status, shown, told = command("link", "--explain", "Germany", "-e", "mini", "--relation", "CountryBordersCountry")
     assert status == 0
     assert "Q183" in shown
     assert "'Germany' -> Q183" in told
@@ -135,9 +119,9 @@ def test_explaining_a_link_needs_no_contact_and_linking_says_what_it_needs(run: 
     rows.append(rows[0] | {"Relation": "PersonHasSpouse"})
     (tmp_path / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "t.json").write_text("{}")
-    assert "set LMKBC_CONTACT" in run("link", "p.jsonl", "-e", "mini")[2]
+    assert "set LMKBC_CONTACT" in command("link", "p.jsonl", "-e", "mini")[2]
     only = ("--relation", "CountryBordersCountry", "--limit", "1")
-    assert run("link", "p.jsonl", "-e", "mini", "--search-table", "t.json", *only)[0] == 0
+    assert command("link", "p.jsonl", "-e", "mini", "--search-table", "t.json", *only)[0] == 0
     linked = [json.loads(line) for line in (tmp_path / "linked.jsonl").read_text().splitlines()]
     assert [(row["SubjectEntity"], row["ObjectEntitiesID"]) for row in linked] == [("sa", ["Q183"])]
 
@@ -152,16 +136,18 @@ def test_explaining_a_link_needs_no_contact_and_linking_says_what_it_needs(run: 
         ("lmkbc predict --system smol", ["smollm2", "smollm2-embedded", "smollm2-probed"]),
     ],
 )
-def test_a_shell_completes_it(run: Run, monkeypatch: pytest.MonkeyPatch, words: str, offered: list[str]) -> None:
+def test_a_shell_completes_it(
+    command: Command, monkeypatch: pytest.MonkeyPatch, words: str, offered: list[str]
+) -> None:
     monkeypatch.setenv("_LMKBC_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", words)
     monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
-    status, shown, told = run()
+    status, shown, told = command()
     assert (status, sorted(shown.split()), told) == (0, sorted(offered), "")
 
 
-@pytest.mark.parametrize("command", sorted(KEPT))
-def test_an_interrupted_command_says_what_is_kept(run: Run, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+@pytest.mark.parametrize("name", sorted(KEPT))
+def test_an_interrupted_command_says_what_is_kept(command: Command, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
@@ -175,22 +161,22 @@ def test_an_interrupted_command_says_what_is_kept(run: Run, monkeypatch: pytest.
         "probe": ("controls", "-e", "mini"),
         "link": ("build", "i.sqlite", "-e", "mini"),
     }
-    status, shown, told = run(command, *words.get(command, ("-e", "mini")))
+    status, shown, told = command(name, *words.get(name, ("-e", "mini")))
     assert (status, shown) == (1, "")
-    assert told == f"error: interrupted; nothing half-written is left behind; {KEPT[command]}\n"
+    assert told == f"error: interrupted; nothing half-written is left behind; {KEPT[name]}\n"
 
 
-def test_systems_fit_a_terminal(run: Run) -> None:
-    _, shown, _ = run("systems", "list")
+def test_systems_fit_a_terminal(command: Command) -> None:
+    _, shown, _ = command("systems", "list")
     assert max(map(len, shown.splitlines())) <= 80
     assert shown.splitlines()[0].split() == ["system", "year", "model", "F1"]
 
 
-def test_a_part_is_tuned_on_and_nothing_written(run: Run, tmp_path: Path) -> None:
+def test_a_part_is_tuned_on_and_nothing_written(command: Command, tmp_path: Path) -> None:
     for name in ("relations", "eval", "thresholds"):
         shutil.copytree(ROOT / name, tmp_path / "space" / name, ignore=shutil.ignore_patterns("bench"))
     words = ("tune", "-e", "mini", "--system", "prior", "--workspace", "space", "--trials", "0", "--rules", "cutoff")
-    status, shown, told = run(*words, "--relation", "CountryBordersCountry", "--limit", "20")
+    status, shown, told = command(*words, "--relation", "CountryBordersCountry", "--limit", "20")
     assert status == 0, told
     assert "nothing is written, since a part of the split was tuned on" in told
     assert re.search(r"CountryBordersCountry +20 ", shown)

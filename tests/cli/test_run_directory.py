@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Command
 
-from lmkbc import cli
 from lmkbc.workspace import Workspace
 
 Run = Callable[..., tuple[int, str]]
@@ -23,16 +22,11 @@ LACKING = ["candidates.jsonl.gz", "manifest.json", "missing.jsonl", "timing.json
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    monkeypatch.chdir(tmp_path)
-
+def run(command: Command) -> Run:
     def run(*arguments: object) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["lmkbc", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        told = capsys.readouterr()
-        assert told.out == ""
-        return int(stopped.value.code or 0), told.err
+        status, shown, told = command(*arguments)
+        assert shown == ""
+        return status, told
 
     return run
 

@@ -5,26 +5,24 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 from bases import Base, answered, failed
+from command import Command
 from hypothesis import given
 from hypothesis import strategies as st
 from rdflib import Graph
 
-from lmkbc import cli
 from lmkbc.build.manifest import About
 from lmkbc.export.knowledge import Fact, Knowledge
 from lmkbc.export.quickstatements import comment, proposals
 from lmkbc.export.wikidata_json import entity, lines
 from lmkbc.types import CandidateSet, Query
 
-Run = Callable[..., tuple[int, str]]
 RELATIONS = ("country-borders", "children")
 WD = "http://www.wikidata.org/entity/"
 
@@ -46,20 +44,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    monkeypatch.chdir(tmp_path)
-    shutil.copytree(made, tmp_path / "kb")
-
-    def run(*arguments: object) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["lmkbc", "export", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        return int(stopped.value.code or 0), capsys.readouterr().err
-
-    return run
+def run(made: Path, command: Command) -> Command:
+    shutil.copytree(made, "kb")
+    return partial(command, "export")
 
 
-def test_triples_and_statements(run: Run, tmp_path: Path) -> None:
+def test_triples_and_statements(run: Command, tmp_path: Path) -> None:
     assert run("kb", "--format", "ntriples", "--out", "t.nt")[0] == 0
     assert run("kb", "--format", "ntriples", "--out", "sure.nt", "--least", "0.7")[0] == 0
     assert run("kb", "--format", "statements", "--out", "s.nt", "--date", "2026-11-01")[0] == 0
@@ -72,7 +62,7 @@ def test_triples_and_statements(run: Run, tmp_path: Path) -> None:
     assert {str(o) for _, p, o in statements if p.endswith("created")} == {"2026-11-01"}
 
 
-def test_wikidata_s_json_has_each_subject_once(run: Run, tmp_path: Path) -> None:
+def test_wikidata_s_json_has_each_subject_once(run: Command, tmp_path: Path) -> None:
     assert run("kb", "--format", "wikidata-json", "--out", "e.json")[0] == 0
     text = (tmp_path / "e.json").read_text()
     entities = json.loads(text)
@@ -119,9 +109,9 @@ def known(form: str, path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "nt"])
-def test_only_linked_facts_that_are_not_known_are_for_review(run: Run, tmp_path: Path, form: str) -> None:
+def test_only_linked_facts_that_are_not_known_are_for_review(run: Command, tmp_path: Path, form: str) -> None:
     known(form, tmp_path / "known")
-    status, told = run("kb", "--format", "quickstatements", "--known", "known", "--out", "review", "--batch", "3")
+    status, _, told = run("kb", "--format", "quickstatements", "--known", "known", "--out", "review", "--batch", "3")
     assert (status, "none of them ready for upload" in told) == (0, True)
     files = sorted((tmp_path / "review").iterdir())
     assert [path.name for path in files] == ["review-00001.txt", "review-00002.txt"]
@@ -177,11 +167,11 @@ def test_any_text_is_one_line_of_review_and_of_json(subject: str, value: str, mo
         (("absent", "--format", "ntriples", "--out", "x"), "absent holds no manifest.json"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(run: Run, tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_is_one_sentence(run: Command, tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
     known("csv", tmp_path / "known")
     (tmp_path / "empty").write_text("subject,property,object\n")
     (tmp_path / "wrong").write_text("subject,property,object\nParis,P1,Q1\n")
-    status, error = run(*arguments)
+    status, _, error = run(*arguments)
     assert (status, error.count("\n"), told in error) == (2, 1, True), error
     assert not (tmp_path / "x").exists()
 
@@ -208,9 +198,9 @@ def damaged(kb: Path, what: str) -> str:
 
 
 @pytest.mark.parametrize("what", ["part", "gone", "outside", "schema", "property", "json"])
-def test_a_damaged_base_is_told_and_no_file_is_left(run: Run, tmp_path: Path, what: str) -> None:
+def test_a_damaged_base_is_told_and_no_file_is_left(run: Command, tmp_path: Path, what: str) -> None:
     told = damaged(tmp_path / "kb", what)
-    status, error = run("kb", "--format", "ntriples", "--out", "x.nt")
+    status, _, error = run("kb", "--format", "ntriples", "--out", "x.nt")
     if what == "outside":  # no part of the relation's directory: it is not read
         assert status == 0
         return
@@ -218,7 +208,7 @@ def test_a_damaged_base_is_told_and_no_file_is_left(run: Run, tmp_path: Path, wh
     assert [path.name for path in tmp_path.iterdir()] == ["kb"]
 
 
-def test_a_part_that_holds_what_facts_cannot_hold_is_refused(run: Run, tmp_path: Path) -> None:
+def test_a_part_that_holds_what_facts_cannot_hold_is_refused(run: Command, tmp_path: Path) -> None:
     import hashlib
 
     kb = tmp_path / "kb"
@@ -235,14 +225,14 @@ def test_a_part_that_holds_what_facts_cannot_hold_is_refused(run: Run, tmp_path:
         wrong.write_parquet(kb / name)
         now = hashlib.sha256((kb / name).read_bytes()).hexdigest()
         (kb / "manifest.json").write_text(text.replace(sha256, now))
-        status, error = run("kb", "--format", "ntriples", "--out", "x.nt")
+        status, _, error = run("kb", "--format", "ntriples", "--out", "x.nt")
         assert (status, "holds what facts cannot hold" in error) == (2, True), error
 
 
-def test_a_base_that_is_not_finished_is_not_exported(run: Run, tmp_path: Path) -> None:
+def test_a_base_that_is_not_finished_is_not_exported(run: Command, tmp_path: Path) -> None:
     (tmp_path / "kb" / "unfinished").mkdir()
     (tmp_path / "kb" / "manifest.json").rename(tmp_path / "kb" / "unfinished" / "manifest.json")
-    status, error = run("kb", "--format", "ntriples", "--out", "x.nt")
+    status, _, error = run("kb", "--format", "ntriples", "--out", "x.nt")
     assert (status, "run 'lmkbc build' again" in error) == (2, True)
 
 

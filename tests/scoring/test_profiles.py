@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
+from command import Command
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.cli import main
 from lmkbc.edition import Edition
 from lmkbc.evaluate import evaluate_file
 from lmkbc.recipe import read_recipe
@@ -79,21 +79,13 @@ def test_a_published_figure_names_a_profile_that_there_is() -> None:
             assert {*profile} <= {*SPACE.edition(edition_name).profiles}
 
 
-def test_evaluate_takes_a_profile_by_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_evaluate_takes_a_profile_by_name(tmp_path: Path, command: Command) -> None:
     row = {"SubjectEntity": "s", "Relation": "PersonHasSpouse", "ObjectEntitiesID": []}
     predictions, gold = tmp_path / "p.jsonl", tmp_path / "g.jsonl"
     predictions.write_text(json.dumps(row))
     gold.write_text(json.dumps(row | {"ObjectEntities": [""], "ObjectEntitiesID": [""]}))
 
-    def run(*arguments: str) -> tuple[int, str, str]:
-        told = ["lmkbc", "evaluate", str(predictions), "--gold", str(gold), *arguments]
-        monkeypatch.setattr(sys, "argv", told)
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        return int(stopped.value.code or 0), *capsys.readouterr()
-
+    run = partial(command, "evaluate", predictions, "--gold", gold)
     code, out, _ = run("--edition", "2023", "--json", "--profile", "2023-legacy")
     shown = json.loads(out)
     assert (code, shown["profile"], shown["macro_p"], shown["macro_r"]) == (0, "2023-legacy", 1.0, 0.0)

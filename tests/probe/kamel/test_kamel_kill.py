@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 import tiny_causal
+from command import Command
 
-from lmkbc.cli import main
 from lmkbc.models.causal.model import CausalModel
 
 QUERIES, KEPT = 8, 5
@@ -53,7 +53,9 @@ def stored(path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("drawing", ["--fixed", "--random"])
-def test_a_killed_run_asks_only_for_the_rest(drawing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_run_asks_only_for_the_rest(
+    drawing: str, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tiny_causal.model("llama").save_pretrained(tmp_path / "model")
     tiny_causal.tokenizer().save_pretrained(tmp_path / "model")
     source, asked = capitals(tmp_path), list[str]()
@@ -65,21 +67,18 @@ def test_a_killed_run_asks_only_for_the_rest(drawing: str, tmp_path: Path, monke
 
     monkeypatch.setattr(CausalModel, "complete", counted)
 
-    def command(name: str) -> list[str]:
+    def words(name: str) -> list[str]:
         given = ["probe", "kamel", source, "--model", tmp_path / "model", "--shots", 2, drawing, "--offline"]
         return [str(one) for one in (*given, "--store", tmp_path / name, "--out", tmp_path / f"{name}.jsonl")]
 
     def run(name: str) -> bytes:
-        monkeypatch.setattr(sys, "argv", ["lmkbc", *command(name)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        assert not stopped.value.code
+        assert command(*words(name))[0] == 0
         return (tmp_path / f"{name}.jsonl").read_bytes()
 
     undisturbed = run("whole.sqlite")
     assert len(asked) == len(set(asked)) == 2 * QUERIES
     killed = subprocess.run(
-        [sys.executable, "-c", KILLED, str(KEPT), *command("killed.sqlite")], env=dict(os.environ), check=False
+        [sys.executable, "-c", KILLED, str(KEPT), *words("killed.sqlite")], env=dict(os.environ), check=False
     )
     assert killed.returncode == -signal.SIGKILL
     assert not (tmp_path / "killed.sqlite.jsonl").exists()

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Command
 from loopback import Body, Loopback
 
-from lmkbc.cli import main
-
 ROWS = 12
-Run = Callable[..., tuple[int, str, str]]
 
 
 def town(body: Body) -> str:
@@ -25,7 +21,7 @@ def town(body: Body) -> str:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(tmp_path: Path, command: Command) -> Command:
     folder = tmp_path / "KAMEL" / "P36"
     folder.mkdir(parents=True)
     for split, name in (("train", "isle"), ("test", "land")):
@@ -33,12 +29,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         (folder / f"{split}.jsonl").write_text("".join(json.dumps(fact) + "\n" for fact in facts))
 
     def run(url: str, *more: object) -> tuple[int, str, str]:
-        command = ["lmkbc", "probe", "kamel", tmp_path / "KAMEL", "--base-url", url, "--model", "m", "--json"]
-        monkeypatch.setattr(sys, "argv", [str(one) for one in (*command, "--store", tmp_path / "s.sqlite", *more)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        printed = capsys.readouterr()
-        return int(stopped.value.code or 0), printed.out, printed.err
+        asked = ("--base-url", url, "--model", "m", "--json", "--store", tmp_path / "s.sqlite")
+        return command("probe", "kamel", tmp_path / "KAMEL", *asked, *more)
 
     return run
 
@@ -47,7 +39,7 @@ def f1(printed: str) -> Any:
     return json.loads(printed)["published"]["overall"]["f1"]
 
 
-def test_a_chat_is_asked_once_and_then_answered_from_the_store(run: Run) -> None:
+def test_a_chat_is_asked_once_and_then_answered_from_the_store(run: Command) -> None:
     with Loopback(town) as server:
         status, first, told = run(server.url, "--shots", 2)
         assert (status, f1(first), len(server.requests)) == (0, pytest.approx(1 - 1 / ROWS), ROWS)
@@ -63,7 +55,7 @@ def test_a_chat_is_asked_once_and_then_answered_from_the_store(run: Run) -> None
     assert (status, f"{ROWS} of {ROWS} prompts have no answer (offline)" in told) == (1, True)
 
 
-def test_a_completion_server_gets_the_papers_text(run: Run) -> None:
+def test_a_completion_server_gets_the_papers_text(run: Command) -> None:
     with Loopback(town) as server:
         status, printed, _ = run(server.url, "--shots", 1, "--form", "completion")
         assert (status, f1(printed)) == (0, pytest.approx(1 - 1 / ROWS))
@@ -74,7 +66,7 @@ def test_a_completion_server_gets_the_papers_text(run: Run) -> None:
         assert asked.endswith("?")
 
 
-def test_what_a_limit_leaves_out_fails_and_is_asked_later(run: Run) -> None:
+def test_what_a_limit_leaves_out_fails_and_is_asked_later(run: Command) -> None:
     with Loopback(town) as server:
         status, printed, told = run(server.url, "--concurrency", 1, "--max-tokens", 900)
         assert (status, printed) == (1, "")
@@ -85,7 +77,7 @@ def test_what_a_limit_leaves_out_fails_and_is_asked_later(run: Run) -> None:
         assert (status, f1(printed), len(server.requests)) == (0, pytest.approx(1 - 1 / ROWS), ROWS)
 
 
-def test_a_refusal_is_a_wrong_answer_and_a_failure_is_none(run: Run) -> None:
+def test_a_refusal_is_a_wrong_answer_and_a_failure_is_none(run: Command) -> None:
     def refuses(body: Body) -> str | Body:
         right = town(body)
         return {"refusal": "I will not."} if right == "Town 5" else right
@@ -104,12 +96,12 @@ def test_a_refusal_is_a_wrong_answer_and_a_failure_is_none(run: Run) -> None:
         (("--prices", "1"), "give two numbers"),
     ],
 )
-def test_bad_input_is_one_sentence(run: Run, more: tuple[str, ...], message: str) -> None:
+def test_bad_input_is_one_sentence(run: Command, more: tuple[str, ...], message: str) -> None:
     status, _, told = run("http://127.0.0.1:9/v1", *more)
     assert (status, message in told, told.count("\n")) == (2, True, 1)
 
 
-def test_an_absent_model_is_one_sentence(run: Run) -> None:
+def test_an_absent_model_is_one_sentence(run: Command) -> None:
     with Loopback(town) as server:
         status, _, told = run(server.url, "--model", "absent")
     assert (status, "has no model 'absent'" in told) == (1, True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,11 +14,11 @@ import msgspec
 import pytest
 import tiny_causal
 import tiny_masked
+from command import Command
 from hypothesis import given
 from hypothesis import strategies as st
 from transformers import T5Config, T5ForConditionalGeneration
 
-from lmkbc.cli import main
 from lmkbc.errors import InputError
 from lmkbc.models.base import Prompt
 from lmkbc.models.causal.model import CausalModel
@@ -151,26 +151,14 @@ def test_a_model_that_asks_itself_on_has_answered() -> None:
         assert text[: text.find(stop)].strip().rstrip(".") in ("Marchington", "St. Louis")
 
 
-Run = Callable[..., tuple[int, str, str]]
-
-
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(tmp_path: Path, command: Command) -> Command:
     (tmp_path / "train.jsonl").write_bytes(question_lines(LESSONS))
     (tmp_path / "test.jsonl").write_bytes(question_lines(LESSONS[:3]))
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        command = ["lmkbc", "probe", "kmir", *arguments]
-        monkeypatch.setattr(sys, "argv", [str(one) for one in command])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        printed = capsys.readouterr()
-        return int(stopped.value.code or 0), printed.out, printed.err
-
-    return run
+    return partial(command, "probe", "kmir")
 
 
-def test_a_masked_model_from_training_to_scores(run: Run, tmp_path: Path) -> None:
+def test_a_masked_model_from_training_to_scores(run: Command, tmp_path: Path) -> None:
     tiny_masked.save(tmp_path / "bert", WORDS)
     files = [tmp_path / "test.jsonl", tmp_path / "train.jsonl"]
     more = ["--train", tmp_path / "train.jsonl", "--rate", 3e-3, "--epochs", 120, "--batch", 4]
@@ -187,7 +175,7 @@ def test_a_masked_model_from_training_to_scores(run: Run, tmp_path: Path) -> Non
     assert (status, "5 of 8 questions have no answer" in told) == (0, True)
 
 
-def test_a_causal_model_is_shown_examples_and_asked_once(run: Run, tmp_path: Path) -> None:
+def test_a_causal_model_is_shown_examples_and_asked_once(run: Command, tmp_path: Path) -> None:
     tiny_causal.model("gpt2").save_pretrained(tmp_path / "gpt2")
     tiny_causal.tokenizer().save_pretrained(tmp_path / "gpt2")
     more = ["--model", tmp_path / "gpt2", "--train", tmp_path / "train.jsonl", "--shots", 2]
@@ -223,7 +211,7 @@ def test_a_choice_is_made_by_likelihood(tmp_path: Path) -> None:
     assert found == {1: best[0], 2: best[1], 3: ""}
 
 
-def test_a_sample_is_drawn_of_each_type_and_scored_alone(run: Run, tmp_path: Path) -> None:
+def test_a_sample_is_drawn_of_each_type_and_scored_alone(run: Command, tmp_path: Path) -> None:
     tiny_causal.model("gpt2").save_pretrained(tmp_path / "gpt2")
     tiny_causal.tokenizer().save_pretrained(tmp_path / "gpt2")
     checks = [changed(one, id=f"checking-{place}", type="checking") for place, one in enumerate(LESSONS)]
@@ -244,7 +232,7 @@ def test_a_sample_is_drawn_of_each_type_and_scored_alone(run: Run, tmp_path: Pat
     assert "+- (95 % interval)" in lines
 
 
-def test_wrong_models_and_files_are_one_sentence(run: Run, tmp_path: Path) -> None:
+def test_wrong_models_and_files_are_one_sentence(run: Command, tmp_path: Path) -> None:
     config = T5Config(vocab_size=100, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2)
     T5ForConditionalGeneration(config).save_pretrained(tmp_path / "t5")
     test, out = tmp_path / "test.jsonl", tmp_path / "out"

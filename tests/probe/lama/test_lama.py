@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import logging
 import string
-import sys
 from collections import Counter
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 import tiny_causal
 import tiny_masked
 import torch
+from command import Command
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
-from lmkbc.cli import main
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.probe.kamel import dataset as kamel
@@ -213,22 +212,12 @@ def test_guesses_from_names_are_asked_for_persons_only() -> None:
     assert not guessed("P37", "Rome")
 
 
-Run = Callable[..., tuple[int, str, str]]
-
-
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["lmkbc", "probe", "lama", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        printed = capsys.readouterr()
-        return int(stopped.value.code or 0), printed.out, printed.err
-
-    return run
+def run(command: Command) -> Command:
+    return partial(command, "probe", "lama")
 
 
-def test_two_models_are_compared_on_the_words_that_they_share(run: Run, tmp_path: Path) -> None:
+def test_two_models_are_compared_on_the_words_that_they_share(run: Command, tmp_path: Path) -> None:
     common = ["Rome", "Paris", "Italian"]
     first = tiny_masked.save(tmp_path / "first", [*common, "born", "London"])
     second = tiny_masked.save(tmp_path / "second", [*common, "people", "Oslo"], seed=2)
@@ -255,7 +244,7 @@ def test_two_models_are_compared_on_the_words_that_they_share(run: Run, tmp_path
     assert "2 shared words, 3 facts of 1 relations" in run(tmp_path, *models, "--vocabulary", listed)[2]
 
 
-def test_kamels_facts_of_one_word(run: Run, tmp_path: Path) -> None:
+def test_kamels_facts_of_one_word(run: Command, tmp_path: Path) -> None:
     folder = tmp_path / "KAMEL" / "P36"
     folder.mkdir(parents=True)
     rows = [("Italy", ["Rome"]), ("France", ["Paris"]), ("Bolivia", ["Sucre", "La Paz"]), ("Peru", ["Lima"])]
@@ -272,7 +261,7 @@ def test_kamels_facts_of_one_word(run: Run, tmp_path: Path) -> None:
     assert (status, table["overall"]["facts"], list(table["types"])) == (0, 2, ["1-1"])
 
 
-def test_bad_input_is_one_sentence(run: Run, tmp_path: Path) -> None:
+def test_bad_input_is_one_sentence(run: Command, tmp_path: Path) -> None:
     tiny_causal.model("gpt2").save_pretrained(tmp_path / "gpt2")
     tiny_causal.tokenizer().save_pretrained(tmp_path / "gpt2")
     model = tiny_masked.save(tmp_path / "bert", ["Oslo"])
