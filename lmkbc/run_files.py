@@ -6,10 +6,9 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from importlib.metadata import version
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from lmkbc import submission
@@ -33,7 +32,7 @@ PACKAGES = ("lmkbc", "numpy", "scikit-learn", "torch", "transformers")
 
 
 class RunFiles:
-    """The files of a run directory, which grow block by block; they are gone when the block of `with` ends.
+    """The files of a run directory, which grow block by block, and are gone once it is closed.
 
     Where queries failed, there is the list of what is missing; unless they are to count as empty answers, there are no
     predictions then, but the candidates of the others.
@@ -41,9 +40,9 @@ class RunFiles:
 
     def __init__(self, edition: Edition) -> None:
         self._edition, self._kept = edition, ExitStack()
-        spools = (self._kept.enter_context(Spool()) for _ in range(4))
+        spools = (self._kept.enter_context(closing(Spool())) for _ in range(4))
         self._predictions, self._missing, self._withheld, self._retrieved = spools
-        self._candidates = self._kept.enter_context(Spool(packed=True))
+        self._candidates = self._kept.enter_context(closing(Spool(packed=True)))
         self.tally = Tally(edition)
 
     def add(self, block: Block, predictions: Sequence[Prediction]) -> None:
@@ -103,12 +102,8 @@ class RunFiles:
         files[submission.MANIFEST] = (json.dumps(manifest, ensure_ascii=False, indent=2, default=dict) + "\n").encode()
         return files
 
-    def __enter__(self) -> RunFiles:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Let go of the files."""
         self._kept.close()
 
 

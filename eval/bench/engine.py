@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 from lmkbc.edition import Edition
@@ -69,7 +70,7 @@ def shared(space: Workspace, edition: Edition, candidates: int, generators: int)
     at = timed("pool", at)
     predictions = decide(PerRelation(ExpectedF1()), sets)
     at = timed("select", at)
-    with RunFiles(edition) as files:
+    with closing(RunFiles(edition)) as files:
         files.add(Block(tuple(one.query for one in sets), tuple(sets)), predictions)
         timed("write", at)
     return steps

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -155,7 +156,7 @@ def predict(
     directory = Path(out) if out is not None else run_directory.named(run.edition.name, split, recipe.name, part)
     run_directory.check(directory, part)
     selector, provenance = selector_for(run, recipe, any_data=any_thresholds, precision=precision)
-    with RunFiles(run.edition) as files:
+    with closing(RunFiles(run.edition)) as files:
         steps = Steps(run, recipe, progress)
         for block in steps.over(queries):
             files.add(block, decide(selector, block.sets))

@@ -7,7 +7,6 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from tempfile import SpooledTemporaryFile
-from types import TracebackType
 from typing import IO
 
 from lmkbc.errors import LmkbcError
@@ -52,12 +51,8 @@ class Spool:
         self._file.seek(0)
         yield self._file
 
-    def __enter__(self) -> Spool:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Let go of what was written."""
         self._file.close()
 
     def _end(self) -> None:
