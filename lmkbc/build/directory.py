@@ -50,7 +50,7 @@ class Directory:
                 f"{self.path} holds files that are of no build, first {min(others)!r}: name a directory that is new or "
                 "empty"
             )
-        with _refusals(self.path):
+        with atomic.refusals(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             lock = filelock.FileLock(self.path / LOCK)
             try:
@@ -82,7 +82,7 @@ class Directory:
 
     def begin(self, start: Mapping[str, Any]) -> list[Shard]:
         """The shards that are written already, none of a build that lacks nothing. InputError for other inputs."""
-        with _refusals(self.path):
+        with atomic.refusals(self.path):
             self._settle()
             for left in self._stage.rglob(".*"):
                 left.unlink()
@@ -205,14 +205,6 @@ def _manifest(path: Path) -> Manifest | None:
 
 def _counts(frame: pl.DataFrame) -> dict[str, int]:
     return dict(sorted(frame["relation"].value_counts().iter_rows()))
-
-
-@contextmanager
-def _refusals(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}; name another place") from None
 
 
 @contextmanager

@@ -181,7 +181,7 @@ def check_file(path: Path | None, *inputs: Path | None) -> None:
     """
     if path is None:
         return
-    with _refusals(path):
+    with refusals(path):
         if path.is_dir():
             raise InputError(f"{path} is a directory: name a file to write")
         if path.exists() and not path.is_file():
@@ -202,7 +202,7 @@ def same(first: Path, second: Path) -> bool:
 def check_directory(path: Path | None) -> None:
     """InputError where files could not be written into a directory later."""
     if path is not None:
-        with _refusals(path):
+        with refusals(path):
             if path.exists() and not path.is_dir():
                 raise InputError(f"{path} is a file: name a directory")
             _check_places(path, path.absolute().parents)
@@ -212,7 +212,7 @@ def check_replaceable(directory: Path, kind: Kind) -> None:
     """InputError where a directory of a kind could not be written later, or where that would touch what is not ours."""
     if directory.name in ("", ".."):
         raise InputError(f"'{directory}' is no name of a directory for {kind.what}: name a new one")
-    with _refusals(directory):
+    with refusals(directory):
         if directory.is_symlink():
             raise InputError(f"{directory} is a link: name a directory itself")
         check_directory(directory)
@@ -245,7 +245,7 @@ def _check_places(path: Path, places: Sequence[Path]) -> None:
 
 
 @contextmanager
-def _refusals(path: Path) -> Iterator[None]:
+def refusals(path: Path) -> Iterator[None]:
     """What the system refuses to say of a path that a person gave, as an InputError."""
     try:
         yield
