@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import random
-import resource
 import subprocess
 import sys
 import tempfile
@@ -91,17 +90,19 @@ def whole(edition: str, system: str, times: int, data: Path, folder: Path) -> tu
                 named = row if not copy else row | {"SubjectEntity": f"{row['SubjectEntity']} {copy}"}
                 file.write(json.dumps(named, ensure_ascii=False) + "\n")
     command = [sys.executable, "-m", "lmkbc", "predict", "--edition", edition, "--split", "test", "--system", system]
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    told = subprocess.run(
-        ["/usr/bin/env", "time", "-f", "%M", *command, "--out", str(folder / f"out{times}")],
-        check=True,
-        capture_output=True,
-        text=True,
-        env=os.environ | {"LMKBC_DATA": str(folder / f"{times}")},
-    )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-    return len(rows) * times, cpu, time.perf_counter() - start, int(told.stderr.split()[-1]) / 1e6
+    told, start = folder / f"told{times}", time.perf_counter()
+    with told.open("wb") as log:
+        process = subprocess.Popen(
+            [*command, "--out", str(folder / f"out{times}")],
+            stdout=log,
+            stderr=log,
+            env=os.environ | {"LMKBC_DATA": str(folder / f"{times}")},
+        )
+        _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(told.read_text(encoding="utf-8"))
+    return len(rows) * times, used.ru_utime + used.ru_stime, time.perf_counter() - start, used.ru_maxrss / 1e6
 
 
 def main(argv: Sequence[str] | None = None) -> None:
