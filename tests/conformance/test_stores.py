@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from calls import CALL
 from postgres import Server
 from typer.testing import CliRunner
 
@@ -20,16 +21,6 @@ from lmkbc.models.store import Call, Store
 from lmkbc.models.store_file import VERSION
 from lmkbc.models.store_place import Database
 
-CALL = Call(
-    model="m",
-    revision="r1",
-    base_url="http://a/v1",
-    prompt=[{"role": "user", "content": "Who?"}],
-    sampling={"temperature": 0.0, "top_p": 0.9, "max_tokens": 5, "stop": ["\n"], "extra": {"a": 1}},
-    schema={"type": "object"},
-    seed=3,
-    draw=0,
-)
 MATTERS: dict[str, Any] = {
     "model": "m2",
     "revision": "r2",

@@ -6,22 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from calls import CALL
 from typer.testing import CliRunner
 
 from lmkbc.cli import build
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.store import Call, Store
-
-CALL = Call(
-    model="m",
-    revision="r1",
-    base_url="http://a/v1",
-    prompt=[{"role": "user", "content": "Who?"}],
-    sampling={"temperature": 0.0, "top_p": 0.9, "max_tokens": 5, "stop": ["\n"], "extra": {"a": 1}},
-    schema={"type": "object"},
-    seed=3,
-    draw=0,
-)
 
 
 @pytest.fixture
