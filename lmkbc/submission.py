@@ -145,13 +145,8 @@ def withheld_lines(predictions: Iterable[Prediction]) -> bytes:
     return json_lines(_row(made.query) | {"reason": made.withheld} for made in predictions if made.withheld)
 
 
-def proposal_rows(candidates: CandidateSet) -> Iterator[dict[str, Any]]:
-    """The candidates, the proposal to answer nothing where its score puts it, and last the doubt of any object."""
-    yield from map(json.loads, _proposals(candidates))
-
-
 def _proposals(candidates: CandidateSet) -> Iterator[str]:
-    """`proposal_rows` as JSON texts."""
+    """The candidates, the proposal to answer nothing where its score puts it, and last the doubt of any object."""
     proposals: list[Candidate | Absence] = [*candidates.candidates]
     for absence in candidates.nothing:
         rank = -absence.score, -len(absence.sources)

@@ -68,9 +68,8 @@ class NoneGate(Rule):
 
     def select(self, candidates: CandidateSet) -> Prediction:
         """Nothing, or what the inner rule selects."""
-        if not candidates.failed and not self.open(Ranking.of([candidates]))[0]:
-            return Prediction(candidates.query)
-        return self.inner.select(candidates)
+        (kept,) = self.select_all([candidates])
+        return kept
 
     def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
         """Nothing, or what the inner rule selects, of each query."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Mapping
 from dataclasses import replace
@@ -21,7 +22,7 @@ from lmkbc.select.pool import (
     Pooling,
 )
 from lmkbc.settings import checked
-from lmkbc.submission import proposal_rows
+from lmkbc.submission import candidate_rows
 from lmkbc.types import (
     Absence,
     Candidate,
@@ -62,9 +63,14 @@ def scored(model: str, query: Query = QUERY, **scores: float) -> CandidateSet:
     return candidate_set(query, tuple(Candidate(name, score, voices(model)) for name, score in scores.items()))
 
 
+def rows(merged: CandidateSet) -> list[dict[str, Any]]:
+    """What a file holds of a set: nothing where it failed."""
+    return [row for line in candidate_rows([merged]).splitlines() for row in json.loads(line)["candidates"]]
+
+
 def pooled(*sets: CandidateSet, edition: Edition = STRINGS, **settings: object) -> dict[str, float]:
     (merged,) = pool(edition, settings).merge([[one] for one in sets])
-    return {row["object"]: row["score"] for row in proposal_rows(merged)}
+    return {row["object"]: row["score"] for row in rows(merged)}
 
 
 def test_votes_are_shares_of_the_draws_that_spoke() -> None:
@@ -147,7 +153,7 @@ def test_existence_stays_apart() -> None:
     doubt = Absence(0.9, voices("m"))
     one = draws("m", ["Ann"], [])
     (merged,) = Pool(edition=STRINGS).merge([[replace(one, doubts=(doubt,))]])
-    assert [(row["object"], row["score"]) for row in proposal_rows(merged)] == [("", 0.5), ("Ann", 0.5), ("", 0.9)]
+    assert [(row["object"], row["score"]) for row in rows(merged)] == [("", 0.5), ("Ann", 0.5), ("", 0.9)]
     assert merged.existence == pytest.approx(0.1)
     assert one.existence is None
 
