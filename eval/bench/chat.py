@@ -24,7 +24,7 @@ from pathlib import Path
 
 from lmkbc.ask.examples import Shots
 from lmkbc.ask.plan import Asking, Asks
-from lmkbc.ask.prompts import PromptStyle
+from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.chat import ChatGenerator
 from lmkbc.models.base import Sampling
 from lmkbc.models.server.address import Server

@@ -14,7 +14,7 @@ import torch
 
 from lmkbc.ask.examples import Shots
 from lmkbc.ask.plan import Asking, Asks
-from lmkbc.ask.prompts import PromptStyle
+from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.prior import ClosedSet
 from lmkbc.models.causal.checkpoint import load
 from lmkbc.models.causal.model import CausalModel

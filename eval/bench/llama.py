@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from lmkbc.ask.examples import Shots
 from lmkbc.ask.plan import Asking, Asks
-from lmkbc.ask.prompts import PromptStyle
+from lmkbc.ask.style import PromptStyle
 from lmkbc.models.located import gguf_file
 from lmkbc.workspace import Workspace
 

@@ -12,7 +12,7 @@ from lmkbc.answer.extent import broken_off
 from lmkbc.answer.parse import parse
 from lmkbc.answer.verbatim import verbatim
 from lmkbc.ask.frames import captured
-from lmkbc.ask.prompts import PromptStyle
+from lmkbc.ask.style import PromptStyle
 from lmkbc.models.base import CUT_OFF, WITHHELD, Reply, answer_of
 from lmkbc.models.causal.endings import list_end
 from lmkbc.relation import Relation

@@ -10,14 +10,9 @@ from typing import Any
 from lmkbc.ask.bank import read_bank
 from lmkbc.ask.examples import ExampleSelector, Shots, TextEncoder
 from lmkbc.ask.frames import Frames
-from lmkbc.ask.prompts import (
-    PromptStyle,
-    compose,
-    listed,
-    one_line,
-    worded,
-)
+from lmkbc.ask.prompts import compose, listed, one_line, worded
 from lmkbc.ask.steps import Step
+from lmkbc.ask.style import PromptStyle
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.models.base import Message, Prompt, Sampling

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from lmkbc.answer.clean import sifted
 from lmkbc.answer.reply import candidates
-from lmkbc.ask.prompts import PromptStyle
+from lmkbc.ask.style import PromptStyle
 from lmkbc.edition import Edition, misfit
 from lmkbc.errors import InputError
 from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, read_rows

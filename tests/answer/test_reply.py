@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.answer.reply import candidates, united
-from lmkbc.ask.prompts import PromptStyle
+from lmkbc.ask.style import PromptStyle
 from lmkbc.models.base import CUT_OFF, Reply
 from lmkbc.select.pool import Pool
 from lmkbc.types import CandidateSet, Query, State

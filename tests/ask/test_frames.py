@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from lmkbc.answer.reply import candidates
 from lmkbc.ask.frames import Frames, captured
 from lmkbc.ask.plan import Asking, Asks
-from lmkbc.ask.prompts import PromptStyle, answered, compose
+from lmkbc.ask.prompts import answered, compose
+from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
 from lmkbc.models.base import Reply
 from lmkbc.models.files import paths_in, portable

@@ -8,14 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.answer.parse import parse
-from lmkbc.ask.prompts import (
-    Listing,
-    PromptStyle,
-    Style,
-    compose,
-    fill,
-    listed,
-)
+from lmkbc.ask.frames import Listing, Style
+from lmkbc.ask.prompts import compose, fill, listed
+from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
 from lmkbc.models.base import Form, Prompt
 from lmkbc.settings import checked

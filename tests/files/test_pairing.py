@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.ask.examples import ExampleSelector, Shots
-from lmkbc.ask.prompts import PromptStyle, compose
+from lmkbc.ask.prompts import compose
+from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
 from lmkbc.files.jsonl import numbered_lines, read_bytes, read_examples
 from lmkbc.files.pairing import KnownPairs, objects_of

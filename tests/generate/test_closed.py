@@ -12,7 +12,7 @@ import pytest
 
 from lmkbc.ask.examples import Shots
 from lmkbc.ask.plan import Asking, Asks
-from lmkbc.ask.prompts import PromptStyle
+from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.closed import ClosedGenerator, ClosedList
 from lmkbc.models.base import Prompt
 from lmkbc.types import CandidateSet, Example, Query, State

@@ -1,0 +1,130 @@
+"""How prompts look: a recipe's table of form, wording and templates, whose slots and ends are checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from lmkbc.ask.frames import JOINTS, RECALL, SLOT, TEXTS, TURNS, Frame, Listing, Style, wrong_stop
+from lmkbc.ask.steps import VERDICTS, Step, check_chain
+from lmkbc.errors import did_you_mean
+from lmkbc.models.base import Form, Role
+
+Knowledge = Literal["types", "property", "definition", "cardinality"]
+
+_SLOTS = ("subject", "phrase", "question", "cloze", "subject_type", "object_type", "property", "definition", "null")
+
+_PARTS = (*_SLOTS, "quoted_subject", "quoted_phrase", "identifier", "knowledge", "unit")
+"""Slots of a frame, which are about one query."""
+
+_SUBJECT = ("subject", "quoted_subject", "question", "cloze")
+"""Slots that name the subject."""
+
+_TEMPLATES = {
+    "role": _SLOTS,
+    "task": _SLOTS,
+    "ask": _SLOTS,
+    "again": (*_SLOTS, "context"),
+    "repair": (*_SLOTS, "answer", "list"),
+    "block": (*_PARTS, "cue"),
+    "answer": (*_PARTS, "recalled", "answer"),
+    "number": ("number", "unit"),
+}
+"""The templates of a style, and the slots of each; `ask` has those besides that steps fill."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptStyle:
+    """How prompts look, as a recipe's plain data.
+
+    form: "completion" (one text to go on with), "single" (that text as one message of `speaker`), or "chat" (the
+    instructions as system turn, each example as a user and an assistant turn). style: how a fact is asked for.
+    listing: how objects are written; null: how the lack of any is written. objects: names, or QIDs.
+    role, task: templates over {subject_type}, {object_type}, {phrase}, {property}, {definition} and {null}.
+    ask: how the query, and only the query, is worded instead, over {subject}, {question}, {cloze} and the above.
+    steps: what is asked before, whose answers fill slots of ask by the steps' names; where that makes several questions
+    of the query, the answers are one.
+    again: a second turn once the first is answered, over the slots of ask and {context}, which is told there and not
+    before; what it is answered with counts. Where nothing is found to tell, the first answer stands.
+    repair: what is asked, by itself, where an answer is no list: {answer} is that answer, {list} how lists look.
+    knowledge: what is told of the relation; a record tells it in every record, other styles once.
+    cue: what a text ends with before the answer. recall: first what is known, then the answer.
+    block, answer: examples and query in words of one's own instead of the style's: what asks, and what answers, with
+    {answer} for the objects and {recalled} for what is known. A reply is read by the same template.
+    separator: what parts examples. stop: what ends an answer that a text goes on with.
+    wording: relations by their verb phrase, or by the name the edition gives them.
+    """
+
+    form: Form = "chat"
+    style: Style = "question"
+    listing: Listing = "json"
+    null: str = "[]"
+    objects: Literal["names", "ids"] = "names"
+    role: str = ""
+    task: str = ""
+    ask: str = ""
+    steps: tuple[Step, ...] = ()
+    again: str = ""
+    repair: str = ""
+    knowledge: tuple[Knowledge, ...] = ()
+    cue: str = ""
+    recall: bool = False
+    block: str = ""
+    answer: str = ""
+    separator: str = ""
+    stop: tuple[str, ...] = ()
+    number: str = ""
+    wording: Literal["phrase", "name"] = "phrase"
+    speaker: Role = "user"
+
+    def __post_init__(self) -> None:
+        """ValueError for a value or slot that makes no sense."""
+        filled = tuple(step.name for step in self.steps if step.reads not in VERDICTS)
+        for field, slots in _TEMPLATES.items():
+            known = (*slots, *filled) if field == "ask" else slots
+            for slot in SLOT.findall(getattr(self, field)):
+                if slot not in known:
+                    raise ValueError(f"{field} has a slot {{{slot}}}: {did_you_mean(slot, known)}")
+        for field, slot in (("answer", "{answer}"), ("number", "{number}")):
+            if (template := getattr(self, field)) and template.count(slot) != 1:
+                raise ValueError(f"{field} is {template!r}: it needs {slot} once")
+        if self.block and not any(f"{{{slot}}}" in self.block for slot in _SUBJECT):
+            raise ValueError(f"block is {self.block!r}: it names no subject, as one of {', '.join(_SUBJECT)} does")
+        check_chain(self.steps, _SLOTS, self.ask)
+        if self.repair and "{answer}" not in self.repair:
+            raise ValueError("repair asks for a broken answer as a list: show that answer with {answer}")
+        if self.again and self.form == "completion":
+            raise ValueError("again is a second turn, and form 'completion' has none: use 'single' or 'chat'")
+        if self.stop and self.form != "completion":
+            raise ValueError(f"stop ends a text that a model goes on with, and form {self.form!r} has none: drop it")
+        if self.form == "completion" and (self.block or self.answer or self.separator or self.stop):
+            frame, written = self.frame, {"null": self.null, "number": self.number, "listing": JOINTS[self.listing]}
+            if wrong := wrong_stop(self.stops, frame.block, frame.answer, self.gap, written):
+                raise ValueError(wrong)
+
+    @property
+    def frame(self) -> Frame:
+        """How a fact is asked for and answered."""
+        own = (TURNS if self.form == "chat" else TEXTS)[self.style]
+        answer, cue = own.answer, self.cue or own.cue
+        if self.recall:
+            answer = RECALL + answer
+            if self.form != "chat":
+                cue = "\nWhat is known:" if self.style == "triple" else "What is known:"
+        return Frame(self.block or own.block, self.answer or answer, cue)
+
+    @property
+    def gap(self) -> str:
+        """What stands between examples of a text."""
+        several_lines = "\n" in self.frame.block + self.frame.answer or self.listing == "line"
+        return self.separator or ("\n\n" if several_lines else "\n")
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """What ends an answer when a base model goes on with a text."""
+        return self.stop or (("\n\n",) if "\n" in self.frame.answer or self.listing == "line" else ("\n",))
+
+    @property
+    def brackets(self) -> bool:
+        """Whether an answer is a list in brackets, so that it ends where they are closed."""
+        return self.listing in ("json", "python")
