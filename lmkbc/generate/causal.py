@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-import msgspec
-
 from lmkbc.ask.context.passages import Provider
 from lmkbc.ask.plan import Asking
 from lmkbc.generate.chain import Answered, Request, resumed
@@ -19,10 +17,11 @@ from lmkbc.generate.local import Local, LocalSettings
 from lmkbc.generate.verify import Check
 from lmkbc.models.base import LOOP, LanguageModel, OptionScorer, Prompt, Reply
 from lmkbc.models.causal.decode import Completion, Decoding
+from lmkbc.models.causal.kept import KeptDraws
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.scorer import CausalScorer
 from lmkbc.models.server.limits import GUESSED_ANSWER
-from lmkbc.models.store import Call, Store
+from lmkbc.models.store import Store
 from lmkbc.relation import Relation
 from lmkbc.run import Run
 from lmkbc.types import CandidateSet, Generator, Notes, Query
@@ -153,7 +152,7 @@ class CausalGenerator:
         self.notes = notes or Notes()
         self._voice = voice or name
         self._talk = Conversation(asking, relations, self._voice, context, self.notes, clean=clean)
-        self._model, self._name, self._store, self._identity = model, name, store, identity
+        self._model, self._draws = model, KeptDraws(store, name, identity)
         self._ends: Counter[str] = Counter()
         self._shortened = 0
 
@@ -168,7 +167,7 @@ class CausalGenerator:
         ends = [f"{self._ends[k]} of {total} draws {why}" for k, why in kinds.items() if self._ends[k]]
         if self._shortened:
             ends.append(f"{self._shortened} prompts were shown fewer examples, to fit the model's window")
-        return tuple(f"{self._voice}: {one}" for one in (*ends, *(self._store.remarks if self._store else ())))
+        return tuple(f"{self._voice}: {one}" for one in (*ends, *self._draws.remarks))
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """One set per distinct query, in the order in which the model comes to them."""
@@ -229,7 +228,7 @@ class CausalGenerator:
         waiting: defaultdict[Decoding, list[Key]] = defaultdict(list)
         kept: dict[Key, list[Reply]] = {}
         for key, (prompt, how) in asked.items():
-            stored = self._stored(prompt, how)
+            stored = self._draws.of(prompt, how)
             for reply in stored:
                 self._model.usage.replayed(reply.prompt_tokens, reply.completion_tokens)
             if len(stored) == how.draws:
@@ -240,7 +239,7 @@ class CausalGenerator:
         for how, keys in waiting.items():
             for place, draws in self._model.complete([self._model.text(asked[key][0]) for key in keys], how):
                 key = keys[place]
-                replies = self._kept(asked[key][0], how, [self._reply(draw) for draw in draws])
+                replies = self._draws.with_new(asked[key][0], how, [self._reply(draw) for draw in draws])
                 yield key, [*kept.pop(key), *replies]
 
     def _fitted(self, request: Request) -> Asked:
@@ -265,43 +264,3 @@ class CausalGenerator:
             completion_tokens=draw.tokens,
             logprobs=list(draw.logprobs) or None,
         )
-
-    def _calls(self, prompt: Prompt, how: Decoding) -> list[Call]:
-        sampling = how.key
-        first, draws, seed = (sampling.pop(name) for name in ("first", "draws", "seed"))
-        return [
-            Call(
-                model=self._name,
-                prompt=prompt.text if prompt.form == "completion" else prompt.messages(),
-                revision=self._identity,
-                sampling=sampling,
-                seed=seed if how.temperature else None,
-                draw=draw,
-            )
-            for draw in range(first, first + draws)
-        ]
-
-    def _stored(self, prompt: Prompt, how: Decoding) -> list[Reply]:
-        """The draws of a prompt that were committed before, up to the first that was not; no answer is dropped."""
-        found: list[Reply] = []
-        if self._store is None:
-            return found
-        for call in self._calls(prompt, how):
-            reply: Reply | None = self._store.get(call, Reply)
-            if reply is not None and not reply.is_answer:
-                self._store.drop(call)
-                reply = None
-            if reply is None:
-                break
-            found.append(reply)
-        return found
-
-    def _kept(self, prompt: Prompt, how: Decoding, replies: Sequence[Reply | None]) -> list[Reply | None]:
-        """The draws, committed, with another worker's in place of one that came after it."""
-        if self._store is None:
-            return list(replies)
-        pairs = list(zip(self._calls(prompt, how), replies, strict=True))
-        answers = ((call, msgspec.to_builtins(reply)) for call, reply in pairs if reply and reply.is_answer)
-        there = self._store.put(answers)
-        first = {call.key: self._store.get(call, Reply) for call, _ in pairs if call.key in there}
-        return [first.get(call.key) or reply for call, reply in pairs]
