@@ -25,16 +25,8 @@ from lmkbc.files import jsonl
 from lmkbc.files.spool import Content, pieces
 from lmkbc.generate.recorded_rows import EXISTENCE
 from lmkbc.relation import Relation
-from lmkbc.types import (
-    Absence,
-    Candidate,
-    CandidateSet,
-    Dropped,
-    Prediction,
-    Query,
-    State,
-    Voice,
-)
+from lmkbc.types import Absence, Candidate, CandidateSet, Dropped, Prediction, Query, State
+from lmkbc.voice import Voice
 
 PREDICTIONS = "predictions.jsonl"
 

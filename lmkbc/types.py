@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, TypeVar
-from urllib.parse import unquote
 
 import msgspec
 from msgspec import structs
+
+from lmkbc.voice import Voice
 
 log = logging.getLogger(__name__)
 
@@ -78,32 +79,6 @@ class Fact:
     clozes: tuple[str, ...]
     objects: tuple[str, ...]
     ids: tuple[str, ...] = ()
-
-
-class Voice(NamedTuple):
-    """Who proposes a candidate: a model, and which of its draws, clozes or sources; "" where it has but one.
-
-    Its text, "MODEL#DRAW", stands in files alone, where several are joined by "; ": what would be taken for either
-    sign is escaped there as in a URL.
-    """
-
-    model: str
-    draw: str = ""
-
-    def __str__(self) -> str:
-        """The voice as a file names it; `read` is the way back."""
-        model = self.model.translate(_ESCAPED)
-        return f"{model}#{self.draw.translate(_ESCAPED_DRAW)}" if self.draw else model
-
-    @classmethod
-    def read(cls, text: str) -> Voice:
-        """The voice that a file names."""
-        model, _, draw = text.partition("#")
-        return cls(unquote(model, errors="surrogateescape"), unquote(draw, errors="surrogateescape"))
-
-
-_ESCAPED_DRAW = str.maketrans({"%": "%25", ";": "%3B"})
-_ESCAPED = _ESCAPED_DRAW | str.maketrans({"#": "%23"})
 
 
 class Candidate(msgspec.Struct, frozen=True, gc=False):

@@ -20,7 +20,8 @@ from lmkbc.files.fetch import digest
 from lmkbc.pipeline import Block
 from lmkbc.progress import silent
 from lmkbc.run import Run
-from lmkbc.types import Candidate, CandidateSet, Query, State, Voice
+from lmkbc.types import Candidate, CandidateSet, Query, State
+from lmkbc.voice import Voice
 from lmkbc.workspace import Workspace
 from tests.opened import recipe_of
 

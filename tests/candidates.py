@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lmkbc.types import Absence, Candidate, CandidateSet, Dropped, Query, State, Voice
+from lmkbc.types import Absence, Candidate, CandidateSet, Dropped, Query, State
+from lmkbc.voice import Voice
 
 
 def voices(*texts: str) -> tuple[Voice, ...]:

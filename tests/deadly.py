@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.run import Run
-from lmkbc.types import Candidate, CandidateSet, Generator, Notes, Query, Voice
+from lmkbc.types import Candidate, CandidateSet, Generator, Notes, Query
+from lmkbc.voice import Voice
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,8 @@ from lmkbc.files.spool import pieces
 from lmkbc.pipeline import Block
 from lmkbc.run import Run
 from lmkbc.run_files import RunFiles
-from lmkbc.types import Absence, Candidate, CandidateSet, Dropped, Passage, Prediction, Query, State, Voice
+from lmkbc.types import Absence, Candidate, CandidateSet, Dropped, Passage, Prediction, Query, State
+from lmkbc.voice import Voice
 from lmkbc.workspace import Workspace
 
 MINI = Workspace().edition("mini")

@@ -28,7 +28,8 @@ from lmkbc.run_files import RunFiles
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.pool import Pool
 from lmkbc.select.rule import PerRelation
-from lmkbc.types import Candidate, CandidateSet, Query, Voice
+from lmkbc.types import Candidate, CandidateSet, Query
+from lmkbc.voice import Voice
 from lmkbc.workspace import Workspace
 
 QUERIES = 2000

@@ -16,15 +16,8 @@ from lmkbc.ask.style import PromptStyle
 from lmkbc.models.base import CUT_OFF, WITHHELD, Reply, answer_of
 from lmkbc.models.causal.endings import list_end
 from lmkbc.relation import Relation
-from lmkbc.types import (
-    Absence,
-    Candidate,
-    CandidateSet,
-    Query,
-    State,
-    Voice,
-    together,
-)
+from lmkbc.types import Absence, Candidate, CandidateSet, Query, State, together
+from lmkbc.voice import Voice
 
 _QID = re.compile(r"\bQ[1-9]\d{0,11}\b")
 

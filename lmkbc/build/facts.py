@@ -20,7 +20,8 @@ from lmkbc.pipeline import decide
 from lmkbc.relation import Kind, Relation
 from lmkbc.select.confidence import confidences
 from lmkbc.select.rule import PerRelation
-from lmkbc.types import Candidate, CandidateSet, State, Voice
+from lmkbc.types import Candidate, CandidateSet, State
+from lmkbc.voice import Voice
 
 SCHEMA_VERSION = "1"
 """Raised when a column changes its meaning; columns that are new and may be null leave it."""

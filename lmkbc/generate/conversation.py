@@ -29,7 +29,8 @@ from lmkbc.models.encoder import find_encoder
 from lmkbc.models.files import model_name
 from lmkbc.relation import Relation
 from lmkbc.run import Run
-from lmkbc.types import Absence, CandidateSet, Example, Generator, Notes, Passage, Query, Voice
+from lmkbc.types import Absence, CandidateSet, Example, Generator, Notes, Passage, Query
+from lmkbc.voice import Voice
 
 Opened = tuple[Generator, Callable[[Check], LanguageModel]]
 """A generator, and what opens the model that verifies for it."""

@@ -19,7 +19,8 @@ from lmkbc.models.masked.tensors import masked
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.run import Run
-from lmkbc.types import Candidate, CandidateSet, Generator, Notes, Query, Voice
+from lmkbc.types import Candidate, CandidateSet, Generator, Notes, Query
+from lmkbc.voice import Voice
 
 VOICE = Voice("entity-masked")
 ALL = -1

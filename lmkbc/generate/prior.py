@@ -17,15 +17,8 @@ from lmkbc.edition import Edition
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.relation import Relation
 from lmkbc.run import Run
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Example,
-    Generator,
-    Notes,
-    Query,
-    Voice,
-)
+from lmkbc.types import Candidate, CandidateSet, Example, Generator, Notes, Query
+from lmkbc.voice import Voice
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]

@@ -28,18 +28,8 @@ from lmkbc.models.base import Reply
 from lmkbc.relation import Relation
 from lmkbc.run import Run
 from lmkbc.scoring.matchers import number
-from lmkbc.types import (
-    Absence,
-    Candidate,
-    CandidateSet,
-    Dropped,
-    Generator,
-    Notes,
-    Query,
-    State,
-    Voice,
-    together,
-)
+from lmkbc.types import Absence, Candidate, CandidateSet, Dropped, Generator, Notes, Query, State, together
+from lmkbc.voice import Voice
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from lmkbc.types import CandidateSet, Generator, Query, Voice
+from lmkbc.types import CandidateSet, Generator, Query
+from lmkbc.voice import Voice
 
 
 class Only:

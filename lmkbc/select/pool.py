@@ -21,7 +21,8 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.names import folded_key
 from lmkbc.scoring.matchers import number
-from lmkbc.types import Absence, Candidate, CandidateSet, Proposal, State, Voice
+from lmkbc.types import Absence, Candidate, CandidateSet, Proposal, State
+from lmkbc.voice import Voice
 
 Method = Literal["mean", "vote", "union", "max", "count-max", "background"]
 Per = Literal["draw", "model"]

@@ -10,7 +10,8 @@ from msgspec import structs
 
 from lmkbc.select.rule import Rule
 from lmkbc.select.sources import own, sources
-from lmkbc.types import Absence, Candidate, CandidateSet, Prediction, State, Voice
+from lmkbc.types import Absence, Candidate, CandidateSet, Prediction, State
+from lmkbc.voice import Voice
 
 
 @dataclass(frozen=True, kw_only=True)

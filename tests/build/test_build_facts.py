@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from opened import recipe_of
 
 from lmkbc.build.facts import FACTS, MISSING, NOTHING, Maker, Stated, Tables, decimal
-from lmkbc.types import Absence, Candidate, CandidateSet, Query, State, Voice
+from lmkbc.types import Absence, Candidate, CandidateSet, Query, State
+from lmkbc.voice import Voice
 
 RELATIONS = {name: Stated.of(SPACE.relation(name)) for name in ("CountryBordersCountry", "hasArea")}
 MAKER = Maker(recipe_of({"component": "prior"}).select, RELATIONS, "run")

@@ -23,14 +23,8 @@ from lmkbc.select.pool import (
 )
 from lmkbc.settings import checked
 from lmkbc.submission import candidate_rows
-from lmkbc.types import (
-    Absence,
-    Candidate,
-    CandidateSet,
-    Query,
-    State,
-    Voice,
-)
+from lmkbc.types import Absence, Candidate, CandidateSet, Query, State
+from lmkbc.voice import Voice
 from lmkbc.workspace import Workspace
 from tests.candidates import candidate_set, voices
 

@@ -10,7 +10,8 @@ import numpy as np
 from lmkbc.generate.prior import Floats
 from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent
-from lmkbc.types import Candidate, CandidateSet, Generator, Query, Voice
+from lmkbc.types import Candidate, CandidateSet, Generator, Query
+from lmkbc.voice import Voice
 
 UNKNOWN = -1.0
 """The score of what a voice was not asked, or did not name: below all that it did."""

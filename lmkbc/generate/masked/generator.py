@@ -35,7 +35,8 @@ from lmkbc.models.masked.vocabulary import expand, piece_counts
 from lmkbc.models.masked.words import Words
 from lmkbc.relation import Relation
 from lmkbc.run import Run
-from lmkbc.types import Candidate, CandidateSet, Example, Generator, Notes, Query, Voice
+from lmkbc.types import Candidate, CandidateSet, Example, Generator, Notes, Query
+from lmkbc.voice import Voice
 
 CHUNK = 256
 """Queries answered at a time: enough for full batches, few enough to show progress."""
