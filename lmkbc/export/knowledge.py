@@ -26,7 +26,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\dT")
 COLUMNS = ("subject_row", "subject", "subject_id", "object", "object_id", "literal", "confidence", "sources", "model")
 
 
-class Fact(NamedTuple):
+class Statement(NamedTuple):
     """A row of facts, and what the manifest says of its relation. literal: plain digits of a number, else None."""
 
     subject_row: int
@@ -81,20 +81,20 @@ class Knowledge:
             return ""
         return finished[:10] if _DAY.match(finished) else ""
 
-    def facts(self) -> Iterator[Fact]:
+    def facts(self) -> Iterator[Statement]:
         """All facts, one relation after the other, each in the order of subjects."""
         for relation in self.relations:
             yield from self.of(relation)
 
-    def of(self, relation: str) -> Iterator[Fact]:
+    def of(self, relation: str) -> Iterator[Statement]:
         """The facts of a relation, in the order of subjects; no more of them in memory than a part."""
         about, folder = self.relations[relation], partition(relation)
         for name in sorted(self._outputs):
             if name.rpartition("/")[0] == folder:
                 rows = self._rows(name, self._outputs[name])
-                yield from (Fact._make((*values, relation, about)) for values in rows)
+                yield from (Statement._make((*values, relation, about)) for values in rows)
 
-    def by_subject(self) -> Iterator[list[Fact]]:
+    def by_subject(self) -> Iterator[list[Statement]]:
         """The facts of one subject after the other, of all relations, in the order of subjects."""
         merged = heapq.merge(*map(self.of, self.relations), key=lambda fact: fact.subject_row)
         for _, facts in groupby(merged, key=lambda fact: fact.subject_row):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lmkbc.build.facts import decimal
 from lmkbc.errors import InputError
-from lmkbc.export.knowledge import Fact
+from lmkbc.export.knowledge import Statement
 from lmkbc.export.wikidata_json import plain
 from lmkbc.files import packed
 from lmkbc.files.tables import LONGEST_ROW, Table
@@ -70,7 +70,7 @@ def _rows(path: Path) -> Iterator[tuple[str, str, str]]:
         yield qid, name, as_qid(value) or decimal(value) or value.strip()
 
 
-def proposals(facts: Iterator[Fact], known: Known) -> Iterator[str]:
+def proposals(facts: Iterator[Statement], known: Known) -> Iterator[str]:
     """A line for each fact about an item that is not known, with an item or a number for its object."""
     for fact in facts:
         value = fact.object_id if fact.about.kind == "entity" else fact.literal

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lmkbc.export.knowledge import Fact
+from lmkbc.export.knowledge import Statement
 from lmkbc.export.terms import (
     CREATED,
     ENTITY,
@@ -41,14 +41,14 @@ class Triples:
         """The node of a thing: Wikidata's where it has an item, else one's own."""
         return iri(ENTITY, qid) if qid else iri(f"{self.base}entity/", name)
 
-    def labels(self, fact: Fact) -> Iterator[str]:
+    def labels(self, fact: Statement) -> Iterator[str]:
         """The names of the nodes of one's own."""
         if fact.subject_id is None:
             yield line(self.node(fact.subject, None), RDFS_LABEL, text(fact.subject))
         if fact.about.kind == "entity" and fact.object_id is None:
             yield line(self.node(fact.object, None), RDFS_LABEL, text(fact.object))
 
-    def value(self, fact: Fact) -> str | None:
+    def value(self, fact: Statement) -> str | None:
         """The object as a simple value; None for a number that cannot be read."""
         if fact.about.kind == "entity":
             return self.node(fact.object, fact.object_id)
@@ -56,13 +56,13 @@ class Triples:
             return text(fact.object)
         return None if fact.literal is None else text(signed(fact.literal), "decimal")
 
-    def truthy(self, fact: Fact) -> Iterator[str]:
+    def truthy(self, fact: Statement) -> Iterator[str]:
         """A fact as one triple."""
         if (value := self.value(fact)) is not None:
             yield line(self.node(fact.subject, fact.subject_id), iri(f"{PROP}direct/{fact.about.property}"), value)
             yield from self.labels(fact)
 
-    def statement(self, fact: Fact) -> Iterator[str]:
+    def statement(self, fact: Statement) -> Iterator[str]:
         """A fact as a statement node, a number with its unit as a value node."""
         if (value := self.value(fact)) is None:
             return

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lmkbc.export.knowledge import Fact
+from lmkbc.export.knowledge import Statement
 from lmkbc.export.terms import ENTITY, signed
 
 NAMED_AS = "P1932"
@@ -20,7 +20,7 @@ LANGUAGE = "mul"
 Json = dict[str, Any]
 
 
-def entity(facts: Sequence[Fact]) -> Json | None:
+def entity(facts: Sequence[Statement]) -> Json | None:
     """The entity of one subject's facts; None where none of them can be written."""
     claims: dict[str, list[Json]] = {}
     for fact in facts:
@@ -35,7 +35,7 @@ def entity(facts: Sequence[Fact]) -> Json | None:
     return {"type": "item", "labels": {LANGUAGE: name}, "claims": claims}
 
 
-def _statement(fact: Fact) -> Json | None:
+def _statement(fact: Statement) -> Json | None:
     name, about = fact.about.property, fact.about
     if about.kind == "entity" and fact.object_id is not None:
         value = {

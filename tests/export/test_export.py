@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rdflib import Graph
 
 from lmkbc.build.manifest import About
-from lmkbc.export.knowledge import Fact, Knowledge
+from lmkbc.export.knowledge import Knowledge, Statement
 from lmkbc.export.quickstatements import comment, proposals
 from lmkbc.export.wikidata_json import entity, lines
 from lmkbc.types import CandidateSet, Query
@@ -129,7 +129,7 @@ def test_only_linked_facts_that_are_not_known_are_for_review(run: Command, tmp_p
 
 
 def test_a_quantity_has_its_unit_and_no_text_leaves_its_comment() -> None:
-    area = Fact(
+    area = Statement(
         0, "a\tb */ |", "Q1", "1", None, "10.5", 0.5, [], "m\n", "area", About("P2046", "number", "km2", "Q712226")
     )
     (written,) = proposals(iter([area]), set())
@@ -141,7 +141,7 @@ def test_a_quantity_has_its_unit_and_no_text_leaves_its_comment() -> None:
 @given(st.text(), st.text(), st.text(), st.sampled_from(["entity", "string", "number"]))
 def test_any_text_is_one_line_of_review_and_of_json(subject: str, value: str, model: str, kind: Any) -> None:
     about = About("P1", kind)
-    made = Fact(0, subject, "Q1", value, "Q2", "4", 0.5, [], model, "area", about)
+    made = Statement(0, subject, "Q1", value, "Q2", "4", 0.5, [], model, "area", about)
     for line in proposals(iter([made]), set()):
         assert (line.count("\t"), line.count("\n"), line.count("*/"), line.count("||")) == (3, 1, 1, 0)
         assert len(line.splitlines()) == 1
