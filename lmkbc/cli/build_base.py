@@ -20,12 +20,13 @@ from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import inputs_of, started
 from lmkbc.build.subjects import Subjects
 from lmkbc.cli import options
-from lmkbc.cli.foresight import foresee
+from lmkbc.cli.foresight import show_forecast
 from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, opened
 from lmkbc.cli.screen import note
 from lmkbc.cli.spread import spread
 from lmkbc.cli.terminal import progress
 from lmkbc.errors import InputError, LmkbcError, did_you_mean
+from lmkbc.forecast import forecast
 from lmkbc.link.index import AliasIndex
 from lmkbc.pipeline import selector_for
 
@@ -90,7 +91,10 @@ def build(
     selector, provenance = selector_for(run, recipe, any_data=any_thresholds, precision=precision)
     if dry_run:
         queries = (ask.query for ask in plan.asks())
-        foresee(run, recipe, queries, run_directory.timings(run.edition.name, recipe.name, out))
+        timings = run_directory.timings(run.edition.name, recipe.name, out)
+        with progress() as report:
+            foreseen = forecast(run, recipe, queries, timings, report)
+        show_forecast(foreseen)
         if grow:
             note("what --grow asks beyond the first level is not counted: it depends on what is found")
         return

@@ -2,62 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from lmkbc import run_directory
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.tables import show_table
-from lmkbc.cli.terminal import progress
-from lmkbc.part import Part
 
 if TYPE_CHECKING:
-    from lmkbc.api.opening import RunOptions
     from lmkbc.forecast import Forecast
-    from lmkbc.recipe import Recipe
-    from lmkbc.run import Run
-    from lmkbc.types import Query
 
 COUNTS = ("requests", "stored", "prompt_tokens", "answer_tokens")
 
 
-def foresee(
-    run: Run, recipe: Recipe, queries: Iterable[Query], timings: Iterable[Path] = (), *, json: bool = False
-) -> None:
-    """Forecast a run and show it. timings: see `forecast`."""
-    from lmkbc.forecast import forecast  # which loads what asks models
-
-    with progress() as report:
-        foreseen = forecast(run, recipe, queries, timings, report)
-    if json:
-        show_json(_as_json(foreseen))
-    else:
-        show_forecast(foreseen)
-
-
-def foresee_split(
-    split: str,
-    relation: Sequence[str] | None,
-    limit: int | None,
-    options: RunOptions,
-    *,
-    out: Path | None = None,
-    json: bool = False,
-) -> None:
-    """Forecast a run of a split, or of a part of it, and show it. out: the directory of an earlier one."""
-    from lmkbc.api.opening import opened
-
-    run, recipe = opened(options)
-    edition, space = run.edition, run.workspace
-    part = Part.of(space, edition, relation, limit)
-    queries = part.rows(space.queries(edition, split), lambda query: query.relation)
-    own = out or run_directory.named(edition.name, split, recipe.name, None if part.is_whole else part)
-    foresee(run, recipe, queries, run_directory.timings(edition.name, recipe.name, own), json=json)
-
-
-def show_forecast(forecast: Forecast) -> None:
+def show_forecast(forecast: Forecast, *, json: bool = False) -> None:
     """A line per generator and their sum on stdout, and what there is to know beside the counts."""
+    if json:
+        show_json(_as_json(forecast))
+        return
     rows: list[list[Any]] = []
     for part in forecast.parts:
         counts = [getattr(part.asked, name) if part.asked else None for name in COUNTS]

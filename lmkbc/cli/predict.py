@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 
 from lmkbc import submission
+from lmkbc.api.foreseeing import foresee
 from lmkbc.api.predicting import PredictedRun
 from lmkbc.api.predicting import predict as make_run
 from lmkbc.cli import options
-from lmkbc.cli.foresight import foresee_split
+from lmkbc.cli.foresight import show_forecast
 from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, as_options
 from lmkbc.cli.screen import note
 from lmkbc.cli.spread import spread
@@ -54,8 +55,11 @@ def predict(
 ) -> None:
     """Make a checked submission for a split. Candidates, selection, linking, and a manifest of all that went in."""
     start = time.monotonic()
+    given = as_options(recipe_options, source_options, server_options)
     if dry_run:
-        foresee_split(split, relation, limit, as_options(recipe_options, source_options, server_options), out=out)
+        with progress() as told:
+            forecast = foresee(split, relation=relation, limit=limit, out=out, progress=told, **given)
+        show_forecast(forecast)
         return
     with progress() as told:
         run = make_run(
@@ -68,7 +72,7 @@ def predict(
             precision=precision,
             page=page,
             progress=told,
-            **as_options(recipe_options, source_options, server_options),
+            **given,
         )
     _tell(run, time.monotonic() - start)
 

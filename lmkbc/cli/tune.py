@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lmkbc.api.foreseeing import foresee
 from lmkbc.api.tuning import described
 from lmkbc.api.tuning import tune as tune_rules
 from lmkbc.cli import options
-from lmkbc.cli.foresight import foresee_split
+from lmkbc.cli.foresight import show_forecast
 from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, as_options
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.spread import spread
@@ -51,8 +52,11 @@ def tune(
     server_options: ServerOptions,
 ) -> None:
     """Learn what to keep, per relation. The cross-validated F1 is the one to believe."""
+    given = as_options(recipe_options, source_options, server_options)
     if dry_run:
-        foresee_split(split, relation, limit, as_options(recipe_options, source_options, server_options), json=json)
+        with progress() as report:
+            forecast = foresee(split, relation=relation, limit=limit, progress=report, **given)
+        show_forecast(forecast, json=json)
         return
     with progress() as report:
         tuning = tune_rules(
@@ -66,7 +70,7 @@ def tune(
             limit=limit,
             write=write,
             progress=report,
-            **as_options(recipe_options, source_options, server_options),
+            **given,
         )
     if json:
         show_json(_as_json(tuning.tuned))

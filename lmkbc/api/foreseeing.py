@@ -1,0 +1,40 @@
+"""What a run of a split would ask, before anything is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+from lmkbc import run_directory
+from lmkbc.api.opening import RunOptions, opened
+from lmkbc.api.scores import listed
+from lmkbc.part import Part
+from lmkbc.progress import Report, silent
+
+if TYPE_CHECKING:
+    from lmkbc.forecast import Forecast
+
+
+def foresee(
+    split: str,
+    *,
+    relation: str | Sequence[str] | None = None,
+    limit: int | None = None,
+    out: Path | str | None = None,
+    progress: Report = silent,
+    **options: Unpack[RunOptions],
+) -> Forecast:
+    """Forecast a run of a split, or of a part of it: what it would ask, and what of that is stored already.
+
+    relation, limit, progress and options: as of `lmkbc.predict`. out: the directory of an earlier run, which tells how
+    long the like took. InputError as there.
+    """
+    from lmkbc.forecast import forecast  # which loads what asks models
+
+    run, recipe = opened(options)
+    edition, space = run.edition, run.workspace
+    part = Part.of(space, edition, listed(relation), limit)
+    queries = part.rows(space.queries(edition, split), lambda query: query.relation)
+    own = out or run_directory.named(edition.name, split, recipe.name, None if part.is_whole else part)
+    return forecast(run, recipe, queries, run_directory.timings(edition.name, recipe.name, Path(own)), progress)
