@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lmkbc.api.building import KnowledgeBase, build
     from lmkbc.api.comparing import Comparisons, compare
     from lmkbc.api.pages import Page, report
     from lmkbc.api.predicting import PredictedRun, predict, read_run
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from lmkbc.workspace import Workspace
 
 _HOMES = {
+    "lmkbc.api.building": ("KnowledgeBase", "build"),
     "lmkbc.api.comparing": ("Comparisons", "compare"),
     "lmkbc.api.pages": ("Page", "report"),
     "lmkbc.api.predicting": ("PredictedRun", "predict", "read_run"),
@@ -58,6 +60,7 @@ __all__ = [
     "GeneratorSpec",
     "IdScorer",
     "InputError",
+    "KnowledgeBase",
     "LmkbcError",
     "MatchingScorer",
     "Metric",
@@ -72,6 +75,7 @@ __all__ = [
     "Tuning",
     "ValueScorer",
     "Workspace",
+    "build",
     "compare",
     "predict",
     "read_run",

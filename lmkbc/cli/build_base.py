@@ -5,30 +5,21 @@ from __future__ import annotations
 import os
 import time
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lmkbc import run_directory
-from lmkbc.build.build import Build, Plan, chosen
-from lmkbc.build.classes import Classes
-from lmkbc.build.directory import Directory
+from lmkbc.api.building import KnowledgeBase, foresee_build
+from lmkbc.api.building import build as make_base
 from lmkbc.build.engine import Engine
-from lmkbc.build.growth import Bounds, Growth
-from lmkbc.build.manifest import inputs_of, started
-from lmkbc.build.subjects import Subjects
 from lmkbc.cli import options
 from lmkbc.cli.foresight import show_forecast
-from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, opened
+from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, as_options
 from lmkbc.cli.screen import note
 from lmkbc.cli.spread import spread
 from lmkbc.cli.terminal import progress
 from lmkbc.errors import InputError, LmkbcError, did_you_mean
-from lmkbc.forecast import forecast
-from lmkbc.link.index import AliasIndex
-from lmkbc.pipeline import selector_for
 
 ENGINES = ("process", "ray")
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
@@ -77,56 +68,52 @@ def build(
 ) -> None:
     """Build a knowledge base: facts of all subjects as Parquet, with confidences. A killed build goes on."""
     start = time.monotonic()
-    run, recipe = opened(recipe_options, source_options, server_options)
-    relations = chosen(run, relation or ())
-    found = Subjects.of(subjects, limit)
-    plan = Plan(found, relations, Classes(relations, run.workspace.relations.values()))
-    bounds = Bounds(depth=grow, budget=budget, novelty=novelty)
-    by_own = {one.name: one for one in relations.values()}
-    growth = Growth(bounds, plan.classes, by_own, AliasIndex(run.index) if grow and run.index else None)
-    for remark in (*found.remarks, *plan.remarks()):
-        note(remark)
-    if not plan.total:
-        raise InputError(f"{subjects}: no subject is of a class that the relations ask about; name others")
-    selector, provenance = selector_for(run, recipe, any_data=any_thresholds, precision=precision)
+    given = as_options(recipe_options, source_options, server_options)
     if dry_run:
-        queries = (ask.query for ask in plan.asks())
-        timings = run_directory.timings(run.edition.name, recipe.name, out)
         with progress() as report:
-            foreseen = forecast(run, recipe, queries, timings, report)
-        show_forecast(foreseen)
+            forecast = foresee_build(subjects, out, relation=relation, limit=limit, progress=report, **given)
+        show_forecast(forecast)
         if grow:
             note("what --grow asks beyond the first level is not counted: it depends on what is found")
         return
-    about = {
-        **inputs_of(run, recipe, provenance, relations),
-        "limit": limit,
-        "grow": asdict(bounds) if grow else None,
-        "subjects": {"sha256": found.sha256, **found.counts},
-    }
-    directory = Directory(out)
-    begun = started(about, relations)
-    with directory.held(), _engine(engine, address, workers, gpus) as opened_engine, progress() as report:
-        made = Build(run, recipe, selector, begun, engine=opened_engine)
-        whole = made.into(directory, plan, growth, report)
-    seconds = time.monotonic() - start
-    counts = whole["counts"]
+    answering = _engine(engine, address, workers, gpus)
+    with progress() as report:
+        base = make_base(
+            subjects,
+            out,
+            relation=relation,
+            limit=limit,
+            grow=grow,
+            budget=budget,
+            novelty=novelty,
+            any_thresholds=any_thresholds,
+            precision=precision,
+            engine=answering,
+            progress=report,
+            **given,
+        )
+    _tell(base, time.monotonic() - start)
+
+
+def _tell(base: KnowledgeBase, seconds: float) -> None:
+    """What came of a build. LmkbcError where queries failed."""
+    counts, selection, where = base.counts, base.manifest["inputs"]["selection"], base.directory
     note(
-        f"{out}: {counts['facts']} facts of {counts['subjects']} subjects, {counts['linked']} of them "
-        f"linked; {counts['nothing']} of {counts['queries']} queries answered with nothing; {provenance['how']}; "
+        f"{where}: {counts['facts']} facts of {counts['subjects']} subjects, {counts['linked']} of them "
+        f"linked; {counts['nothing']} of {counts['queries']} queries answered with nothing; {selection['how']}; "
         f"{seconds:.0f} s"
     )
-    if below := provenance.get("below_precision"):
+    if below := selection.get("below_precision"):
         note(
-            f"nothing is kept of {len(below)} relations, which promise no precision of {precision:g}: "
+            f"nothing is kept of {len(below)} relations, which promise no precision of {selection['precision']:g}: "
             f"{', '.join(below)}"
         )
-    if graph := whole.get("graph"):
+    if graph := base.manifest.get("graph"):
         levels = ", ".join(f"{level['subjects']}" for level in graph["levels"])
-        note(f"{out}: {graph['entities']} entities; subjects by depth {levels}; it ended by: {graph['stopped']}")
-    if counts["failed"]:
+        note(f"{where}: {graph['entities']} entities; subjects by depth {levels}; it ended by: {graph['stopped']}")
+    if base.failed:
         raise LmkbcError(
-            f"{counts['failed']} of {counts['queries']} queries failed, which is no empty answer: {out / 'missing'} "
+            f"{base.failed} of {counts['queries']} queries failed, which is no empty answer: {where / 'missing'} "
             "lists them; run the command again to ask them again"
         )
 

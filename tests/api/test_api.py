@@ -53,7 +53,7 @@ def test_every_public_name_is_there_and_is_listed_once() -> None:
 
 def test_rooms_do_not_take_the_place_of_verbs() -> None:
     rooms = [room.name for room in pkgutil.iter_modules(lmkbc.__path__) if room.name in lmkbc.__all__]
-    assert {"compare", "report", "tune"} <= {*rooms}
+    assert {"build", "compare", "report", "tune"} <= {*rooms}
     for room in rooms:
         importlib.import_module(f"lmkbc.{room}")
     assert [name for name in lmkbc.__all__ if isinstance(getattr(lmkbc, name), ModuleType)] == []
@@ -179,6 +179,35 @@ def test_tuning_checks_what_it_is_given_before_anything_is_asked(files: Path, tm
     part = lmkbc.tune(**options, trials=0, rules=["cutoff"], relation=RELATION, limit=20)
     assert (part.path, list(part.tuned.relations)) == (None, [RELATION])
     assert tuning.path.read_bytes() == written
+
+
+def test_a_base_is_built_and_its_tables_are_read(tmp_path: Path) -> None:
+    (tmp_path / "subjects.csv").write_text("name,class\nChad,country\nMali,country\n<b>Nile,river\n")
+    (tmp_path / "search.json").write_text('{"Libya": "Q1016"}')
+    answer = {"SubjectEntity": "Chad", "Relation": "CountryBordersCountry", "completions": ["['Libya']"]}
+    (tmp_path / "answers.jsonl").write_text(json.dumps(answer))
+    options: dict[str, Any] = {"edition": "mini", "files": [tmp_path / "answers.jsonl"], "offline": True}
+    options["search_table"] = tmp_path / "search.json"
+    for given, told in (
+        ({"relation": "spouse"}, "edition mini has no relation 'spouse'"),
+        ({"relation": "instrument"}, "no subject is of a class that the relations ask about"),
+    ):
+        with pytest.raises(lmkbc.InputError, match=told):
+            lmkbc.build(tmp_path / "subjects.csv", tmp_path / "base", **options | given)
+    assert not (tmp_path / "base").exists()
+    borders: dict[str, Any] = options | {"relation": "country-borders"}
+    for _ in range(2):  # the second goes on, and changes nothing
+        base = lmkbc.build(tmp_path / "subjects.csv", tmp_path / "kb [1]", **borders)
+        facts = base.facts.select("subject", "relation", "object", "object_id").collect().rows()
+        assert facts == [("Chad", "country-borders", "Libya", "Q1016")]
+        assert base.missing.collect()["subject"].to_list() == ["Mali"]
+        assert (base.failed, base.counts["queries"], base.nothing.collect().height) == (1, 2, 0)
+        assert "kb [1]: 3 subjects, 2 queries, 1 facts" in base._repr_html_()
+    empty: dict[str, Any] = {"edition": "mini", "system": "bl22-empty", "relation": "river-countries"}
+    river = lmkbc.build(tmp_path / "subjects.csv", tmp_path / "rivers", **empty)
+    assert river.facts.collect().is_empty()
+    assert river.nothing.collect()["subject"].to_list() == ["<b>Nile"]
+    assert river.facts.collect_schema() == base.facts.collect_schema()
 
 
 def test_notebooks_show_no_markup_of_the_data() -> None:

@@ -1,0 +1,163 @@
+"""From a file of subjects to a knowledge base, and its tables."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+
+import polars as pl
+
+from lmkbc import run_directory
+from lmkbc.api.frames import shown
+from lmkbc.api.opening import RunOptions, opened
+from lmkbc.api.scores import listed
+from lmkbc.build.build import Build, Plan, chosen
+from lmkbc.build.classes import Classes
+from lmkbc.build.directory import Directory
+from lmkbc.build.engine import Engine
+from lmkbc.build.facts import FACTS
+from lmkbc.build.growth import Bounds, Growth
+from lmkbc.build.manifest import inputs_of, started
+from lmkbc.build.parts import SCHEMAS
+from lmkbc.build.subjects import Subjects
+from lmkbc.errors import InputError
+from lmkbc.link.index import AliasIndex
+from lmkbc.pipeline import selector_for
+from lmkbc.progress import Report, silent
+from lmkbc.recipe import Recipe
+from lmkbc.run import Run
+
+if TYPE_CHECKING:
+    from lmkbc.forecast import Forecast
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class KnowledgeBase:
+    """Facts of many subjects, with confidences. manifest: what went in and came out, with the counts."""
+
+    directory: Path
+    manifest: Mapping[str, Any] = field(repr=False, compare=False)
+
+    @property
+    def facts(self) -> pl.LazyFrame:
+        """What is kept: a row per object, read when it is collected."""
+        return self._scanned("facts", FACTS)
+
+    @property
+    def nothing(self) -> pl.LazyFrame:
+        """Queries without an object, and why."""
+        return self._scanned("nothing", SCHEMAS["nothing"])
+
+    @property
+    def missing(self) -> pl.LazyFrame:
+        """Queries that no model answered, which is no empty answer: the same build asks them again."""
+        return self._scanned("missing", SCHEMAS["missing"])
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many subjects, queries, facts, linked facts, queries with nothing, and failed ones."""
+        counts: Mapping[str, int] = self.manifest["counts"]
+        return counts
+
+    @property
+    def failed(self) -> int:
+        """How many queries are missing."""
+        return self.counts["failed"]
+
+    def _scanned(self, table: str, schema: Mapping[str, Any]) -> pl.LazyFrame:
+        place = self.directory / table
+        if not any(place.rglob("*.parquet")):  # no query came to that
+            return pl.LazyFrame(schema=schema)
+        folders = {"relation": pl.String()} if table == "facts" else None
+        return pl.scan_parquet(place, hive_partitioning=bool(folders), hive_schema=folders).select(*schema)
+
+    def _repr_html_(self) -> str:
+        line = ", ".join(f"{count} {name}" for name, count in self.counts.items())
+        return shown("A knowledge base", f"{self.directory}: {line}", self.facts.head(10).collect())
+
+
+class _Planned(NamedTuple):
+    run: Run
+    recipe: Recipe
+    subjects: Subjects
+    plan: Plan
+
+
+def build(
+    subjects: Path | str,
+    out: Path | str,
+    *,
+    relation: str | Sequence[str] | None = None,
+    limit: int | None = None,
+    grow: int = 0,
+    budget: int | None = None,
+    novelty: float = 0.0,
+    any_thresholds: bool = False,
+    precision: float | None = None,
+    engine: AbstractContextManager[Engine | None] | None = None,
+    progress: Report = silent,
+    **options: Unpack[RunOptions],
+) -> KnowledgeBase:
+    """Build a knowledge base: facts of all subjects as Parquet, with confidences. A build that was killed goes on.
+
+    subjects: CSV, JSONL or Parquet with a name and, where known, id (QID) and class. out: its directory, new, empty, or
+    the build to go on with. relation, limit: of these relations, or the first so many subjects, alone. grow: ask about
+    what the facts name in turn, so many levels deep; budget: of at most so many subjects in all; novelty: until a
+    smaller share of a level's entities is new. any_thresholds, precision, progress: as of `lmkbc.predict`. engine: what
+    answers, if not this process. InputError for what is wrong, before anything is asked of a model; queries that failed
+    are counted as such, and asked by the same build again.
+    """
+    run, recipe, found, plan = _planned(subjects, relation, limit, options)
+    bounds = Bounds(depth=grow, budget=budget, novelty=novelty)
+    by_own = {one.name: one for one in plan.relations.values()}
+    growth = Growth(bounds, plan.classes, by_own, AliasIndex(run.index) if grow and run.index else None)
+    selector, provenance = selector_for(run, recipe, any_data=any_thresholds, precision=precision)
+    about = {
+        **inputs_of(run, recipe, provenance, plan.relations),
+        "limit": limit,
+        "grow": asdict(bounds) if grow else None,
+        "subjects": {"sha256": found.sha256, **found.counts},
+    }
+    directory = Directory(Path(out))
+    begun = started(about, plan.relations)
+    with directory.held(), engine or nullcontext() as answering:
+        made = Build(run, recipe, selector, begun, engine=answering).into(directory, plan, growth, progress)
+    return KnowledgeBase(directory.path, made)
+
+
+def foresee_build(
+    subjects: Path | str,
+    out: Path | str,
+    *,
+    relation: str | Sequence[str] | None = None,
+    limit: int | None = None,
+    progress: Report = silent,
+    **options: Unpack[RunOptions],
+) -> Forecast:
+    """Forecast a build: what it would ask of its subjects, and what of that is stored already. As `build`."""
+    from lmkbc.forecast import forecast  # which loads what asks models
+
+    run, recipe, _, plan = _planned(subjects, relation, limit, options)
+    timings = run_directory.timings(run.edition.name, recipe.name, Path(out))
+    return forecast(run, recipe, (ask.query for ask in plan.asks()), timings, progress)
+
+
+def _planned(
+    subjects: Path | str, relation: str | Sequence[str] | None, limit: int | None, options: RunOptions
+) -> _Planned:
+    """What is asked of whom, once the whole file is checked. InputError where that is nothing."""
+    run, recipe = opened(options)
+    relations = chosen(run, listed(relation) or ())
+    found = Subjects.of(Path(subjects), limit)
+    plan = Plan(found, relations, Classes(relations, run.workspace.relations.values()))
+    for remark in (*found.remarks, *plan.remarks()):
+        log.info("%s", remark)
+    if not plan.total:
+        raise InputError(f"{subjects}: no subject is of a class that the relations ask about; name others")
+    return _Planned(run, recipe, found, plan)
