@@ -25,6 +25,7 @@ test-fast: $(VENV)/dev
 attack: $(VENV)/dev
 	$(BIN)/python -m pytest tests/attack --attack $(TRIES) --tb short
 	$(BIN)/python -m pytest tests/build -m ray --tb short
+	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile attack --tb short
 
 # The site, in site/: pages that are made of the code, and every link checked.
 docs: $(VENV)/docs

@@ -14,8 +14,9 @@ import pytest
 from postgres import Server
 
 ROOT = Path(__file__).resolve().parent.parent
-hypothesis.settings.register_profile("patient", deadline=None)  # a busy machine is no failure
-hypothesis.settings.load_profile("patient")
+hypothesis.settings.register_profile("suite", deadline=None, max_examples=40)  # a busy machine is no failure
+hypothesis.settings.register_profile("attack", deadline=None, max_examples=500)
+hypothesis.settings.load_profile("suite")
 
 
 @pytest.fixture(scope="session")

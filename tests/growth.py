@@ -15,4 +15,4 @@ def in_proportion(work: Callable[[str], object], text: str) -> bool:
         return time.process_time() - start
 
     short = min(seconds(text[: len(text) // 8]) for _ in range(3))
-    return any(seconds(text) < 32 * max(short, 0.01) for _ in range(3))
+    return any(seconds(text) < 32 * max(short, 0.005) for _ in range(3))

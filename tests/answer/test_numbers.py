@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 from growth import in_proportion
-from hypothesis import example, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.answer.clean import clean
@@ -92,14 +92,8 @@ def _parsed(text: str, relation: Relation) -> Parsed:
 
 
 @pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=40, deadline=None)
-@given(text=TEXT)
-@example("between 1 and 1e30")
-@example("1 - 2\u00d710^51")
-@example("1e999999")
-@example("-1e9999 to 1e9999")
-def test_numbers_of_all_kinds_never_raise(kind: str, style: str, text: str) -> None:
+@given(text=TEXT, kind=st.sampled_from(sorted(KINDS)))
+def test_numbers_of_all_kinds_never_raise(style: str, text: str, kind: str) -> None:
     _parsed(STYLES[style](text), KINDS[kind])
 
 
@@ -124,6 +118,13 @@ HUGE = (
 def test_what_nobody_can_write_down_is_refused_and_still_an_answer(relation: Relation, text: str) -> None:
     parsed = _parsed(text, relation)
     assert (parsed.state, parsed.objects) == (State.DROPPED, ())
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_raises_in_no_style(kind: str, style: str) -> None:
+    for text in HUGE:
+        _parsed(STYLES[style](text), KINDS[kind])
 
 
 def test_a_number_beside_an_unwritable_one_is_kept() -> None:
@@ -152,5 +153,5 @@ FRAGMENTS = ("1", "1,", "1.", "1,000", "1e", "1 - ", "×10", "10^", "²", "(1", 
 @pytest.mark.parametrize("fragment", FRAGMENTS)
 @pytest.mark.parametrize("relation", [BAND, AREA], ids=["names", "numbers"])
 def test_time_grows_no_faster_than_the_text(relation: Relation, fragment: str) -> None:
-    whole = fragment * (200_000 // len(fragment))
+    whole = fragment * (10**5 // len(fragment))
     assert in_proportion(lambda part: parse(part, relation, SUBJECT), whole)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from growth import in_proportion
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lmkbc.answer.numbers import read_numbers
@@ -304,7 +304,6 @@ FRAGMENTS = [
 ]
 
 
-@settings(max_examples=300)
 @given(st.one_of(st.text(), st.lists(st.sampled_from(FRAGMENTS), max_size=30).map("".join)))
 @pytest.mark.parametrize("asked", [BAND, WHOLE, ELEMENT, AREA], ids=["band", "whole", "closed", "number"])
 def test_any_text_parses(asked: Relation, text: str) -> None:
@@ -336,8 +335,8 @@ HUGE = [
 
 @pytest.mark.parametrize("asked", [BAND, AREA], ids=["names", "number"])
 @pytest.mark.parametrize("fragment", HUGE)
-def test_a_quarter_of_a_megabyte_is_no_trouble(fragment: str, asked: Relation) -> None:
-    text = (fragment * (10**6 // len(fragment) + 1))[: 10**6 // 4]
+def test_time_grows_no_faster_than_the_text(fragment: str, asked: Relation) -> None:
+    text = fragment * (10**5 // len(fragment))
     assert in_proportion(lambda part: parse(part, asked, SUBJECT), text)
 
 

@@ -1,7 +1,8 @@
-"""The command as a user runs it: a separate process, real files, screens and exit statuses."""
+"""The command as a user runs it: real files, screens and exit statuses."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -9,39 +10,69 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from lmkbc.cli import COMMANDS
+from lmkbc.cli import COMMANDS, main
 from lmkbc.cli.terminal import printable
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def lmkbc(*arguments: object, cwd: Path, code: int = 0, **environment: str) -> tuple[str, str]:
-    """Run the command without data, without network tools; returns stdout and stderr."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("LMKBC_", "HF_"))}
+class Finished(NamedTuple):
+    """How a command ended, and what it wrote to stdout and stderr."""
+
+    code: int
+    out: str
+    told: str
+
+
+def apart(*arguments: object, cwd: Path) -> Finished:
+    """The command in a process of its own, as a user starts it."""
     # Warnings are errors in the tests' own process; here a user's own settings hold.
-    result = subprocess.run(
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("LMKBC_", "HF_"))}
+    done = subprocess.run(
         [sys.executable, "-m", "lmkbc", *map(str, arguments)],
         cwd=cwd,
-        env=clean | {"XDG_CACHE_HOME": str(cwd / "cache"), "PYTHONPATH": str(ROOT), "COLUMNS": "200"} | environment,
+        env=clean | {"XDG_CACHE_HOME": str(cwd / "cache"), "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
         timeout=240,
     )
-    assert result.returncode == code, result.stderr
-    return result.stdout, result.stderr
+    return Finished(done.returncode, done.stdout, done.stderr)
+
+
+def here(*arguments: object, cwd: Path) -> Finished:
+    """The command in this process, in which the libraries are loaded."""
+    out, told = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(told):
+        patch.setenv("XDG_CACHE_HOME", str(cwd / "cache"))
+        patch.setenv("COLUMNS", "200")
+        patch.setattr(sys, "argv", ["lmkbc", *map(str, arguments)])
+        patch.chdir(cwd)
+        with pytest.raises(SystemExit) as ended:
+            main()
+    return Finished(int(ended.value.code or 0), out.getvalue(), told.getvalue())
+
+
+def lmkbc(*arguments: object, cwd: Path, code: int = 0, start: Callable[..., Finished] = here) -> tuple[str, str]:
+    """Run the command without data, without network tools; returns stdout and stderr."""
+    ended = start(*arguments, cwd=cwd)
+    assert ended.code == code, ended.told
+    return ended.out, ended.told
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory in which the embedded default has predicted mini's val split."""
     path = tmp_path_factory.mktemp("run")
-    _, told = lmkbc("predict", "--split", "val", "--system", "embedded", cwd=path)
+    _, told = lmkbc("predict", "--split", "val", "--system", "embedded", cwd=path, start=apart)
     assert "No data of edition 2023 here: using the small bundled edition 'mini'" in told
     assert "lmkbc data fetch 2023" in told
     return path

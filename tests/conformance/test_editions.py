@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.edition import Edition
@@ -79,7 +79,6 @@ def test_all_is_one_nothing_is_nought_and_silence_is_right_where_there_is_nothin
 
 
 @every
-@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_a_score_depends_on_neither_order_nor_the_other_rows(edition: Edition, data: st.DataObject) -> None:
     rows = []

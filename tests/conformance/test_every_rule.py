@@ -58,7 +58,7 @@ def candidate_sets(draw: st.DrawFn) -> CandidateSet:
     return candidate_set(QUERY, tuple(found), draws)
 
 
-slow = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=30)
+slow = settings(suppress_health_check=[HealthCheck.too_slow])
 every = pytest.mark.parametrize("name", sorted(RULES))
 masks = pytest.mark.parametrize("name", sorted(name for name, kind in RULES.items() if issubclass(kind, MaskRule)))
 
@@ -143,7 +143,7 @@ LONG = tuple(Candidate(str(number + 1), 1 / (number + 1)) for number in range(10
 
 
 @every
-@settings(deadline=None, max_examples=2)
+@settings(max_examples=2)
 @given(data=st.data())
 def test_of_ten_thousand_candidates_the_best_come_first_and_none_twice(name: str, data: st.DataObject) -> None:
     """What a rule keeps of so many is what it keeps of them in another order, best first."""

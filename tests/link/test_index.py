@@ -4,7 +4,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from rapidfuzz.distance import OSA
 
@@ -27,7 +27,6 @@ def build(path: Path, *entities: Entity) -> AliasIndex:
 @given(
     WORDS, st.integers(0, 12), st.sampled_from("abc "), st.sampled_from(("more", "less", "other", "swapped", "same"))
 )
-@settings(max_examples=500)
 def test_keys_one_edit_apart_meet_in_the_thirds(name: str, at: int, letter: str, edit: str) -> None:
     here, after = name[at : at + 1], name[at + 1 :]
     ends = {
@@ -44,7 +43,6 @@ def test_keys_one_edit_apart_meet_in_the_thirds(name: str, at: int, letter: str,
 
 
 @given(st.data())
-@settings(max_examples=500)
 def test_every_single_typing_error_is_found(data: st.DataObject) -> None:
     name = data.draw(st.text("abcdefgh ", min_size=2, max_size=20))
     at = data.draw(st.integers(0, len(name) - 1))
@@ -92,7 +90,6 @@ def test_ids_and_labels(tmp_path: Path) -> None:
 
 
 @given(st.dictionaries(st.integers(1, 50), st.lists(st.text(max_size=12), min_size=1, max_size=3), max_size=8))
-@settings(max_examples=40, deadline=None)
 def test_every_name_finds_its_entity(tmp_path_factory: pytest.TempPathFactory, named: dict[int, list[str]]) -> None:
     entities = [Entity(f"Q{number}", names[0], tuple(names)) for number, names in named.items()]
     index = build(tmp_path_factory.mktemp("index") / "i", *entities)

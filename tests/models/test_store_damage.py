@@ -235,7 +235,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # The file holds dates, so an example of another session is none of this one: nothing is kept.
-@settings(max_examples=150, deadline=None, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(database=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     flips=st.lists(
         st.tuples(st.integers(0, 1 << 20) | st.integers(0, 200), st.integers(1, 255)), min_size=1, max_size=20

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.scoring.paired import holm, interval, sign_flip
@@ -15,7 +15,6 @@ from lmkbc.scoring.paired import holm, interval, sign_flip
 SHARES = st.sampled_from([-1.0, -0.5, -1 / 3, 0.0, 0.25, 2 / 3, 1.0]) | st.floats(-1, 1).map(lambda x: round(x, 6))
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.lists(SHARES, min_size=1, max_size=10))
 def test_the_p_value_is_that_of_all_flips(values: list[float]) -> None:
     sums = np.array(list(itertools.product((1, -1), repeat=len(values)))) @ np.abs(values)
@@ -49,7 +48,6 @@ def test_rows_that_never_differ_have_no_width() -> None:
     assert interval(0.25, np.zeros(9)) == (0.25, 0.25)
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), max_size=8))
 def test_holm_rejects_what_its_steps_reject(values: list[float]) -> None:
     corrected = holm(values)

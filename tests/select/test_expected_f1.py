@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.scoring.table import f1
@@ -30,7 +30,6 @@ def enumerated(p: list[float], answer: frozenset[int]) -> float:
 
 
 @given(PROBABILITIES)
-@settings(max_examples=50, deadline=None)
 def test_prefix_values_are_exact(p: list[float]) -> None:
     values = expected_f1(np.array([p]))[0]
     for k, value in enumerate(values):
@@ -38,7 +37,6 @@ def test_prefix_values_are_exact(p: list[float]) -> None:
 
 
 @given(PROBABILITIES)
-@settings(max_examples=30, deadline=None)
 def test_no_subset_is_better(p: list[float]) -> None:
     subsets = [frozenset(s) for k in range(len(p) + 1) for s in itertools.combinations(range(len(p)), k)]
     best = max(enumerated(p, subset) for subset in subsets)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import tiny_causal
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from opened import recipe_of
 
@@ -97,7 +97,6 @@ def test_no_lesson_tells_of_a_held_out_subject_however_it_is_spelt(split: str, t
     assert len(questions) == sum(lesson.answers for lesson in found) == len(corpus.challenge) + 1
 
 
-@settings(deadline=None)  # the first of them loads the tokenizer
 @given(st.lists(st.lists(st.sampled_from(["lute", "harp", "viol", "zither"]), unique=True), min_size=1, max_size=8))
 def test_every_answer_is_learnt_with_its_end_and_nothing_else(answers: list[list[str]]) -> None:
     facts = [fact(f"Subject{number}", *objects) for number, objects in enumerate(answers)]

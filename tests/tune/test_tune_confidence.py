@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -30,7 +30,6 @@ CONFIDENCE = st.sampled_from((0.0, 0.25, 0.5, 0.75, 0.875, 1.0))
 
 @pytest.mark.parametrize("scorer", SCORERS)
 @given(problems(), st.data())
-@settings(max_examples=40, deadline=None)
 def test_facts_are_counted_as_the_scorer_counts_them(
     scorer: str, problem: tuple[list[CandidateSet], list[Example]], data: st.DataObject
 ) -> None:

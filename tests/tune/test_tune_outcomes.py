@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc import AliasScorer, Download, Edition, IdScorer, MatchingScorer, Metric, ValueScorer
@@ -96,7 +96,6 @@ RULES: list[Rule] = [
 
 @pytest.mark.parametrize("name", SCORERS)
 @given(problem=problems())
-@settings(max_examples=60, deadline=None)
 def test_f1_is_the_official_one(name: str, problem: tuple[list[CandidateSet], list[Example]]) -> None:
     sets, examples = problem
     made = edition(SCORERS[name])
@@ -115,7 +114,6 @@ THRESHOLDS = (0.0, 1e-6, 0.05, 0.1, 0.2, 0.25, 0.250005, 0.25001, 0.4, 0.5, 0.7,
 
 
 @given(problem=problems(), relative=st.booleans(), least=st.integers(0, 1))
-@settings(max_examples=150, deadline=None)
 def test_the_sweep_is_exact(problem: tuple[list[CandidateSet], list[Example]], relative: bool, least: int) -> None:
     outcomes = Outcomes(*problem, edition(SCORERS["ids"]))
     rows = np.ones(len(outcomes), dtype=np.bool_)
@@ -141,7 +139,6 @@ SWEPT: list[SweptRule] = [
 
 
 @given(problem=problems(), rule=st.sampled_from(SWEPT), opened=st.lists(st.booleans(), min_size=4, max_size=4))
-@settings(max_examples=150, deadline=None)
 def test_a_swept_parameter_is_exact_whatever_the_others_are(
     problem: tuple[list[CandidateSet], list[Example]], rule: SweptRule, opened: list[bool]
 ) -> None:
@@ -160,7 +157,6 @@ def test_a_swept_parameter_is_exact_whatever_the_others_are(
 
 
 @given(problem=problems())
-@settings(max_examples=60, deadline=None)
 def test_the_gate_sweep_is_exact(problem: tuple[list[CandidateSet], list[Example]]) -> None:
     outcomes = Outcomes(*problem, edition(SCORERS["ids"]))
     inner = TopK(k=1)

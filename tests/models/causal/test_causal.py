@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import tiny_causal
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from transformers import BloomConfig, MistralConfig, Qwen3NextConfig
 
@@ -122,7 +122,6 @@ def test_prompts_that_begin_differently_are_decoded_together(
 @given(
     st.lists(st.tuples(st.integers(1, 12), st.integers(1, 60)), max_size=12), st.integers(20, 400), st.integers(1, 3)
 )
-@settings(deadline=None)
 def test_waiting_prompts_join_while_there_is_room(sizes: list[tuple[int, int]], most: int, draws: int) -> None:
     prefixes = {length: tuple(range(length)) for length, _ in sizes}
     asked = [Asked(at, (*prefixes[head], *range(own)), prefixes[head], 99) for at, (head, own) in enumerate(sizes)]
@@ -247,7 +246,6 @@ def test_a_statement_too_long_to_score_has_no_probability() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=12).map(tuple), max_size=12), st.integers(1, 3))
-@settings(deadline=None)
 def test_groups_share_what_their_members_begin_with(prompts: list[tuple[int, ...]], spare: int) -> None:
     found = groups(prompts, spare)
     assert sorted(member for group in found for member in group.members) == list(range(len(prompts)))
@@ -269,7 +267,6 @@ def test_a_prompt_unlike_the_others_does_not_part_them() -> None:
 
 
 @given(st.lists(st.integers(0, 9), max_size=20), st.integers(1, 20))
-@settings(deadline=None)
 def test_portions_are_as_few_as_fit_in_order(sizes: list[int], most: int) -> None:
     found = list(portions(sizes, sizes, most))
     assert [size for portion in found for size in portion] == sizes

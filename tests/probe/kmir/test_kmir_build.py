@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
@@ -78,7 +78,6 @@ def naive_closure(rows: list[TypedTriple]) -> set[Triple]:
         known |= fresh
 
 
-@settings(max_examples=60, deadline=None)
 @given(TRIPLES)
 def test_the_closure_is_all_that_follows_and_each_step_follows_from_its_axiom(rows: list[TypedTriple]) -> None:
     closure = Closure((row.triple for row in rows), SCHEMA)
@@ -108,7 +107,6 @@ def follows(made: Triple, step: Step) -> bool:
             return linked and rest[0].subject == o and made == (s, made.relation, rest[0].object)
 
 
-@settings(max_examples=60, deadline=None)
 @given(TRIPLES, st.integers(0, 3))
 def test_no_corrupted_statement_is_true(rows: list[TypedTriple], seed: int) -> None:
     true = naive_closure(rows)
@@ -129,7 +127,6 @@ def all_triples() -> list[Triple]:
     return [Triple(s, r, o) for r in SCHEMA.relations for s in names for o in names if s != o]
 
 
-@settings(max_examples=60, deadline=None)
 @given(TRIPLES, st.integers(0, 3))
 def test_the_odd_one_is_unique_and_choices_hold_one_right_answer(rows: list[TypedTriple], seed: int) -> None:
     true = naive_closure(rows)
@@ -172,7 +169,6 @@ def test_questions_on_one_fact_lie_in_one_split(tmp_path: Path) -> None:
     assert len(set.union(*facts)) == 60
 
 
-@settings(max_examples=40, deadline=None)
 @given(TRIPLES, st.integers(0, 3))
 def test_no_split_tells_a_fact_of_another_in_any_direction(rows: list[TypedTriple], seed: int) -> None:
     told: dict[str, set[tuple[str, ...]]] = {}
