@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -70,9 +71,7 @@ class _Tree(TyperGroup):
         if cmd_name in COMMANDS and cmd_name not in self.commands:
             if self._listing:
                 return TyperCommand(cmd_name, help=COMMANDS[cmd_name], rich_markup_mode=None)
-            loaded = typer.Typer(rich_markup_mode=None)
-            import_module(f"lmkbc.cli.{MODULES.get(cmd_name, cmd_name)}").register(loaded)
-            self.add_command(_worded(typer.main.get_group(loaded).commands[cmd_name]), cmd_name)
+            self.add_command(_loaded(cmd_name), cmd_name)
         return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 -- typer's signature
@@ -108,6 +107,14 @@ def _plain_complaints() -> Iterator[None]:
         told = " ".join(error.format_message().split()).rstrip(".")
         where = error.ctx.command_path if error.ctx else "lmkbc"
         raise InputError(f"{told[:1].lower()}{told[1:]}; '{where} --help' tells what it takes") from None
+
+
+@cache
+def _loaded(name: str) -> Any:
+    """A sub-command, read from its module once in a process."""
+    parent = typer.Typer(rich_markup_mode=None)
+    import_module(f"lmkbc.cli.{MODULES.get(name, name)}").register(parent)
+    return _worded(typer.main.get_group(parent).commands[name])
 
 
 def _worded(command: Any) -> Any:

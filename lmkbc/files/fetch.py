@@ -13,6 +13,7 @@ import tenacity
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.files.certificates import trusted
 from lmkbc.progress import Report
 
 MOST_BYTES = 256 * 2**20
@@ -81,7 +82,11 @@ def _stream(split: str, url: str, part: Path, progress: Report | None) -> None:
     end = time.monotonic() + DEADLINE
     with (
         httpx2.Client(
-            follow_redirects=True, max_redirects=MOST_REDIRECTS, timeout=30, event_hooks={"request": [_guard(url)]}
+            follow_redirects=True,
+            max_redirects=MOST_REDIRECTS,
+            timeout=30,
+            event_hooks={"request": [_guard(url)]},
+            verify=trusted(),
         ) as client,
         client.stream("GET", url, headers=headers) as response,
     ):

@@ -19,6 +19,7 @@ import httpx2
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, stop_before_delay
 
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.files.certificates import trusted
 from lmkbc.link.api import Call, Refusal
 from lmkbc.link.bounded import ACCEPTED, BodyError, read_body
 from lmkbc.link.schema import ShapeError, decode
@@ -70,7 +71,6 @@ class Client:
         self._url, self._timeout, self._deadline = api_url, timeout, deadline
         self._headers = {"User-Agent": user_agent(contact), "Accept-Encoding": ACCEPTED}
         self._interval, self._attempts, self._patience, self._backoff = 1 / rate, attempts, patience, backoff
-        self._ssl = httpx2.create_ssl_context()
         self._next = 0.0
 
     def run(self, calls: Sequence[Call[T]], receive: Callable[[int, T | None], None]) -> None:
@@ -84,7 +84,7 @@ class Client:
 
     async def _run(self, calls: Sequence[Call[T]], receive: Callable[[int, T | None], None]) -> None:
         waiting, failed = iter(enumerate(calls)), list[str]()
-        async with httpx2.AsyncClient(headers=self._headers, timeout=self._timeout, verify=self._ssl) as http:
+        async with httpx2.AsyncClient(headers=self._headers, timeout=self._timeout, verify=trusted()) as http:
             try:
                 async with asyncio.TaskGroup() as in_flight:
                     for _ in range(min(IN_FLIGHT, len(calls))):

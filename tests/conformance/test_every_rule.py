@@ -58,7 +58,7 @@ def candidate_sets(draw: st.DrawFn) -> CandidateSet:
     return candidate_set(QUERY, tuple(found), draws)
 
 
-slow = settings(suppress_health_check=[HealthCheck.too_slow])
+slow = settings(max_examples=settings.default.max_examples // 2, suppress_health_check=[HealthCheck.too_slow])
 every = pytest.mark.parametrize("name", sorted(RULES))
 masks = pytest.mark.parametrize("name", sorted(name for name, kind in RULES.items() if issubclass(kind, MaskRule)))
 

@@ -64,7 +64,7 @@ def test_hits_carry_what_choosing_needs(cache: Path) -> None:
     assert hit.classes == ("Q4022", "Q47521", "Q355304")
 
 
-@pytest.mark.parametrize("fault", [*STATUSES, *WAYS, "null", "an id that is a number"])
+@pytest.mark.parametrize("fault", [*STATUSES, *(way for way in WAYS if way != "silence"), "an id that is a number"])
 def test_every_fault_passes_without_losing_a_string(cache: Path, fault: str) -> None:
     names = NAMES[:12]
     every = 8 if fault in SLOW else 3

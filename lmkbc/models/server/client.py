@@ -17,6 +17,7 @@ import msgspec
 import openai
 
 from lmkbc.errors import LmkbcError
+from lmkbc.files.certificates import trusted
 from lmkbc.models.base import Reply
 from lmkbc.models.files import model_name
 from lmkbc.models.server.address import KEY, Server
@@ -79,13 +80,12 @@ class ChatClient:
         self.server = server
         self._timeout = limits.timeout
         pool = httpx2.Limits(max_connections=limits.concurrency, max_keepalive_connections=LANE)
-        verify = httpx2.create_ssl_context()
         self._lanes = [
             openai.AsyncOpenAI(
                 base_url=server.base_url,
                 api_key=server.key or "none",
                 max_retries=0,
-                http_client=BoundedClient(limits=pool, timeout=limits.timeout, verify=verify),
+                http_client=BoundedClient(limits=pool, timeout=limits.timeout, verify=trusted()),
             )
             for _ in range(math.ceil(limits.concurrency / LANE))
         ]
