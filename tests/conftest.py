@@ -6,6 +6,7 @@ import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests share the processors, and their models are too small for threads
 
@@ -18,6 +19,19 @@ ROOT = Path(__file__).resolve().parent.parent
 hypothesis.settings.register_profile("suite", deadline=None, max_examples=40)  # a busy machine is no failure
 hypothesis.settings.register_profile("attack", deadline=None, max_examples=500)
 hypothesis.settings.load_profile("suite")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A worker takes a file at a time, and the attacks as one, so that what their tests share is made once."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return "attack" if "attack" in Path(file).parts else file
+
+    return Scheduling(config, log)
 
 
 def pytest_collection() -> None:

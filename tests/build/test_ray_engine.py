@@ -32,7 +32,6 @@ from tests.opened import recipe_of
 pytest.importorskip("ray.data", reason="Ray is not installed: install lmkbc[scale]")
 pytestmark = [
     pytest.mark.ray,
-    pytest.mark.xdist_group("ray"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),  # of itself
 ]
 
