@@ -22,7 +22,7 @@ def head(places: Places, out: Path) -> Sequence[object]:
         "--backbone",
         places.masked,
         "--epochs",
-        4,
+        2,
         "--batch",
         8,
         "--device",

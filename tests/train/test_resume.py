@@ -27,12 +27,12 @@ def trained(backbone: Backbone, facts: list[Fact], checkpoint: Path, cut: int = 
         if done == cut:
             raise CutError
 
-    plan = Plan(rate=1e-2, epochs=10, batch=3, every=2, patience=100)
+    plan = Plan(rate=1e-2, epochs=5, batch=3, every=2, patience=100)
     train_mlm(backbone, facts[:6], facts[6:], plan, Masking(), checkpoint=checkpoint, report=report)
     return to_bytes({name: value.contiguous().clone() for name, value in backbone.model.state_dict().items()})
 
 
-@pytest.mark.parametrize("cut", [1, 2, 5, 20])
+@pytest.mark.parametrize("cut", [2, 5, 10])
 def test_cut_short_and_resumed_ends_with_the_same_bytes(
     another: Callable[[int], Backbone], facts: list[Fact], tmp_path: Path, cut: int
 ) -> None:

@@ -194,9 +194,10 @@ def recorded(path: Path, workspace: Workspace, examples: list[Example]) -> list[
 
 
 def test_recorded_candidates_reach_their_score(data_dir: Path) -> None:
-    """Of one file; `eval/bench/recorded.py` prints all."""
-    model, target = "bert-base-cased+pretrain+recode", 0.33
+    """Of one file and every fifth relation; `eval/bench/recorded.py` prints all."""
+    model, target = "bert-base-cased+pretrain+recode", 0.59
     workspace = Workspace(data=data_dir)
-    examples = workspace.examples(EDITION, "val")
+    some = EDITION.relations[3::5]
+    examples = [example for example in workspace.examples(EDITION, "val") if example.query.relation in some]
     tuned = run(recorded(data_dir / f"recorded/2023-val/{model}.candidates.jsonl.gz", workspace, examples), examples)
     assert target <= tuned.cv_macro_f1 < tuned.insample_macro_f1

@@ -86,7 +86,7 @@ def test_two_processes_finish_one_study_together(url: str) -> None:
     assert 24 <= done <= 25  # the one in flight when the other reaches the goal
 
 
-def test_a_killed_process_loses_no_finished_trial(url: str) -> None:
+def test_a_killed_process_loses_no_finished_trial(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with worker(url, 1000, 0.05) as killed:
         deadline = time.monotonic() + 60
         while (before := states(url).count(TrialState.COMPLETE)) < 4 and time.monotonic() < deadline:
@@ -94,10 +94,10 @@ def test_a_killed_process_loses_no_finished_trial(url: str) -> None:
         killed.send_signal(signal.SIGKILL)
     kept = states(url).count(TrialState.COMPLETE)
     assert kept >= before >= 4
-    finish(worker(url, kept + 5, seed=7))
-    assert states(url).count(TrialState.COMPLETE) == kept + 5
-    finish(worker(url, kept + 5, seed=7))
-    assert states(url).count(TrialState.COMPLETE) == kept + 5
+    monkeypatch.setattr(sys, "argv", ["", url, str(kept + 5), "0", "7"])
+    for _ in range(2):  # in this process, which has the libraries; the second finds nothing to do
+        exec(WORKER, {})
+        assert states(url).count(TrialState.COMPLETE) == kept + 5
 
 
 def test_a_dead_server_is_an_error_without_its_password() -> None:

@@ -39,7 +39,7 @@ LESSONS = [
     for n, (land, town) in enumerate(CAPITALS.items())
     for place, text in enumerate(("The capital of {} is [MASK].", "[MASK] is the capital of {}."))
 ]
-PLAN = Plan(rate=3e-3, epochs=120, batch=4)
+PLAN = Plan(rate=3e-3, epochs=100, batch=4)
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def run(tmp_path: Path, command: Command) -> Command:
 def test_a_masked_model_from_training_to_scores(run: Command, tmp_path: Path) -> None:
     tiny_masked.save(tmp_path / "bert", WORDS)
     files = [tmp_path / "test.jsonl", tmp_path / "train.jsonl"]
-    more = ["--train", tmp_path / "train.jsonl", "--rate", 3e-3, "--epochs", 120, "--batch", 4]
+    more = ["--train", tmp_path / "train.jsonl", "--rate", PLAN.rate, "--epochs", PLAN.epochs, "--batch", PLAN.batch]
     status, _, told = run("run", *files, "--model", tmp_path / "bert", "--out", tmp_path / "out", *more)
     assert (status, told.count("wrote")) == (0, 2)
     for file in files:

@@ -30,9 +30,9 @@ PAIRS = tuple((name, PLACES["stuv".index(name[1])]) for name in NAMES)
 BORN = Lesson("P19", "N-1", "{subject} was born in {mask} .", PAIRS[:24], PAIRS[24:28], PAIRS[28:])
 DIED = Lesson("P20", "N-M", "{subject} died in {mask} .", PAIRS[:24], PAIRS[24:28], (("ax", "Rome"), ("bs", "Oslo")))
 HOW = Experiment(
-    soft=Plan(rate=3e-2, epochs=6, batch=8),
+    soft=Plan(rate=3e-2, epochs=2, batch=8),
     finetune=Plan(rate=1e-2, epochs=20, batch=8),
-    methods=("manual", "soft-3", "soft-manual", "finetune"),
+    methods=("manual", "soft-3", "finetune"),
 )
 
 
