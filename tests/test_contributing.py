@@ -84,6 +84,7 @@ def test_the_printed_rule_and_generator_added_as_told_pass_what_all_others_pass(
     (package / "generate" / "echo.py").write_text(block("Adding a generator"), encoding="utf-8")
     (line,) = re.findall(r'`("echo": "[^`]*")`', TEXT)
     replaced(package / "generate" / "spec.py", "GENERATORS = {\n", f"GENERATORS = {{\n    {line},\n")
-    said = passed(tmp_path, "tests/conformance", "tests/test_house.py", "-k", "half or echo or circle")
+    files = ("tests/conformance/test_every_rule.py", "tests/conformance/test_generators.py", "tests/test_house.py")
+    said = passed(tmp_path, *files, "-k", "half or echo or circle")
     for name in ("half", "echo-echo", "lmkbc.select.half", "lmkbc.generate.echo"):
         assert f"[{name}] PASSED" in said, f"no test was about {name}"

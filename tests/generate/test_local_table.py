@@ -76,8 +76,8 @@ def test_every_recipe_of_a_server_runs_here(name: str, run: Run, tmp_path: Path)
         short = replace(spec, sampling=replace(spec.sampling, **few), relations=own)
         for _, generator in short.opened(run, Notes()):
             assert isinstance(bare(generator), CausalGenerator)
-            found = list(generator.generate(QUERIES))
-            assert {one.query for one in found} == set(QUERIES)
+            found = list(generator.generate(QUERIES[::3]))
+            assert {one.query for one in found} == set(QUERIES[::3])
             assert not any(State.MISSING in one.draws for one in found)
 
 
