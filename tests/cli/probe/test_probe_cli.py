@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 import tiny_causal
 import tiny_masked
 from command import Command
 from transformers import T5Config, T5ForConditionalGeneration
+
+from lmkbc.probe.controls import Controls, controls
 
 SCHEMA = """
 [relations.in]
@@ -50,7 +53,14 @@ def test_kmir_from_triples_to_scores(tmp_path: Path, command: Command) -> None:
     assert "asymmetric" in told
 
 
-def test_controls(command: Command) -> None:
+def test_controls(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[Controls]()
+
+    def once(*given: Any, **how: Any) -> Controls:
+        made.extend([] if made else [controls(*given, **how)])
+        return made[0]
+
+    monkeypatch.setattr("lmkbc.probe.controls.controls", once)  # here it is about what is shown of them
     words = ("probe", "controls", "--edition", "mini", "--system", "prior", "--no-tune", "--offline")
     status, printed, _ = command(*words, "--json")
     assert status == 0

@@ -86,9 +86,9 @@ def test_how_each_kind_of_model_is_served() -> None:
 
 @pytest.mark.parametrize("penalty", [1.0, 1.15])
 def test_greedy_answers_are_those_of_one_full_prompt_at_a_time(asked: CausalModel, penalty: float) -> None:
-    expected = [[plainly(asked.model, prompt, 24, repetition_penalty=penalty)] for prompt in PROMPTS]
-    assert answers(asked, PROMPTS, max_tokens=24, repetition_penalty=penalty) == expected
-    assert len(set(map(tuple, expected))) > 3  # the comparison means something
+    expected = [[plainly(asked.model, prompt, 16, repetition_penalty=penalty)] for prompt in PROMPTS]
+    assert answers(asked, PROMPTS, max_tokens=16, repetition_penalty=penalty) == expected
+    assert len(set(map(tuple, expected))) > 2  # the comparison means something
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
