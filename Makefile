@@ -1,5 +1,5 @@
 # Two commands: `make predict` ends with a finished submission, `make test` with a tested checkout.
-# `make attack` kills, starves and deceives it (TRIES=20 of each attack), and prints one table.
+# `make attack` kills, starves and deceives it (TRIES=20 of each attack), prints one table, and tries properties often.
 PYTHON ?= python3
 VENV := .venv
 TRIES ?= 20

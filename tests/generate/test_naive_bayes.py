@@ -52,7 +52,7 @@ def test_the_formula() -> None:
 
 
 def test_a_train_query_is_not_its_own_evidence() -> None:
-    for row in TRAIN:
+    for row in TRAIN[::4]:
         others = [one for one in TRAIN if one.query.subject != row.query.subject]
         (without,) = NaiveBayes(EDITION, RELATIONS, others).generate([row.query])
         kept = {candidate.text for candidate in asked(row.query).candidates}

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -80,7 +81,12 @@ WAYS = (
 SLOW = ("silence", "byte by byte")
 """Faults that only a clock ends."""
 FAULTS = (*STATUSES, *SHAPES, *WAYS)
-BOMB = gzip.compress(bytes(40 << 20))
+
+
+@cache
+def bomb() -> bytes:
+    """40 MiB of zeros, packed."""
+    return gzip.compress(bytes(40 << 20))
 
 
 def item(
@@ -267,7 +273,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._drip(b'{"search":[' + b" " * 65_000)
         elif fault == "gzip bomb":
             self._head(packed)
-            self.wfile.write(BOMB)
+            self.wfile.write(bomb())
         elif fault == "endless gzip":
             self._head(packed)
             self.wfile.write(gzip.compress(body))
