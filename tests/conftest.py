@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,6 +84,9 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv(name)
     monkeypatch.setenv("LMKBC_REPORT", "0")  # whose figures take longer than a small run
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    logger = logging.getLogger("lmkbc")  # what the command makes of it is no other test's
+    monkeypatch.setattr(logger, "handlers", [*logger.handlers])
+    monkeypatch.setattr(logger, "propagate", True)
 
 
 @pytest.fixture(scope="session")

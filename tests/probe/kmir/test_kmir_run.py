@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -121,10 +120,7 @@ class Repeats:
             yield place, None if place == 1 else f" {place}. "
 
 
-def test_a_cloze_becomes_a_text_to_go_on_with(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(logging.getLogger("lmkbc"), "propagate", True)
+def test_a_cloze_becomes_a_text_to_go_on_with(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", logger="lmkbc")
     ends, begins = LESSONS[:2]
     assert kmir_causal.lead(ends) == "The capital of France is"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import string
 from collections import Counter
 from functools import partial
@@ -192,10 +191,7 @@ def test_ranks_are_those_of_a_softmax_over_the_vocabulary() -> None:
         assert log == pytest.approx(float(own), abs=1e-4)
 
 
-def test_relations_that_drop_out_are_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(logging.getLogger("lmkbc"), "propagate", True)
+def test_relations_that_drop_out_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", logger="lmkbc")
     assert within([BORN, SPEAKS], lambda _, __, object_: object_ == "Rome")[0].name == "P19"
     assert "no fact remains: P37" in caplog.text
