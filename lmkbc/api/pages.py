@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmkbc.api.opening import Sources, chosen_edition, space_of
+from lmkbc.api.opening import Sources, chosen_edition, placed, space_of
 from lmkbc.api.scores import HasRun, finished, listed
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import check_file, write_bytes
@@ -37,6 +37,8 @@ def report(
     edition: str | None = None,
     split: str | None = None,
     files: Sequence[Path | str] = (),
+    index: Path | str | None = None,
+    search_table: Path | str | None = None,
     relation: str | Sequence[str] | None = None,
     limit: int | None = None,
     data: Path | str | None = None,
@@ -47,9 +49,11 @@ def report(
 
     run: what `lmkbc.predict` returned, a directory, a zip or a predictions file. out: the file; else report.html in the
     run's directory, or here. gold: a file, else the split's. files: the recorded completions that the run read, whose
-    replies are then shown. relation, limit: of these relations, or the first so many queries, alone. progress: told
-    how far it is.
+    replies are then shown. index, search_table: what it linked from, which tell why a name has its link, beside train
+    and, where $LMKBC_CONTACT is set, what was kept of Wikidata's answers. relation, limit: of these relations, or the
+    first so many queries, alone. progress: told how far it is.
     """
+    from lmkbc.report.links import Evidence
     from lmkbc.report.run import Source, page  # which draws figures
 
     opened = finished(run)
@@ -58,12 +62,13 @@ def report(
     sources: Sources = {"edition": edition, "data": data, "workspace": workspace}
     space, replies = space_of(sources), tuple(map(Path, files))
     place = Path(out) if out is not None else opened.path / REPORT if opened.path.is_dir() else Path(REPORT)
-    path = None if gold is None else Path(gold)
-    check_file(place, opened.predictions, *filter(None, (path, *replies)))
+    path, evidence = placed(gold), Evidence.of(placed(index), placed(search_table))
+    given = (path, evidence.index, evidence.search_table, *replies)
+    check_file(place, opened.predictions, *filter(None, given))
     chosen = edition_of(space, [opened], edition) or chosen_edition(space, None)
     part = Part.of(space, chosen, listed(relation), limit)
     named = split or opened.said("split") or "val"
     path = path or space.gold_path(chosen, named)
-    written = page(space, Source(opened, chosen, named, path, replies, part), progress).encode()
+    written = page(space, Source(opened, chosen, named, path, replies, part, evidence), progress).encode()
     write_bytes(place, written)
     return Page(place, len(written))

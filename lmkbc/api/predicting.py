@@ -95,7 +95,16 @@ class PredictedRun:
 
     def report(self, out: Path | str | None = None, *, progress: Report = silent) -> Page:
         """Write its page; as `lmkbc.report`."""
-        return report(self, out, files=tuple(self.sources.get("files") or ()), progress=progress, **self._named)
+        read = self.sources
+        return report(
+            self,
+            out,
+            files=tuple(read.get("files") or ()),
+            index=read.get("index"),
+            search_table=read.get("search_table"),
+            progress=progress,
+            **self._named,
+        )
 
     @property
     def _named(self) -> Any:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from lmkbc.api.pages import report as write_page
-from lmkbc.cli.options import Data, EditionName, Files, Limit, OneSplit, Relations, Root
+from lmkbc.cli.options import Data, EditionName, Files, IndexPath, Limit, OneSplit, Relations, Root, SearchTable
 from lmkbc.cli.screen import note
 from lmkbc.cli.terminal import progress
 
@@ -29,6 +29,8 @@ def report(
     limit: Limit = None,
     gold: Annotated[Path | None, typer.Option(metavar="FILE", help="Gold file, in place of the split's.")] = None,
     replies: Files = None,
+    index: IndexPath = None,
+    search_table: SearchTable = None,
     out: Annotated[
         Path | None, typer.Option(help="File to write; default: report.html in the run's directory.")
     ] = None,
@@ -38,7 +40,8 @@ def report(
 ) -> None:
     """Show a run in a browser: scores, figures and every row, in one HTML file that needs no network.
 
-    --from names the recorded completions that the run read, whose replies are then shown.
+    --from names the recorded completions that the run read, whose replies are then shown; --index and --search-table
+    what it linked from, which tells why a name has its link.
     """
     with progress() as told:
         page = write_page(
@@ -48,6 +51,8 @@ def report(
             edition=edition,
             split=split,
             files=replies or (),
+            index=index,
+            search_table=search_table,
             relation=relation,
             limit=limit,
             data=data,

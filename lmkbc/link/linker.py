@@ -30,7 +30,7 @@ from lmkbc.link.names import (
     variants,
 )
 from lmkbc.link.object_types import ObjectType, ObjectTypes, bundled
-from lmkbc.link.train_objects import TrainObjects
+from lmkbc.link.train_objects import BY_ROWS, TrainObjects
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.scoring.matchers import number
@@ -195,16 +195,16 @@ class Linker:
         """The link of a name by offline evidence; one without id holds the hits that did not fit."""
         evidence, hits = self._train.exact(text, query) if self._train else ("", ())
         if evidence == "relation":
-            return Link(hits[0].id, evidence, "most rows", text, hits)
+            return Link(hits[0].id, evidence, BY_ROWS, text, hits)
         if disambiguation.KNOWN in self._type(query).strategies and (known := self._type(query).known.get(key(text))):
             return Link(known, "known", disambiguation.KNOWN, text, (Hit(known, text),))
         if evidence:
-            return Link(hits[0].id, evidence, "most rows", text, hits)
+            return Link(hits[0].id, evidence, BY_ROWS, text, hits)
         exact = self._chosen(query, text, "index", self._index.exact(text) if self._index else ())
         if exact.id is not None or not self._fuzzy:
             return exact
         if self._train and (hits := self._train.fuzzy(text, query)):
-            return Link(hits[0].id, "fuzzy", "most rows", text, hits)
+            return Link(hits[0].id, "fuzzy", BY_ROWS, text, hits)
         near = self._index.fuzzy(text) if self._index and not exact.hits else ()
         near = tuple(hit for hit in near if plausible_typo(key(text), key(hit.name)))
         fuzzy = self._chosen(query, text, "fuzzy", near)

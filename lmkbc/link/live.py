@@ -28,9 +28,9 @@ CLIMB = 4
 class Wikidata:
     """A `Search` over the Wikidata API or a mirror, through a cache of all its answers.
 
-    client: None answers from the cache alone and fails, naming what is missing, where it does not suffice. refresh:
-    ask once more for what is cached. limit: hits per search. describe: fetch classes and sitelinks of the hits, which
-    choosing by class or popularity needs.
+    client: None answers from the cache alone and fails, naming what is missing, where it does not suffice; unless
+    partial: then what it lacks is as if nothing were found. refresh: ask once more for what is cached. limit: hits per
+    search. describe: fetch classes and sitelinks of the hits, which choosing by class or popularity needs.
     """
 
     knows_classes = True
@@ -45,11 +45,13 @@ class Wikidata:
         limit: int = 7,
         refresh: bool = False,
         describe: bool = True,
+        partial: bool = False,
     ) -> None:
         self._client = client
         self._cache = Cache(cache or cache_dir() / "wikidata.sqlite", f"{api_url} {language} {limit}")
         self._language, self._limit = language, limit
-        self._refresh, self._describe = refresh, describe
+        self._refresh, self._describe, self._partial = refresh, describe, partial
+        self._read = self._cache.get if partial else self._cache.kept
         self._answered: set[tuple[str, str]] = set()
 
     def search(self, texts: Sequence[str]) -> dict[str, tuple[Hit, ...]]:
@@ -58,7 +60,7 @@ class Wikidata:
         missing = self._missing("search", list(spelt), _HITS)
         calls = [api.search(spelt[key], self._language, self._limit) for key in missing]
         self._ask("search", missing, calls, lambda at, hits: {missing[at]: hits})
-        answers = self._cache.kept("search", spelt, _HITS)
+        answers = self._read("search", spelt, _HITS)
         ids = dict.fromkeys(hit.id for hits in answers.values() for hit in hits)
         known = self.entities(list(ids)) if self._describe else {}
         return {text: _described(answers.get(text.casefold(), []), known) for text in texts}
@@ -86,7 +88,7 @@ class Wikidata:
         groups = [missing[i : i + api.IDS_PER_CALL] for i in range(0, len(missing), api.IDS_PER_CALL)]
         while groups:
             groups = self._ask_groups(groups)
-        return self._cache.kept("entity", ids, _RECORD)
+        return self._read("entity", ids, _RECORD)
 
     def _ask_groups(self, groups: list[list[str]]) -> list[list[str]]:
         """Ask for groups of ids, and return the smaller groups that are left to ask.
@@ -136,7 +138,7 @@ class Wikidata:
         read: Callable[[int, T | None], Mapping[str, object]],
     ) -> None:
         """Make the calls and cache what each answers, as it arrives."""
-        if not missing:
+        if not missing or (self._client is None and self._partial):
             return
         if self._client is None:
             first = ", ".join(repr(key) for key in missing[:5])

@@ -34,6 +34,7 @@ class ObjectTypes:
     """The kinds of objects by Wikidata class, and the small class tree that they span."""
 
     types: Mapping[str, ObjectType]
+    _below: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def get(self, qid: str) -> ObjectType:
         """What is known about a class; the defaults for one that the table lacks."""
@@ -45,12 +46,14 @@ class ObjectTypes:
 
     def below(self, wanted: str) -> frozenset[str]:
         """A class and all that the table knows to lie below it."""
-        accepted, rest = {wanted}, [wanted]
-        while rest:
-            below = [qid for qid in self.get(rest.pop()).subclasses if qid not in accepted]
-            accepted.update(below)
-            rest += below
-        return frozenset(accepted)
+        if wanted not in self._below:  # asked of every name that is linked
+            accepted, rest = {wanted}, [wanted]
+            while rest:
+                below = [qid for qid in self.get(rest.pop()).subclasses if qid not in accepted]
+                accepted.update(below)
+                rest += below
+            self._below[wanted] = frozenset(accepted)
+        return self._below[wanted]
 
     def kin(self, first: str, second: str) -> bool:
         """Whether two classes are the same, or one lies below the other."""

@@ -11,6 +11,7 @@ from lmkbc.generate.completer import CompleterSpec, completer
 from lmkbc.generate.spec import check_names
 from lmkbc.link import disambiguation
 from lmkbc.link.ask_model import AskModel
+from lmkbc.link.evidence import Index, Search
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.linker import Linker
 from lmkbc.link.sources import open_search
@@ -82,8 +83,7 @@ class Linking:
         The search is the recorded table, the cache, or Wikidata where a contact is set. replayed: recorded answers
         stand for models, so that one to choose among hits is asked only where it is given.
         """
-        known, relations = run.workspace.relations, run.relations
-        strategies, keywords = self.of_edition(known, relations)
+        strategies, _ = self.of_edition(run.workspace.relations, run.relations)
         model = self.model() if any(disambiguation.MODEL in names for names in strategies.values()) else None
         if model and replayed and not model.is_given(run):
             notes.remark("no model is given that could choose among hits: the first that is left is the link")
@@ -91,11 +91,20 @@ class Linking:
         search = None
         if "search" in self.evidence and (run.search_table or run.offline or os.environ.get(CONTACT)):
             search = open_search(run.search_table, offline=run.offline)
+        index = AliasIndex(run.index) if run.index and "index" in self.evidence else None
+        return self.linker(run, index, search, AskModel(model.open(run, notes), run.relations) if model else None)
+
+    def linker(
+        self, run: Run, index: Index | None, search: Search | None, ask: disambiguation.Ask | None = None
+    ) -> Linker:
+        """What links as the table says, by those of these sources that it looks at."""
+        known, relations = run.workspace.relations, run.relations
+        strategies, keywords = self.of_edition(known, relations)
         return Linker(
-            run.relations,
-            TrainObjects(run.train, run.relations) if "train" in self.evidence else None,
-            AliasIndex(run.index) if run.index and "index" in self.evidence else None,
-            search,
+            relations,
+            TrainObjects(run.train, relations) if "train" in self.evidence else None,
+            index if "index" in self.evidence else None,
+            search if "search" in self.evidence else None,
             strategies=strategies,
             keywords=keywords,
             fuzzy="fuzzy" in self.evidence,
@@ -104,7 +113,7 @@ class Linking:
             names_unlinked=self.unlinked == "name",
             searched=_own(self.searched, known, relations),
             known=_own(self.known, known, relations),
-            ask=AskModel(model.open(run, notes), run.relations) if model else None,
+            ask=ask,
         )
 
     def of_edition(self, known: Mapping[str, Relation], relations: Mapping[str, Relation]) -> tuple[Words, Words]:

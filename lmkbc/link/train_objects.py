@@ -16,6 +16,9 @@ from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.types import Example, Query
 
+BY_ROWS = "most rows"
+"""How a name's entity is chosen among those that train rows name so; the others of a name follow by their rows."""
+
 
 class Mention(NamedTuple):
     """One name of one entity in one row; `relation` is None for a row's subject, which is no object."""

@@ -6,12 +6,13 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
+from lmkbc.report.links import Entity, Trace
 from lmkbc.report.plot import Plot
-from lmkbc.report.rows import Error, Row, Shown
+from lmkbc.report.rows import LONGEST_TEXT, Error, Row, Shown, cut
 
 
 def render(template: str, **values: Any) -> str:
@@ -38,19 +39,27 @@ def _figure(plot: Plot) -> Any:
     return Markup(plot.svg)  # noqa: S704 -- matplotlib's markup, in which it has escaped all text
 
 
-def packed(rows: Sequence[Row]) -> str:
-    """The rows for the page's script: JSON, gzipped, in base64, in which no text can end the script's element."""
-    relations = list(dict.fromkeys(row.pair[1] for row in rows))
+def packed(rows: Sequence[Row], entities: Mapping[str, Entity] | None) -> str:
+    """The rows for the page's script: JSON, gzipped, in base64, in which no text can end the script's element.
+
+    entities: what is known of the ids in them; None where objects have no ids.
+    """
+    relations, known = list(dict.fromkeys(row.pair[1] for row in rows)), entities or {}
+    traces = dict.fromkeys(one.trace for row in rows for one in (*row.kept, *row.dropped) if one.trace)
+    places = {trace: place for place, trace in enumerate(traces)}
     content = {
         "relations": relations,
         "errors": [str(error) for error in Error],
-        "rows": [_row(row, relations.index(row.pair[1])) for row in rows],
+        "links": entities is not None,
+        "traces": list(places),
+        "entities": {one: [cut(text, LONGEST_TEXT) for text in about] for one, about in sorted(known.items())},
+        "rows": [_row(row, relations.index(row.pair[1]), places) for row in rows],
     }
     written = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
     return base64.b64encode(gzip.compress(written, mtime=0)).decode()
 
 
-def _row(row: Row, relation: int) -> list[Any]:
+def _row(row: Row, relation: int, places: Mapping[Trace, int]) -> list[Any]:
     """One row as a list, in the order in which the script reads it."""
     flags = sum(1 << place for place, error in enumerate(Error) if error in row.errors)
     score = [round(value, 3) for value in row.score[:3]]
@@ -64,13 +73,26 @@ def _row(row: Row, relation: int) -> list[Any]:
         counts,
         flags,
         gold,
-        _objects(row.kept),
-        _objects(row.dropped),
+        _objects(row.kept, places),
+        _objects(row.dropped, places),
         row.nothing,
         row.reason,
         [list(reply) for reply in row.replies],
     ]
 
 
-def _objects(objects: Iterable[Shown]) -> list[list[Any]]:
-    return [[one.text, one.id, one.score, one.source, int(one.right), one.truth] for one in objects]
+def _objects(objects: Iterable[Shown], places: Mapping[Trace, int]) -> list[list[Any]]:
+    """places: of each trace in the list of all."""
+    return [
+        [
+            one.text,
+            one.id,
+            one.score,
+            one.source,
+            int(one.right),
+            one.truth,
+            places[one.trace] if one.trace else None,
+            one.due,
+        ]
+        for one in objects
+    ]

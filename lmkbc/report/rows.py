@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from lmkbc.files.jsonl import read_jsonl
 from lmkbc.finished import Finished
 from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, read_rows
 from lmkbc.names import folded_key
+from lmkbc.progress import Report, silent
+from lmkbc.report.links import Trace, Tracer
 from lmkbc.scoring.table import Pair, RowScore
 from lmkbc.types import Example
 
@@ -46,7 +49,10 @@ class Error(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An object that was kept or dropped. right: None where the gold does not tell. score: None where not known."""
+    """An object that was kept or dropped. score: None where not known.
+
+    trace: how it came to its link, or to none. due: the missed gold id that its name may mean, where its own is wrong.
+    """
 
     text: str
     id: str
@@ -54,6 +60,8 @@ class Shown:
     source: str
     right: bool
     truth: float | None = None
+    trace: Trace | None = None
+    due: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +89,7 @@ class Recorded:
     unparsed: bool = False
     reason: str = ""
     replies: tuple[tuple[str, str], ...] = ()
+    traces: tuple[Trace | None, ...] = ()
 
 
 class _Missing(msgspec.Struct):
@@ -129,6 +138,33 @@ def _replies(row: RecordedRow) -> Iterable[tuple[str, str]]:
         yield cut(f"{row.model or 'model'} #{number}", LONGEST_TEXT), said
 
 
+def traced(
+    tracer: Tracer, examples: Sequence[Example], notes: Mapping[Pair, Recorded], report: Report = silent
+) -> dict[Pair, Recorded]:
+    """What is recorded of each query, with how its candidates came to their links."""
+    queries = {(one.query.subject, one.query.relation): one.query for one in examples}
+    given = [
+        (queries[pair], [(candidate.object, candidate.id) for candidate in note.candidates])
+        for pair, note in notes.items()
+        if pair in queries
+    ]
+    made = dict(notes)
+    report("links (queries)", 0, len(given))
+    for done, ((query, _), traces) in enumerate(zip(given, tracer.traces(given), strict=True), start=1):
+        pair = query.subject, query.relation
+        made[pair] = replace(notes[pair], traces=tuple(traces))
+        report("links (queries)", done, len(given))
+    return made
+
+
+def mentioned(rows: Iterable[Row]) -> set[str]:
+    """All ids that rows speak of."""
+    objects = [one for row in rows for one in (*row.kept, *row.dropped)]
+    others = (other for trace in {one.trace for one in objects if one.trace} for other, _ in trace.others)
+    gold = (identifier for row in rows for _, identifier, _ in row.gold)
+    return {one for one in (*(one.id for one in objects), *others, *gold) if one}
+
+
 def rows_of(
     edition: Edition,
     examples: Sequence[Example],
@@ -153,28 +189,39 @@ def _row(edition: Edition, example: Example, answer: Any, score: RowScore, note:
     names = {other.id: other.name for other in example.objects if other.id}
     finds = {index for value in answer for index in scorer.matches(value, gold, relation)}
 
-    def shown(text: str, value: str, row: CandidateRow | None) -> Shown:
-        right = bool(value) and bool(scorer.matches(value, gold, relation))
-        if row is None:
-            return Shown(cut(text, LONGEST_TEXT), value if edition.target == "id" else "", None, "", right)
-        source = cut(row.source or "", LONGEST_TEXT)
-        return Shown(cut(text, LONGEST_TEXT), cut(row.id or "", 40), row.score, source, right, row.truth)
+    goals = tuple(_goal(item, names, index in finds) for index, item in enumerate(gold))
+    missed = {identifier: name for name, identifier, found in goals if identifier and not found}
+    by_name = {folded_key(name): identifier for identifier, name in missed.items()}
 
-    pool: dict[str, tuple[str, CandidateRow]] = {}
-    lost: list[CandidateRow] = []
-    for candidate in note.candidates:
+    def shown(text: str, value: str, row: CandidateRow | None = None, trace: Trace | None = None) -> Shown:
+        right = bool(value) and bool(scorer.matches(value, gold, relation))
+        others = trace.others if trace else ()
+        meant = by_name.get(folded_key(text)) or next((one for one, _ in others if one in missed), "")
+        return Shown(
+            cut(text, LONGEST_TEXT),
+            cut(row.id or "", 40) if row else value if edition.target == "id" else "",
+            row.score if row else None,
+            cut(row.source or "", LONGEST_TEXT) if row else "",
+            right,
+            row.truth if row else None,
+            trace,
+            "" if right else meant,
+        )
+
+    pool: dict[str, tuple[str, CandidateRow, Trace | None]] = {}
+    lost: list[Shown] = []
+    for candidate, trace in zip(note.candidates, note.traces or repeat(None), strict=False):
         value = (candidate.id or "") if edition.target == "id" else candidate.object
         if value:
-            pool.setdefault(scorer.key(value), (value, candidate))
+            pool.setdefault(scorer.key(value), (value, candidate, trace))
         else:
-            lost.append(candidate)
+            lost.append(shown(candidate.object, "", candidate, trace))
     kept = []
     for value in answer:
         held = pool.pop(scorer.key(value), None)
-        kept.append(shown(held[1].object if held else names.get(value, value), value, held[1] if held else None))
-    dropped = [shown(candidate.object, value, candidate) for value, candidate in pool.values()]
-    dropped += [shown(candidate.object, "", candidate) for candidate in lost]
-    goals = tuple(_goal(item, names, index in finds) for index, item in enumerate(gold))
+        kept.append(shown(held[1].object, value, *held[1:]) if held else shown(names.get(value, value), value))
+    dropped = [shown(candidate.object, value, candidate, trace) for value, candidate, trace in pool.values()]
+    dropped += lost
     errors = tuple(_errors(goals, kept, dropped, note))
     reason = note.reason or ("objects were named, and none could be kept" if note.unparsed else "")
     some = slice(MOST_OBJECTS)
@@ -212,8 +259,7 @@ def _errors(
         yield Error.DROPPED
     if missed and len(missed) > sum(one.right for one in dropped):
         yield Error.MISSED
-    mistaken = {folded_key(one.text) for one in (*wrong, *dropped) if not one.right}
-    if any(identifier and not found and folded_key(name) in mistaken for name, identifier, found in gold):
+    if any(one.due for one in (*kept, *dropped)):
         yield Error.LINK
     if wrong and gold:
         yield Error.WRONG

@@ -20,9 +20,10 @@ from lmkbc.pipeline import decide, propose
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import read_recipe
 from lmkbc.report import figures
+from lmkbc.report.links import TRAIN_ALONE, Evidence, Tracer
 from lmkbc.report.page import packed, render
 from lmkbc.report.plot import Plot
-from lmkbc.report.rows import Error, Row, recorded, rows_of
+from lmkbc.report.rows import Error, Row, mentioned, recorded, rows_of, traced
 from lmkbc.run import Run
 from lmkbc.scoring.table import Table
 from lmkbc.types import Query
@@ -37,6 +38,7 @@ class Source:
     """What a report is made of.
 
     replies: completions files whose raw texts are shown. split: as people name it. part: of it, what is shown.
+    evidence: what links are retraced from.
     """
 
     run: Finished
@@ -45,6 +47,7 @@ class Source:
     gold: Path
     replies: Sequence[Path] = ()
     part: Part = WHOLE
+    evidence: Evidence = TRAIN_ALONE
 
 
 def page(space: Workspace, source: Source, report: Report = silent) -> str:
@@ -55,7 +58,11 @@ def page(space: Workspace, source: Source, report: Report = silent) -> str:
     gold = {pair: value for pair, value in asked if _asked(run, pair in answers)}
     table = scored(run, edition, answers, gold)
     examples = [x for x in read_examples(source.gold, edition) if (x.query.subject, x.query.relation) in gold]
-    rows = rows_of(edition, examples, answers, table.rows, recorded(run, edition, source.replies))
+    notes, tracer = recorded(run, edition, source.replies), None
+    if edition.target == "id":
+        tracer = Tracer(space, edition, run, source.evidence)
+        notes = traced(tracer, examples, notes, report)
+    rows = rows_of(edition, examples, answers, table.rows, notes)
     floors = _floors(space, edition, gold, [example.query for example in examples], report)
     return render(
         "report.html",
@@ -71,7 +78,7 @@ def page(space: Workspace, source: Source, report: Report = silent) -> str:
         usage=_usage(run),
         counts=_counts(run),
         recipe=_recipe(run),
-        data=packed(rows),
+        data=packed(rows, tracer.about(mentioned(rows)) if tracer else None),
         count=len(rows),
     )
 
@@ -79,7 +86,8 @@ def page(space: Workspace, source: Source, report: Report = silent) -> str:
 def write_beside(run: Run, directory: Path, split: str, report: Report = silent) -> None:
     """Put the page of a run into its directory; the recorded replies that the run read are shown in it."""
     gold = run.workspace.gold_path(run.edition, split)
-    source = Source(Finished.at(directory), run.edition, split, gold, run.files)
+    evidence = Evidence.of(run.index, run.search_table, offline=run.offline)
+    source = Source(Finished.at(directory), run.edition, split, gold, run.files, evidence=evidence)
     write_bytes(directory / submission.REPORT, page(run.workspace, source, report).encode())
 
 

@@ -181,6 +181,14 @@ def test_offline_answers_from_the_cache_or_names_what_is_missing(cache: Path, mo
         offline.search(["Name 1", "Name 2", "Name 3"])
 
 
+def test_a_partial_one_answers_from_the_cache_and_lacks_the_rest(cache: Path) -> None:
+    with StandIn(WORLD, ITEMS) as stand_in:
+        online = Wikidata(client(stand_in), cache).search(["Name 1"])
+    partial = Wikidata(None, cache, partial=True)
+    assert partial.search(["Name 1", "Name 2"]) == online | {"Name 2": ()}
+    assert set(partial.entities([WORLD["Name 1"][0], "Q999999"])) == {WORLD["Name 1"][0]}
+
+
 def test_merged_missing_and_impossible_entities(cache: Path) -> None:
     items = {"Q2": item("Q2", "Inn", ["Q4022"]), **ITEMS}
     with StandIn({"Inn": ["Q1", "Q2", "Q404"]}, items, merged={"Q1": "Q2"}) as stand_in:

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from lmkbc.link.build import build_index
+
 ATTACK = '<script>window.broken = 1</script>"><img src=x onerror="window.broken = 2">{{ 7 * 7 }}</script>\u2028'
 RELATIONS = ("CountryBordersCountry", "PersonPlaysInstrument")
 
@@ -14,6 +16,25 @@ RELATIONS = ("CountryBordersCountry", "PersonPlaysInstrument")
 def lines(path: Path, rows: list[dict[str, Any]]) -> None:
     written = "".join(json.dumps(row) + "\n" for row in rows).encode()
     path.write_bytes(gzip.compress(written) if path.suffix == ".gz" else written)
+
+
+def index(folder: Path, count: int = 60) -> Path:
+    """An index in which the name "object N" means Q(N + 1) and the better known Q(N + 500)."""
+    written = [
+        {
+            "type": "item",
+            "id": f"Q{place + first}",
+            "labels": {"en": {"value": ATTACK}},
+            "descriptions": {"en": {"value": f"{ATTACK} {first}"}},
+            "aliases": {"en": [{"value": f"object {place}"}]},
+            "sitelinks": dict.fromkeys(map(str, range(first))),
+        }
+        for place in range(count)
+        for first in (1, 500)
+    ]
+    lines(folder / "dump.json", written)
+    build_index(folder / "index.sqlite", dump=folder / "dump.json")
+    return folder / "index.sqlite"
 
 
 def run(folder: Path, count: int = 60) -> tuple[Path, Path, Path]:

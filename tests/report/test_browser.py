@@ -27,7 +27,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     other.write_text((run / "predictions.jsonl").read_text().replace("Q1", "Q2"))
     made = {"report": run / "report.html", "compare": folder / "compare.html"}
     for words in (
-        ("report", run, "--gold", gold, "--from", replies),
+        ("report", run, "--gold", gold, "--from", replies, "--index", hostile.index(folder)),
         ("compare", run, other, "--gold", gold, "--html", made["compare"]),
     ):
         done = CliRunner().invoke(build(), list(map(str, words)))
@@ -140,6 +140,20 @@ def test_a_row_opens_and_closes_by_keyboard(view: View) -> None:
     assert "1,000,0" in detail  # the reply of a megabyte is cut, and says so
     view.page.keyboard.press("Space")
     assert view.page.locator("tr.detail").count() == 0
+
+
+def test_an_open_row_tells_why_each_name_has_its_link(view: View) -> None:
+    view.page.fill("#search", "subject 002")
+    view.status("2 of 120")
+    view.page.locator("#body .open").first.click()
+    kept = view.page.locator("tr.detail table", has_text="Kept").locator("tbody tr").first
+    assert "Q502" in kept.inner_text()
+    assert "the index: " in kept.inner_text()
+    assert "wrong link\ngold has Q3" in kept.inner_text()
+    others = kept.locator("details")
+    assert "Q3 <script>" not in others.inner_text()
+    others.locator("summary").click()
+    assert "Q3 <script>" in others.inner_text()
 
 
 def test_pages_are_turned(view: View) -> None:

@@ -15,7 +15,11 @@ from typer.testing import CliRunner
 
 from lmkbc.cli import build
 from lmkbc.finished import Finished
-from lmkbc.report.rows import LONGEST_REPLY, Error, cut, recorded, rows_of
+from lmkbc.generate.recorded_rows import CandidateRow
+from lmkbc.link.evidence import Hit, Link
+from lmkbc.link.train_objects import BY_ROWS
+from lmkbc.report.links import Evidence, Trace, Tracer, trace
+from lmkbc.report.rows import LONGEST_REPLY, Error, Recorded, cut, recorded, rows_of
 from lmkbc.scoring.table import Pair, row_score
 from lmkbc.types import Example, GoldObject, Query
 from lmkbc.workspace import Workspace
@@ -29,8 +33,9 @@ def called(*words: object) -> Any:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
-    run, gold, replies = hostile.run(tmp_path_factory.mktemp("page"))
-    done = called("report", run, "--gold", gold, "--from", replies)
+    folder = tmp_path_factory.mktemp("page")
+    run, gold, replies = hostile.run(folder)
+    done = called("report", run, "--gold", gold, "--from", replies, "--index", hostile.index(folder))
     assert done.exit_code == 0, done.output
     return (run / "report.html").read_text(encoding="utf-8")
 
@@ -61,6 +66,82 @@ def test_every_row_is_held_and_long_replies_are_cut(page: str) -> None:
     longest = max(len(text) for row in content["rows"] for _, text in row[-1])
     assert LONGEST_REPLY < longest < LONGEST_REPLY + 100
     assert any("characters in all]" in text for row in content["rows"] for _, text in row[-1])
+
+
+def test_an_object_tells_why_it_has_its_link_and_what_else_was_on_offer(page: str) -> None:
+    content = held(page)
+    row = next(row for row in content["rows"] if row[0] == "subject 002")
+    text, identifier, *_, trace, due = row[7][0]
+    assert (text, identifier, due) == ("object 2", "Q502", "Q3")
+    how, others = content["traces"][trace]
+    assert how == "the index: first, hit 1 of 2, 500 sitelinks"
+    assert others == [["Q3", "1 sitelink"]]
+    assert content["entities"]["Q3"] == [hostile.ATTACK, f"{hostile.ATTACK} 1"]
+    assert [content["traces"][one[6]][0] for one in row[8] if one[0] == "nowhere"] == ["no link: no hit"]
+
+
+def test_a_name_s_other_meanings_tell_a_wrong_link(tmp_path: Path) -> None:
+    """Where gold's name is another one, what was on offer tells that the linker chose wrong."""
+    trace = Trace("the index: first, hit 1 of 2", (("Q1", ""),))
+    row = CandidateRow("uno", 0.5, "Q2")
+    example = Example(Query(*PAIR), (GoldObject(("one",), "Q1"),))
+    score = [(PAIR, row_score(0, 1, 1))]
+    for traces, wanted in (((trace,), "Q1"), ((), "")):
+        (made,) = rows_of(EDITION, [example], {PAIR: ["Q2"]}, score, {PAIR: Recorded((row,), traces=traces)})
+        assert made.kept[0].due == wanted
+        assert (Error.LINK in made.errors) == bool(wanted)
+
+
+HITS = (Hit("Q1", "one", popularity=2), Hit("Q2", "two"))
+LINKS = {
+    "chosen": ("Q1", Link("Q1", "index", "class", "x", HITS), "the index: class, hit 1 of 2, 2 sitelinks", ["Q2"]),
+    "by rows": (
+        "Q1",
+        Link("Q1", "relation", BY_ROWS, "x", HITS[:1]),
+        "train, as an object of the relation: most rows",
+        [],
+    ),
+    "by a model": ("Q2", Link("Q1", "search", "first", "x", HITS, HITS), "the search: model, hit 2 of 2", ["Q1"]),
+    "asked again": ("Q2", Link("Q2", "re-search", "first", "x y", HITS[1:]), "the search for 'x y': first", []),
+    "unlinked": (None, Link(None, "unlinked", "no hit fits (class)", "x", HITS), "no link: no hit fits", ["Q1", "Q2"]),
+    "lost": (None, Link("Q2", "search", "first", "x", HITS[1:]), "no link; the search has Q2", ["Q2"]),
+    "given": ("Q3", Link("Q2", "search", "first", "x", HITS[1:]), "came with the answer, or from what is not", ["Q2"]),
+    "given alone": ("Q3", Link(None, "unlinked", "no hit", "x"), "what is at hand has none (no hit)", []),
+}
+
+
+@pytest.mark.parametrize(("given", "link", "how", "others"), LINKS.values(), ids=LINKS)
+def test_a_trace_says_how_a_name_came_to_its_id(given: str | None, link: Link, how: str, others: list[str]) -> None:
+    made = trace(given, link)
+    assert made is not None
+    assert how in made.how
+    assert [one for one, _ in made.others] == others
+
+
+def test_a_literal_has_no_trace() -> None:
+    assert trace("5", Link("5", "literal", "number")) is None
+
+
+def test_a_manifest_of_other_linking_is_warned_of_and_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    run, gold, _ = hostile.run(tmp_path, 3)
+    (run / "manifest.json").write_text(json.dumps({"edition": "mini", "recipe": {"link": {"stratgies": {}}}}))
+    with caplog.at_level("WARNING"):
+        assert Tracer(Workspace(), EDITION, Finished.at(run), Evidence()).about(["Q1"]) == {}
+    assert "link has no setting 'stratgies'" in caplog.text
+    done = called("report", run, "--gold", gold)
+    assert done.exit_code == 0, done.output
+
+
+def test_where_objects_have_no_ids_there_are_no_links(tmp_path: Path) -> None:
+    query = {"SubjectEntity": "s", "Relation": Workspace().edition("2025").relations[0]}
+    hostile.lines(tmp_path / "gold.jsonl", [{**query, "ObjectEntities": ["one"]}])
+    hostile.lines(tmp_path / "run.jsonl", [{**query, "ObjectEntities": ["one", "two"]}])
+    words = ("report", tmp_path / "run.jsonl", "--edition", "2025", "--gold", tmp_path / "gold.jsonl")
+    done = called(*words, "--out", tmp_path / "r.html")
+    assert done.exit_code == 0, done.output
+    content = held((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert (content["links"], content["traces"]) == (False, [])
+    assert [one[:2] for one in content["rows"][0][7]] == [["one", ""], ["two", ""]]
 
 
 def test_names_of_elements_are_unique(page: str) -> None:

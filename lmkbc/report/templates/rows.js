@@ -6,7 +6,7 @@
   const byId = (id) => document.getElementById(id);
   const packed = Uint8Array.from(atob(byId("data").textContent.trim()), (char) => char.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const { relations, errors, rows: raw } = await new Response(stream).json();
+  const { relations, errors, links, traces, entities, rows: raw } = await new Response(stream).json();
   const rows = raw.map(([subject, id, relation, score, counts, flags, gold, kept, dropped, nothing, reason, replies]) => ({
     subject, id, relation: relations[relation], p: score[0], r: score[1], f1: score[2], gold: counts[2], kept: counts[1],
     flags, objects: { gold, kept, dropped }, nothing, reason, replies, text: null,
@@ -89,9 +89,54 @@
     return part;
   };
   const verdict = (good, yes, no) => element("span", good ? `✓ ${yes}` : `✗ ${no}`, good ? "right" : "wrong");
-  const objects = (list) => list.map(([text, id, score, source, right, truth]) => [
-    text, id ? linked(id) : "no link", scored(score) + (truth === null ? "" : ` (truth ${scored(truth)})`), source || "–",
-    verdict(right, "right", "wrong"),
+  const known = (id, text) => {
+    const [label, description] = Object.hasOwn(entities, id) ? entities[id] : ["", ""];
+    return [label === text ? "" : label, description].filter(Boolean).join(": ");
+  };
+  const entity = (id, text, more = "") => {
+    const about = [known(id, text), more].filter(Boolean).join(", ");
+    const made = element("span");
+    made.append(linked(id), about && ` ${about}`);
+    return made;
+  };
+  const evidence = (id, text, place) => {
+    const made = element("div");
+    made.append(id ? entity(id, text) : "no link");
+    if (place === null) return made;
+    const [how, others] = traces[place];
+    made.append(element("div", how, "why"));
+    if (others.length) {
+      const folded = element("details", "", "why");
+      const list = element("ul");
+      others.forEach(([other, weight]) => {
+        const item = element("li");
+        item.append(entity(other, "", weight));
+        list.append(item);
+      });
+      folded.append(element("summary", `on offer too: ${others.length}`), list);
+      made.append(folded);
+    }
+    return made;
+  };
+  const judged = (right, due) => {
+    const made = element("div");
+    made.append(verdict(right, "right", due ? "wrong link" : "wrong"));
+    if (due) {
+      const meant = element("div", "gold has ", "why");
+      meant.append(linked(due));
+      made.append(meant);
+    }
+    return made;
+  };
+  const named = (text, source) => {
+    const made = element("div", text);
+    if (source) made.append(element("div", source, "why"));
+    return made;
+  };
+  const heads = ["object", ...(links ? ["link"] : []), "score", "is"];
+  const objects = (list) => list.map(([text, id, score, source, right, truth, place, due]) => [
+    named(text, source), ...(links ? [evidence(id, text, place)] : []),
+    scored(score) + (truth === null ? "" : ` (truth ${scored(truth)})`), judged(right, due),
   ]);
 
   const detail = (row) => {
@@ -102,10 +147,9 @@
     if (row.nothing !== null) facts.append(`; score of answering nothing ${scored(row.nothing)}`);
     if (row.reason) facts.append(`; ${row.reason}`);
     cell.append(facts);
-    const heads = ["object", "link", "score", "sources", "is"];
     cell.append(
-      table("Gold", ["object", "id", "is"], row.objects.gold.map(([name, id, found]) => [
-        name, id ? linked(id) : "–", verdict(found, "found", "missed")])),
+      table("Gold", ["object", ...(links ? ["id"] : []), "is"], row.objects.gold.map(([name, id, found]) => [
+        name, ...(links ? [id ? entity(id, name) : "–"] : []), verdict(found, "found", "missed")])),
       table("Kept", heads, objects(row.objects.kept)),
       table("Dropped", heads, objects(row.objects.dropped)),
     );

@@ -1,0 +1,154 @@
+"""Why a candidate has its link: its name is linked once more, by the run's own table and from what is at hand.
+
+A run keeps names and ids, not what its linker saw. Nothing is asked for this: no socket is opened, and where a language
+model chose among hits, the id that the run has tells which.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from lmkbc.edition import Edition
+from lmkbc.errors import InputError
+from lmkbc.finished import Finished
+from lmkbc.link.disambiguation import MODEL
+from lmkbc.link.evidence import Hit, Link, Search
+from lmkbc.link.index import AliasIndex
+from lmkbc.link.live import Wikidata
+from lmkbc.link.recipe import Linking
+from lmkbc.link.search_table import SearchTable
+from lmkbc.link.train_objects import BY_ROWS
+from lmkbc.link.wikidata import CONTACT
+from lmkbc.names import as_qid
+from lmkbc.run import Run
+from lmkbc.settings import checked
+from lmkbc.types import Candidate, CandidateSet, Query
+from lmkbc.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+MOST_OTHERS = 5
+"""Entities beside the one chosen that are shown of a name."""
+SOURCES = {
+    "given": "the name is an id",
+    "relation": "train, as an object of the relation",
+    "type": "train, as a name of its type",
+    "known": "a known word",
+    "index": "the index",
+    "fuzzy": "one typing error away",
+    "search": "the search",
+    "re-search": "the search for {!r}",
+}
+"""How people read a link's evidence; {!r} is the text that was searched for."""
+
+
+class Entity(NamedTuple):
+    """What is known of an id."""
+
+    label: str = ""
+    description: str = ""
+
+
+class Trace(NamedTuple):
+    """How a name came to its link, or to none. others: ids that were on offer too, each with its weight, best first."""
+
+    how: str
+    others: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What links are retraced from, beside train. cached: whether kept answers of Wikidata count."""
+
+    index: Path | None = None
+    search_table: Path | None = None
+    cached: bool = False
+
+    @classmethod
+    def of(cls, index: Path | None, search_table: Path | None, *, offline: bool = False) -> Evidence:
+        """What a run with these options links from."""
+        return cls(index, search_table, search_table is None and (offline or bool(os.environ.get(CONTACT))))
+
+
+TRAIN_ALONE = Evidence()
+
+
+class Tracer:
+    """Retraces the links of one run."""
+
+    def __init__(self, space: Workspace, edition: Edition, run: Finished, evidence: Evidence) -> None:
+        linking = _linking(run)
+        if not space.has_data(edition):
+            linking = replace(linking, evidence=tuple(one for one in linking.evidence if one != "train"))
+        self._index = AliasIndex(evidence.index) if evidence.index else None
+        self._search: Search | None = SearchTable.read(evidence.search_table) if evidence.search_table else None
+        if evidence.cached:
+            self._search = Wikidata(None, partial=True)
+        self._linker = linking.linker(Run(workspace=space, edition=edition), self._index, self._search)
+        self._known: dict[str, Entity] = {}
+
+    def traces(self, queries: Iterable[tuple[Query, Sequence[tuple[str, str | None]]]]) -> Iterator[list[Trace | None]]:
+        """Of each query, given with the names and ids of its candidates, the trace of each; None of a literal."""
+        given = list(queries)
+        bare = (CandidateSet(query, tuple(Candidate(name) for name, _ in pairs)) for query, pairs in given)
+        for (_, pairs), (_, links) in zip(given, self._linker.links(bare), strict=True):
+            yield [self._trace(one, link) for (_, one), link in zip(pairs, links, strict=True)]
+
+    def about(self, ids: Iterable[str]) -> dict[str, Entity]:
+        """What is known of ids: by what was on offer, then by the index and the search."""
+        known = {one: self._known[one] for one in ids if one in self._known}
+        for source in (self._index, self._search):
+            bare = [one for one in ids if as_qid(one) == one and not known.get(one, Entity()).description]
+            told = source.entities(bare) if source else {}
+            known |= {one: Entity(hit.label, hit.description) for one, hit in told.items() if hit and hit.label}
+        return known
+
+    def _trace(self, given: str | None, link: Link) -> Trace | None:
+        made = trace(given, link)
+        for hit in link.hits if made else ():
+            if hit.label and not self._known.get(hit.id, Entity()).description:
+                self._known[hit.id] = Entity(hit.label, hit.description)
+        return made
+
+
+def _linking(run: Finished) -> Linking:
+    """The table of a run's manifest. One that this version cannot read is warned of, since the rest of the run can."""
+    recipe = run.manifest.get("recipe")
+    table = recipe.get("link", {}) if isinstance(recipe, Mapping) else {}
+    try:
+        return checked(Linking, table, "link")
+    except InputError as error:
+        log.warning("%s: %s; its links are retraced as where a recipe says nothing of them", run.path, error)
+        return Linking()
+
+
+def trace(given: str | None, link: Link) -> Trace | None:
+    """How a name came to the id that a run gave it, or to none. link: that of the name alone; None of a literal."""
+    if link.evidence in ("literal", "nothing"):
+        return None
+    hits = {hit.id: hit for hit in reversed(link.hits)}
+    offered = list(dict.fromkeys(hit.id for hit in link.hits))
+    others = tuple((one, _weight(hits[one], link)) for one in offered if one != given)[:MOST_OTHERS]
+    source = SOURCES.get(link.evidence, link.evidence).format(link.searched)
+    if given is not None and given not in (link.id, *(hit.id for hit in link.open)):
+        would = f"{source} has {link.id}" if link.id else f"what is at hand has none ({link.strategy})"
+        return Trace(f"came with the answer, or from what is not at hand; {would}", others)
+    if given is None:
+        return Trace(f"no link: {link.strategy}" if link.id is None else f"no link; {source} has {link.id}", others)
+    told = [f"{source}: {link.strategy if given == link.id else MODEL}"]
+    if len(offered) > 1:
+        told.append(f"hit {offered.index(given) + 1} of {len(offered)}")
+    if given in hits and (weight := _weight(hits[given], link)):
+        told.append(weight)
+    return Trace(", ".join(told), others)
+
+
+def _weight(hit: Hit, link: Link) -> str:
+    """How well known a hit is, in words; "" where that is not known."""
+    unit = "train row" if link.strategy == BY_ROWS else "sitelink"
+    return f"{hit.popularity:,} {unit}{'s' * (hit.popularity > 1)}" if hit.popularity else ""
