@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from lmkbc.cli.screen import note
+from lmkbc.cli.terminal import progress
 from lmkbc.errors import InputError
 from lmkbc.export import quickstatements, wikidata_json
 from lmkbc.export.knowledge import Knowledge
@@ -39,6 +40,10 @@ def export(
     knowledge: Annotated[Path, typer.Argument(metavar="DIR", help="What 'lmkbc build' wrote.")],
     format_: Annotated[Format, typer.Option("--format", help="What to write.")],
     out: Annotated[Path, typer.Option(help="File to write; of quickstatements a directory, new or empty.")],
+    relation: Annotated[
+        list[str] | None, typer.Option("--relation", "-r", help="Only facts of this relation; repeatable.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only facts of the first so many subjects.")] = None,
     least: Annotated[float, typer.Option(min=0, max=1, help="Leave out facts of less confidence.")] = 0.0,
     base: Annotated[str, typer.Option(help="Beginning of the IRIs of what has no Wikidata item.")] = OWN,
     day: Annotated[
@@ -51,12 +56,19 @@ def export(
     batch: Annotated[int, typer.Option(min=1, help="Statements of a file of quickstatements.")] = 250,
 ) -> None:
     """Write a knowledge base as triples, statement nodes, Wikidata's JSON, or QuickStatements for review."""
-    base, source = checked_base(base), Knowledge(knowledge, least)
-    if format_ is Format.QUICKSTATEMENTS:
-        _review(source, out, known, batch)
-        return
+    base, day = checked_base(base), None if day is None else _day(day)
+    with progress() as told:
+        source = Knowledge(knowledge, least, chosen=relation or (), limit=limit, report=told)
+        if format_ is Format.QUICKSTATEMENTS:
+            said = _review(source, out, known, batch)
+        else:
+            said = _written(source, out, format_, Triples(base, source.date if day is None else day, source.run))
+    note(said)
+
+
+def _written(source: Knowledge, out: Path, format_: Format, triples: Triples) -> str:
+    """Write one file, and tell what came of it."""
     check_file(out)
-    triples = Triples(base, source.date if day is None else _day(day), source.run)
     if format_ is Format.WIKIDATA_JSON:
         entities = filter(None, map(wikidata_json.entity, source.by_subject()))
         lines: Iterator[str] = wikidata_json.lines(entities)
@@ -68,7 +80,7 @@ def export(
         for line in lines:
             file.write(line.encode())
             count += 1
-    note(f"{out}: {count} lines")
+    return f"{out}: {count} lines"
 
 
 def _day(given: str) -> str:
@@ -78,7 +90,8 @@ def _day(given: str) -> str:
         raise InputError(f"--date is {given!r}: give a day as in 2026-11-22") from None
 
 
-def _review(source: Knowledge, out: Path, known: Path | None, size: int) -> None:
+def _review(source: Knowledge, out: Path, known: Path | None, size: int) -> str:
+    """Write files for review, and tell what came of it."""
     if known is None:
         raise InputError("quickstatements are of what Wikidata lacks: give what it has with --known FILE")
     check_directory(out)
@@ -90,4 +103,4 @@ def _review(source: Knowledge, out: Path, known: Path | None, size: int) -> None
         for name, lines in quickstatements.batches(quickstatements.proposals(source.facts(), there), size):
             (stage / name).write_text("".join(lines), encoding="utf-8")
             files += 1
-    note(f"{out}: {files} files to be checked by a person, none of them ready for upload: a model is no source")
+    return f"{out}: {files} files to be checked by a person, none of them ready for upload: a model is no source"

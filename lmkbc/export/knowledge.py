@@ -6,7 +6,7 @@ import hashlib
 import heapq
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,8 +19,9 @@ from lmkbc.build.directory import TIMING, UNFINISHED
 from lmkbc.build.facts import SCHEMA_VERSION
 from lmkbc.build.manifest import About, Manifest
 from lmkbc.build.parts import SCHEMAS, partition
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, did_you_mean
 from lmkbc.names import QID
+from lmkbc.progress import Report, silent
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\dT")
 COLUMNS = ("subject_row", "subject", "subject_id", "object", "object_id", "literal", "confidence", "sources", "model")
@@ -51,11 +52,20 @@ class Timing(msgspec.Struct):
 class Knowledge:
     """The facts of a build's directory. least: facts of less confidence are left out.
 
-    InputError for what is no finished build, or is damaged.
+    chosen: the relations that count, all if none is named; limit: of the first so many subjects alone. report: told of
+    each fact that is read. InputError for what is no finished build, is damaged, or lacks a relation.
     """
 
-    def __init__(self, path: Path, least: float = 0.0) -> None:
-        self.path, self._least = path, least
+    def __init__(
+        self,
+        path: Path,
+        least: float = 0.0,
+        *,
+        chosen: Sequence[str] = (),
+        limit: int | None = None,
+        report: Report = silent,
+    ) -> None:
+        self.path, self._least, self._limit, self._report = path, least, limit, report
         try:
             found = msgspec.json.decode((path / manifest.NAME).read_bytes(), type=Manifest)
         except FileNotFoundError:
@@ -70,7 +80,12 @@ class Knowledge:
             raise InputError(f"{path} is of schema {found.schema}, this program reads {SCHEMA_VERSION}: build it again")
         if found.shards is None:
             raise InputError(f"{path} is a build that is not finished: run 'lmkbc build' again")
-        self.run, self.relations, self._outputs = found.run, found.relations, found.outputs
+        for name in chosen:
+            if name not in found.relations:
+                raise InputError(f"{path} has no facts of {name!r}: {did_you_mean(name, found.relations)}")
+        self.relations = {name: about for name, about in found.relations.items() if not chosen or name in chosen}
+        self.run, self._outputs, self._done = found.run, found.outputs, 0
+        self._whole = sum(shard.facts.get(name, 0) for shard in found.shards for name in self.relations)
 
     @property
     def date(self) -> str:
@@ -91,8 +106,10 @@ class Knowledge:
         about, folder = self.relations[relation], partition(relation)
         for name in sorted(self._outputs):
             if name.rpartition("/")[0] == folder:
-                rows = self._rows(name, self._outputs[name])
-                yield from (Statement._make((*values, relation, about)) for values in rows)
+                for values in self._rows(name, self._outputs[name]):
+                    self._report("export (facts)", self._done, self._whole)
+                    self._done += 1
+                    yield Statement._make((*values, relation, about))
 
     def by_subject(self) -> Iterator[list[Statement]]:
         """The facts of one subject after the other, of all relations, in the order of subjects."""
@@ -112,6 +129,9 @@ class Knowledge:
         if not _is_sound(frame):
             raise InputError(f"{path} holds what facts cannot hold: build it again")
         kept = frame.filter(pl.col("confidence") >= self._least) if self._least > 0 else frame
+        if self._limit is not None:
+            kept = kept.filter(pl.col("subject_row") < self._limit)
+        self._done += len(frame) - len(kept)
         return kept.iter_rows()
 
 

@@ -171,14 +171,16 @@ def rows_of(
     answers: Mapping[Pair, Any],
     scores: Iterable[tuple[Pair, RowScore]],
     notes: Mapping[Pair, Recorded],
+    report: Report = silent,
 ) -> list[Row]:
-    """The rows of all scored queries, by relation and subject."""
+    """The rows of all scored queries, by relation and subject. report: told of each."""
     by_pair = {(example.query.subject, example.query.relation): example for example in examples}
     ready = Recorded()
-    made = []
+    made: list[Row] = []
     for pair, score in scores:
         if pair not in by_pair:
             raise InputError(f"the query {pair} is in no example of the gold file: give the file that was scored")
+        report("rows (queries)", len(made), len(by_pair))
         made.append(_row(edition, by_pair[pair], answers.get(pair, ()), score, notes.get(pair, ready)))
     return made
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ def page(space: Workspace, source: Source, report: Report = silent) -> str:
     if edition.target == "id":
         tracer = Tracer(space, edition, run, source.evidence)
         notes = traced(tracer, examples, notes, report)
-    rows = rows_of(edition, examples, answers, table.rows, notes)
+    rows = rows_of(edition, examples, answers, table.rows, notes, report)
     floors = _floors(space, edition, gold, [example.query for example in examples], report)
     return render(
         "report.html",
@@ -72,7 +72,7 @@ def page(space: Workspace, source: Source, report: Report = silent) -> str:
         floors=floors,
         published=_published(edition, source.split),
         split=source.split,
-        plots=_plots(table, rows, floors),
+        plots=list(_plots(table, rows, floors, report)),
         confusion=_confusion(rows),
         errors={error: sum(error in row.errors for row in rows) for error in Error},
         usage=_usage(run),
@@ -131,16 +131,21 @@ def _published(edition: Edition, split: str) -> list[Published]:
     return here + sorted(others, key=lambda result: (result.split, -result.f1))
 
 
-def _plots(table: Table, rows: Sequence[Row], floors: Mapping[str, Table]) -> list[Plot]:
+def _plots(table: Table, rows: Sequence[Row], floors: Mapping[str, Table], report: Report) -> Iterator[Plot]:
     values = {name: {key: one.f1 for key, one in floor.relations.items()} for name, floor in floors.items()}
-    made = [figures.scores(table.relations, values)]
     pool = figures.candidates(rows)
-    if pool:
-        made.append(figures.cuts(pool, list(table.relations)))
-    made += [figures.precision_recall(table.relations), figures.sizes(rows)]
-    if pool:
-        made += [figures.distributions(pool), figures.reliability(pool)[0]]
-    return made
+    drawn: tuple[tuple[object, Callable[[], Plot]], ...] = (
+        (True, lambda: figures.scores(table.relations, values)),
+        (pool, lambda: figures.cuts(pool, list(table.relations))),
+        (True, lambda: figures.precision_recall(table.relations)),
+        (True, lambda: figures.sizes(rows)),
+        (pool, lambda: figures.distributions(pool)),
+        (pool, lambda: figures.reliability(pool)[0]),
+    )
+    wanted = [draw for there, draw in drawn if there]
+    for done, draw in enumerate(wanted):
+        report("figures", done, len(wanted))
+        yield draw()
 
 
 def _confusion(rows: Sequence[Row]) -> list[list[int]]:

@@ -90,6 +90,25 @@ def test_wikidata_s_json_has_each_subject_once(run: Command, tmp_path: Path) -> 
     assert children["mainsnak"]["datavalue"] == {"type": "quantity", "value": {"amount": "+4", "unit": "1"}}
 
 
+@pytest.mark.parametrize("form", ["ntriples", "statements", "wikidata-json"])
+def test_a_part_is_written_alone(run: Command, tmp_path: Path, form: str) -> None:
+    assert run("kb", "--format", form, "--out", "part", "-r", "children", "--limit", "2")[0] == 0
+    written = (tmp_path / "part").read_text()
+    assert ("P1971" in written, "P47" in written) == (True, False)
+    assert ("Q2" in written, "Q3" in written) == (True, False)
+    status, _, told = run("kb", "--format", form, "--out", "none", "--relation", "childs")
+    assert (status, "no facts of 'childs': did you mean 'children'" in told) == (2, True)
+    assert not (tmp_path / "none").exists()
+
+
+def test_every_fact_is_told_of(made: Path) -> None:
+    told: list[tuple[str, int, int | None]] = []
+    facts = list(Knowledge(made, report=lambda *step: told.append(step)).facts())
+    assert told == [("export (facts)", done, len(facts)) for done in range(len(facts))]
+    told.clear()
+    assert len(list(Knowledge(made, 0.95, report=lambda *step: told.append(step)).facts())) == len(told) == 0
+
+
 def known(form: str, path: Path) -> None:
     """What Wikidata has: that Q1 borders Q1016 and has 4 children, and something of another property."""
     rows = [("Q1", "P47", "Q1016"), (f"{WD}Q1", "P1971", "+4.0"), ("Q2", "P31", "Q1016")]

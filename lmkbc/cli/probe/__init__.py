@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lmkbc.cli.options import AsJson
+from lmkbc.cli.options import AsJson, Limit, Relations
 from lmkbc.cli.probe import kamel, kmir, lama, optiprompt
 from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, opened
 from lmkbc.cli.screen import note, note_published, show_json
@@ -15,6 +15,7 @@ from lmkbc.cli.spread import spread
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
 from lmkbc.cli.tune import Folds, Trials
+from lmkbc.part import Part
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 
 app = typer.Typer(no_args_is_help=True, help="Probe what a model knows.", rich_markup_mode=None)
@@ -37,6 +38,8 @@ def controls(
         str | None, typer.Option("--split", "-s", help="A labelled split; default: the edition's held-out one.")
     ] = None,
     recipe_options: RecipeOptions,
+    relation: Relations = None,
+    limit: Limit = None,
     tuned: Annotated[
         bool, typer.Option("--tune/--no-tune", help="Tune selection and score out of fold, or use the recipes' rules.")
     ] = True,
@@ -56,7 +59,9 @@ def controls(
 
     run, recipe = opened(recipe_options, source_options, server_options)
     chosen = run.edition
-    examples = run.workspace.examples(chosen, split or chosen.held_out)
+    part = Part.of(run.workspace, chosen, relation, limit)
+    whole = run.workspace.examples(chosen, split or chosen.held_out)
+    examples = list(part.rows(whole, lambda example: example.query.relation))
     how = Selection(tuned=tuned, trials=trials, folds=folds, seed=seed)
     with progress() as report:
         table = run_controls(run, recipe, examples, how, random=random, report=report)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,6 +33,7 @@ def lama(
         Path | None, typer.Option(help="One word a line; default: all words that the models share.")
     ] = None,
     properties: Annotated[str | None, typer.Option(help="Only these relations, comma-separated.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many facts per relation.")] = None,
     uhn: Annotated[bool, typer.Option("--uhn", help="Drop facts that the subject's name gives away.")] = False,
     json: AsJson = False,
     offline: Offline = False,
@@ -53,6 +54,7 @@ def lama(
     words = benchmark.shared_vocabulary(list(vocabularies.values()), words_given)
     known = frozenset(words)
     relations = benchmark.within(relations, lambda _, __, object_: object_ in known)
+    relations = [replace(relation, facts=relation.facts[:limit]) for relation in relations]
     if not relations:
         raise InputError("no fact has an object among the shared words: name other models, or other relations")
     facts = sum(len(relation.facts) for relation in relations)

@@ -62,9 +62,12 @@ def test_controls(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("lmkbc.probe.controls.controls", once)  # here it is about what is shown of them
     words = ("probe", "controls", "--edition", "mini", "--system", "prior", "--no-tune", "--offline")
+    words += ("-r", "CountryBordersCountry", "--limit", "3")
     status, printed, _ = command(*words, "--json")
     assert status == 0
-    assert json.loads(printed)["system"] == "prior"
+    table = json.loads(printed)
+    assert (table["system"], list(table["relations"])) == ("prior", ["CountryBordersCountry"])
+    assert table["overall"]["queries"] == 3
     status, printed, _ = command(*words)
     assert status == 0
     assert "F1, LM-KBC mini, val, untuned" in printed
