@@ -29,7 +29,7 @@ class Finished:
     def at(cls, path: Path) -> Finished:
         """The run at a path. InputError where it has no predictions."""
         if not path.is_dir():
-            return cls(path, path)
+            return cls(path, path, _beside(path))
         predictions, manifest = path / submission.PREDICTIONS, path / submission.MANIFEST
         if not predictions.is_file():
             why = "queries failed" if (path / submission.MISSING).is_file() else "this is no run"
@@ -54,6 +54,17 @@ class Finished:
     def answers(self, edition: Edition) -> Mapping[Pair, Any]:
         """What it predicts, by query. InputError where two rows answer one query, and not alike."""
         return read_column(self.predictions, edition.column, str, agree=True).values
+
+
+def _beside(path: Path) -> dict[str, Any]:
+    """What the manifest beside a run's own file says; nothing beside any other file, or one that was changed."""
+    manifest = path.with_name(submission.MANIFEST)
+    if path.name not in (submission.PREDICTIONS, submission.ARCHIVE) or not (path.is_file() and manifest.is_file()):
+        return {}
+    told = _manifest(manifest)
+    outputs = told.get("outputs")
+    own = isinstance(outputs, dict) and outputs.get(path.name) == submission.sha256(path.read_bytes())
+    return told if own else {}
 
 
 def _manifest(path: Path) -> dict[str, Any]:

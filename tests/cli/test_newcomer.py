@@ -90,7 +90,7 @@ def test_a_run_its_zip_and_its_file_are_scored_alike(command: Command, tmp_path:
     one = command("evaluate", "a")
     assert one[0] == 0, one
     for path in ("a/predictions.zip", "a/predictions.jsonl"):
-        assert command("evaluate", path, "-e", "mini")[:2] == one[:2]
+        assert command("evaluate", path)[:2] == one[:2]
     packed = gzip.compress((tmp_path / "a" / "predictions.jsonl").read_bytes())
     (tmp_path / "p.jsonl.gz").write_bytes(packed)
     assert command("evaluate", "p.jsonl.gz", "-e", "mini")[:2] == one[:2]
@@ -98,6 +98,10 @@ def test_a_run_its_zip_and_its_file_are_scored_alike(command: Command, tmp_path:
     shown = json.loads(part[1])
     assert [(name, summary["rows"]) for name, summary in shown["relations"].items()] == [("CountryBordersCountry", 3)]
     assert command("evaluate", "a", "-e", "2023")[2].startswith("error: a is a run of edition mini, not of 2023")
+    assert "a/predictions.zip is a run of edition mini" in command("evaluate", "a/predictions.zip", "-e", "2023")[2]
+    with (tmp_path / "a" / "predictions.jsonl").open("a") as changed:
+        changed.write("\n")
+    assert "is a run of edition mini" not in command("evaluate", "a/predictions.jsonl", "-e", "2023")[2]
 
 
 def test_a_run_of_the_first_queries_is_scored_on_these(command: Command) -> None:
