@@ -64,6 +64,9 @@ class _Unsaid(Notes):
     def remark(self, sentence: str) -> None:
         """Say nothing."""
 
+    def replied(self, query: Query, voice: str, texts: Iterable[str | None]) -> None:
+        """Keep nothing, however many queries there are."""
+
 
 def forecast(
     run: Run, recipe: Recipe, queries: Iterable[Query], timings: Iterable[Path] = (), report: Report = silent

@@ -7,7 +7,7 @@ that a run weighs what a block does, however many queries it has. `Steps.over` i
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
@@ -32,6 +32,7 @@ from lmkbc.types import (
     Passage,
     Prediction,
     Query,
+    Replies,
     Selector,
 )
 
@@ -41,11 +42,15 @@ BLOCK = 2048
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some queries of a run with the pooled candidates of each, in their order. passages: what prompts held."""
+    """Some queries of a run with the pooled candidates of each, in their order.
+
+    passages: what prompts held. replies: what models wrote.
+    """
 
     queries: tuple[Query, ...]
     sets: tuple[CandidateSet, ...]
     passages: Mapping[Query, Sequence[Passage]] = field(default_factory=dict)
+    replies: Mapping[Query, Sequence[Replies]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +63,13 @@ class Proposals(Block):
 def propose(run: Run, recipe: Recipe, queries: Sequence[Query], report: Report = silent) -> Proposals:
     """Generate, link, clean and pool the candidates of all queries."""
     steps = Steps(run, recipe, report)
-    blocks = list(steps.over(queries))
+    sets: list[CandidateSet] = []
+    passages: dict[Query, Sequence[Passage]] = {}
+    for block in steps.over(queries):
+        sets += block.sets
+        passages |= block.passages
     steps.ended()
-    sets = tuple(candidates for block in blocks for candidates in block.sets)
-    passages = {query: found for block in blocks for query, found in block.passages.items()}
-    return Proposals(tuple(queries), sets, passages, steps.usage)
+    return Proposals(tuple(queries), tuple(sets), passages, usage=steps.usage)
 
 
 class Steps:
@@ -106,6 +113,7 @@ class Steps:
         pool = Merging(Pool(self._run.edition, self._recipe.pool), [voice.named for voice in self._voices])
         known: list[dict[Query, CandidateSet]] = [{} for _ in self._voices]  # of queries that occur again
         asked, done, passages = set[Query](), 0, dict[Query, Sequence[Passage]]()
+        replies: defaultdict[Query, list[Replies]] = defaultdict(list)
         stream = iter(queries)
         some = tuple(islice(stream, block))
         while some:
@@ -119,13 +127,16 @@ class Steps:
                 groups.append([sets[query] for query in some])
                 passages |= voice.notes.passages
                 voice.notes.passages.clear()
+                for query in filter(voice.notes.replies.__contains__, new):
+                    replies[query].append(voice.notes.replies[query])
+                voice.notes.replies.clear()
             if self._grouper:
                 groups = self._grouper.grouped(groups)
             self._report("pool (queries)", done, total)
             done += len(new)
             if pooled := tuple(pool.add(groups, last=not following)):
-                yield Block(tuple(candidates.query for candidates in pooled), pooled, passages)
-                passages = {}
+                yield Block(tuple(candidates.query for candidates in pooled), pooled, passages, replies)
+                passages, replies = {}, defaultdict(list)
             self._report("pool (queries)", done, total)
             some = following
 

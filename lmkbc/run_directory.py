@@ -19,7 +19,7 @@ from lmkbc.part import Part
 
 RUNS = Path("submissions")
 _LISTED = {submission.PREDICTIONS, submission.ARCHIVE, submission.CANDIDATES, submission.RETRIEVED}
-_LISTED |= {submission.MISSING, submission.WITHHELD}
+_LISTED |= {submission.MISSING, submission.WITHHELD, submission.REPLIES}
 RUN = Kind("a run", submission.MANIFEST, frozenset(_LISTED), beside=frozenset({submission.TIMING, submission.REPORT}))
 
 

@@ -42,7 +42,7 @@ class RunFiles:
         self._edition, self._kept = edition, ExitStack()
         spools = (self._kept.enter_context(closing(Spool())) for _ in range(4))
         self._predictions, self._missing, self._withheld, self._retrieved = spools
-        self._candidates = self._kept.enter_context(closing(Spool(packed=True)))
+        self._candidates, self._replies = (self._kept.enter_context(closing(Spool(packed=True))) for _ in range(2))
         self.tally = Tally(edition)
 
     def add(self, block: Block, predictions: Sequence[Prediction]) -> None:
@@ -54,6 +54,7 @@ class RunFiles:
             (self._missing, submission.missing_lines(block.sets)),
             (self._withheld, submission.withheld_lines(predictions)),
             (self._retrieved, lines_of(block.passages)),
+            (self._replies, submission.reply_rows(block.replies)),
         ):
             if lines:
                 spool.write(lines)
@@ -82,6 +83,7 @@ class RunFiles:
             (submission.WITHHELD, self._withheld),
             (submission.CANDIDATES, self._candidates),
             (submission.RETRIEVED, self._retrieved),
+            (submission.REPLIES, self._replies),
         ):
             if spool.pieces:
                 files[name] = spool

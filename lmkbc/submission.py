@@ -25,7 +25,7 @@ from lmkbc.files import jsonl
 from lmkbc.files.spool import Content, pieces
 from lmkbc.generate.recorded_rows import EXISTENCE
 from lmkbc.relation import Relation
-from lmkbc.types import Absence, Candidate, CandidateSet, Dropped, Prediction, Query, State
+from lmkbc.types import Absence, Candidate, CandidateSet, Dropped, Prediction, Query, Replies, State
 from lmkbc.voice import Voice
 
 PREDICTIONS = "predictions.jsonl"
@@ -41,6 +41,9 @@ MANIFEST = "manifest.json"
 
 
 RETRIEVED = "retrieved.jsonl"
+
+
+REPLIES = "replies.jsonl.gz"
 
 
 MISSING = "missing.jsonl"
@@ -129,6 +132,13 @@ def missing_lines(sets: Iterable[CandidateSet]) -> bytes:
         _row(item.query) | {"reason": ", ".join(dict.fromkeys(item.draws)) or "not asked"}
         for item in sets
         if item.failed
+    )
+
+
+def reply_rows(replies: Mapping[Query, Iterable[Replies]]) -> bytes:
+    """What models wrote about some queries, as completions."""
+    return json_lines(
+        _row(query) | {"model": one.voice, "completions": one.texts} for query, own in replies.items() for one in own
     )
 
 

@@ -239,17 +239,25 @@ class Passage:
     score: float = 1.0
 
 
+class Replies(NamedTuple):
+    """What a model wrote about a query, draw by draw; None for a call that failed. voice: what the model is called."""
+
+    voice: str
+    texts: tuple[str | None, ...]
+
+
 @dataclass(slots=True)
 class Notes:
     """What a step reports beside its results.
 
     usage: tokens, calls and cost. remarks: what a person should know, in sentences. passages: what a prompt held.
-    at_end: what is to be checked and told once all queries were asked.
+    replies: what was answered to the query itself. at_end: what is to be checked and told once all queries were asked.
     """
 
     usage: dict[str, Any] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
     passages: dict[Query, tuple[Passage, ...]] = field(default_factory=dict)
+    replies: dict[Query, Replies] = field(default_factory=dict)
     at_end: list[Callable[[], None]] = field(default_factory=list)
 
     def remark(self, sentence: str) -> None:
@@ -257,6 +265,10 @@ class Notes:
         if sentence not in self.remarks:
             self.remarks.append(sentence)
             log.warning(sentence)
+
+    def replied(self, query: Query, voice: str, texts: Iterable[str | None]) -> None:
+        """Note what a model wrote about a query."""
+        self.replies[query] = Replies(voice, tuple(texts))
 
 
 class Generator(Protocol):

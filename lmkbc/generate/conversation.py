@@ -177,6 +177,8 @@ class Conversation:
         chain = Chain(self._asking, self._relations[query.relation], query)
         course = yield from chain.course()
         parts = yield from self._answers(query, course)
+        texts = (None if reply is None else reply.text for part in parts for reply in part)
+        self._notes.replied(query, self._name, texts)
         found = self.candidates(query, parts)
         doubts = (Absence(share, (Voice(self._name, name),)) for name, share in chain.doubts.items())
         return replace(found, doubts=(*found.doubts, *doubts))

@@ -104,7 +104,7 @@ def cut(text: str, most: int) -> str:
 
 
 def recorded(run: Finished, edition: Edition, replies: Sequence[Path]) -> Mapping[Pair, Recorded]:
-    """The candidates of a run's directory, and the replies of the completions files it read, by query."""
+    """The candidates of a run's directory, its models' replies, and those of completions files it read, by query."""
     made: defaultdict[Pair, dict[str, Any]] = defaultdict(dict)
     folder = run.path if run.path.is_dir() else None
     if folder and (path := folder / submission.CANDIDATES).is_file():
@@ -113,7 +113,8 @@ def recorded(run: Finished, edition: Edition, replies: Sequence[Path]) -> Mappin
     if folder and (path := folder / submission.MISSING).is_file() and path.stat().st_size:
         for missing in read_jsonl(path, _Missing):
             made[missing.SubjectEntity, missing.Relation] |= {"unparsed": True, "reason": cut(missing.reason, 100)}
-    for path in replies:
+    asked = [folder / submission.REPLIES] if folder and (folder / submission.REPLIES).is_file() else []
+    for path in (*asked, *replies):
         for row in read_rows(path, edition):
             if row.completions is not None:
                 own = made[row.SubjectEntity, row.Relation]

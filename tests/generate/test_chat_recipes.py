@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -220,6 +221,10 @@ def test_the_command_end_to_end_and_no_trace_of_the_key(tmp_path: Path, monkeypa
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
         assert lmkbc(*words, "--limit", "20", "--offline") is None
         assert contents(tmp_path / "run") == first
+        rows = [json.loads(line) for line in gzip.decompress(first["replies.jsonl.gz"]).splitlines()]
+        assert len(rows) == 20
+        assert {*rows[0]} == {"SubjectEntity", "Relation", "SubjectEntityID", "model", "completions"}
+        assert all(row["completions"] == ["None"] for row in rows)
         missing = lmkbc(*words, "--limit", "21", "--offline")
         assert missing is not None
         assert "1 of 21 queries failed, first" in str(missing)

@@ -144,6 +144,17 @@ def test_where_objects_have_no_ids_there_are_no_links(tmp_path: Path) -> None:
     assert [one[:2] for one in content["rows"][0][7]] == [["one", ""], ["two", ""]]
 
 
+def test_what_the_run_s_own_models_wrote_is_shown_before_files(tmp_path: Path) -> None:
+    run, gold, replies = hostile.run(tmp_path, 2)
+    query = {"SubjectEntity": "subject 000", "Relation": hostile.RELATIONS[0]}
+    hostile.lines(run / "replies.jsonl.gz", [{**query, "model": "m", "completions": ["own", None]}])
+    done = called("report", run, "--gold", gold, "--from", replies)
+    assert done.exit_code == 0, done.output
+    row = next(row for row in held((run / "report.html").read_text(encoding="utf-8"))["rows"] if row[-1])
+    assert row[-1][:2] == [["m #0", "own"], ["m #1", "[the call failed]"]]
+    assert len(row[-1]) == 3
+
+
 def test_names_of_elements_are_unique(page: str) -> None:
     names = re.findall(r'\bid="([^"]+)"', page)
     assert len(names) == len(set(names))
