@@ -4,6 +4,7 @@
 set -eu
 work="${LMKBC_WORK:-/work}"
 export XDG_CACHE_HOME="${XDG_CACHE_HOME:-$work/.cache}"
+export XDG_CONFIG_HOME="${XDG_CONFIG_HOME:-$XDG_CACHE_HOME}"  # what libraries keep of theirs: the caller's home is no place
 rootless() {
     read -r inside outside _ < /proc/self/uid_map
     [ "$inside" = 0 ] && [ "$outside" != 0 ]

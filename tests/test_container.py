@@ -17,7 +17,7 @@ def run(work: Path, **environment: str) -> str:
     """What a stand-in for lmkbc says of who runs it, and where its cache is."""
     bin_ = work.parent / "bin"
     bin_.mkdir(exist_ok=True)
-    (bin_ / "lmkbc").write_text('#!/bin/sh\necho "$(id -u):$(id -g) $XDG_CACHE_HOME $*"\n')
+    (bin_ / "lmkbc").write_text('#!/bin/sh\necho "$(id -u):$(id -g) $XDG_CACHE_HOME $XDG_CONFIG_HOME $*"\n')
     (bin_ / "lmkbc").chmod(0o755)
     own = {"PATH": f"{bin_}:{os.environ['PATH']}", "LMKBC_WORK": str(work)} | environment
     done = subprocess.run(
@@ -37,7 +37,7 @@ def test_it_runs_as_the_owner_of_what_is_mounted(tmp_path: Path, owner: int, run
     work = tmp_path / "work"
     work.mkdir()
     os.chown(work, owner, owner)
-    assert run(work) == f"{runs_as}:{runs_as} {work}/.cache predict -s test"
+    assert run(work) == f"{runs_as}:{runs_as} {work}/.cache {work}/.cache predict -s test"
     assert work.stat().st_uid == runs_as
 
 
@@ -45,7 +45,9 @@ def test_it_runs_as_the_owner_of_what_is_mounted(tmp_path: Path, owner: int, run
 def test_who_is_not_root_stays_who_they_are_and_keeps_a_cache_that_was_named(tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
-    assert run(work, XDG_CACHE_HOME="/elsewhere") == f"{os.geteuid()}:{os.getegid()} /elsewhere predict -s test"
+    assert (
+        run(work, XDG_CACHE_HOME="/elsewhere") == f"{os.geteuid()}:{os.getegid()} /elsewhere /elsewhere predict -s test"
+    )
 
 
 def test_what_is_built_and_composed_is_there() -> None:

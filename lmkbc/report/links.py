@@ -139,7 +139,7 @@ def trace(given: str | None, link: Link) -> Trace | None:
         would = f"{source} has {link.id}" if link.id else f"what is at hand has none ({link.strategy})"
         return Trace(f"came with the answer, or from what is not at hand; {would}", others)
     if given is None:
-        return Trace(f"no link: {link.strategy}" if link.id is None else f"no link; {source} has {link.id}", others)
+        return Trace(link.strategy if link.id is None else f"{source} has {link.id}", others)
     told = [f"{source}: {link.strategy if given == link.id else MODEL}"]
     if len(offered) > 1:
         told.append(f"hit {offered.index(given) + 1} of {len(offered)}")

@@ -77,7 +77,7 @@ def test_an_object_tells_why_it_has_its_link_and_what_else_was_on_offer(page: st
     assert how == "the index: first, hit 1 of 2, 500 sitelinks"
     assert others == [["Q3", "1 sitelink"]]
     assert content["entities"]["Q3"] == [hostile.ATTACK, f"{hostile.ATTACK} 1"]
-    assert [content["traces"][one[6]][0] for one in row[8] if one[0] == "nowhere"] == ["no link: no hit"]
+    assert [content["traces"][one[6]][0] for one in row[8] if one[0] == "nowhere"] == ["no hit"]
 
 
 def test_a_name_s_other_meanings_tell_a_wrong_link(tmp_path: Path) -> None:
@@ -103,8 +103,8 @@ LINKS = {
     ),
     "by a model": ("Q2", Link("Q1", "search", "first", "x", HITS, HITS), "the search: model, hit 2 of 2", ["Q1"]),
     "asked again": ("Q2", Link("Q2", "re-search", "first", "x y", HITS[1:]), "the search for 'x y': first", []),
-    "unlinked": (None, Link(None, "unlinked", "no hit fits (class)", "x", HITS), "no link: no hit fits", ["Q1", "Q2"]),
-    "lost": (None, Link("Q2", "search", "first", "x", HITS[1:]), "no link; the search has Q2", ["Q2"]),
+    "unlinked": (None, Link(None, "unlinked", "no hit fits (class)", "x", HITS), "no hit fits (class)", ["Q1", "Q2"]),
+    "lost": (None, Link("Q2", "search", "first", "x", HITS[1:]), "the search has Q2", ["Q2"]),
     "given": ("Q3", Link("Q2", "search", "first", "x", HITS[1:]), "came with the answer, or from what is not", ["Q2"]),
     "given alone": ("Q3", Link(None, "unlinked", "no hit", "x"), "what is at hand has none (no hit)", []),
 }
