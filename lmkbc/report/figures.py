@@ -104,8 +104,9 @@ def distributions(pool: Sequence[Scored]) -> Plot:
             drawn.axes.hist(
                 own, edges, histtype="step", lw=1.8, color=colour, label=f"{label} ({len(own):,})", ls=style
             )
-        drawn.axes.set(yscale="log", xlim=(0, 1), xlabel="score", ylabel="candidates")
+        drawn.axes.set(yscale="log", ylim=(0.7, None), xlim=(0, 1), xlabel="score", ylabel="candidates")
         drawn.axes.yaxis.set_major_formatter("{x:,.0f}")
+        drawn.axes.yaxis.set_minor_formatter("")  # whose labels would be formulas, in signs
         drawn.figure.legend(loc="outside lower center", ncols=2)
     return drawn.plot
 

@@ -18,6 +18,7 @@ from lmkbc.finished import Finished
 from lmkbc.generate.recorded_rows import CandidateRow
 from lmkbc.link.evidence import Hit, Link
 from lmkbc.link.train_objects import BY_ROWS
+from lmkbc.report import figures
 from lmkbc.report.links import Evidence, Trace, Tracer, trace
 from lmkbc.report.rows import LONGEST_REPLY, Error, Recorded, cut, recorded, rows_of
 from lmkbc.scoring.table import Pair, row_score
@@ -108,6 +109,14 @@ LINKS = {
     "given": ("Q3", Link("Q2", "search", "first", "x", HITS[1:]), "came with the answer, or from what is not", ["Q2"]),
     "given alone": ("Q3", Link(None, "unlinked", "no hit", "x"), "what is at hand has none (no hit)", []),
 }
+
+
+@pytest.mark.parametrize("count", [1, 2, 30, 3000])
+def test_labels_of_axes_are_numbers_however_many_candidates_there_are(count: int) -> None:
+    plot = figures.distributions([figures.Scored("r", 0.9, right=True, kept=True)] * count)
+    labels = re.findall(r"<text [^>]*>([^<]*)</text>", plot.svg)
+    assert "1" in labels
+    assert [label for label in labels if "$" in label or "\\" in label or "{" in label] == []
 
 
 @pytest.mark.parametrize(("given", "link", "how", "others"), LINKS.values(), ids=LINKS)
