@@ -79,7 +79,7 @@ class Task:
         )
         if not (others or challenge):
             if self.relation:
-                raise InputError(f"no fact of relation {self.relation!r} is here: name one by its module's name")
+                raise InputError(f"no fact of relation {self.relation!r} is here: 'lmkbc relations list' names them")
             raise InputError("there is no fact to teach: give a train split, KAMEL or silver facts with --data")
         return others, challenge
 

@@ -9,6 +9,7 @@ import torch
 from typer.testing import CliRunner
 
 from lmkbc.cli import build
+from lmkbc.cli.train import Shared
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.generate.entity_masked import EntityMasked
 from lmkbc.models.masked.backbone import Backbone, load
@@ -113,6 +114,14 @@ def test_a_control_is_saved_with_the_weights_it_was_trained_with(task: tasks.Tas
 def test_a_relation_without_facts_is_named(task: tasks.Task, corpus: Corpus) -> None:
     with pytest.raises(InputError, match="no fact of relation 'birth'"):
         tasks.mlm(replace(task, relation="birth"), corpus, Masking())
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("CountryBordersCountry", "country-borders"), ("country-borders", "country-borders"), ("P999", "P999"), ("", "")],
+)
+def test_a_relation_is_known_by_any_of_its_names(task: tasks.Task, name: str, meant: str) -> None:
+    assert Shared(relation=name).task(task.backbone, task.out, task.plan).relation == meant
 
 
 def test_held_out_subjects_stop_the_run(task: tasks.Task, facts: list[Fact]) -> None:

@@ -38,7 +38,7 @@ Epochs = Annotated[int, typer.Option("--epochs", min=1, help="Passes over the fa
 Batch = Annotated[int, typer.Option("--batch", min=1, help="Facts per step.")]
 Seed = Annotated[int, typer.Option("--seed", help="Of everything random.")]
 Random = Annotated[str, typer.Option("--random", help="A control: draw 'all' weights or the 'embeddings' anew.")]
-OneRelation = Annotated[str, typer.Option("--relation", help="Only this relation, by its module's name.")]
+OneRelation = Annotated[str, typer.Option("--relation", help="Only this relation, by any of its names, or a property.")]
 Editions = Annotated[list[str] | None, typer.Option("--edition", "-e", help="Whose train splits; repeatable.")]
 Device = Annotated[str | None, typer.Option("--device", help="cpu or cuda; default: cuda where it is usable.")]
 Most = Annotated[int, typer.Option("--most", min=0, help="KAMEL and silver facts of one relation.")]
@@ -89,13 +89,14 @@ class Shared:
         """One training."""
         from lmkbc.train.tasks import Task
 
+        known = Workspace(self.workspace, self.data).relations.get(self.relation)
         return Task(
             backbone=backbone,
             out=out,
             plan=plan,
             random=self.random,
             most=self.most,
-            relation=self.relation,
+            relation=known.name if known else self.relation,
             offline=self.offline,
             device=self.device,
         )
