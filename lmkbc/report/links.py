@@ -131,6 +131,8 @@ def trace(given: str | None, link: Link) -> Trace | None:
     """How a name came to the id that a run gave it, or to none. link: that of the name alone; None of a literal."""
     if link.evidence in ("literal", "nothing"):
         return None
+    if link.id is None and given == link.searched:  # submitted as it is (`unlinked = "name"`)
+        given = None
     hits = {hit.id: hit for hit in reversed(link.hits)}
     offered = list(dict.fromkeys(hit.id for hit in link.hits))
     others = tuple((one, _weight(hits[one], link)) for one in offered if one != given)[:MOST_OTHERS]

@@ -105,9 +105,15 @@ LINKS = {
     "by a model": ("Q2", Link("Q1", "search", "first", "x", HITS, HITS), "the search: model, hit 2 of 2", ["Q1"]),
     "asked again": ("Q2", Link("Q2", "re-search", "first", "x y", HITS[1:]), "the search for 'x y': first", []),
     "unlinked": (None, Link(None, "unlinked", "no hit fits (class)", "x", HITS), "no hit fits (class)", ["Q1", "Q2"]),
+    "as its name": ("x", Link(None, "unlinked", "no hit", "x"), "no hit", []),
     "lost": (None, Link("Q2", "search", "first", "x", HITS[1:]), "the search has Q2", ["Q2"]),
     "given": ("Q3", Link("Q2", "search", "first", "x", HITS[1:]), "came with the answer, or from what is not", ["Q2"]),
-    "given alone": ("Q3", Link(None, "unlinked", "no hit", "x"), "what is at hand has none (no hit)", []),
+    "given alone": (
+        "Q3",
+        Link(None, "unlinked", "no hit", "x"),
+        "came with the answer, or",
+        [],
+    ),
 }
 
 
@@ -123,7 +129,7 @@ def test_labels_of_axes_are_numbers_however_many_candidates_there_are(count: int
 def test_a_trace_says_how_a_name_came_to_its_id(given: str | None, link: Link, how: str, others: list[str]) -> None:
     made = trace(given, link)
     assert made is not None
-    assert how in made.how
+    assert made.how.startswith(how)
     assert [one for one, _ in made.others] == others
 
 
