@@ -76,7 +76,7 @@ def commands() -> str:
     """Every command with its arguments and options."""
     lines = ["# Commands", "", "Made from the command itself; `lmkbc COMMAND --help` says the same.", ""]
     for words, command in _tree(typer.main.get_command(build()), ("lmkbc",)):
-        context = typer.Context(command, info_name=" ".join(words))
+        context = typer.Context(command, info_name=" ".join(words), help_option_names=["-h", "--help"])
         told = inspect.cleandoc(command.help or "")
         lines += [f"## `{' '.join(words)}`", "", told, ""]
         records = [record for one in command.get_params(context) if (record := one.get_help_record(context))]
