@@ -32,9 +32,10 @@ def foresee(
     """
     from lmkbc.forecast import forecast  # which loads what asks models
 
-    run, recipe = opened(options)
+    relations = listed(relation)
+    run, recipe = opened(options, split, relations)
     edition, space = run.edition, run.workspace
-    part = Part.of(space, edition, listed(relation), limit)
+    part = Part.of(space, edition, relations, limit)
     queries = part.rows(space.queries(edition, split), lambda query: query.relation)
     own = out or run_directory.named(edition.name, split, recipe.name, None if part.is_whole else part)
     return forecast(run, recipe, queries, run_directory.timings(edition.name, recipe.name, Path(own)), progress)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from lmkbc.edition import Edition
 from lmkbc.models.store_place import Place, place_of
+from lmkbc.part import Part
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -85,8 +86,11 @@ def chosen_edition(workspace: Workspace, name: str | None) -> Edition:
     return chosen
 
 
-def opened(options: RunOptions) -> tuple[Run, Recipe]:
-    """A run, and its recipe: recorded answers where files are given, else the default. InputError for what is wrong."""
+def opened(options: RunOptions, split: str | None = None, relations: Sequence[str] | None = None) -> tuple[Run, Recipe]:
+    """A run, and its recipe: recorded answers where files are given, else the default. InputError for what is wrong.
+
+    split, relations: what will be asked for, which is checked before a recipe loads what asks models.
+    """
     from lmkbc.models.budget import checked_prices
     from lmkbc.recipe import read_recipe
     from lmkbc.run import Run, Servers
@@ -105,6 +109,9 @@ def opened(options: RunOptions) -> tuple[Run, Recipe]:
     files = tuple(map(Path, options.get("files") or ()))
     system = options.get("system") or ("recorded" if files else None)
     edition = chosen_edition(space, options.get("edition"))
+    if split is not None:
+        space.split_path(edition, split)
+    Part.of(space, edition, relations, None)
     if system:
         chosen = read_recipe(space, system)
     else:

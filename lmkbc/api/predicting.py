@@ -153,9 +153,10 @@ def predict(
     from lmkbc.run_files import RunFiles
 
     start = time.monotonic()
-    run, recipe = opened(options)
+    relations = listed(relation)
+    run, recipe = opened(options, split, relations)
     every = run.workspace.queries(run.edition, split)
-    asked = Part.of(run.workspace, run.edition, listed(relation), limit)
+    asked = Part.of(run.workspace, run.edition, relations, limit)
     queries = list(asked.rows(every, lambda query: query.relation))
     if not queries:
         raise InputError(

@@ -92,9 +92,10 @@ def tune(
     from lmkbc.tune.tune import tune as tune_rules
 
     check(rules, folds, trials, storage)
-    run, recipe = opened(options)
+    relations = listed(relation)
+    run, recipe = opened(options, split, relations)
     space, chosen = run.workspace, run.edition
-    part = Part.of(space, chosen, listed(relation), limit)
+    part = Part.of(space, chosen, relations, limit)
     examples = list(part.rows(space.examples(chosen, split), lambda row: row.query.relation))
     path = thresholds.path_of(space.folder("thresholds"), chosen.name, recipe.name) if write and part.is_whole else None
     check_file(path)

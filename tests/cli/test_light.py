@@ -22,8 +22,8 @@ def loaded(code: str) -> set[str]:
     return set(made.stderr.split())
 
 
-def called(folder: Path, *words: object) -> set[str]:
-    """The modules of HEAVY that a command has loaded when it is done; it has to end well."""
+def called(folder: Path, *words: object, status: int = 0) -> set[str]:
+    """The modules of HEAVY that a command has loaded when it is done; it has to end well, or with that status."""
     note = folder / "loaded.json"
     code = (
         f"import atexit, json, pathlib, sys\natexit.register(lambda: pathlib.Path({str(note)!r}).write_text("
@@ -34,7 +34,7 @@ def called(folder: Path, *words: object) -> set[str]:
     made = subprocess.run(
         [sys.executable, "-c", code], cwd=folder, env=clean, capture_output=True, text=True, check=False
     )
-    assert made.returncode == 0, made.stderr
+    assert made.returncode == status, made.stderr
     return set(json.loads(note.read_text()))
 
 
@@ -59,6 +59,11 @@ def test_selecting_loads_no_study_and_no_model(tmp_path: Path) -> None:
     (tmp_path / "table.json").write_text("{}")
     found = called(tmp_path, *PREDICT, "--system", "prior", "--out", "run")
     assert not found & {"optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "sklearn"}
+
+
+@pytest.mark.parametrize("wrong", [("--split", "nope"), ("--relation", "nope")])
+def test_what_is_wrong_is_told_before_the_default_loads_its_model(tmp_path: Path, wrong: tuple[str, str]) -> None:
+    assert not called(tmp_path, "predict", "--edition", "mini", *wrong, status=2) & {"torch", "transformers", "sklearn"}
 
 
 def test_scoring_loads_no_client_either(tmp_path: Path) -> None:
