@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -48,12 +48,24 @@ class RecipeFile:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models that its generators name, each once."""
-        tables = [{**table, **voice} for table in self.generate for voice in (table.get("each") or [{}])]
-        return tuple(dict.fromkeys(str(table["model"]) for table in tables if table.get("model")))
+        """The models that its generators name, and those of their signals and the like, each once."""
+        return tuple(dict.fromkeys(name for table in self.generate for name in _models(table)))
 
     @property
     def score(self) -> float | None:
         """The published score of its year: on test where there is one, else on the split that is held out."""
         own = {place: score for place, score in self.published.items() if place.startswith(f"{self.year}/")}
         return own.get(f"{self.year}/test", next(iter(own.values()), None))
+
+
+def _models(table: Mapping[str, Any]) -> Iterator[str]:
+    """The models of a generator's table, voice by voice, and of the tables within."""
+    voices = table.get("each")
+    for voice in voices if isinstance(voices, list) else [{}]:
+        whole = {name: value for name, value in {**table, **voice}.items() if value is not voices}
+        if isinstance(model := whole.get("model"), str):
+            yield model
+        for value in whole.values():
+            for within in value if isinstance(value, list) else [value]:
+                if isinstance(within, Mapping):
+                    yield from _models(within)

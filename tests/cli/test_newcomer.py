@@ -174,6 +174,7 @@ def test_systems_fit_a_terminal(command: Command) -> None:
     _, shown, _ = command("systems", "list")
     assert max(map(len, shown.splitlines())) <= 80
     assert shown.splitlines()[0].split() == ["system", "year", "model", "F1"]
+    assert ["smollm2-embedded", "SmolLM2-135M-Instruct"] in [line.split() for line in shown.splitlines()]
 
 
 def test_a_part_is_tuned_on_and_nothing_written(command: Command, tmp_path: Path) -> None:
