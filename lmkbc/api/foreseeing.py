@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from lmkbc import run_directory
-from lmkbc.api.opening import RunOptions, opened
+from lmkbc.api.opening import RunOptions, opened_part
 from lmkbc.api.scores import listed
-from lmkbc.part import Part
 from lmkbc.progress import Report, silent
 
 if TYPE_CHECKING:
@@ -32,10 +31,8 @@ def foresee(
     """
     from lmkbc.forecast import forecast  # which loads what asks models
 
-    relations = listed(relation)
-    run, recipe = opened(options, split, relations)
+    run, recipe, part = opened_part(options, split, listed(relation), limit)
     edition, space = run.edition, run.workspace
-    part = Part.of(space, edition, relations, limit)
     queries = part.rows(space.queries(edition, split), lambda query: query.relation)
     own = out or run_directory.named(edition.name, split, recipe.name, None if part.is_whole else part)
     return forecast(run, recipe, queries, run_directory.timings(edition.name, recipe.name, Path(own)), progress)

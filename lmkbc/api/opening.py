@@ -86,11 +86,27 @@ def chosen_edition(workspace: Workspace, name: str | None) -> Edition:
     return chosen
 
 
-def opened(options: RunOptions, split: str | None = None, relations: Sequence[str] | None = None) -> tuple[Run, Recipe]:
-    """A run, and its recipe: recorded answers where files are given, else the default. InputError for what is wrong.
+def opened(options: RunOptions) -> tuple[Run, Recipe]:
+    """A run, and its recipe: recorded answers where files are given, else the default. InputError for what is wrong."""
+    space = space_of(options)
+    return _opened(options, space, chosen_edition(space, options.get("edition")))
 
-    split, relations: what will be asked for, which is checked before a recipe loads what asks models.
+
+def opened_part(
+    options: RunOptions, split: str | None, relations: Sequence[str] | None, limit: int | None
+) -> tuple[Run, Recipe, Part]:
+    """A run of a part of a split, and its recipe, as `opened`; the part is checked before a recipe loads its models.
+
+    split: None for the edition's labelled held-out one.
     """
+    space = space_of(options)
+    edition = chosen_edition(space, options.get("edition"))
+    space.split_path(edition, split or edition.held_out)
+    part = Part.of(space, edition, relations, limit)
+    return *_opened(options, space, edition), part
+
+
+def _opened(options: RunOptions, space: Workspace, edition: Edition) -> tuple[Run, Recipe]:
     from lmkbc.models.budget import checked_prices
     from lmkbc.recipe import read_recipe
     from lmkbc.run import Run, Servers
@@ -105,13 +121,9 @@ def opened(options: RunOptions, split: str | None = None, relations: Sequence[st
         prices=None if prices is None else checked_prices([*prices], f"prices is {prices!r}"),
         store=place_of(store) if isinstance(store := options.get("store"), str) else store,
     )
-    space, model = space_of(options), options.get("model")
+    model = options.get("model")
     files = tuple(map(Path, options.get("files") or ()))
     system = options.get("system") or ("recorded" if files else None)
-    edition = chosen_edition(space, options.get("edition"))
-    if split is not None:
-        space.split_path(edition, split)
-    Part.of(space, edition, relations, None)
     if system:
         chosen = read_recipe(space, system)
     else:

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from lmkbc.api.comparing import Comparisons, compare
 from lmkbc.api.frames import shown
-from lmkbc.api.opening import RunOptions, chosen_edition, opened, space_of
+from lmkbc.api.opening import RunOptions, chosen_edition, opened_part, space_of
 from lmkbc.api.pages import Page, report
 from lmkbc.api.scores import HasRun, Scores, listed, score
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.finished import Finished, edition_of
-from lmkbc.part import Part
 from lmkbc.progress import Report, silent
 from lmkbc.workspace import has_gold
 
@@ -153,10 +152,8 @@ def predict(
     from lmkbc.run_files import RunFiles
 
     start = time.monotonic()
-    relations = listed(relation)
-    run, recipe = opened(options, split, relations)
+    run, recipe, asked = opened_part(options, split, listed(relation), limit)
     every = run.workspace.queries(run.edition, split)
-    asked = Part.of(run.workspace, run.edition, relations, limit)
     queries = list(asked.rows(every, lambda query: query.relation))
     if not queries:
         raise InputError(

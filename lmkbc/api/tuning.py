@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from lmkbc.api.frames import shown
-from lmkbc.api.opening import RunOptions, opened
+from lmkbc.api.opening import RunOptions, opened_part
 from lmkbc.api.scores import listed
 from lmkbc.files.atomic import check_file
-from lmkbc.part import Part
 from lmkbc.progress import Report, silent
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 
@@ -92,10 +91,8 @@ def tune(
     from lmkbc.tune.tune import tune as tune_rules
 
     check(rules, folds, trials, storage)
-    relations = listed(relation)
-    run, recipe = opened(options, split, relations)
+    run, recipe, part = opened_part(options, split, listed(relation), limit)
     space, chosen = run.workspace, run.edition
-    part = Part.of(space, chosen, relations, limit)
     examples = list(part.rows(space.examples(chosen, split), lambda row: row.query.relation))
     path = thresholds.path_of(space.folder("thresholds"), chosen.name, recipe.name) if write and part.is_whole else None
     check_file(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -70,9 +71,7 @@ def build(
     start = time.monotonic()
     given = as_options(recipe_options, source_options, server_options)
     if dry_run:
-        with progress() as report:
-            forecast = foresee_build(subjects, out, relation=relation, limit=limit, progress=report, **given)
-        show_forecast(forecast)
+        show_forecast(partial(foresee_build, subjects, out, relation=relation, limit=limit, **given))
         if grow:
             note("what --grow asks beyond the first level is not counted: it depends on what is found")
         return

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.tables import show_table
+from lmkbc.cli.terminal import progress
 
 if TYPE_CHECKING:
     from lmkbc.forecast import Forecast
@@ -14,8 +15,13 @@ if TYPE_CHECKING:
 COUNTS = ("requests", "stored", "prompt_tokens", "answer_tokens")
 
 
-def show_forecast(forecast: Forecast, *, json: bool = False) -> None:
-    """A line per generator and their sum on stdout, and what there is to know beside the counts."""
+def show_forecast(foresee: Callable[..., Forecast], *, json: bool = False) -> None:
+    """A line per generator and their sum on stdout, and what there is to know beside the counts.
+
+    foresee: takes what is told of its progress.
+    """
+    with progress() as report:
+        forecast = foresee(progress=report)
     if json:
         show_json(_as_json(forecast))
         return

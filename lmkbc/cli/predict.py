@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -57,9 +58,7 @@ def predict(
     start = time.monotonic()
     given = as_options(recipe_options, source_options, server_options)
     if dry_run:
-        with progress() as told:
-            forecast = foresee(split, relation=relation, limit=limit, out=out, progress=told, **given)
-        show_forecast(forecast)
+        show_forecast(partial(foresee, split, relation=relation, limit=limit, out=out, **given))
         return
     with progress() as told:
         run = make_run(

@@ -11,7 +11,7 @@ from lmkbc.cli import options
 from lmkbc.models.budget import checked_prices
 
 if TYPE_CHECKING:
-    from lmkbc.recipe import Recipe
+    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +61,6 @@ def _number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
-
-
-def opened(recipe: RecipeOptions, sources: SourceOptions, servers: ServerOptions) -> tuple[run.Run, Recipe]:
-    """A run, and its recipe: recorded answers where files are given, else the default."""
-    return opening.opened(as_options(recipe, sources, servers))
 
 
 def as_options(recipe: RecipeOptions, sources: SourceOptions, servers: ServerOptions) -> opening.RunOptions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -54,9 +55,7 @@ def tune(
     """Learn what to keep, per relation. The cross-validated F1 is the one to believe."""
     given = as_options(recipe_options, source_options, server_options)
     if dry_run:
-        with progress() as report:
-            forecast = foresee(split, relation=relation, limit=limit, progress=report, **given)
-        show_forecast(forecast, json=json)
+        show_forecast(partial(foresee, split, relation=relation, limit=limit, **given), json=json)
         return
     with progress() as report:
         tuning = tune_rules(

@@ -7,15 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
+from lmkbc.api.opening import opened_part
 from lmkbc.cli.options import AsJson, Limit, Relations
 from lmkbc.cli.probe import kamel, kmir, lama, optiprompt
-from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, opened
+from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, as_options
 from lmkbc.cli.screen import note, note_published, show_json
 from lmkbc.cli.spread import spread
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
 from lmkbc.cli.tune import Folds, Trials
-from lmkbc.part import Part
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 
 app = typer.Typer(no_args_is_help=True, help="Probe what a model knows.", rich_markup_mode=None)
@@ -57,9 +57,9 @@ def controls(
     from lmkbc.probe.controls import Row, Selection
     from lmkbc.probe.controls import controls as run_controls
 
-    run, recipe = opened(recipe_options, source_options, server_options)
+    given = as_options(recipe_options, source_options, server_options)
+    run, recipe, part = opened_part(given, split, relation, limit)
     chosen = run.edition
-    part = Part.of(run.workspace, chosen, relation, limit)
     whole = run.workspace.examples(chosen, split or chosen.held_out)
     examples = list(part.rows(whole, lambda example: example.query.relation))
     how = Selection(tuned=tuned, trials=trials, folds=folds, seed=seed)
