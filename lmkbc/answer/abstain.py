@@ -75,8 +75,7 @@ _VERBS = (
 
 
 _VERB = re.compile(rf" (?:{'|'.join(_VERBS.split())})(?= |$|[,.])")
-
-
+_SLOT = re.compile(r"\{\w+\}")
 _CLAUSE = re.compile(
     r"(?:he|she|it|they|i|we|there|this|that|these|those) (?:is|was|are|were|has|have|had|do|does|did) "
 )
@@ -145,7 +144,8 @@ def _is_title(text: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _words(*texts: str) -> frozenset[str]:
-    return frozenset(word for text in texts for word in folded_key(text).split() if len(word) > 3)
+    said = (folded_key(_SLOT.sub(" ", text)) for text in texts)
+    return frozenset(word for text in said for word in text.split() if len(word) > 3)
 
 
 def _own_words(relation: Relation) -> frozenset[str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from lmkbc.answer.abstain import relation_words
 from lmkbc.answer.verbatim import verbatim
+from lmkbc.names import folded_key
 from lmkbc.types import State
 from lmkbc.workspace import Workspace
 
@@ -54,7 +56,9 @@ NAMES = st.text(st.characters(categories=("L", "N"), include_characters=" .-&'")
 
 
 @given(st.lists(NAMES.filter(bool), max_size=5))
+@example(["Chad", "SUBJECT", "Peru"])  # a slot's name is no word of the relation
 def test_a_json_list_comes_back_as_it_is(names: list[str]) -> None:
+    assume(len(names) < 3 or not relation_words(BORDERS).intersection(folded_key(names[1]).split()))  # else a triple
     parsed = verbatim(json.dumps(names), BORDERS, "Utopia", "[]")
     assert (list(parsed.objects), parsed.state) == (names, State.ANSWERED if names else State.ABSTAINED)
 

@@ -113,12 +113,11 @@ def test_gathering_proves_that_nothing_held_out_is_left(tmp_path: Path) -> None:
     assert all(not corpus.held_out.names(one.subject) for one in corpus.challenge)
 
 
-def test_official_splits_share_no_subject_with_what_is_trained_on(data_dir: Path, tmp_path: Path) -> None:
-    (tmp_path / SILVER).symlink_to(data_dir / SILVER)
-    corpus = gather(Workspace(data=data_dir), [tmp_path])
+def test_official_splits_share_no_subject_with_what_is_trained_on(data_dir: Path) -> None:
+    corpus = gather(Workspace(data=data_dir), [data_dir])
     assert any(line.endswith(": 0") for line in corpus.proof)
     assert corpus.removed["silver"][1] > 100
-    assert len(corpus.others) > 100_000
+    assert len(corpus.others) > 300_000
     assert 0 < len(near(corpus, 5)) < 2000
 
 

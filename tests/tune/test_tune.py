@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import optuna
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError, LmkbcError
@@ -88,6 +88,7 @@ def test_the_gold_of_a_held_out_subject_does_not_move_its_prediction() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.booleans()), min_size=1), st.integers(2, 6))
+@settings(max_examples=50, deadline=None)
 def test_a_subject_is_in_one_fold_over_all_relations(rows: list[tuple[int, bool, bool]], folds: int) -> None:
     examples = [example(f"s{i}", *(["Q1"] if full else []), relation=OTHER if o else RELATION) for i, full, o in rows]
     dealt = by_subject(examples, folds, 0)
@@ -193,11 +194,9 @@ def recorded(path: Path, workspace: Workspace, examples: list[Example]) -> list[
     return [without_subject(found, RELATIONS[found.query.relation]) for found in sets]
 
 
-def test_recorded_candidates_reach_their_score(data_dir: Path) -> None:
-    """Of one file and every fifth relation; `eval/bench/recorded.py` prints all."""
-    model, target = "bert-base-cased+pretrain+recode", 0.59
+@pytest.mark.parametrize(("model", "target"), [("bert-base-cased", 0.305), ("bert-base-cased+pretrain+recode", 0.33)])
+def test_recorded_candidates_reach_their_score(data_dir: Path, model: str, target: float) -> None:
     workspace = Workspace(data=data_dir)
-    some = EDITION.relations[3::5]
-    examples = [example for example in workspace.examples(EDITION, "val") if example.query.relation in some]
+    examples = workspace.examples(EDITION, "val")
     tuned = run(recorded(data_dir / f"recorded/2023-val/{model}.candidates.jsonl.gz", workspace, examples), examples)
     assert target <= tuned.cv_macro_f1 < tuned.insample_macro_f1
