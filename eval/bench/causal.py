@@ -103,7 +103,8 @@ def recipe_prompts(name: str, causal: CausalModel, given: argparse.Namespace) ->
     edition = space.edition(given.edition)
     run = Run(workspace=space, edition=edition, offline=True)
     recipe = read_recipe(space, name)
-    asking = next(spec for spec in recipe.generate if isinstance(spec, LanguageModelSpec)).asking(run)
+    specs = (one for spec in recipe.generate for one in spec.whole())  # a voice may stand in another's stack
+    asking = next(one for one in specs if isinstance(one, LanguageModelSpec)).asking(run)
     queries = [one for one in space.queries(edition, edition.held_out) if one.relation == given.relation]
     return [causal.text(asking.prompt(query)) for query in queries[: given.subjects]]
 

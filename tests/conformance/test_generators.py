@@ -13,7 +13,7 @@ import pytest
 import torch
 from loopback import Body, Loopback, prompt_of
 from opened import generators, recipe_of
-from telling import Telling
+from telling import Kind, Telling
 from tiny_causal import BYTES, model, tokenizer
 from tiny_masked import save
 
@@ -33,7 +33,7 @@ from tests.candidates import proposals
 SPACE = Workspace()
 EDITION = SPACE.edition("mini")
 TRAIN = SPACE.examples(EDITION, "train")
-QUERIES = [row.query for row in SPACE.examples(EDITION, "val")][::32]
+QUERIES = [row.query for row in SPACE.examples(EDITION, "val")][::23]
 ASKED = QUERIES[0].relation
 REPEATED = [*QUERIES[::-1], *QUERIES[:2], QUERIES[0]]
 LETTERS = string.ascii_letters
@@ -43,6 +43,9 @@ LOST = {
     "recorded": Query("Nowhere at all", QUERIES[0].relation),
 }
 """Queries whose calls fail, of the generators that something is asked of."""
+
+SERVED_LISTS: dict[str, Kind] = {"closed on llama.cpp": "llama.cpp", "closed on vLLM": "echo"}
+"""Closed lists over servers, and the way in which each tells log-probabilities."""
 
 Open = Callable[[], tuple[Run, Mapping[str, Any]]]
 """A fresh run and the table of the only generator."""
@@ -110,10 +113,10 @@ def opened(request: pytest.FixtureRequest, shared: Path, tmp_path: Path, one_thr
             yield lambda: (run(server.url), {"model": "m", "limits": limits, **short})
         return
     closed = short | {"closed": {"objects": 8, "subjects": 2}}
-    if request.param == "closed on a server":
+    if request.param in SERVED_LISTS:
         speaks = CausalModel(*load_causal(str(shared / "causal"), offline=True))
-        with Telling("echo", speaks) as server:
-            few = {"closed": {"objects": 2, "rows": 1, "off": "neutral"}}
+        with Telling(SERVED_LISTS[request.param], speaks) as server:
+            few = {"closed": {"objects": 2, "rows": 1, "off": "neutral"}}  # tokens are bytes, each a request
             yield lambda: (run(server.url), {"model": "m", **short, **few})
         return
     yield {
@@ -142,13 +145,13 @@ def by_query(sets: list[CandidateSet]) -> dict[Query, CandidateSet]:
 
 CASES = [
     *((name, name) for name in GENERATORS),
-    *(("causal", name) for name in ("closed", "closed on a server")),
+    *(("causal", name) for name in ("closed", *SERVED_LISTS)),
     ("embedded", "signals"),
 ]
 """Component, and the table and run that it is opened with."""
 
 every = pytest.mark.parametrize(("component", "opened"), CASES, indirect=["opened"])
-LOSING = [*((name, name) for name in LOST), *(("causal", name) for name in ("closed", "closed on a server"))]
+LOSING = [*((name, name) for name in LOST), *(("causal", name) for name in ("closed", *SERVED_LISTS))]
 fallible = pytest.mark.parametrize(("component", "opened"), LOSING, indirect=["opened"])
 
 

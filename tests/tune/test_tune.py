@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import optuna
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError, LmkbcError
@@ -88,7 +88,6 @@ def test_the_gold_of_a_held_out_subject_does_not_move_its_prediction() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.booleans()), min_size=1), st.integers(2, 6))
-@settings(max_examples=50, deadline=None)
 def test_a_subject_is_in_one_fold_over_all_relations(rows: list[tuple[int, bool, bool]], folds: int) -> None:
     examples = [example(f"s{i}", *(["Q1"] if full else []), relation=OTHER if o else RELATION) for i, full, o in rows]
     dealt = by_subject(examples, folds, 0)
