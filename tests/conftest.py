@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests share the processors, and their models are too small for threads
+os.environ.pop("HF_HUB_OFFLINE", None)  # a library reads it once, when it is imported
 
 import command as shell
 import hypothesis
@@ -17,7 +18,9 @@ import pytest
 from postgres import Server
 
 ROOT = Path(__file__).resolve().parent.parent
-hypothesis.settings.register_profile("suite", deadline=None, max_examples=40)  # a busy machine is no failure
+# the same tries each time, so that a commit passes or fails whoever asks; `make attack` searches on. A busy machine is
+# no failure
+hypothesis.settings.register_profile("suite", deadline=None, derandomize=True)
 hypothesis.settings.register_profile("attack", deadline=None, max_examples=500)
 hypothesis.settings.load_profile("suite")
 
