@@ -1,13 +1,13 @@
 """The shared prefix of the local back end against one full prompt at a time.
 
     python eval/bench/causal.py [--prefix 100 300 1000] [--subjects 48] [--quick]
-    python eval/bench/causal.py --recipes minimal23 bl23-gpt-ids llmke23 biester23 [--subjects 48] [--quick]
+    python eval/bench/causal.py --recipes minimal23 bl23-gpt-ids llmke23 biester23 [--shots N] [--subjects 48] [--quick]
 
 On a random model of GPT-2's size, each prompt is a shared prefix and 12 tokens of its own. With --recipes, prompts are
 those of recipes about subjects of one relation of the labelled held-out split, and the model is a real one (--model);
-lengths are means, own the tokens that subjects do not share. 8 tokens are answered, greedily, in float32. Both ways
-run in the same process, by turns, and their texts must be the same. --quick asks only a few subjects the plain way,
-evenly spread, and multiplies.
+lengths are means, own the tokens that subjects do not share; --shots makes prompts longer or shorter than a recipe's
+own. 8 tokens are answered, greedily, in float32. Both ways run in the same process, by turns, and their texts must be
+the same. --quick asks only a few subjects the plain way, evenly spread, and multiplies.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--model", default="SmolLM2-135M-Instruct", help="of --recipes")
     parser.add_argument("--edition", default="2023", help="of --recipes")
     parser.add_argument("--relation", default="CountryBordersCountry", help="of --recipes")
+    parser.add_argument("--shots", type=int, help="so many examples in each of --recipes, in place of its own number")
     parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
     parser.add_argument("--quick", action="store_true", help="ask only 6 subjects the plain way")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
@@ -104,7 +106,10 @@ def recipe_prompts(name: str, causal: CausalModel, given: argparse.Namespace) ->
     run = Run(workspace=space, edition=edition, offline=True)
     recipe = read_recipe(space, name)
     specs = (one for spec in recipe.generate for one in spec.whole())  # a voice may stand in another's stack
-    asking = next(one for one in specs if isinstance(one, LanguageModelSpec)).asking(run)
+    spec = next(one for one in specs if isinstance(one, LanguageModelSpec))
+    if given.shots is not None:
+        spec = replace(spec, shots=replace(spec.shots, k=given.shots))
+    asking = spec.asking(run)
     queries = [one for one in space.queries(edition, edition.held_out) if one.relation == given.relation]
     return [causal.text(asking.prompt(query)) for query in queries[: given.subjects]]
 
