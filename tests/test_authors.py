@@ -6,14 +6,13 @@ import hashlib
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from command import Command
 
-from lmkbc.cli import build
-from lmkbc.errors import LmkbcError
 from lmkbc.files.places import fetched_frames
 from lmkbc.generate.conversation import LanguageModelSpec
 from lmkbc.recipe import read_recipe
@@ -82,10 +81,9 @@ def recipe(folder: Path, url: str, kind: str = "templates", sha256: str | None =
     return str(path)
 
 
-def fetch(*words: str) -> LmkbcError | None:
-    done = CliRunner().invoke(build(), ["systems", "fetch", *words])
-    assert done.exception is None or isinstance(done.exception, LmkbcError), done.exception
-    return done.exception
+@pytest.fixture
+def fetch(command: Command) -> Command:
+    return partial(command, "systems", "fetch")
 
 
 def asked(name: str) -> str:
@@ -103,9 +101,9 @@ def asked(name: str) -> str:
         ("prompt.txt", "prompt", "Crete hasArea: ['8336']\n\nMilos hasArea: ['151']\n\nRhodes hasArea:"),
     ],
 )
-def test_words_become_frames(served: str, tmp_path: Path, file: str, kind: str, prompt: str) -> None:
+def test_words_become_frames(fetch: Command, served: str, tmp_path: Path, file: str, kind: str, prompt: str) -> None:
     name = recipe(tmp_path, f"{served}/{file}", kind)
-    assert fetch(name) is None
+    assert fetch(name)[0] == 0
     assert asked(name) == prompt
     credit = fetched_frames("mine").with_name("credit.txt").read_text()
     assert credit == f"Somebody, 2031\nMIT\n{served}/{file}\n"
@@ -122,32 +120,40 @@ def test_words_become_frames(served: str, tmp_path: Path, file: str, kind: str, 
         ("absent.json", "cannot be fetched"),
     ],
 )
-def test_what_is_wrong_leaves_the_last_good_file(served: str, tmp_path: Path, file: str, said: str) -> None:
-    assert fetch(recipe(tmp_path, f"{served}/questions.json")) is None
+def test_what_is_wrong_leaves_the_last_good_file(
+    fetch: Command, served: str, tmp_path: Path, file: str, said: str
+) -> None:
+    assert fetch(recipe(tmp_path, f"{served}/questions.json"))[0] == 0
     good = fetched_frames("mine").read_bytes()
-    error = fetch(recipe(tmp_path, f"{served}/{file}", sha256="0" * 64 if file == "absent.json" else None))
-    assert said in str(error)
+    absent = file == "absent.json"
+    status, _, told = fetch(recipe(tmp_path, f"{served}/{file}", sha256="0" * 64 if absent else None))
+    assert (status, said in told) == (1 if absent else 2, True), told
     assert fetched_frames("mine").read_bytes() == good
 
 
-def test_another_file_than_declared_is_refused(served: str, tmp_path: Path) -> None:
-    assert fetch(recipe(tmp_path, f"{served}/questions.json")) is None
+def test_another_file_than_declared_is_refused(fetch: Command, served: str, tmp_path: Path) -> None:
+    assert fetch(recipe(tmp_path, f"{served}/questions.json"))[0] == 0
     good = fetched_frames("mine").read_bytes()
-    error = fetch(recipe(tmp_path, f"{served}/questions.csv", sha256="0" * 64))
-    assert f"not {'0' * 64}; it was discarded, nothing was changed" in str(error)
+    status, _, told = fetch(recipe(tmp_path, f"{served}/questions.csv", sha256="0" * 64))
+    assert (status, f"not {'0' * 64}; it was discarded, nothing was changed" in told) == (1, True), told
     assert fetched_frames("mine").read_bytes() == good
 
 
-def test_an_undeclared_file_is_taken_when_its_sha256_is_given(served: str, tmp_path: Path) -> None:
+def test_an_undeclared_file_is_taken_when_its_sha256_is_given(fetch: Command, served: str, tmp_path: Path) -> None:
     name = recipe(tmp_path, f"{served}/questions.json", sha256="")
     digest = hashlib.sha256(FILES["/questions.json"]).hexdigest()
-    assert f"has SHA-256 {digest}, and none is known of it" in str(fetch(name))
+    status, _, told = fetch(name)
+    assert (status, f"has SHA-256 {digest}, and none is known of it" in told) == (2, True), told
     assert not fetched_frames("mine").exists()
-    assert fetch(name, "--sha256", digest) is None
+    assert fetch(name, "--sha256", digest)[0] == 0
     assert asked(name) == "How big is Rhodes?"
 
 
-def test_what_names_no_source_is_told(tmp_path: Path) -> None:
-    assert "no [source] says where the authors' words are" in str(fetch("prior"))
+def test_what_names_no_source_is_told(fetch: Command, tmp_path: Path) -> None:
     path = recipe(tmp_path, "http://example.org/questions.json")
-    assert "url is 'http://example.org/questions.json': give an address that begins with https://" in str(fetch(path))
+    for name, said in (
+        ("prior", "no [source] says where the authors' words are"),
+        (path, "url is 'http://example.org/questions.json': give an address that begins with https://"),
+    ):
+        status, _, told = fetch(name)
+        assert (status, said in told) == (2, True), told

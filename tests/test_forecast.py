@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 import tiny_causal
 import tiny_gguf
+from command import Command
 from loopback import Loopback
 from opened import recipe_of
-from typer.testing import CliRunner
 
-from lmkbc.cli import build
 from lmkbc.errors import InputError
 from lmkbc.forecast import Forecast, forecast
 from lmkbc.models.causal import decode as decode_module
@@ -175,17 +174,15 @@ def test_a_shared_store_is_looked_into_unless_no_socket_may_be_opened(
         forecast(replace(shared, offline=True), recipe, QUERIES)
 
 
-def test_the_command_tells_and_writes_nothing(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_command_tells_and_writes_nothing(command: Command, tmp_path: Path) -> None:
     common = ["--edition", "mini", "--split", "val", "--system", "minimal23", "--model", "m"]
     common += ["--base-url", "http://localhost:1", "--prices", "2,10", "--store", "store.sqlite", "--dry-run"]
-    told = CliRunner().invoke(build(), ["predict", *common, "--limit", "12"])
-    assert told.exit_code == 0
-    assert told.output.splitlines()[1].split()[:3] == ["chat", "12", "0"]
-    assert "12 queries; nothing was asked, and nothing written" in told.output
-    assert "are an estimate, four characters each" in told.output
-    told = CliRunner().invoke(build(), ["tune", *common, "--json"])
-    assert json.loads(told.stdout)["requests"] == 160
+    status, shown, told = command("predict", *common, "--limit", "12")
+    assert status == 0, told
+    assert shown.splitlines()[1].split()[:3] == ["chat", "12", "0"]
+    assert "12 queries; nothing was asked, and nothing written" in told
+    assert "are an estimate, four characters each" in told
+    status, shown, told = command("tune", *common, "--json")
+    assert status == 0, told
+    assert json.loads(shown)["requests"] == 160
     assert not list(tmp_path.iterdir())

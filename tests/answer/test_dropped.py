@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from command import Command
 
 from lmkbc.answer.clean import sifted
-from lmkbc.cli import build
 from lmkbc.generate.recorded import Recorded
 from lmkbc.select.pool import Pool
 from lmkbc.select.ranking import Ranking
@@ -88,17 +87,17 @@ def answers(tmp_path: Path) -> Path:
     return path
 
 
-def test_predict_counts_and_shows_them(answers: Path, tmp_path: Path) -> None:
+def test_predict_counts_and_shows_them(command: Command, answers: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    arguments = ["predict", "--edition", "mini", "--split", "val", "--from", str(answers), "--out", str(out)]
-    result = CliRunner().invoke(build(), arguments)
-    assert result.exit_code == 0, result.exception
+    arguments = ["predict", "--edition", "mini", "--split", "val", "--from", answers, "--out", out]
+    status, _, told = command(*arguments)
+    assert status == 0, told
     counts = json.loads((out / "manifest.json").read_bytes())["counts"]
     assert counts["dropped"] == counts["empty"] - 1 == counts["queries"] - 1
     assert sum(counts["dropped_objects"].values()) == 2 * counts["dropped"]
-    assert f"{2 * counts['dropped']} objects dropped (" in result.stderr
-    assert all(rule in result.stderr for rule in ("no name", "unwritable", "subject"))
-    assert f"{counts['dropped']} queries were left with none" in result.stderr
+    assert f"{2 * counts['dropped']} objects dropped (" in told
+    assert all(rule in told for rule in ("no name", "unwritable", "subject"))
+    assert f"{counts['dropped']} queries were left with none" in told
     rows = [json.loads(line) for line in gzip.decompress((out / "candidates.jsonl.gz").read_bytes()).splitlines()]
     silent = [row for row in rows if not any(one["object"] for one in row["candidates"])]
     assert sum(bool(row.get("dropped")) for row in rows) == len(silent) - 1 > 100

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import pytest
 import typer
+from command import Command
 from typer.testing import CliRunner
 
 from lmkbc.cli import build
@@ -21,10 +22,12 @@ SHARED = (
 ).split()
 
 
-@pytest.mark.parametrize("command", ["predict", "tune", "probe controls"])
-def test_the_shared_options_are_shown_once_and_in_one_order(command: str) -> None:
-    shown = CliRunner().invoke(build(), [*command.split(), "--help"]).stdout.partition("Example:")[0]
-    places = [[at for at, word in enumerate(shown.split()) if word.rstrip(",") == name] for name in SHARED]
+@pytest.mark.parametrize("words", ["predict", "tune", "probe controls"])
+def test_the_shared_options_are_shown_once_and_in_one_order(command: Command, words: str) -> None:
+    status, shown, told = command(*words.split(), "--help")
+    assert status == 0, told
+    options = shown.partition("Example:")[0].split()
+    places = [[at for at, word in enumerate(options) if word.rstrip(",") == name] for name in SHARED]
     assert all(len(found) == 1 for found in places), dict(zip(SHARED, places, strict=True))
     assert sorted(places) == places
 

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Command
 from loopback import Loopback, prompt_of
 from opened import generated, generators, recipe_of
-from typer.testing import CliRunner
 
-from lmkbc.cli import build
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc.errors import InputError
 from lmkbc.generate.chat import ChatGenerator
 from lmkbc.generate.completer import completer
 from lmkbc.generate.verify import Verifying
@@ -190,21 +189,15 @@ def test_wrong_overrides_are_named(overrides: dict[str, Any], said: str) -> None
         checked(Sampling, {"draws": 0}, "sampling")
 
 
-def lmkbc(*words: str) -> LmkbcError | None:
-    """Run the command here; the error that it would end with."""
-    done = CliRunner().invoke(build(), words)
-    assert done.exception is None or isinstance(done.exception, LmkbcError), done.exception
-    return done.exception
-
-
 def contents(folder: Path) -> dict[str, bytes]:
     return {
         path.name: path.read_bytes() for path in folder.iterdir() if path.name not in ("timing.json", "report.html")
     }
 
 
-def test_the_command_end_to_end_and_no_trace_of_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_command_end_to_end_and_no_trace_of_the_key(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "table.json").write_text("{}")
     with Loopback(lambda _: "None", faults=["500", "reset"]) as server:
         words = "predict --split val --edition mini --system bl24 --search-table table.json --out run".split()
@@ -219,15 +212,16 @@ def test_the_command_end_to_end_and_no_trace_of_the_key(tmp_path: Path, monkeypa
         assert asked.returncode == 0, asked.stderr
         first, served = contents(tmp_path / "run"), server.served
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-        assert lmkbc(*words, "--limit", "20", "--offline") is None
+        status, shown, told = command(*words, "--limit", "20", "--offline")
+        assert status == 0, told
+        assert CANARY not in shown + told
         assert contents(tmp_path / "run") == first
         rows = [json.loads(line) for line in gzip.decompress(first["replies.jsonl.gz"]).splitlines()]
         assert len(rows) == 20
         assert {*rows[0]} == {"SubjectEntity", "Relation", "SubjectEntityID", "model", "completions"}
         assert all(row["completions"] == ["None"] for row in rows)
-        missing = lmkbc(*words, "--limit", "21", "--offline")
-        assert missing is not None
-        assert "1 of 21 queries failed, first" in str(missing)
+        status, _, told = command(*words, "--limit", "21", "--offline")
+        assert (status, "1 of 21 queries failed, first" in told) == (1, True), told
         assert server.served == served == 22
     assert any(CANARY in head for head in server.headers)
     assert CANARY not in asked.stdout + asked.stderr
@@ -247,14 +241,12 @@ def test_the_command_end_to_end_and_no_trace_of_the_key(tmp_path: Path, monkeypa
         (["--model", "absent"], 1, "has no model 'absent'"),
     ],
 )
-def test_what_is_wrong_is_one_sentence(words: list[str], status: int, said: str) -> None:
+def test_what_is_wrong_is_one_sentence(command: Command, words: list[str], status: int, said: str) -> None:
     with Loopback() as server:
         common = ["predict", "--split", "val", "--edition", "mini", "--system", "bl24", "--limit", "2"]
         url = [] if "--base-url" in words else ["--base-url", server.url]
-        error = lmkbc(*common, *url, *words)
-    assert error is not None
-    assert error.exit_code == status
-    assert said in str(error)
+        ended, _, told = command(*common, *url, *words)
+    assert (ended, said in told) == (status, True), told
 
 
 class Inns:

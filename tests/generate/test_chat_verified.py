@@ -8,23 +8,15 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import pytest
+from command import Command
 from loopback import Loopback, prompt_of
-from typer.testing import CliRunner
 
-from lmkbc.cli import build
 from lmkbc.workspace import Workspace
 
 ASKED = ("CountryBordersCountry", "PersonPlaysInstrument")
 
 
-def lmkbc(*words: str | Path) -> str:
-    done = CliRunner().invoke(build(), [str(word) for word in words], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.output
-
-
-def test_from_a_server_to_thresholds_that_prediction_obeys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_from_a_server_to_thresholds_that_prediction_obeys(command: Command, tmp_path: Path) -> None:
     space = Workspace()
     examples = space.examples(space.edition("mini"), "val")
     gold = {example.query.subject: [one.names[0] for one in example.objects] for example in examples}
@@ -51,20 +43,20 @@ def test_from_a_server_to_thresholds_that_prediction_obeys(tmp_path: Path, monke
         'prompt = { ask = "{subject}: {question}" }\nverify = { by = "text", shots = 0 }\n'
         '[select]\nrule = "verified"\ninner = { rule = "cutoff", threshold = 0.5 }\n'
     )
-    monkeypatch.chdir(tmp_path)
     common = ["--split", "val", "--edition", "mini", "--workspace", tmp_path, "--search-table", "search.json"]
     recipe = ["--system", "checked.toml", "--store", "store.sqlite"]
     with Loopback(answer) as server:
-        lmkbc("predict", *common, *recipe, "--base-url", server.url, "--out", "on")
+        recipe += ["--base-url", server.url]
+        assert command("predict", *common, *recipe, "--out", "on")[0] == 0
         asked = server.served
-        lmkbc("tune", *common, *recipe, "--base-url", server.url, "--trials", "0", "--folds", "2", "--json")
+        assert command("tune", *common, *recipe, "--trials", "0", "--folds", "2", "--json")[0] == 0
         assert server.served == asked
-        lmkbc("predict", *common, *recipe, "--base-url", server.url, "--out", "tuned")
+        assert command("predict", *common, *recipe, "--out", "tuned")[0] == 0
     kept = Path("on/candidates.jsonl.gz")
     told = [json.loads(line) for line in gzip.decompress(kept.read_bytes()).splitlines()]
     assert {one["truth"] for row in told for one in row["candidates"] if one["object"]} == {0.0, 1.0}
-    lmkbc("tune", *common, "--from", kept, "--trials", "0", "--folds", "2")
-    lmkbc("predict", *common, "--from", kept, "--out", "replayed")
+    assert command("tune", *common, "--from", kept, "--trials", "0", "--folds", "2")[0] == 0
+    assert command("predict", *common, "--from", kept, "--out", "replayed")[0] == 0
 
     def answers(run: str) -> dict[str, dict[str, list[str]]]:
         lines = map(json.loads, Path(run, "predictions.jsonl").read_text().splitlines())

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 import tiny_causal
+from command import Command
 from opened import asks, recipe_of
-from typer.testing import CliRunner
 
 from lmkbc.ask.plan import Asking
-from lmkbc.cli import build
 from lmkbc.models.base import Prompt
 from lmkbc.models.causal import decode as decode_module
 from lmkbc.models.causal.decode import Decoding
@@ -68,29 +67,13 @@ def counted(model: CausalModel, texts: list[str]) -> tuple[int, int]:
     return sum(map(len, tokens)), sum(group.shared * (len(group.members) - 1) for group in groups(tokens))
 
 
-def test_timing_json_tells_what_a_local_model_was_asked(tiny: Path, tmp_path: Path) -> None:
+def test_timing_json_tells_what_a_local_model_was_asked(command: Command, tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text(TABLE.format(model=tiny))
 
     def timing() -> dict[str, Any]:
-        told = CliRunner().invoke(
-            build(),
-            [
-                "predict",
-                "--split",
-                "val",
-                "--edition",
-                "mini",
-                "--system",
-                str(tmp_path / "x.toml"),
-                "--limit",
-                "6",
-                "--store",
-                str(tmp_path / "s.sqlite"),
-                "--out",
-                str(tmp_path / "run"),
-            ],
-        )
-        assert told.exit_code == 0, told.output
+        words = ["predict", "--split", "val", "--edition", "mini", "--system", "x.toml", "--limit", "6"]
+        status, _, told = command(*words, "--store", "s.sqlite", "--out", "run")
+        assert status == 0, told
         used: dict[str, Any] = json.loads((tmp_path / "run" / "timing.json").read_bytes())["usage"]["causal"]
         return used
 

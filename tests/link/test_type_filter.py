@@ -7,10 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from command import Command
 
-from lmkbc.cli import build
-from lmkbc.errors import InputError
 from lmkbc.link.build import build_index
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.type_filter import Cleaning, TypeFilter
@@ -68,12 +66,10 @@ k = 9
 """
 
 
-def test_a_recipe_of_any_generator_asks_for_it(index: Path, tmp_path: Path) -> None:
+def test_a_recipe_of_any_generator_asks_for_it(command: Command, index: Path, tmp_path: Path) -> None:
     answers = tmp_path / "answers.jsonl"
-    rows = CliRunner().invoke(
-        build(), ["predict", "--edition", "mini", "--system", "prior", "--out", str(tmp_path / "p")]
-    )
-    assert rows.exit_code == 0, rows.output
+    status, _, told = command("predict", "--edition", "mini", "--system", "prior", "--out", "p")
+    assert status == 0, told
     with gzip.open(tmp_path / "p" / "candidates.jsonl.gz", "rt") as file:
         asked = [json.loads(line) for line in file]
     names = [{"object": "Passau", "score": 0.9}, {"object": "Inn", "score": 0.8}, {"object": "Guitar", "score": 0.7}]
@@ -81,19 +77,9 @@ def test_a_recipe_of_any_generator_asks_for_it(index: Path, tmp_path: Path) -> N
     recipe, counts = tmp_path / "own.toml", {}
     for types in ("false", "true"):
         recipe.write_text(RECIPE.format(types=types))
-        arguments = [
-            "predict",
-            "--edition",
-            "mini",
-            "--system",
-            str(recipe),
-            "--from",
-            str(answers),
-            "--index",
-            str(index),
-        ]
-        result = CliRunner().invoke(build(), [*arguments, "--out", str(tmp_path / types)])
-        assert result.exit_code == 0, result.output
+        arguments = ["predict", "--edition", "mini", "--system", recipe, "--from", answers, "--index", index]
+        status, _, told = command(*arguments, "--out", types)
+        assert status == 0, told
         manifest = json.loads((tmp_path / types / "manifest.json").read_bytes())
         assert index.name in manifest["inputs"]
         with gzip.open(tmp_path / types / "candidates.jsonl.gz", "rt") as file:
@@ -106,15 +92,14 @@ def test_a_recipe_of_any_generator_asks_for_it(index: Path, tmp_path: Path) -> N
     assert not any(name == "Guitar" for relation, name in dropped if relation == "PersonPlaysInstrument")
 
 
-def test_without_an_index_there_is_nothing_to_tell_kinds_by(tmp_path: Path) -> None:
+def test_without_an_index_there_is_nothing_to_tell_kinds_by(command: Command, tmp_path: Path) -> None:
     recipe = tmp_path / "own.toml"
     recipe.write_text(RECIPE.format(types="true").replace("recorded", "prior"))
-    result = CliRunner().invoke(build(), ["predict", "--edition", "mini", "--system", str(recipe)])
-    assert isinstance(result.exception, InputError)
-    assert "name one with --index" in str(result.exception)
+    status, _, told = command("predict", "--edition", "mini", "--system", recipe)
+    assert (status, "name one with --index" in told) == (2, True), told
     recipe.write_text(RECIPE.format(types='"yes"').replace("recorded", "prior"))
-    result = CliRunner().invoke(build(), ["predict", "--edition", "mini", "--system", str(recipe)])
-    assert "clean: setting 'types' is 'yes'" in str(result.exception)
+    status, _, told = command("predict", "--edition", "mini", "--system", recipe)
+    assert (status, "clean: setting 'types' is 'yes'" in told) == (2, True), told
 
 
 def test_words_and_ids_that_are_never_an_object_are_dropped(relations: dict[str, Relation]) -> None:

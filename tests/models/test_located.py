@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 import tiny_causal
 import tiny_gguf
-from typer.testing import CliRunner
+from command import Command
 
-from lmkbc.cli import build
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models import packaged
 from lmkbc.models.causal.checkpoint import identity, load
@@ -125,7 +124,7 @@ def test_pins_and_declarations_agree() -> None:
 
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("named", ["FILE", "tiny-1b"])
-def test_a_run_answers_with_it_and_tells_no_path(named: str, package: Path, tmp_path: Path) -> None:
+def test_a_run_answers_with_it_and_tells_no_path(command: Command, named: str, package: Path, tmp_path: Path) -> None:
     recipe = tmp_path / "own.toml"
     recipe.write_text(
         'description = "d"\n[[generate]]\ncomponent = "causal"\nsampling = {max_tokens = 4}\n'
@@ -135,8 +134,8 @@ def test_a_run_answers_with_it_and_tells_no_path(named: str, package: Path, tmp_
     asked = ["predict", "--edition", "mini", "--split", "val", "--limit", "2", "--offline", "--model", name]
     out = tmp_path / "run"
     asked += ["--system", str(recipe), "--out", str(out), "--store", str(tmp_path / "store"), "--failed-as-empty"]
-    done = CliRunner().invoke(build(), asked)
-    assert done.exit_code == 0, done.output
+    status, _, told = command(*asked)
+    assert status == 0, told
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["model"] == ("tiny.gguf" if named == "FILE" else "tiny-1b")
     digest = hashlib.sha256((package / "tiny.gguf").read_bytes()).hexdigest()

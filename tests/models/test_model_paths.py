@@ -12,12 +12,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from command import Command
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Loopback
-from typer.testing import CliRunner
 
-from lmkbc.cli import build
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.files import (
@@ -93,7 +92,7 @@ class ByPath(Loopback):
         return status, answer | {"model": self.path}
 
 
-def test_a_run_by_path_writes_name_and_hash_and_no_way(tmp_path: Path) -> None:
+def test_a_run_by_path_writes_name_and_hash_and_no_way(command: Command, tmp_path: Path) -> None:
     model = tmp_path / "someones-home" / "tiny.gguf"
     model.parent.mkdir()
     model.write_bytes(b"weights")
@@ -102,11 +101,11 @@ def test_a_run_by_path_writes_name_and_hash_and_no_way(tmp_path: Path) -> None:
     table = f'description = "d"\n[[generate]]\ncomponent = "chat"\nmodel = {json.dumps(str(model))}\n'
     recipe.write_text(table + '[select]\nrule = "cutoff"\nthreshold = 0.5\n')
     with ByPath(str(model)) as server:
-        asked = ["predict", "--edition", "mini", "--split", "val", "--base-url", server.url, "--store", str(store)]
+        asked = ["predict", "--edition", "mini", "--split", "val", "--base-url", server.url, "--store", store]
         asked += ["--failed-as-empty"]  # numbers that are none
-        for named in (["--system", str(recipe)], ["--system", "bl24", "--model", str(model)]):
-            done = CliRunner().invoke(build(), [*asked, *named, "--out", str(out)], catch_exceptions=False)
-            assert done.exit_code == 0, done.output
+        for named in (["--system", recipe], ["--system", "bl24", "--model", model]):
+            status, _, told = command(*asked, *named, "--out", out)
+            assert status == 0, told
             manifest = json.loads((out / "manifest.json").read_text())
             assert manifest["recipe"]["generate"][0]["model"] in ("tiny.gguf", "meta-llama/Meta-Llama-3-8B-Instruct")
             assert manifest["inputs"]["tiny.gguf"] == hashlib.sha256(b"weights").hexdigest()

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 from calls import CALL
-from typer.testing import CliRunner
+from command import Command
 
-from lmkbc.cli import build
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.store import Call, Store
 
@@ -51,14 +50,15 @@ def test_a_newer_store_is_refused(store: Store) -> None:
         Store(store.place)
 
 
-def test_an_export_to_the_screen_cannot_steer_it(store: Store) -> None:
+def test_an_export_to_the_screen_cannot_steer_it(command: Command, store: Store) -> None:
     said = "a\x9b31mb\u202ec\x1b[2J\x7f"
     store.put([(CALL, {"text": said})])
-    shown = CliRunner().invoke(build(), ["store", "export", "--store", str(store.place)]).stdout
+    status, shown, told = command("store", "export", "--store", store.place)
+    assert status == 0, told
     assert all(char.isprintable() for char in shown.rstrip("\n"))
     assert json.loads(shown)["answer"]["text"] == said
 
 
-def test_a_store_that_is_not_there_is_told(tmp_path: Path) -> None:
-    missing = CliRunner().invoke(build(), ["store", "stats", "--store", str(tmp_path / "none")])
-    assert "there is no store" in str(missing.exception)
+def test_a_store_that_is_not_there_is_told(command: Command) -> None:
+    status, _, told = command("store", "stats", "--store", "none")
+    assert (status, "there is no store" in told) == (2, True), told

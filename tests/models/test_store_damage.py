@@ -14,11 +14,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from command import Command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from lmkbc.cli import build
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.store import Call, Store
 from lmkbc.models.store_file import VERSION
@@ -50,14 +49,6 @@ def edited(path: Path) -> Iterator[sqlite3.Connection]:
     with db:
         yield db
     db.close()
-
-
-def command(*arguments: str) -> tuple[int, str, str]:
-    """Exit status as the program would give it, output, and all that is told about it."""
-    result = CliRunner().invoke(build(), ["store", *arguments])
-    error = result.exception
-    assert error is None or isinstance(error, LmkbcError | SystemExit)
-    return result.exit_code, result.stdout, f"{result.stderr} {error}"
 
 
 def as_version_1(path: Path) -> None:
@@ -106,14 +97,14 @@ def test_a_summary_is_of_sound_rows(tmp_path: Path, damage: str) -> None:
 
 
 @pytest.mark.parametrize("asked", [("stats", "--json"), ("export",), ("prune", "--model", "model-1")], ids=" ".join)
-def test_commands_name_and_drop_damaged_rows(tmp_path: Path, asked: tuple[str, ...]) -> None:
+def test_commands_name_and_drop_damaged_rows(command: Command, tmp_path: Path, asked: tuple[str, ...]) -> None:
     damage = DAMAGE["no text"]
     path = filled(tmp_path / "s.sqlite")
     with edited(path) as db:
         db.execute(f"{damage} WHERE model = 'model-0'")
         db.execute("UPDATE prompts SET prompt = '\"?\"' WHERE digest = ?", (CALLS[1].prompt_digest,))
-    code, out, told = command(*asked, "--store", str(path))
-    assert code == 0
+    status, out, told = command("store", *asked, "--store", path)
+    assert status == 0
     assert "20 of 'model-0'" in told
     assert "1 of 'prompts'" in told
     if asked[0] == "stats":
@@ -125,14 +116,14 @@ def test_commands_name_and_drop_damaged_rows(tmp_path: Path, asked: tuple[str, .
             [None] * sum(call.model == "model-1" and call.prompt == CALLS[1].prompt for call in CALLS)
         )
     assert Store(path).get(FIRST) is None
-    assert "damaged" not in command("stats", "--store", str(path))[2]
+    assert "damaged" not in command("store", "stats", "--store", path)[2]
 
 
-def test_a_damaged_model_name_is_one_of_the_damaged_rows(tmp_path: Path) -> None:
+def test_a_damaged_model_name_is_one_of_the_damaged_rows(command: Command, tmp_path: Path) -> None:
     path = filled(tmp_path / "s.sqlite")
     with edited(path) as db:
         db.execute("UPDATE answers SET model = CAST(x'ff6d' AS TEXT) WHERE key = ?", (FIRST.key,))
-    _, out, told = command("stats", "--json", "--store", str(path))
+    _, out, told = command("store", "stats", "--json", "--store", path)
     assert [one["answers"] for one in json.loads(out)] == [19, 20]
     assert "1 damaged rows" in told
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import hostile
 import pytest
+from command import Command
 from typer.testing import CliRunner
 
 from lmkbc.cli import build
@@ -28,15 +29,12 @@ from lmkbc.workspace import Workspace
 EDITION = Workspace().edition("mini")
 
 
-def called(*words: object) -> Any:
-    return CliRunner().invoke(build(), list(map(str, words)))
-
-
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("page")
     run, gold, replies = hostile.run(folder)
-    done = called("report", run, "--gold", gold, "--from", replies, "--index", hostile.index(folder))
+    words = ("report", run, "--gold", gold, "--from", replies, "--index", hostile.index(folder))
+    done = CliRunner().invoke(build(), list(map(str, words)))
     assert done.exit_code == 0, done.output
     return (run / "report.html").read_text(encoding="utf-8")
 
@@ -137,34 +135,36 @@ def test_a_literal_has_no_trace() -> None:
     assert trace("5", Link("5", "literal", "number")) is None
 
 
-def test_a_manifest_of_other_linking_is_warned_of_and_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_manifest_of_other_linking_is_warned_of_and_shown(
+    command: Command, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     run, gold, _ = hostile.run(tmp_path, 3)
     (run / "manifest.json").write_text(json.dumps({"edition": "mini", "recipe": {"link": {"stratgies": {}}}}))
     with caplog.at_level("WARNING"):
         assert Tracer(Workspace(), EDITION, Finished.at(run), Evidence()).about(["Q1"]) == {}
     assert "link has no setting 'stratgies'" in caplog.text
-    done = called("report", run, "--gold", gold)
-    assert done.exit_code == 0, done.output
+    status, _, told = command("report", run, "--gold", gold)
+    assert status == 0, told
 
 
-def test_where_objects_have_no_ids_there_are_no_links(tmp_path: Path) -> None:
+def test_where_objects_have_no_ids_there_are_no_links(command: Command, tmp_path: Path) -> None:
     query = {"SubjectEntity": "s", "Relation": Workspace().edition("2025").relations[0]}
     hostile.lines(tmp_path / "gold.jsonl", [{**query, "ObjectEntities": ["one"]}])
     hostile.lines(tmp_path / "run.jsonl", [{**query, "ObjectEntities": ["one", "two"]}])
-    words = ("report", tmp_path / "run.jsonl", "--edition", "2025", "--gold", tmp_path / "gold.jsonl")
-    done = called(*words, "--out", tmp_path / "r.html")
-    assert done.exit_code == 0, done.output
+    words = ("report", "run.jsonl", "--edition", "2025", "--gold", "gold.jsonl", "--out", "r.html")
+    status, _, told = command(*words)
+    assert status == 0, told
     content = held((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert (content["links"], content["traces"]) == (False, [])
     assert [one[:2] for one in content["rows"][0][7]] == [["one", ""], ["two", ""]]
 
 
-def test_what_the_run_s_own_models_wrote_is_shown_before_files(tmp_path: Path) -> None:
+def test_what_the_run_s_own_models_wrote_is_shown_before_files(command: Command, tmp_path: Path) -> None:
     run, gold, replies = hostile.run(tmp_path, 2)
     query = {"SubjectEntity": "subject 000", "Relation": hostile.RELATIONS[0]}
     hostile.lines(run / "replies.jsonl.gz", [{**query, "model": "m", "completions": ["own", None]}])
-    done = called("report", run, "--gold", gold, "--from", replies)
-    assert done.exit_code == 0, done.output
+    status, _, told = command("report", run, "--gold", gold, "--from", replies)
+    assert status == 0, told
     row = next(row for row in held((run / "report.html").read_text(encoding="utf-8"))["rows"] if row[-1])
     assert row[-1][:2] == [["m #0", "own"], ["m #1", "[the call failed]"]]
     assert len(row[-1]) == 3
@@ -175,9 +175,9 @@ def test_names_of_elements_are_unique(page: str) -> None:
     assert len(names) == len(set(names))
 
 
-def test_the_same_run_gives_the_same_page(tmp_path: Path) -> None:
+def test_the_same_run_gives_the_same_page(command: Command, tmp_path: Path) -> None:
     run, gold, _ = hostile.run(tmp_path, 5)
-    pages = [called("report", run, "--gold", gold, "--out", tmp_path / name).exit_code for name in ("a", "b")]
+    pages = [command("report", run, "--gold", gold, "--out", name)[0] for name in ("a", "b")]
     assert pages == [0, 0]
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
@@ -224,20 +224,20 @@ def test_a_row_says_what_went_wrong(
     assert errors(kept, gold, candidates, tmp_path) == wanted
 
 
-def test_predict_writes_the_page_where_gold_is_known(tmp_path: Path) -> None:
+def test_predict_writes_the_page_where_gold_is_known(command: Command, tmp_path: Path) -> None:
     words = ("predict", "--edition", "mini", "--system", "prior", "--offline")
     for split, there in (("val", True), ("test", False)):
-        done = called(*words, "--split", split, "--out", tmp_path / split, "--report")
-        assert done.exit_code == 0, done.output
+        status, _, told = command(*words, "--split", split, "--out", split, "--report")
+        assert status == 0, told
         assert (tmp_path / split / "report.html").is_file() == there
     assert "report.html" not in (tmp_path / "val" / "manifest.json").read_text()
 
 
-def test_the_page_of_a_comparison_is_escaped(tmp_path: Path) -> None:
+def test_the_page_of_a_comparison_is_escaped(command: Command, tmp_path: Path) -> None:
     run, gold, _ = hostile.run(tmp_path, 9)
     other = tmp_path / "<b>other"
     other.write_bytes((run / "predictions.jsonl").read_bytes())
     made = tmp_path / "compare.html"
-    done = called("compare", run, other, "--gold", gold, "--html", made)
-    assert done.exit_code == 0, done.output
+    status, _, told = command("compare", run, other, "--gold", gold, "--html", made)
+    assert status == 0, told
     assert "<b>" not in made.read_text(encoding="utf-8")

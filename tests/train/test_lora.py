@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 import tiny_causal
 import torch
+from command import Command
 from opened import asks, recipe_of
-from typer.testing import CliRunner
 
-from lmkbc.cli import build
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.causal.checkpoint import load
 from lmkbc.models.causal.decode import Decoding
@@ -108,7 +107,7 @@ def test_a_held_out_fact_stops_the_training_before_it_begins(tiny: Path, tmp_pat
         train(run(), recipe(tiny), tmp_path / "x", QUICK, corpus=replace(corpus, others=(known,)))
 
 
-def test_the_command_teaches_facts_and_tells_the_proof(tiny: Path, tmp_path: Path) -> None:
+def test_the_command_teaches_facts_and_tells_the_proof(command: Command, tiny: Path, tmp_path: Path) -> None:
     pytest.importorskip("peft", reason="peft is not installed: install lmkbc[lora]")
     voice = "component = 'causal'\nshots = { k = 1 }\nonly = ['PersonPlaysInstrument']"
     select = "rule = 'cutoff'\nthreshold = 0.5"
@@ -116,16 +115,16 @@ def test_the_command_teaches_facts_and_tells_the_proof(tiny: Path, tmp_path: Pat
         f"description = 'd'\n[[generate]]\n{voice}\nprompt = {{ form = 'completion' }}\n[select]\n{select}\n"
     )
     out = tmp_path / "adapter"
-    arguments = ["train", "lora", "--out", str(out), "--edition", "mini", "--system", str(tmp_path / "tiny.toml")]
-    arguments += ["--model", str(tiny), "--facts", "1", "--epochs", "1", "--batch", "8", "--json"]
-    result = CliRunner().invoke(build(), arguments)
-    assert result.exit_code == 0, result.output
-    told = json.loads((out / "training.json").read_text())
-    assert told["proof"][-1] == "overlap of subjects to train on with held-out names: 0"
-    assert told["proof"][-1] in result.stderr
+    arguments = ["train", "lora", "--out", out, "--edition", "mini", "--system", "tiny.toml"]
+    arguments += ["--model", tiny, "--facts", "1", "--epochs", "1", "--batch", "8", "--json"]
+    status, _, told = command(*arguments)
+    assert status == 0, told
+    training = json.loads((out / "training.json").read_text())
+    assert training["proof"][-1] == "overlap of subjects to train on with held-out names: 0"
+    assert training["proof"][-1] in told
     held_out = HeldOut.of(Workspace(), alias_groups(run().train))
     rows = [row for row in run().train if row.query.relation == "PersonPlaysInstrument"]
-    assert told["examples"] + told["left_out"] == sum(not held_out.names(row.query.subject) for row in rows)
+    assert training["examples"] + training["left_out"] == sum(not held_out.names(row.query.subject) for row in rows)
 
 
 def facts() -> dict[str, Any]:

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from command import Command
 from tiny_masked import save
-from typer.testing import CliRunner
 
-from lmkbc.cli import build
 from lmkbc.link.build import build_index
 from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.soft_prompts import FILE, SoftPrompt, to_bytes
@@ -43,25 +42,25 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Sequence[str]:
     return [word for option, name in paths.items() for word in (option, str(folder / name))]
 
 
-def predicted(given: Sequence[str], out: Path, system: str, *options: str) -> int:
+def predicted(command: Command, given: Sequence[str], system: str, *options: str) -> int:
     """Run the command, and count the rows of the submission that it wrote."""
     reads = any(spec.reads_files for spec in read_recipe(SPACE, system).generate)  # else they would be answers
-    arguments = ["predict", "--system", system, *(given if reads else given[:-2]), "--out", str(out), *options]
-    result = CliRunner().invoke(build(), arguments)
-    assert result.exit_code == 0, result.output
-    with zipfile.ZipFile(out / "predictions.zip") as submission:
+    arguments = ["predict", "--system", system, *(given if reads else given[:-2]), "--out", "run", *options]
+    status, _, told = command(*arguments)
+    assert status == 0, told
+    with zipfile.ZipFile("run/predictions.zip") as submission:
         return len(submission.read("predictions.jsonl").splitlines())
 
 
 @pytest.mark.parametrize("system", MASKED[::6])
-def test_a_masked_recipe_makes_one_of_the_bundled_edition(system: str, given: Sequence[str], tmp_path: Path) -> None:
+def test_a_masked_recipe_makes_one_of_the_bundled_edition(command: Command, system: str, given: Sequence[str]) -> None:
     queries = SPACE.queries(SPACE.edition("mini"), "test")
-    assert predicted(given, tmp_path / "run", system, "--edition", "mini") == len(queries)
+    assert predicted(command, given, system, "--edition", "mini") == len(queries)
 
 
 @pytest.mark.parametrize("system", MASKED)
 def test_every_masked_recipe_makes_one_of_the_edition_it_was_made_for(
-    system: str, given: Sequence[str], tmp_path: Path, data_dir: Path
+    command: Command, system: str, given: Sequence[str], tmp_path: Path, data_dir: Path
 ) -> None:
     """Two subjects of each relation, so that every table that names one is read."""
     edition = SPACE.edition(next(iter(read_recipe(SPACE, system).published)).partition("/")[0])
@@ -74,5 +73,5 @@ def test_every_masked_recipe_makes_one_of_the_edition_it_was_made_for(
             rows.setdefault(relation, []).append(line)
         few = [line for lines in rows.values() for line in lines[: 2 if name == "test" else 20]]
         (data / f"{name}.jsonl").write_text("\n".join(few) + "\n", encoding="utf-8")
-    options = ["--edition", edition.name, "--data", str(tmp_path / "data")]
-    assert predicted(given, tmp_path / "run", system, *options) == 2 * len(edition.relations)
+    found = predicted(command, given, system, "--edition", edition.name, "--data", "data")
+    assert found == 2 * len(edition.relations)
