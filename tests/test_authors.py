@@ -117,7 +117,7 @@ def test_words_become_frames(fetch: Command, served: str, tmp_path: Path, file: 
         ("slots.json", "hasArea: block has a slot {town}"),
         ("strange.json", "names 'hasSize', which is no relation"),
         ("empty.json", "it holds none"),
-        ("absent.json", "cannot be fetched"),
+        ("absent.json", "absent.json cannot be fetched (404 Not Found); run the command again"),
     ],
 )
 def test_what_is_wrong_leaves_the_last_good_file(

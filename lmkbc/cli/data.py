@@ -41,7 +41,7 @@ def check(
     workspace: Root = None,
     json: AsJson = False,
 ) -> None:
-    """Compare the splits with the published checksums, and read every row."""
+    """Compare the splits with the published checksums; read every row."""
     space = Workspace(workspace, data)
     chosen = [space.edition(name) for name in editions] if editions else list(space.editions.values())
     rows = [row | _checked(space, edition, row) for edition in chosen for row in _files(space, edition)]

@@ -65,7 +65,9 @@ def download(url: str, accepted: Collection[str], path: Path, what: str, progres
     try:
         attempt(_stream, what, url, part, progress)
     except httpx2.HTTPError as error:
-        raise LmkbcError(f"{url} cannot be fetched ({error}); run the command again to resume") from error
+        answer = error.response if isinstance(error, httpx2.HTTPStatusError) else None
+        told = error if answer is None else f"{answer.status_code} {answer.reason_phrase}"  # itself, it is two lines
+        raise LmkbcError(f"{url} cannot be fetched ({told}); run the command again to resume") from error
     if (actual := digest(part)) not in accepted:
         part.unlink()
         if not accepted:
