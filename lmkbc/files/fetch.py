@@ -65,8 +65,9 @@ def download(url: str, accepted: Collection[str], path: Path, what: str, progres
     try:
         attempt(_stream, what, url, part, progress)
     except httpx2.HTTPError as error:
-        answer = error.response if isinstance(error, httpx2.HTTPStatusError) else None
-        told = error if answer is None else f"{answer.status_code} {answer.reason_phrase}"  # itself, it is two lines
+        told = str(error)
+        if isinstance(error, httpx2.HTTPStatusError):  # which says so in two lines
+            told = f"{error.response.status_code} {error.response.reason_phrase}"
         raise LmkbcError(f"{url} cannot be fetched ({told}); run the command again to resume") from error
     if (actual := digest(part)) not in accepted:
         part.unlink()

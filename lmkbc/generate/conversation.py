@@ -24,7 +24,7 @@ from lmkbc.generate.recorded import Recorded
 from lmkbc.generate.replay import Replay, Silent
 from lmkbc.generate.spec import GeneratorSpec, Question, Relations, check_names
 from lmkbc.generate.verify import Check, verifying
-from lmkbc.models.base import WITHHELD, LanguageModel, Prompt, Reply
+from lmkbc.models.base import WITHHELD, LanguageModel, Prompt, Reply, Writer
 from lmkbc.models.encoder import find_encoder
 from lmkbc.models.files import model_name
 from lmkbc.relation import Relation
@@ -135,7 +135,7 @@ class LanguageModelSpec(Asks, GeneratorSpec):
         examples = run.train if train is None else train
         return Asking(run.edition, run.relations, examples, self, run.workspace.relations, encoder)
 
-    def provider(self, run: Run, model: Callable[[], LanguageModel]) -> Provider | None:
+    def provider(self, run: Run, model: Callable[[], Writer]) -> Provider | None:
         """What finds passages, where the table wants any. model: opens what recall asks."""
         return provider(located(self.context, run.files), run.relations, model, run.cache)
 

@@ -17,7 +17,7 @@ from msgspec import structs
 from lmkbc.ask.prompts import fill, one_line
 from lmkbc.generate.completer import CompleterSpec, completer
 from lmkbc.generate.spec import check_names
-from lmkbc.models.base import LanguageModel, answer_of
+from lmkbc.models.base import Writer, answer_of
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.run import Run
@@ -74,7 +74,7 @@ class Grouping:
 class Grouper:
     """Asks once for each query with several names. relations: those whose names are grouped, as queries spell them."""
 
-    def __init__(self, model: LanguageModel, relations: Mapping[str, Relation], most: int) -> None:
+    def __init__(self, model: Writer, relations: Mapping[str, Relation], most: int) -> None:
         self._model, self._relations, self._most = model, relations, most
 
     def grouped(self, voices: Sequence[Sequence[CandidateSet]]) -> Sets:

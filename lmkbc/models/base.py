@@ -142,15 +142,19 @@ def answer_of(text: str) -> str | None:
     return None if not thought and "<think>" in text else shown(rest if thought else text)
 
 
-class LanguageModel(Protocol):
-    """The one protocol for what answers text, whatever the back end: asked in batches, each prompt one user's turn.
-
-    Answers come in the order of the prompts. A failure is never an empty answer: it is left out, None or -inf.
-    """
+class Writer(Protocol):
+    """What writes an answer to each prompt, for those that ask a language model for no more than that."""
 
     def paragraphs(self, prompts: Sequence[str]) -> Sequence[str | None]:
         """The greedy answer to each prompt, about a paragraph; None where none can be had."""
         ...
+
+
+class LanguageModel(Writer, Protocol):
+    """The one protocol for what answers text, whatever the back end: asked in batches, each prompt one user's turn.
+
+    Answers come in the order of the prompts. A failure is never an empty answer: it is left out, None or -inf.
+    """
 
     def texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
         """The draws of each prompt, as the model was set up to draw, each a line; blank or failed ones are left out."""

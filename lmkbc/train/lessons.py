@@ -20,7 +20,7 @@ from lmkbc.ask.context.passages import as_context, gathered
 from lmkbc.ask.plan import Asking
 from lmkbc.ask.prompts import answered
 from lmkbc.generate.causal import Causal
-from lmkbc.models.base import LanguageModel, Prompt
+from lmkbc.models.base import Prompt, Writer
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.prefixes import Tokens, common
 from lmkbc.models.masked.tensors import padded
@@ -39,7 +39,7 @@ class Lesson(NamedTuple):
     answers: int = 1
 
 
-def of_split(run: Run, spec: Causal, model: CausalModel, recall: Callable[[], LanguageModel]) -> list[Lesson]:
+def of_split(run: Run, spec: Causal, model: CausalModel, recall: Callable[[], Writer]) -> list[Lesson]:
     """Each train row, as it is asked.
 
     Rows about a subject that any edition holds out are left out, of the worked examples too.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from loopback import Loopback, prompt_of
+from writing import Writing
 
 from lmkbc.errors import InputError
 from lmkbc.link.grouping import Grouper
@@ -23,24 +23,6 @@ SPACE = Workspace()
 NAME = "companyTradesAtStockExchange"
 RELATIONS = {NAME: SPACE.relation(NAME)}
 ACME = Query("Acme", NAME)
-
-
-class Saying:
-    """Answers every question alike."""
-
-    def __init__(self, reply: str | None) -> None:
-        self.reply = reply
-        self.asked: list[str] = []
-
-    def paragraphs(self, prompts: Sequence[str]) -> list[str | None]:
-        self.asked += prompts
-        return [self.reply] * len(prompts)
-
-    def texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
-        raise NotImplementedError
-
-    def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
-        raise NotImplementedError
 
 
 def named(voice: str, *names: str, query: Query = ACME) -> CandidateSet:
@@ -69,7 +51,7 @@ GIVEN = [
     ],
 )
 def test_names_of_a_group_become_the_one_that_most_voices_propose(reply: str, texts: list[list[str]] | None) -> None:
-    model = Saying(reply)
+    model = Writing(reply)
     found = Grouper(model, RELATIONS, 40).grouped(GIVEN)
     (prompt,) = model.asked
     assert "1. Borsa Milano\n2. NASDAQ\n3. Milan Bourse\n4. Tokyo\n" in prompt
@@ -83,13 +65,13 @@ def test_names_of_a_group_become_the_one_that_most_voices_propose(reply: str, te
 def test_a_query_that_the_model_could_not_be_asked_about_is_missing_and_others_are_not() -> None:
     alone = Query("Lone", NAME)
     given = [[*sets, named("x", "Nasdaq", query=alone)] for sets in GIVEN]
-    found = Grouper(Saying(None), RELATIONS, 40).grouped(given)
+    found = Grouper(Writing(None), RELATIONS, 40).grouped(given)
     assert [[one.failed for one in sets] for sets in found] == [[True, False]] * 3
     assert not any(one.candidates for sets in found for one in sets[:1])
 
 
 def test_nobody_is_asked_about_one_name_nor_about_other_relations() -> None:
-    model = Saying("1, 2")
+    model = Writing("1, 2")
     assert Grouper(model, RELATIONS, 40).grouped([[named("a", "NYSE")], [named("b", "nyse")]])
     assert Grouper(model, {}, 40).grouped(GIVEN) == GIVEN
     assert Grouper(model, RELATIONS, 40).grouped([[], []]) == [[], []]

@@ -12,7 +12,7 @@ from lmkbc.ask.context.recall import Recall
 from lmkbc.ask.context.retrieval import Retrieval
 from lmkbc.ask.context.settings import ContextSettings
 from lmkbc.errors import InputError
-from lmkbc.models.base import LanguageModel
+from lmkbc.models.base import Writer
 from lmkbc.relation import Relation
 
 
@@ -28,7 +28,7 @@ def located(settings: ContextSettings, files: Sequence[Path]) -> ContextSettings
 def provider(
     settings: ContextSettings,
     relations: Mapping[str, Relation],
-    model: Callable[[], LanguageModel],
+    model: Callable[[], Writer],
     cache: Path | None = None,
 ) -> Provider | None:
     """The provider that the settings name; None for "none". model: opens what recall asks.

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opened import recipe_of
+from writing import Writing
 
 from lmkbc.ask.context.corpus import Titles, chunks, read_corpus
 from lmkbc.ask.context.passages import as_context, gathered, lines
@@ -70,18 +71,6 @@ class Exact(Index):
         scores = vectors @ self.vectors.T
         places = np.argsort(-scores, axis=1, kind="stable")[:, :k]
         return zip(np.take_along_axis(scores, places, 1), places, strict=True)
-
-
-class Says:
-    """A language model that gives these paragraphs, whatever it is asked."""
-
-    def __init__(self, *paragraphs: str | None) -> None:
-        self.asked: list[str] = []
-        self._paragraphs = paragraphs
-
-    def paragraphs(self, prompts: Sequence[str]) -> Sequence[str | None]:
-        self.asked += prompts
-        return self._paragraphs
 
 
 def retrieval(k: int = 1) -> Retrieval:
@@ -143,7 +132,7 @@ def test_without_the_encoder_the_extra_is_named(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_recall_asks_about_each_subject_and_silence_is_no_passage() -> None:
-    model: Any = Says(" Chile meets Peru.\n", "  ", None)
+    model = Writing(" Chile meets Peru.\n", "  ", None)
     given = [Query("{type}\nof", NAME), FIJI, CHILE]
     found = gathered(Recall(RELATIONS, model), given)
     assert found == {given[0]: (Passage("", "Chile meets Peru."),), FIJI: ()}  # silence is known, failure is not
@@ -152,10 +141,10 @@ def test_recall_asks_about_each_subject_and_silence_is_no_passage() -> None:
 
 
 def test_providers_by_name(corpus: Path) -> None:
-    opened: list[Says] = []
+    opened: list[Writing] = []
 
     def model() -> Any:
-        opened.append(Says())
+        opened.append(Writing())
         return opened[-1]
 
     assert provider(settings(), RELATIONS, model) is None
