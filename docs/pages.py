@@ -18,7 +18,6 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 import lmkbc
-from lmkbc.api.opening import RunOptions, Sources
 from lmkbc.cli import build
 from lmkbc.edition import Edition
 from lmkbc.generate.spec import GENERATORS, declared
@@ -166,14 +165,7 @@ def python() -> str:
                 mark = "()" if inspect.isfunction(member) else ""
                 lines += [f"- `{own}{mark}`: {cell(told)}"]
         lines.append("")
-    lines += ["## RunOptions", "", *(f"{_told(one)}\n" for one in (Sources, RunOptions))]
-    kinds = {**Sources.__annotations__, **RunOptions.__annotations__}
-    lines += table(("option", "is"), [(f"`{name}`", cell(_annotated(kind))) for name, kind in kinds.items()])
     return "\n".join(lines)
-
-
-def _annotated(kind: Any) -> str:
-    return str(getattr(kind, "__forward_arg__", kind))
 
 
 def _is_own(member: Any) -> bool:

@@ -13,6 +13,7 @@ import polars as pl
 
 from lmkbc import run_directory
 from lmkbc.api.frames import shown
+from lmkbc.api.keywords import keywords
 from lmkbc.api.opening import RunOptions, opened
 from lmkbc.api.scores import listed
 from lmkbc.build.build import Build, Plan, chosen
@@ -89,6 +90,7 @@ class _Planned(NamedTuple):
     plan: Plan
 
 
+@keywords(RunOptions)
 def build(
     subjects: Path | str,
     out: Path | str,
@@ -131,6 +133,7 @@ def build(
     return KnowledgeBase(directory.path, made)
 
 
+@keywords(RunOptions)
 def foresee_build(
     subjects: Path | str,
     out: Path | str,

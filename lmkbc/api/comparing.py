@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmkbc.api.frames import shown
+from lmkbc.api.keywords import keywords
 from lmkbc.api.opening import Sources, chosen_edition, space_of
 from lmkbc.api.scores import HasRun, finished, listed
 from lmkbc.edition import Edition
@@ -70,6 +71,7 @@ class Comparisons:
         return shown(f"LM-KBC {self.edition.name}", *self.verdicts, self.table)
 
 
+@keywords()
 def compare(
     *runs: Path | str | HasRun,
     gold: Path | str | None = None,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from lmkbc import run_directory
+from lmkbc.api.keywords import keywords
 from lmkbc.api.opening import RunOptions, opened_part
 from lmkbc.api.scores import listed
 from lmkbc.progress import Report, silent
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from lmkbc.forecast import Forecast
 
 
+@keywords(RunOptions)
 def foresee(
     split: str,
     *,

@@ -21,11 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class Sources(TypedDict, total=False):
-    """Where editions and relations come from, by name.
-
-    edition: by name; else the one of highest rank whose data is here. data: the directory that holds lmkbc2023/ and the
-    like; else $LMKBC_DATA or the user's cache. workspace: a directory with relations/, eval/ and thresholds/.
-    """
+    """Where editions and relations come from; `RunOptions` describes each."""
 
     edition: str | None
     data: Path | str | None
@@ -33,12 +29,14 @@ class Sources(TypedDict, total=False):
 
 
 class RunOptions(Sources, total=False):
-    """What `lmkbc.predict` and `lmkbc.tune` take beside their own: which recipe, whose answers, how models are asked.
+    """Options that `lmkbc.predict`, `lmkbc.tune` and `lmkbc.build` share.
 
-    system: a recipe by name or TOML file. model: id, directory or GGUF file, before the recipe's. files: recorded
-    completions or candidates. search_table, index: what links are looked up in. offline: open no socket. base_url,
-    any_model, concurrency: of an OpenAI-compatible server. max_cost, max_tokens: where asking stops; prices: of a
-    million prompt and answer tokens. store: what keeps models' answers, a file or a database's URL.
+    edition: by name; else the one of highest rank whose data is here. data: the directory that holds lmkbc2023/ and the
+    like; else $LMKBC_DATA or the user's cache. workspace: a directory with relations/, eval/ and thresholds/. system: a
+    recipe by name or TOML file. model: id, directory or GGUF file, before the recipe's. files: recorded completions or
+    candidates. search_table, index: what links are looked up in. offline: open no socket. base_url, any_model,
+    concurrency: of an OpenAI-compatible server. max_cost, max_tokens: where asking stops; prices: of a million prompt
+    and answer tokens. store: what keeps models' answers, a file or a database's URL.
     """
 
     system: str | None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lmkbc.api.keywords import keywords
 from lmkbc.api.opening import Sources, chosen_edition, placed, space_of
 from lmkbc.api.scores import HasRun, finished, listed
 from lmkbc.errors import InputError
@@ -29,6 +30,7 @@ class Page:
         return f'<a href="{escape(self.path.resolve().as_uri())}">{escape(str(self.path))}</a>'
 
 
+@keywords()
 def report(
     run: Path | str | HasRun,
     out: Path | str | None = None,

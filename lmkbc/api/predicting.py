@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from lmkbc.api.comparing import Comparisons, compare
 from lmkbc.api.frames import shown
+from lmkbc.api.keywords import keywords
 from lmkbc.api.opening import RunOptions, chosen_edition, opened_part, space_of
 from lmkbc.api.pages import Page, report
 from lmkbc.api.scores import HasRun, Scores, listed, score
@@ -77,6 +78,7 @@ class PredictedRun:
         kinds = [*((name, pl.String()) for name in texts), ("score", pl.Float64()), ("source", pl.String())]
         return pl.DataFrame(rows, schema=kinds, orient="row")
 
+    @keywords()
     def evaluate(
         self,
         gold: Path | str | None = None,
@@ -88,10 +90,12 @@ class PredictedRun:
         """Its official score; as `lmkbc.score`. InputError where the split has no gold."""
         return score(self, gold, profile=profile, relation=relation, limit=limit, **self._named)
 
+    @keywords()
     def compare(self, *others: Path | str | HasRun) -> Comparisons:
         """The others beside it; as `lmkbc.compare`."""
         return compare(self, *others, **self._named)
 
+    @keywords()
     def report(self, out: Path | str | None = None, *, progress: Report = silent) -> Page:
         """Write its page; as `lmkbc.report`."""
         read = self.sources
@@ -126,6 +130,7 @@ class PredictedRun:
         return shown(self.title, f"{self.directory}: {line}", self.predictions.head(10))
 
 
+@keywords(RunOptions)
 def predict(
     split: str = "test",
     *,
@@ -181,6 +186,7 @@ def predict(
     return PredictedRun(directory, run.edition, split, options, files.tally, len(every))
 
 
+@keywords()
 def read_run(
     directory: Path | str,
     edition: str | None = None,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Unpack, runtime_checkable
 
 from lmkbc.api.frames import Answers, by_query, relations_frame, rows_frame, shown
+from lmkbc.api.keywords import keywords
 from lmkbc.api.opening import Sources, chosen_edition, space_of
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
@@ -96,6 +97,7 @@ class Scores:
         return shown(f"{self.title}: macro-F1 {self.f1:.3f}", self.relations, *odd)
 
 
+@keywords()
 def score(
     predictions: Path | str | HasRun | Answers,
     gold: Path | str | Answers | None = None,

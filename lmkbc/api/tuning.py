@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from lmkbc.api.frames import shown
+from lmkbc.api.keywords import keywords
 from lmkbc.api.opening import RunOptions, opened_part
 from lmkbc.api.scores import listed
 from lmkbc.files.atomic import check_file
@@ -64,6 +65,7 @@ class Tuning:
         return shown(title, self.relations, *failed)
 
 
+@keywords(RunOptions)
 def tune(
     split: str = "val",
     *,

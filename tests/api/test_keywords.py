@@ -1,0 +1,58 @@
+"""Keywords of the public functions: a misspelt one is refused, at once by the function and earlier by a type checker.
+
+mypy checks this file, so that an unknown keyword which it accepted would make its `type: ignore` an error.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields
+from pathlib import Path
+from types import FunctionType
+
+import pytest
+
+import lmkbc
+from lmkbc.api.opening import RunOptions
+from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions
+
+FUNCTIONS = {name: value for name in lmkbc.__all__ if isinstance(value := getattr(lmkbc, name), FunctionType)}
+
+
+def test_five_misspelt_keywords_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TypeError, match=r"predict\(\) takes no keyword 'sytem': did you mean 'system'\?; 'precison'"):
+        lmkbc.predict(edition="mini", sytem="prior", precison=0.9)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"predict\(\) takes no keyword 'max_costs': did you mean 'max_cost'\?"):
+        lmkbc.predict(edition="mini", system="prior", max_costs=1.0)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"build\(\) takes no keyword 'presision': did you mean 'precision'\?"):
+        lmkbc.build("subjects.csv", "base", presision=0.9)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"tune\(\) takes no keyword 'trails': did you mean 'trials'\?"):
+        lmkbc.tune("val", edition="mini", trails=5)  # type: ignore[call-arg]
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_value_of_another_type_is_seen_by_a_type_checker() -> None:
+    with pytest.raises(TypeError):
+        lmkbc.predict("val", edition="mini", system="prior", max_cost="1")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_names_its_keywords(name: str) -> None:
+    function = FUNCTIONS[name]
+    parameters = inspect.signature(function).parameters.values()
+    assert not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
+    with pytest.raises(TypeError, match=rf"{name}\(\) takes no keyword 'workspce': did you mean 'workspace'\?"):
+        function(workspce="x")
+
+
+def test_the_command_and_python_take_the_same_options() -> None:
+    command = [field.name for group in (RecipeOptions, SourceOptions, ServerOptions) for field in fields(group)]
+    assert sorted(command) == sorted(RunOptions.__annotations__)
+    described = inspect.getdoc(lmkbc.predict) or ""
+    assert [name for name in RunOptions.__annotations__ if name not in described] == []
+    options = {name: inspect.signature(lmkbc.predict).parameters[name] for name in RunOptions.__annotations__}
+    for group in (RecipeOptions, SourceOptions, ServerOptions):
+        assert {field.name: field.default for field in fields(group)} == {
+            field.name: options[field.name].default for field in fields(group)
+        }
