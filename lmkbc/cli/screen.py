@@ -50,6 +50,7 @@ def show_logs() -> None:
     logger.handlers = [_Notes()]
     logger.setLevel(logging.INFO)
     logger.propagate = False
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # where it keeps its own cache is no concern of the user's
 
 
 def show_json(value: Any) -> None:

@@ -1,4 +1,7 @@
-"""Fitted arrays on disk, by the hash of what they were fitted on. A damaged file, or another's, counts as absent."""
+"""Fitted arrays on disk, by the hash of what they were fitted on. A damaged file, or another's, counts as absent.
+
+They save time and nothing else: where they cannot be kept, the run goes on without them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from lmkbc.files import atomic
+from lmkbc.errors import LmkbcError
+from lmkbc.files import atomic, places
 
 Arrays = Mapping[str, npt.NDArray[np.generic]]
 DIGEST = 32
@@ -30,17 +34,24 @@ class Store:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self._writable = True
 
     def get(self, kind: str, name: str, compute: Callable[[], Arrays]) -> Arrays:
-        """The stored arrays of this name, else the computed ones, which are then stored."""
+        """Return the stored arrays of this name, else the computed ones, which are then stored if they can be."""
         path = self._directory / f"{kind}-{name}.npz"
         if (stored := _read(path)) is not None:
             return stored
         arrays = compute()
+        if not self._writable:
+            return arrays
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **arrays)
         content = buffer.getvalue()
-        atomic.write_bytes(path, _digest(path, content) + content)
+        try:
+            atomic.write_bytes(path, _digest(path, content) + content)
+        except LmkbcError as error:
+            self._writable = False
+            places.warn_unwritable(self._directory, error.__cause__, "the next run computes the same again")
         return arrays
 
 
@@ -60,7 +71,10 @@ def _digest(path: Path, content: bytes) -> bytes:
 def _read(path: Path) -> Arrays | None:
     try:
         content = path.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        logger.warning("%s cannot be read (%s) and is made again", path, error.strerror or error)
         return None
     if _digest(path, content[DIGEST:]) != content[:DIGEST]:
         logger.warning("%s is damaged and is made again", path)

@@ -9,6 +9,12 @@ DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 binding then fails to decode the sentence instead of raising it."""
 
 
+def is_unwritable(error: Exception) -> bool:
+    """Return whether it is the folder or the file's mode that is in the way, and not what the file holds."""
+    code: int = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return isinstance(error, OSError) or code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+
+
 def is_damage(error: Exception) -> bool:
     """Whether SQLite says that the file itself is broken."""
     code: int = getattr(error, "sqlite_errorcode", 0) & 0xFF

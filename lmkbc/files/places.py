@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 
@@ -9,10 +10,20 @@ import platformdirs
 
 from lmkbc.errors import InputError
 
+log = logging.getLogger(__name__)
+
 
 def cache_dir() -> Path:
     """The user's cache: fetched data, fitted defaults."""
     return Path(platformdirs.user_cache_dir("lmkbc"))
+
+
+def warn_unwritable(folder: Path, error: BaseException | None, consequence: str) -> None:
+    """Log that a cache is done without, since its folder cannot be written: a cache saves work, and is no result."""
+    reason = getattr(error, "strerror", None) or error
+    log.warning(
+        "%s cannot be written (%s), so %s: name a folder for caches in XDG_CACHE_HOME", folder, reason, consequence
+    )
 
 
 def fetched_frames(system: str) -> Path:

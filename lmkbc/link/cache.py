@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.files.database import DATABASE_ERRORS
+from lmkbc.files.database import DATABASE_ERRORS, is_unwritable
 from lmkbc.link.schema import ShapeError, T, decode
 
 VERSION = 1
@@ -31,20 +31,26 @@ class Cache:
     """Keeps replies of the search API, so that none is requested twice. Each answer is one JSON value.
 
     source: names the API and its settings.
-    damaged: kind and key of every row that was found and cannot be used.
+    damaged: kind and key of every row that was found and cannot be used. unwritable: why answers are kept in memory
+    alone, where the file cannot be written.
     """
 
     def __init__(self, path: Path, source: str) -> None:
         self.path, self._source = path, source
         self.damaged: set[tuple[str, str]] = set()
+        self.unwritable: Exception | None = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(path, timeout=30)
             self._open()
         except (OSError, *DATABASE_ERRORS) as error:
-            raise InputError(
-                f"{path} cannot serve as the linker's cache ({error}): move it away, and what it held is asked anew"
-            ) from None
+            if not is_unwritable(error):
+                raise InputError(
+                    f"{path} cannot serve as the linker's cache ({error}): move it away, and what it held is asked anew"
+                ) from None
+            self.unwritable = error
+            self._db = sqlite3.connect(":memory:")
+            self._open()
 
     def _open(self) -> None:
         self._db.create_function("checksum", 4, _checksum, deterministic=True)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.files.places import cache_dir
+from lmkbc.files.places import cache_dir, warn_unwritable
 from lmkbc.link import api
 from lmkbc.link.cache import Cache
 from lmkbc.link.evidence import Hit
@@ -49,6 +49,8 @@ class Wikidata:
     ) -> None:
         self._client = client
         self._cache = Cache(cache or cache_dir() / "wikidata.sqlite", f"{api_url} {language} {limit}")
+        if client is not None and self._cache.unwritable:
+            warn_unwritable(self._cache.path.parent, self._cache.unwritable, "the next run asks Wikidata again")
         self._language, self._limit = language, limit
         self._refresh, self._describe, self._partial = refresh, describe, partial
         self._read = self._cache.get if partial else self._cache.kept
