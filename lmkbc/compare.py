@@ -66,9 +66,14 @@ class Comparison:
         """What the numbers say, in words."""
         whole = self.overall
         span = "" if whole.low is None else f", 95 % interval {whole.low:+.3f} to {whole.high:+.3f}"
-        numbers = f"({whole.difference:+.3f}{span}, p = {shown_p(whole.corrected)})"
+        p = shown_p(whole.corrected)
+        numbers = f"({whole.difference:+.3f}{span}, p {p if p.startswith('<') else f'= {p}'})"
         tops = [name for name, one in self.relations.items() if not one.is_noise]
-        where = f"per relation, {', '.join(tops)} differ" if tops else "no relation differs on its own"
+        where = (
+            f"per relation, {', '.join(tops)} differ{'s' * (len(tops) == 1)}"
+            if tops
+            else "no relation differs on its own"
+        )
         if not whole.won and not whole.lost:
             return f"{self.second} scores as {self.first} does on every row."
         if whole.is_noise:

@@ -92,6 +92,10 @@ class Edition:
             if result.profile and result.profile not in self.profiles:
                 raise ValueError(f"published names the profile {result.profile!r}, which profiles lacks")
 
+    def split_named(self, split: str) -> str:
+        """Return the edition's own name of a split: "val" and "dev" both mean the labelled held-out one."""
+        return self.held_out if split in ("val", "dev") else split
+
     def under(self, profile: str) -> Edition:
         """The edition as one of its profiles scores it. InputError for one that it has not."""
         if profile not in self.profiles:

@@ -18,6 +18,12 @@ class InputError(LmkbcError):
     exit_code = 2
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun, as in "1 query" and "2 queries". many: the plural, where irregular."""
+    regular = f"{one[:-1]}ies" if one.endswith("y") else f"{one}s"
+    return f"{number} {one if number == 1 else many or regular}"
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The tail of an "unknown name" message: the nearest known name, else all of them."""
     names = sorted(known)

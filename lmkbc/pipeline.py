@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from lmkbc import submission, thresholds
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, counted
 from lmkbc.files import jsonl
 from lmkbc.generate.replay import shares
 from lmkbc.link.linker import Linker
@@ -23,7 +23,7 @@ from lmkbc.recipe import Recipe
 from lmkbc.run import Run
 from lmkbc.select.merging import Merging
 from lmkbc.select.pool import Pool
-from lmkbc.select.precision import at_precision
+from lmkbc.select.precision import at_precision, check_precision
 from lmkbc.select.rule import PerRelation
 from lmkbc.types import (
     CandidateSet,
@@ -198,6 +198,8 @@ def selector_for(
     Returns it and where it comes from. InputError for thresholds tuned on other data, unless allowed, and for a
     precision where none were tuned.
     """
+    if precision is not None:
+        check_precision(precision)
     selector, how = _selector(run, recipe, any_data)
     if precision is None:
         return selector, how
@@ -208,8 +210,9 @@ def selector_for(
             f"--edition {edition} --system {recipe.name}' first"
         )
     sure = at_precision(selector, precision)
+    reached = len(sure.reached)
     below = sorted(set(selector.curves) - set(sure.reached))
-    promised = f"precision {precision:g}, which {len(sure.reached)} of {len(selector.curves)} relations promise"
+    promised = f"precision {precision:g}, promised by {reached} of {counted(len(selector.curves), 'relation')}"
     return sure, how | {"how": f"{how['how']}, at {promised}", "precision": precision, "below_precision": below}
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from lmkbc import submission
 from lmkbc.ask.context.passages import lines as lines_of
 from lmkbc.edition import Edition
+from lmkbc.errors import counted
 from lmkbc.files import jsonl
 from lmkbc.files.spool import Content, Spool, digest
 from lmkbc.models.files import (
@@ -142,7 +143,9 @@ class Tally:
     def failures(self) -> str:
         """How many queries failed, and the first of them, as a sentence begins."""
         first = self.first_failed or Query("", "")
-        return f"{self.failed} of {self.queries} queries failed, first ({first.subject!r}, {first.relation!r})"
+        return (
+            f"{self.failed} of {counted(self.queries, 'query')} failed, first ({first.subject!r}, {first.relation!r})"
+        )
 
     @property
     def rules(self) -> dict[str, int]:

@@ -110,7 +110,7 @@ class Workspace:
 
     def split_path(self, edition: Edition, split: str) -> Path:
         """The file of a split. "val" and "dev" both name the edition's labelled held-out split."""
-        split = edition.held_out if split in ("val", "dev") else split
+        split = edition.split_named(split)
         if split not in edition.splits:
             raise InputError(f"edition {edition.name} has no split {split!r}: {did_you_mean(split, edition.splits)}")
         places = [place / edition.folder for place in self._data_dirs]

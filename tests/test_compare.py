@@ -50,7 +50,8 @@ def test_a_run_that_wins_everywhere_is_better(tmp_path: Path, gold: Path) -> Non
     assert (one.overall.won, one.overall.lost, one.subjects) == (40, 0, COUNT)  # both relations ask about each subject
     assert one.overall.low is not None
     assert 0.3 < one.overall.low < 0.5
-    assert "b is better than a" in one.verdict
+    assert one.verdict.startswith("b is better than a (+0.500, ")
+    assert ", p < 0.001); per relation, " in one.verdict
     assert [part.is_noise for part in one.relations.values()] == [False, False]
     assert all(part.corrected == pytest.approx(2 * part.p) for part in one.relations.values())
 

@@ -240,3 +240,4 @@ def test_the_bundled_recipes_make_sense(command: Command) -> None:
     for given in (names, bundled):
         status, _, told = command("systems", "check", *given)
         assert (status, f"{len(bundled)} recipes make sense" in told) == (0, True), told
+    assert command("systems", "check", "prior")[2] == "1 recipe makes sense\n"

@@ -36,5 +36,6 @@ def foresee(
     run, recipe, part = opened_part(options, split, listed(relation), limit)
     edition, space = run.edition, run.workspace
     queries = part.rows(space.queries(edition, split), lambda query: query.relation)
-    own = out or run_directory.named(edition.name, split, recipe.name, None if part.is_whole else part)
+    named = edition.split_named(split)
+    own = out or run_directory.named(edition.name, named, recipe.name, None if part.is_whole else part)
     return forecast(run, recipe, queries, run_directory.timings(edition.name, recipe.name, Path(own)), progress)

@@ -37,11 +37,10 @@ def by_query(answers: Answers, edition: Edition, what: str) -> dict[Pair, Any]:
 
 
 def relations_frame(table: Table) -> pl.DataFrame:
-    """The official table: a row per relation, and last one over all, called *** Average ***."""
+    """Return the official table, a row per relation."""
     import polars as pl
 
-    named = {**table.relations, "*** Average ***": table.overall}
-    return pl.DataFrame([{"relation": name} | asdict(summary) for name, summary in named.items()])
+    return pl.DataFrame([{"relation": name} | asdict(summary) for name, summary in table.relations.items()])
 
 
 def rows_frame(table: Table) -> pl.DataFrame:

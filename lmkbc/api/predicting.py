@@ -158,6 +158,7 @@ def predict(
 
     start = time.monotonic()
     run, recipe, asked = opened_part(options, split, listed(relation), limit)
+    split = run.edition.split_named(split)
     every = run.workspace.queries(run.edition, split)
     queries = list(asked.rows(every, lambda query: query.relation))
     if not queries:

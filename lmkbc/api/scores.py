@@ -14,7 +14,7 @@ from lmkbc.api.frames import Answers, by_query, relations_frame, rows_frame, sho
 from lmkbc.api.keywords import keywords
 from lmkbc.api.opening import Sources, chosen_edition, space_of
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, counted
 from lmkbc.evaluate import Evaluation, evaluate_file
 from lmkbc.files.packed import lines, stream
 from lmkbc.finished import Finished, edition_of, read_gold, scored
@@ -74,7 +74,7 @@ class Scores:
 
     @cached_property
     def relations(self) -> pl.DataFrame:
-        """The official table, a row per relation, and last one over all."""
+        """The official table, a row per relation; `overall` has the averages."""
         return relations_frame(self.evaluation.table)
 
     @cached_property
@@ -94,7 +94,8 @@ class Scores:
 
     def _repr_html_(self) -> str:
         odd = [self.evaluation.remarks] if self.evaluation.remarks else []
-        return shown(f"{self.title}: macro-F1 {self.f1:.3f}", self.relations, *odd)
+        averages = f"macro-F1 {self.f1:.3f}, P {self.p:.3f}, R {self.r:.3f}"
+        return shown(f"{self.title}: {averages}", self.relations, *odd)
 
 
 @keywords()
@@ -221,7 +222,10 @@ def _in_memory(
     unknown = set() if part.limit else unknown
     if strict and (missing or unknown):
         first = sorted(missing or unknown)[0]
-        raise InputError(f"{len(missing)} queries are missing and {len(unknown)} unknown, first {first}; mend them")
+        raise InputError(
+            f"{counted(len(missing), 'query is', 'queries are')} missing and {len(unknown)} unknown, first {first}; "
+            "mend them"
+        )
     if not truth:
         raise InputError("the gold has no query that is to be scored: give rows of a labelled split")
     named = run or Finished(Path("predictions"), Path("predictions"))

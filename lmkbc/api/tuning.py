@@ -12,6 +12,7 @@ from lmkbc.api.frames import shown
 from lmkbc.api.keywords import keywords
 from lmkbc.api.opening import RunOptions, opened_part
 from lmkbc.api.scores import listed
+from lmkbc.errors import counted
 from lmkbc.files.atomic import check_file
 from lmkbc.progress import Report, silent
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
@@ -59,10 +60,11 @@ class Tuning:
         return f"<Tuning of {self.system} on LM-KBC {self.edition}, {self.split}: F1 {self.f1:.3f} out of fold>"
 
     def _repr_html_(self) -> str:
-        failed = [f"{self.tuned.failed} queries have no answer: they count as wrong"] if self.tuned.failed else []
+        n = self.tuned.failed
+        failed = [counted(n, "query has no answer: it counts as wrong", "queries have no answer: they count as wrong")]
         in_sample = f"{self.tuned.insample_macro_f1:.3f} in sample"
         title = f"{self.system} on LM-KBC {self.edition}, {self.split}: F1 {self.f1:.3f} out of fold, {in_sample}"
-        return shown(title, self.relations, *failed)
+        return shown(title, self.relations, *failed[: bool(n)])
 
 
 @keywords(RunOptions)
@@ -95,6 +97,7 @@ def tune(
     check(rules, folds, trials, storage)
     run, recipe, part = opened_part(options, split, listed(relation), limit)
     space, chosen = run.workspace, run.edition
+    split = chosen.split_named(split)
     examples = list(part.rows(space.examples(chosen, split), lambda row: row.query.relation))
     path = thresholds.path_of(space.folder("thresholds"), chosen.name, recipe.name) if write and part.is_whole else None
     check_file(path)

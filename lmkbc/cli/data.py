@@ -12,7 +12,7 @@ from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc.errors import InputError, LmkbcError, counted
 from lmkbc.files import fetch as fetching
 from lmkbc.files.atomic import check_directory
 from lmkbc.files.places import data_dirs
@@ -49,7 +49,8 @@ def check(
     wrong = [row for row in rows if row["state"] == "differs"]
     if wrong:
         raise LmkbcError(
-            f"{len(wrong)} splits differ from the published ones: 'lmkbc data fetch EDITION' replaces them"
+            f"{counted(len(wrong), 'split differs', 'splits differ')} from what was published: "
+            "'lmkbc data fetch EDITION' replaces them"
         )
 
 

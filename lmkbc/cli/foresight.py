@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
+from lmkbc.errors import counted
 
 if TYPE_CHECKING:
     from lmkbc.forecast import Forecast
@@ -37,7 +38,7 @@ def show_forecast(foresee: Callable[..., Forecast], *, json: bool = False) -> No
 
 
 def _remarks(forecast: Forecast) -> Iterator[str]:
-    yield f"{forecast.queries} queries; nothing was asked, and nothing written"
+    yield f"{counted(forecast.queries, 'query')}; nothing was asked, and nothing written"
     if estimated := forecast.total("estimated"):
         yield (
             f"tokens of {estimated} requests are an estimate, four characters each: the server alone has the model's "

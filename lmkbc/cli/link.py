@@ -22,7 +22,7 @@ from lmkbc.cli.options import (
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import check_file
 from lmkbc.link.build import build_index
 from lmkbc.link.dump import LANGUAGES
@@ -107,7 +107,7 @@ def file(
         show_json([tally._asdict() for tally in report.tallies()])
     else:
         _print(report)
-    note(f"{out}: written; {len(report.unlinked)} texts stay unlinked")
+    note(f"{out}: written; {counted(len(report.unlinked), 'text stays', 'texts stay')} unlinked")
 
 
 def _explain(linker: Linker, text: str, relation: str, subject: str) -> None:
@@ -151,7 +151,10 @@ def build(
         )
     for source, line, reason in built.broken:
         note(f"{_file(source, dump)}, line {line}: skipped, {reason}")
-    note(f"{path}: {built.entities} entities, {built.names} names, {len(built.broken)} broken lines")
+    note(
+        f"{path}: {counted(built.entities, 'entity')}, {counted(built.names, 'name')}, "
+        f"{counted(len(built.broken), 'broken line')}"
+    )
     if not built.entities:
         note(f"{path} finds nothing: give train splits, a table of text and id, or a JSON dump of Wikidata")
 

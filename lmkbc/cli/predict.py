@@ -19,6 +19,7 @@ from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, a
 from lmkbc.cli.screen import note
 from lmkbc.cli.spread import spread
 from lmkbc.cli.terminal import progress
+from lmkbc.errors import counted
 from lmkbc.finished import Finished
 
 EXAMPLE = "Example: lmkbc predict --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json"
@@ -86,26 +87,28 @@ def _tell(run: PredictedRun, seconds: float) -> None:
         note(f"{tally.failures}; they are submitted as empty answers, and {missing} lists them")
     part = Finished.at(run.directory).is_part
     first = "" if "relations" in run.manifest else "the first "
-    queries = f"{first}{tally.queries} of {run.whole}" if part else f"{tally.queries}"
+    queries = f"{first}{tally.queries} of {counted(run.whole, 'query')}" if part else counted(tally.queries, "query")
     selection, where = run.manifest["selection"], run.directory
     note(
-        f"{where / (submission.PREDICTIONS if part else submission.ARCHIVE)}: {queries} queries, "
-        f"{tally.objects} objects, {tally.empty} empty answers; {selection['how']}; {seconds:.0f} s"
+        f"{where / (submission.PREDICTIONS if part else submission.ARCHIVE)}: {queries}, "
+        f"{counted(tally.objects, 'object')}, {counted(tally.empty, 'empty answer')}; {selection['how']}; "
+        f"{seconds:.0f} s"
     )
     if below := selection.get("below_precision"):
         named = f"{', '.join(below[:3])}{', ...' if len(below) > 3 else ''}"
         note(
-            f"in {len(below)} relations no confidence promises precision {selection['precision']:g}, so nothing is "
-            f"kept of them ({named}; {where / submission.MANIFEST} lists all)"
+            f"in {counted(len(below), 'relation')} no confidence promises precision {selection['precision']:g}, so "
+            f"nothing is kept of them ({named}; {where / submission.MANIFEST} lists all)"
         )
     if tally.withheld:
         note(
-            f"{tally.withheld} of the empty answers do not say that there is none: {where / submission.WITHHELD} "
-            "lists what was withheld"
+            f"{counted(tally.withheld, 'empty answer does', 'empty answers do')} not say that there is "
+            f"none: {where / submission.WITHHELD} lists what was withheld"
         )
     if rules := tally.rules:
         why = ", ".join(f"{rule} {count}" for rule, count in rules.items())
         note(
-            f"{sum(rules.values())} objects dropped ({why}): {tally.dropped} queries were left with none of those "
+            f"{counted(sum(rules.values()), 'object')} dropped ({why}): "
+            f"{counted(tally.dropped, 'query was', 'queries were')} left with none of those "
             "that were named, which is no abstention"
         )

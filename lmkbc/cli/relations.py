@@ -10,6 +10,7 @@ import typer
 from lmkbc.cli.options import AsJson, Root
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.tables import show_table
+from lmkbc.errors import counted
 from lmkbc.relation import Relation
 from lmkbc.workspace import Workspace
 
@@ -61,7 +62,7 @@ def show(
 def check(workspace: Root = None) -> None:
     """Load every relation and edition. The first that makes no sense is reported with its file."""
     space = Workspace(workspace)
-    note(f"{len(_distinct(space))} relations and {len(space.editions)} editions are sound")
+    note(f"{counted(len(_distinct(space)), 'relation')} and {counted(len(space.editions), 'edition')} are sound")
 
 
 def _distinct(space: Workspace) -> list[Relation]:

@@ -12,7 +12,7 @@ import typer
 from lmkbc.cli.options import AsJson, StorePlace
 from lmkbc.cli.screen import note, show_json, tame
 from lmkbc.cli.tables import show_table
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import check_file, write_bytes
 from lmkbc.models.store import Store
 from lmkbc.models.store_place import Place, default_place
@@ -75,7 +75,7 @@ def prune(
     opened = _open(store)
     count = opened.prune(model=model, before=before)
     _note_damage(opened)
-    note(f"{opened.place}: {count} answers dropped")
+    note(f"{opened.place}: {counted(count, 'answer')} dropped")
 
 
 def _note_damage(store: Store) -> None:

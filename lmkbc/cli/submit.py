@@ -16,6 +16,7 @@ from lmkbc.cli.options import (
     Split,
 )
 from lmkbc.cli.screen import note
+from lmkbc.errors import counted
 from lmkbc.files.atomic import check_file, write_bytes
 from lmkbc.workspace import Workspace
 
@@ -42,5 +43,5 @@ def submit(
     queries = space.queries(chosen, split)
     zipped, unknown = submission.package(predictions, chosen, space.relations, queries)
     write_bytes(out, zipped)
-    dropped = f"; {unknown} rows for no query of the split were left out" if unknown else ""
-    note(f"{out}: {len(queries)} queries of {chosen.name} {split}, each once and in order{dropped}")
+    dropped = f"; {counted(unknown, 'row')} for no query of the split left out" if unknown else ""
+    note(f"{out}: {counted(len(queries), 'query')} of {chosen.name} {split}, each once and in order{dropped}")

@@ -10,6 +10,7 @@ import typer
 from lmkbc.cli.options import AsJson, Root
 from lmkbc.cli.screen import note, show_json, tame
 from lmkbc.cli.tables import show_table
+from lmkbc.errors import counted
 from lmkbc.recipe import read_file, read_recipe
 from lmkbc.recipe_file import RecipeFile
 from lmkbc.workspace import Workspace
@@ -84,4 +85,4 @@ def check(
     space = Workspace(workspace)
     for system in systems:
         read_recipe(space, system)
-    note(f"{len(systems)} recipes make sense")
+    note(counted(len(systems), "recipe makes sense", "recipes make sense"))

@@ -19,6 +19,7 @@ from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.spread import spread
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
+from lmkbc.errors import counted
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 
 if TYPE_CHECKING:
@@ -137,7 +138,11 @@ def _print(tuned: Tuned) -> None:
     for sentence in _confidence(tuned.confidences):
         note(sentence)
     if tuned.failed:
-        note(f"{tuned.failed} queries have no answer: they count as wrong")
+        note(
+            counted(
+                tuned.failed, "query has no answer: it counts as wrong", "queries have no answer: they count as wrong"
+            )
+        )
 
 
 def _confidence(known: Confidences) -> Iterator[str]:

@@ -50,13 +50,18 @@ class AtPrecision(PerRelation):
         return kept
 
 
+def check_precision(precision: float) -> None:
+    """Raise InputError for a precision that no rule can promise."""
+    if not 0 < precision < 1:
+        raise InputError(f"precision is {precision:g}: give a share between 0 and 1, as in 0.9")
+
+
 def at_precision(selector: PerRelation, precision: float) -> AtPrecision:
     """The selector that keeps, per relation, what promises a precision in (0, 1), by what tuning saw out of fold.
 
     A relation that does not promise it, or was not tuned, keeps nothing. InputError where none was tuned for it.
     """
-    if not 0 < precision < 1:
-        raise InputError(f"precision is {precision}: give a share between 0 and 1, as in 0.9")
+    check_precision(precision)
     if not selector.curves:
         raise InputError(
             "a precision is promised by thresholds that know of confidence, and none were tuned for this edition and "

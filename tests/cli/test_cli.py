@@ -143,7 +143,7 @@ def test_tuning_writes_thresholds_that_predict_uses(run: Path) -> None:
     assert 0 <= shown["confidence"]["recall_at_precision_90"] <= 1
     assert len({sum(bar[0] for bar in shown["confidence"][kind]["bins"]) for kind in ("raw", "calibrated")}) == 1
     _, told = lmkbc("predict", "-s", "val", "--out", "sure", "--precision", "0.8", *common, cwd=run)
-    assert "at precision 0.8, which" in told
+    assert re.search(r"at precision 0\.8, promised by \d of 8 relations", told)
     rows = [json.loads(line) for line in (run / "sure" / "predictions.jsonl").read_text().splitlines()]
     empty = {(row["SubjectEntity"], row["Relation"]) for row in rows if not row["ObjectEntitiesID"]}
     listed = [json.loads(line) for line in (run / "sure" / "withheld.jsonl").read_text().splitlines()]
@@ -154,6 +154,8 @@ def test_tuning_writes_thresholds_that_predict_uses(run: Path) -> None:
     assert (counts["withheld"], counts["failed"]) == (len(listed), 0)
     out, _ = lmkbc("evaluate", "sure/predictions.jsonl", "--edition", "mini", "--json", cwd=run)
     assert json.loads(out)["macro_p"] > 0.8
+    _, told = lmkbc("predict", "-e", "mini", "--system", "prior", "--precision", "90", cwd=run, code=2)
+    assert told == "error: precision is 90: give a share between 0 and 1, as in 0.9\n"
     _, told = lmkbc("predict", "-e", "mini", "--system", "prior", "--precision", "0.8", cwd=run, code=2)
     assert told.startswith("error: --precision needs thresholds/mini/prior.toml, tuned with confidences: run")
     assert told.count("\n") == 1
@@ -174,7 +176,7 @@ def test_a_predictions_file_is_linked_and_a_link_explained(run: Path) -> None:
     common = ("--edition", "mini", "--search-table", "search.json")
     out, told = lmkbc("link", "strings.jsonl", *common, cwd=run)
     assert json.loads((run / "linked.jsonl").read_text())["ObjectEntitiesID"] == ["Q183", "Q213"]
-    assert "1 texts stay unlinked" in told
+    assert "1 text stays unlinked" in told
     assert re.search(r"RiverBasinsCountry +2 +1 +0", out)
     out, told = lmkbc("link", "--explain", "Germany", "--relation", "RiverBasinsCountry", *common, cwd=run)
     assert "Q183" in out

@@ -94,6 +94,13 @@ def test_a_limited_run_has_a_name_of_its_own_and_no_zip(run: Run, tmp_path: Path
     assert names(tmp_path / "submissions") == ["mini-val-bl22-empty", "mini-val-bl22-empty-first5"]
 
 
+def test_a_run_of_dev_is_one_of_val(run: Run, tmp_path: Path) -> None:
+    status, told = run(*(word.replace("val", "dev") for word in PREDICT), "--limit", "1")
+    made = tmp_path / "submissions" / "mini-val-bl22-empty-first1"
+    assert (status, manifest(made)["split"]) == (0, "val"), told
+    assert "the first 1 of 160 queries, 0 objects, 1 empty answer; " in told
+
+
 def test_a_run_with_failed_queries_keeps_the_rest_and_says_how_to_go_on(run: Run, tmp_path: Path) -> None:
     given = answers(tmp_path / "some.jsonl", range(3, len(QUERIES)))
     status, told = run(*RECORDED, "--from", given, "--out", "run")

@@ -16,6 +16,7 @@ from lmkbc.cli.spread import spread
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
 from lmkbc.cli.tune import Folds, Trials
+from lmkbc.errors import counted
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 
 app = typer.Typer(no_args_is_help=True, help="Probe what a model knows.", rich_markup_mode=None)
@@ -80,4 +81,8 @@ def controls(
     show_table(["relation", "queries", recipe.name, *names, "hard", "F1 on hard"], rows, title=title)
     note_published(chosen, split or chosen.held_out)
     if table.failed:
-        note(f"{table.failed} queries have no answer: they count as wrong")
+        note(
+            counted(
+                table.failed, "query has no answer: it counts as wrong", "queries have no answer: they count as wrong"
+            )
+        )

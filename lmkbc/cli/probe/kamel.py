@@ -16,7 +16,7 @@ from lmkbc.cli.run_options import ServerOptions
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
-from lmkbc.errors import InputError, did_you_mean
+from lmkbc.errors import InputError, counted, did_you_mean
 from lmkbc.files.atomic import check_file, write_bytes
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def kamel(
         note(f"{unasked} prompts are longer than the model's window: they count as wrong")
     replies = [(fact, text or "") for fact, text in answers]
     drawn = f"{shots} {'fixed' if fixed else 'random'} shots" if shots else "no shots"
-    note(f"{model}, {drawn}: {len(replies)} queries of {len(names)} properties, {split}")
+    note(f"{model}, {drawn}: {counted(len(replies), 'query')} of {counted(len(names), 'property')}, {split}")
     _show(replies, learned(data, (fact for fact, _ in replies)) if controls else {}, out, json)
 
 

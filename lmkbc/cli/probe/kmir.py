@@ -14,6 +14,7 @@ from lmkbc.cli.options import AsJson
 from lmkbc.cli.probe import kmir_run as probe_kmir_run
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.tables import show_table
+from lmkbc.errors import counted
 from lmkbc.files.atomic import check_replaceable, with_record, write_directory
 
 app = typer.Typer(no_args_is_help=True, help="KMIR: memorisation, identification, reasoning.", rich_markup_mode=None)
@@ -57,7 +58,7 @@ def build(
             [[kind, whole[kind], *(part[kind] for part in counts.values())] for kind in TYPES],
         )
     left = f"; {len(questions) - whole.total()} that two splits would share are left out"
-    note(f"{out}: {whole.total()} questions on {len(facts)} facts{left}")
+    note(f"{out}: {counted(whole.total(), 'question')} on {counted(len(facts), 'fact')}{left}")
 
 
 @app.command("score", epilog="Example: lmkbc probe kmir score kmir/test.jsonl answers.jsonl")
@@ -79,7 +80,7 @@ def score(
     if answered:
         items = [question for question in items if question.id in guesses]
     if unanswered := sum(question.id not in guesses for question in items):
-        note(f"{unanswered} of {len(items)} questions have no answer: they count as wrong")
+        note(f"no answer to {unanswered} of {counted(len(items), 'question')}: counted as wrong")
     table = score_questions(items, guesses)
     if json:
         show_json(asdict(table))

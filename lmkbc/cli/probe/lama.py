@@ -14,7 +14,7 @@ from lmkbc.cli.options import AsJson, Offline, listed
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, counted
 from lmkbc.files.jsonl import read_bytes
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def lama(
     if not relations:
         raise InputError("no fact has an object among the shared words: name other models, or other relations")
     facts = sum(len(relation.facts) for relation in relations)
-    note(f"{len(words)} shared words, {facts} facts of {len(relations)} relations")
+    note(f"{counted(len(words), 'shared word')}, {counted(facts, 'fact')} of {counted(len(relations), 'relation')}")
     rankers = {name: MaskedRanks(backbone, words) for name, backbone in backbones.items()}
     if uhn:
         relations = benchmark.unhelpful(relations, next(iter(rankers.values())).guesses(relations))
