@@ -109,7 +109,7 @@ class Store:
         rows: dict[str, Row] = {}
         calls: dict[str, Call] = {}
         for call, answer in answers:
-            fields = call.key, call.model, _json(call.settings), call.prompt_digest, _json(answer), date
+            fields = call.key, _column(call.model), _json(call.settings), call.prompt_digest, _json(answer), date
             rows[call.key] = Row(*fields, seal(*(field.encode() for field in fields)))
             calls[call.key], prompts[call.prompt_digest] = call, _json(call.prompt)
         there = self._rows.insert(prompts, [rows[key] for key in sorted(rows)]) if rows else set()
@@ -149,7 +149,7 @@ class Store:
         An answer whose prompt was damaged has null in its place.
         """
         self.heal()
-        for key, call, prompt, answer, date in self._rows.lines(model):
+        for key, call, prompt, answer, date in self._rows.lines(model and _column(model)):
             raw = {"call": call, "prompt": prompt or "null", "answer": answer}
             parts = {name: msgspec.Raw(text.encode()) for name, text in raw.items()}
             yield msgspec.json.encode({"key": key, "date": date} | parts)
@@ -157,7 +157,7 @@ class Store:
     def prune(self, *, model: str | None = None, before: str | None = None) -> int:
         """Drop answers of a model, or given before a date (ISO, UTC), or both; all without either. Returns how many."""
         self.heal()
-        return self._rows.prune(model, before)
+        return self._rows.prune(model and _column(model), before)
 
     def heal(self) -> None:
         """Drop all damaged rows, and remember how many of which model there were."""
@@ -189,6 +189,11 @@ def _opened(place: Place) -> Rows:
     except ImportError:
         raise InputError(f"{place} needs the PostgreSQL driver: install lmkbc[postgres]") from None
     return PostgresRows(place)
+
+
+def _column(text: str) -> str:
+    """Return a text as every database keeps it in a column of its own: PostgreSQL takes no U+0000 there."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def _json(value: Any) -> str:

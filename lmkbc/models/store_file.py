@@ -161,6 +161,8 @@ def opened(path: Path) -> sqlite3.Connection:
     InputError for a file of a newer version; OSError and `files.database.DATABASE_ERRORS` for what can be no store.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        path.touch(mode=0o600)  # prompts and answers are their owner's; SQLite gives its other files the same mode
     db = sqlite3.connect(path, timeout=WAIT)
     db.text_factory = bytes  # what a damaged row holds need not be text
     db.create_function("seal", -1, seal, deterministic=True)

@@ -156,6 +156,18 @@ def test_numbers_of_tokens_are_of_the_answer_and_not_of_its_text(store: Store) -
     assert (found["answers"], found["prompt_tokens"]) == (3, 3)
 
 
+def test_every_character_is_kept_wherever_it_stands(store: Store) -> None:
+    odd = "a\0b\ufffe\U0010ffff"
+    calls = [replace(CALL, model=odd), replace(CALL, prompt=odd), replace(CALL, sampling={"stop": [odd]})]
+    store.put((call, {"text": odd}) for call in calls)
+    assert [store.get(call) for call in calls] == [{"text": odd}] * 3
+    assert [row["answers"] for row in store.stats()] == [1, 2]
+    (line,) = store.export(odd)
+    assert json.loads(line)["call"]["model"] == odd
+    assert not store.damaged
+    assert store.prune(model=odd) == 1
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_exports_and_models_are_in_one_order(store: Store, order: int) -> None:
     names = ["Z", "a", "ä", "B", "_", "a b"]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +29,17 @@ def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
         Store(tmp_path / "notes.txt")
     with pytest.raises(InputError, match="cannot serve as the store"):
         Store(tmp_path)
+
+
+def test_a_new_store_is_its_owner_s_alone_and_a_shared_one_stays_shared(store: Store) -> None:
+    store.put([(CALL, {"text": "x"})])
+    files = [*store.place.parent.iterdir()]
+    assert {path.name for path in files} >= {"store.sqlite", "store.sqlite-wal"}
+    assert [path.name for path in files if stat.S_IMODE(path.stat().st_mode) != 0o600] == []
+    store.close()
+    store.place.chmod(0o660)
+    Store(store.place).close()
+    assert stat.S_IMODE(store.place.stat().st_mode) == 0o660
 
 
 def test_a_damaged_store_is_told_of(store: Store) -> None:

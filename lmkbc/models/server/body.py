@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -17,6 +18,12 @@ _SAME = {"max_tokens": "length", "model_length": "length", "safety": "content_fi
 
 LEAST = -1e30
 """What is below is no log-probability: JSON has no infinity, and llama.cpp writes the least number in its place."""
+
+_HALF = re.compile(
+    rb"(?P<whole>\\[^u]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\xed[\xa0-\xbf][\x80-\xbf]"
+)
+"""Half of a character (a lone surrogate), which a text has that was cut within one, as an escape or as bytes."""
 
 Optional = TypeVar("Optional")
 
@@ -39,7 +46,7 @@ class Told:
 
 def decode_told(raw: bytes) -> tuple[str, Told]:
     """The model's name and what a response's body tells of tokens. ValueError for a body that holds no choice."""
-    answer = msgspec.json.decode(raw, type=_Answer)
+    answer = _answer(raw)
     if not answer.choices or answer.choices[0].text is None:
         raise ValueError("it holds no choices")
     usage = _optional(answer.usage, _Usage) or _Usage()
@@ -58,13 +65,19 @@ def decode_told(raw: bytes) -> tuple[str, Told]:
 
 def decode(raw: bytes) -> tuple[str, list[Reply]]:
     """The model's name and the draws in a response's body. ValueError for a body that holds no draw."""
-    answer = msgspec.json.decode(raw, type=_Answer)
+    answer = _answer(raw)
     if not answer.choices or any(choice.message is None and choice.text is None for choice in answer.choices):
         raise ValueError("it holds no choices")
     replies = [_reply(answer, choice) for choice in answer.choices]
     if all(reply.failed for reply in replies):
         raise ValueError(f"it ended with {replies[0].finish!r}")
     return answer.model or "", replies
+
+
+def _answer(raw: bytes) -> _Answer:
+    """Return a response's body as it is typed here; half of a character is U+FFFD, as other decoders have it."""
+    whole = _HALF.sub(lambda found: found["whole"] or rb"\ufffd", raw)
+    return msgspec.json.decode(whole, type=_Answer)
 
 
 def _reply(answer: _Answer, choice: _Choice) -> Reply:
