@@ -72,7 +72,7 @@ class Builds:
     def files(self, out: str) -> dict[str, bytes]:
         """What a build wrote, but for what differs from run to run."""
         found = [path for path in (self._folder / out).rglob("*") if path.is_file()]
-        kept = [path for path in found if path.name not in ("timing.json", ".lock")]
+        kept = [path for path in found if path.name != "timing.json"]
         return {str(path.relative_to(self._folder / out)): path.read_bytes() for path in kept}
 
 

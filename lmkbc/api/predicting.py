@@ -153,6 +153,7 @@ def predict(
     InputError for what is wrong, before anything is asked of a model; LmkbcError where queries failed.
     """
     from lmkbc import run_directory, submission
+    from lmkbc.files.lock import writing_alone
     from lmkbc.pipeline import Steps, decide, selector_for
     from lmkbc.run_files import RunFiles
 
@@ -167,9 +168,9 @@ def predict(
         )
     part = asked if len(queries) < len(every) else None
     directory = Path(out) if out is not None else run_directory.named(run.edition.name, split, recipe.name, part)
-    run_directory.check(directory, part)
     selector, provenance = selector_for(run, recipe, any_data=any_thresholds, precision=precision)
-    with closing(RunFiles(run.edition)) as files:
+    with writing_alone(directory), closing(RunFiles(run.edition)) as files:
+        run_directory.check(directory, part)
         steps = Steps(run, recipe, progress)
         for block in steps.over(queries):
             files.add(block, decide(selector, block.sets))

@@ -109,7 +109,7 @@ class Build:
         LmkbcError where the disk refuses; the build can then go on.
         """
         begun = time.monotonic()
-        written = {shard.number: shard for shard in directory.begin(self.start)}
+        written = {shard.number: shard for shard in directory.begin(self.start, report)}
         if (there := directory.whole()) is not None:
             return there
         shards, subjects = list[Shard](), 0
@@ -117,21 +117,27 @@ class Build:
             subjects += plan.subjects.classes.total()
             made = self._level(directory, plan, Place(len(growth), len(shards)), written, report)
             shards += made
+            if any(written.get(shard.number) != shard for shard in made):
+                written = {}  # the levels below were asked about what other facts named
             grown = growth.next(plan.subjects, made, directory)
             if grown is None:
                 break
             plan = replace(plan, subjects=grown)
         whole = finished(self.start, subjects, shards, growth.summary())
         seconds = round(time.monotonic() - begun, 3)
-        directory.finish(whole, {"seconds": seconds, "finished": now(), "usage": [told for told in self.usage if told]})
-        return whole
+        timing = {"seconds": seconds, "finished": now(), "usage": [told for told in self.usage if told]}
+        return directory.finish(whole, timing)
 
     def _level(
         self, directory: Directory, plan: Plan, place: Place, written: Mapping[int, Shard], report: Report
     ) -> list[Shard]:
         """The shards of a level, those that are lacking, or lack answers, once they are asked and written."""
         last = -(-plan.total // self.shard)
-        made = {n: written[place.shard + n] for n in range(last) if place.shard + n in written}
+        made = dict[int, Shard]()
+        for n in range(last):
+            there = written.get(place.shard + n)
+            if there and (there.depth, there.queries) == (place.depth, self._size(plan, n)):
+                made[n] = there
         todo = [n for n in range(last) if n not in made or made[n].failed]
         if todo and self.recipe.pool.method == "background":  # which weighs all queries against each other
             todo = [*range(last)]
@@ -143,6 +149,10 @@ class Build:
         for n, tables in asked:
             made[n] = directory.write(place.shard + n, tables, place.depth, self.start["run"])
         return [made[n] for n in range(last)]
+
+    def _size(self, plan: Plan, number: int) -> int:
+        """Return how many queries a shard of a level has."""
+        return min(self.shard, plan.total - number * self.shard)
 
     def _here(self, work: Work, plan: Plan, todo: Sequence[int], report: Report) -> Iterator[tuple[int, Tables]]:
         """The tables of some shards, in their order."""
@@ -158,7 +168,7 @@ class Build:
         steps = Steps(self.run, self.recipe, report)
         sets = (candidates for block in steps.over(queries(), plan.total) for candidates in block.sets)
         for number in todo:
-            size = min(self.shard, plan.total - number * self.shard)
+            size = self._size(plan, number)
             parts = []
             while size:
                 block = [*islice(sets, min(size, BLOCK))]
@@ -173,7 +183,7 @@ class Build:
         self, engine: Engine, work: Work, plan: Plan, todo: Sequence[int], report: Report
     ) -> Iterator[tuple[int, Tables]]:
         """The same by another engine, whose blocks come in any order: a shard when it has them all."""
-        sizes = {number: min(self.shard, plan.total - number * self.shard) for number in todo}
+        sizes = {number: self._size(plan, number) for number in todo}
         whole = sum(sizes.values())
         size = min(BLOCK, max(1, -(-whole // (PORTIONS * engine.workers))))
 

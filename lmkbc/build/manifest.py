@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 
 from lmkbc.build.facts import SCHEMA_VERSION
+from lmkbc.errors import InputError
 from lmkbc.files.arrays import key
 from lmkbc.files.fetch import digest
 from lmkbc.models.files import model_name, portable
@@ -22,7 +25,8 @@ from lmkbc.run import Run
 from lmkbc.run_files import inputs, models
 from lmkbc.thresholds import path_of
 
-NAME = "manifest.json"
+SHA256_FIELD = b',\n  "sha256": "%s"\n}\n'
+_SHA256_FIELD = re.compile(SHA256_FIELD.replace(b"%s", b"([0-9a-f]{64})") + rb"\Z")
 PACKAGES = ("lmkbc", "numpy", "polars", "scikit-learn", "torch", "transformers")
 Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -109,8 +113,27 @@ def run_id(inputs: Mapping[str, Any]) -> str:
 
 
 def written(manifest: Mapping[str, Any]) -> bytes:
-    """A manifest as its file holds it."""
-    return (json.dumps(manifest, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "backslashreplace")
+    """Return a manifest as its file holds it; the last field is the SHA-256 of all before it."""
+    whole = json.dumps(manifest, ensure_ascii=False, indent=2).encode("utf-8", "backslashreplace")
+    return whole.removesuffix(b"\n}") + SHA256_FIELD % hashlib.sha256(whole).hexdigest().encode()
+
+
+def read(path: Path) -> Manifest | None:
+    """Read a manifest; None where there is none. InputError for one that is damaged, or of something else."""
+    try:
+        content = path.read_bytes()
+        if field := _SHA256_FIELD.search(content):
+            content = content[: field.start()] + b"\n}"
+            if hashlib.sha256(content).hexdigest() != field[1].decode():
+                raise ValueError("its SHA-256 is another")
+        return msgspec.json.decode(content, type=Manifest)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(
+            f"{path} is no manifest of a build, or is damaged ({why}): build into a new directory"
+        ) from None
 
 
 def differing(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:

@@ -15,15 +15,16 @@ import msgspec
 import polars as pl
 
 from lmkbc.build import manifest
-from lmkbc.build.directory import TIMING, UNFINISHED
 from lmkbc.build.facts import SCHEMA_VERSION
-from lmkbc.build.manifest import About, Manifest
-from lmkbc.build.parts import SCHEMAS, partition
+from lmkbc.build.layout import MANIFEST, TIMING, UNFINISHED, partition
+from lmkbc.build.manifest import About
+from lmkbc.build.parts import SCHEMAS
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.names import QID
 from lmkbc.progress import Report, silent
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\dT")
+MEND = "run the 'lmkbc build' that made it again, which asks again what is lost"
 COLUMNS = ("subject_row", "subject", "subject_id", "object", "object_id", "literal", "confidence", "sources", "model")
 
 
@@ -66,18 +67,17 @@ class Knowledge:
         report: Report = silent,
     ) -> None:
         self.path, self._least, self._limit, self._report = path, least, limit, report
-        try:
-            found = msgspec.json.decode((path / manifest.NAME).read_bytes(), type=Manifest)
-        except FileNotFoundError:
-            undone = (path / UNFINISHED).is_dir()
+        found = manifest.read(path / MANIFEST)
+        if found is None:
+            undone = (path / UNFINISHED / MANIFEST).is_file()
             why = (
                 "its build is not finished: run 'lmkbc build' again" if undone else "give a directory of 'lmkbc build'"
             )
-            raise InputError(f"{path} holds no {manifest.NAME}; {why}") from None
-        except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise InputError(f"{path / manifest.NAME} is no manifest of a build: {error}; build it again") from None
+            raise InputError(f"{path} holds no {MANIFEST}; {why}")
         if found.schema != SCHEMA_VERSION:
-            raise InputError(f"{path} is of schema {found.schema}, this program reads {SCHEMA_VERSION}: build it again")
+            raise InputError(
+                f"{path} is of schema {found.schema}, this program reads {SCHEMA_VERSION}: build into a new directory"
+            )
         if found.shards is None:
             raise InputError(f"{path} is a build that is not finished: run 'lmkbc build' again")
         for name in chosen:
@@ -122,12 +122,12 @@ class Knowledge:
         try:
             content = path.read_bytes()
         except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror or error}; build it again") from None
+            raise InputError(f"{path} cannot be read: {error.strerror or error}; {MEND}") from None
         if ".." in name.split("/") or hashlib.sha256(content).hexdigest() != sha256:
-            raise InputError(f"{path} is damaged, since it is not what the manifest says: build it again")
+            raise InputError(f"{path} is damaged, since it is not what the manifest says; {MEND}")
         frame = pl.read_parquet(io.BytesIO(content), columns=list(COLUMNS), hive_partitioning=False)
         if not _is_sound(frame):
-            raise InputError(f"{path} holds what facts cannot hold: build it again")
+            raise InputError(f"{path} holds what facts cannot hold: build into a new directory")
         kept = frame.filter(pl.col("confidence") >= self._least) if self._least > 0 else frame
         if self._limit is not None:
             kept = kept.filter(pl.col("subject_row") < self._limit)

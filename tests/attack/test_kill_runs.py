@@ -95,7 +95,7 @@ def test_chat_predict_while_postgresql_is_killed(
 @pytest.mark.whole
 def test_build_killed(forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, seed: int) -> None:
     (tmp_path / "subjects.csv").write_text("name\n" + "".join(f"Land {n}\n" for n in range(24)))
-    kept = [*BESIDE, ".lock"]
+    kept = BESIDE
     with borrowed("loopback").Loopback(delay=0.02) as server:
         served: dict[Path, int] = {}
 

@@ -168,7 +168,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name not in ("timing.json", ".lock")
+        if path.is_file() and path.name != "timing.json"
     }
 
 

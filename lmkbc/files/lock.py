@@ -1,0 +1,51 @@
+"""One writer at a time: a lock beside what a command writes, taken before its work starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import filelock
+
+from lmkbc.errors import InputError
+from lmkbc.files.atomic import check_directory, refusals
+
+
+@contextmanager
+def writing_alone(directory: Path) -> Iterator[None]:
+    """Keep other commands from writing a directory until the block ends. InputError where one is at it.
+
+    The lock is a hidden file beside the directory. It goes with the block, as do parents that were made for it alone;
+    a killed process leaves the file, which then locks nothing.
+    """
+    if directory.name in ("", ".."):
+        raise InputError(f"'{directory}' is no name of a directory to write: name a new one")
+    check_directory(directory)
+    path = directory.with_name(f".{directory.name}.lock")
+    made = [parent for parent in path.absolute().parents if not parent.exists()]
+    with refusals(directory):
+        lock = _taken(path)
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # where no open file can be removed
+            path.unlink()
+        lock.release()
+        with suppress(OSError):  # the first parent that is not empty
+            for parent in made:
+                parent.rmdir()
+
+
+def _taken(path: Path) -> filelock.BaseFileLock:
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(path)
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:
+            target = path.with_name(path.name.removeprefix(".").removesuffix(".lock"))
+            raise InputError(f"another run is writing {target}: wait for its end, or name another directory") from None
+        except FileNotFoundError:  # another command has just removed the parent that it had made
+            continue
+        return lock

@@ -1,0 +1,244 @@
+"""A base whose files were damaged: what is lost is asked again, the rest is kept, and nobody's files are touched."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from bases import Base, answered
+from command import Command
+
+from lmkbc.api.building import KnowledgeBase
+from lmkbc.build import parts
+from lmkbc.build.growth import Bounds
+from lmkbc.errors import InputError
+from lmkbc.types import CandidateSet, Query
+
+RELATIONS = ("country-borders", "children")
+NAMES = [f"Land {n}" for n in range(10)]
+QUERIES = len(NAMES) * len(RELATIONS)
+
+
+def answer(query: Query) -> CandidateSet:
+    if query.relation == "CountryBordersCountry":
+        return answered(query, (f"left of {query.subject}", "Q9", 0.9), (f"right of {query.subject}", None, 0.8))
+    return answered(query, ("4", None, 0.7)) if query.subject != "Land 3" else answered(query)
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """The files of a base, but for what differs from run to run."""
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != "timing.json"]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+@pytest.fixture
+def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Base:
+    """Of shards of four queries, and parts of six rows."""
+    monkeypatch.setattr(parts, "ROWS", 6)
+    return Base(tmp_path, NAMES)
+
+
+@pytest.fixture
+def whole(tmp_path: Path, base: Base, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    """The files of the same base that nobody damaged."""
+    (tmp_path / "alone").mkdir()
+    alone = Base(tmp_path / "alone", NAMES)
+    alone.build(monkeypatch, answer, RELATIONS)
+    return tree(alone.out)
+
+
+class Stopped(BaseException):
+    """The end of a process."""
+
+
+def begin(base: Base, monkeypatch: pytest.MonkeyPatch, queries: int) -> None:
+    """Build, and stop after so many queries."""
+
+    def some(query: Query) -> CandidateSet:
+        if len(base.asked) > queries:
+            raise Stopped
+        return answer(query)
+
+    with pytest.raises(Stopped):
+        base.build(monkeypatch, some, RELATIONS)
+    base.asked.clear()
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+def swap(path: Path) -> None:
+    """With the next of its kind."""
+    other = next(one for one in sorted(path.parent.iterdir()) if one > path)
+    mine, its = path.read_bytes(), other.read_bytes()
+    path.write_bytes(its)
+    other.write_bytes(mine)
+
+
+def more(path: Path) -> None:
+    """Let a record count queries that nobody asked."""
+    record = json.loads(path.read_bytes())
+    path.write_text(json.dumps(record | {"queries": record["queries"] + 1000}))
+
+
+def deeper(path: Path) -> None:
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"depth": 1}))
+
+
+PART = "unfinished/facts/relation=country-borders/part-000001.parquet"
+RECORD = "unfinished/shards/000001.json"
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "lost"),
+    [
+        (PART, flip, 1),
+        (PART, cut, 1),
+        (PART, swap, 2),
+        (PART, Path.unlink, 1),
+        ("unfinished/nothing/part-000002.parquet", flip, 1),
+        (RECORD, flip, 1),
+        (RECORD, swap, 2),
+        (RECORD, more, 1),
+        (RECORD, deeper, 1),
+        (RECORD, Path.unlink, 1),
+    ],
+)
+def test_a_damaged_part_of_an_unfinished_build_is_asked_again(
+    base: Base,
+    whole: dict[str, bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    damage: Callable[[Path], object],
+    lost: int,
+) -> None:
+    begin(base, monkeypatch, 13)  # three shards are written
+    damage(base.out / name)
+    base.build(monkeypatch, answer, RELATIONS)
+    assert tree(base.out) == whole
+    assert len(base.asked) == QUERIES - (3 - lost) * base.shard
+
+
+def test_a_part_of_another_build_is_none_of_this(
+    base: Base, whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(base, monkeypatch, 13)
+    (tmp_path / "other").mkdir()
+    other = Base(tmp_path / "other", [*NAMES, "Land 10"])
+    begin(other, monkeypatch, 13)
+    for name in (*[path.relative_to(other.out) for path in other.out.rglob("part-000001.parquet")], RECORD):
+        (base.out / name).write_bytes((other.out / name).read_bytes())
+    base.build(monkeypatch, answer, RELATIONS)
+    assert tree(base.out) == whole
+
+
+def test_levels_below_a_damaged_one_are_asked_anew(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What facts name may be others once they are asked again."""
+    names, bounds = {"old": "x"}, Bounds(depth=2)
+
+    def neighbour(query: Query) -> CandidateSet:
+        if len(base.asked) > 25:
+            raise Stopped
+        return answered(query, (f"{names['old']} of {query.subject}", None, 0.9))
+
+    with pytest.raises(Stopped):
+        base.build(monkeypatch, neighbour, RELATIONS[:1], bounds)
+    flip(base.out / PART)
+    names["old"] = "y"
+    base.asked.clear()
+    made = base.build(monkeypatch, neighbour, RELATIONS[:1], bounds)
+    assert [level["subjects"] for level in made["graph"]["levels"]] == [len(NAMES)] * 3
+    second = [query.subject for query in base.asked][4 : 4 + len(NAMES)]
+    assert [name[0] for name in second] == ["x"] * 4 + ["y"] * 4 + ["x"] * 2
+
+
+def outputs(base: Base) -> list[str]:
+    return sorted(json.loads((base.out / "manifest.json").read_text())["outputs"])
+
+
+def test_a_damaged_file_of_a_finished_base_is_made_again(
+    base: Base, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base.build(monkeypatch, answer, RELATIONS)
+    children, *_ = names = outputs(base)
+    assert len(names) == 6, "several files of each table"
+    for name, damage in [*((name, flip) for name in names), (children, cut), (children, Path.unlink)]:
+        base.asked.clear()
+        damage(base.out / name)
+        base.build(monkeypatch, answer, RELATIONS)
+        assert tree(base.out) == whole
+        assert 0 < len(base.asked) < (QUERIES if name.startswith("facts") else QUERIES + 1)
+    swap(base.out / children)
+    base.build(monkeypatch, answer, RELATIONS)
+    assert tree(base.out) == whole
+
+
+def test_all_is_made_again_where_only_the_manifest_is_left(
+    base: Base, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
+    base.build(monkeypatch, answer, RELATIONS)
+    for name in outputs(base):
+        (base.out / name).unlink()
+    status, _, told = command("export", str(base.out), "--format", "ntriples", "--out", "x.nt")
+    assert (status, "run the 'lmkbc build' that made it again" in told) == (2, True), told
+    base.asked.clear()
+    base.build(monkeypatch, answer, RELATIONS)
+    assert (tree(base.out), len(base.asked)) == (whole, QUERIES)
+    assert command("export", str(base.out), "--format", "ntriples", "--out", "x.nt")[0] == 0
+
+
+@pytest.mark.parametrize("place", ["manifest.json", "unfinished/manifest.json"])
+def test_a_manifest_that_is_damaged_is_told(base: Base, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    if "unfinished" in place:
+        begin(base, monkeypatch, 13)
+    else:
+        base.build(monkeypatch, answer, RELATIONS)
+    content = (base.out / place).read_bytes()
+    (base.out / place).write_bytes(content.replace(b'"P47"', b'"P46"'))
+    before = tree(base.out)
+    with pytest.raises(InputError, match=r"is damaged \(its SHA-256 is another\): build into a new directory"):
+        base.build(monkeypatch, answer, RELATIONS)
+    assert tree(base.out) == before
+    (base.out / place).write_bytes(content)
+    base.build(monkeypatch, answer, RELATIONS)
+
+
+OWN = ("unfinished/mine.txt", "unfinished/facts/.hidden", "unfinished/shards/mine.json", "notes.txt")
+KEPT = ("facts/relation=country-borders/mine.parquet", "facts/relation=mine/x.txt", "nothing/.keep")
+
+
+def test_nothing_is_removed_that_is_not_the_build_s(
+    base: Base, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(base, monkeypatch, 13)
+    for name in (*OWN, *(f"unfinished/{name}" for name in KEPT)):
+        (base.out / name).parent.mkdir(parents=True, exist_ok=True)
+        (base.out / name).write_text("mine")
+    mine = dict.fromkeys((*OWN, *(f"unfinished/{name}" for name in KEPT)), b"mine")
+    base.build(monkeypatch, answer, RELATIONS)
+    assert tree(base.out) == whole | mine
+    base.build(monkeypatch, answer, RELATIONS)
+    assert tree(base.out) == whole | mine
+    for name in KEPT:
+        (base.out / name).parent.mkdir(parents=True, exist_ok=True)
+        (base.out / name).write_text("mine")
+    (base.out / outputs(base)[0]).unlink()
+    base.build(monkeypatch, answer, RELATIONS)
+    assert tree(base.out) == whole | mine | dict.fromkeys(KEPT, b"mine")
+
+
+def test_only_what_the_manifest_lists_is_read(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = base.build(monkeypatch, answer, RELATIONS)
+    before = KnowledgeBase(base.out, made).facts.collect()
+    part = base.out / outputs(base)[0]
+    part.with_name("part-000099.parquet").write_bytes(part.read_bytes())
+    assert KnowledgeBase(base.out, made).facts.collect().equals(before)
