@@ -16,8 +16,8 @@ from lmkbc.files.atomic import check_directory, refusals
 def writing_alone(directory: Path) -> Iterator[None]:
     """Keep other commands from writing a directory until the block ends. InputError where one is at it.
 
-    The lock is a hidden file beside the directory. It goes with the block, as do parents that were made for it alone;
-    a killed process leaves the file, which then locks nothing.
+    The lock is a hidden file beside the directory, and goes with the block. A killed process leaves the file, which
+    then locks nothing. Where the block fails, parents go that were made for the lock alone.
     """
     if directory.name in ("", ".."):
         raise InputError(f"'{directory}' is no name of a directory to write: name a new one")
@@ -28,24 +28,32 @@ def writing_alone(directory: Path) -> Iterator[None]:
         lock = _taken(path)
     try:
         yield
-    finally:
-        with suppress(OSError):  # where no open file can be removed
-            path.unlink()
-        lock.release()
+    except BaseException:
+        _released(path, lock)
         with suppress(OSError):  # the first parent that is not empty
             for parent in made:
                 parent.rmdir()
+        raise
+    _released(path, lock)
+
+
+def _released(path: Path, lock: filelock.BaseFileLock) -> None:
+    with suppress(OSError):  # where no open file can be removed
+        path.unlink()
+    lock.release()
 
 
 def _taken(path: Path) -> filelock.BaseFileLock:
     while True:
-        path.parent.mkdir(parents=True, exist_ok=True)
         lock = filelock.FileLock(path)
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             lock.acquire(timeout=0)
         except filelock.Timeout:
             target = path.with_name(path.name.removeprefix(".").removesuffix(".lock"))
             raise InputError(f"another run is writing {target}: wait for its end, or name another directory") from None
-        except FileNotFoundError:  # another command has just removed the parent that it had made
-            continue
-        return lock
+        except (FileNotFoundError, FileExistsError):  # another command has just removed the parent that it had made
+            if path.parent.exists() and not path.parent.is_dir():
+                raise
+        else:
+            return lock
