@@ -105,6 +105,16 @@ def test_capturing_is_linear() -> None:
     [
         ({"block": "{subjct}"}, "block has a slot {subjct}: did you mean 'subject'"),
         ({"block": "Who?"}, "block is 'Who?': it names no subject"),
+        ({"ask": "Who?"}, "ask is 'Who?': it names no subject, as one of subject, question, cloze does"),
+        ({"ask": "{subject"}, "ask has '{subject': write the slot as {subject}"),
+        ({"ask": "Of { subject }"}, "ask has '{ subject }': write the slot as {subject}"),
+        ({"ask": "Of subject}"}, "ask is 'Of subject}': it names no subject"),
+        (
+            {"task": 'List as {"names": []} each {object_type.'},
+            "task has '{object_type': write the slot as {object_type}",
+        ),
+        ({"ask": "In {s}", "steps": [{"name": "s", "items": ["north"]}]}, "ask is 'In {s}': it names no subject"),
+        ({"ask": "{s}", "steps": [{"name": "s", "ask": "{subject"}]}, "step 's' has '{subject'"),
         ({"answer": "It is {anser}"}, "answer has a slot {anser}: did you mean 'answer'"),
         ({"answer": "It is so"}, "answer is 'It is so': it needs {answer} once"),
         ({"number": "km"}, "number is 'km': it needs {number} once"),
