@@ -91,7 +91,9 @@ def test_interrupted_tuning_says_so_once_and_leaves_a_study_to_resume(
     assert not list((tmp_path / "space").glob("thresholds/mini/prior.toml"))
     assert command(*tune, *kept)[0] == 0
     resumed = (tmp_path / "space" / "thresholds" / "mini" / "prior.toml").read_bytes()
-    assert command(*tune)[0] == 0
+    status, printed, told = command(*tune)
+    assert (status, "give --overwrite to replace it" in told) == (2, True), told
+    assert command(*tune, "--overwrite")[0] == 0
     assert (tmp_path / "space" / "thresholds" / "mini" / "prior.toml").read_bytes() == resumed
 
 
