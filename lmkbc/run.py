@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.models.budget import Budget
 from lmkbc.models.dry import DryStore, Foreseen
-from lmkbc.models.store import Store, place_for
+from lmkbc.models.store import FreshStore, Store, place_for
 from lmkbc.models.store_place import Place
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
@@ -27,11 +27,13 @@ Loaded = TypeVar("Loaded")
 class Servers:
     """What the command line sets about model servers and the store of answers; it overrides recipes.
 
-    prices: of a million prompt tokens and of a million answer tokens, in the unit of max_cost.
+    prices: of a million prompt tokens and of a million answer tokens, in the unit of max_cost. fresh: ask anew for what
+    the store has.
     """
 
     base_url: str | None = None
     any_model: bool = False
+    fresh: bool = False
     concurrency: int | None = None
     max_cost: float | None = None
     max_tokens: int | None = None
@@ -70,6 +72,12 @@ class Run:
     models: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
     """Loaded models, so that a second step with the same one does not load it again."""
 
+    listings: dict[str, Sequence[str]] = field(default_factory=dict, repr=False, compare=False)
+    """Server -> the models that it says it serves, once it was asked."""
+
+    renewed: set[str] = field(default_factory=set, repr=False, compare=False)
+    """Keys of answers that were asked for anew."""
+
     spellings: Mapping[str, str] | None = None
     """Spelling -> name, where a recipe has its own in place of the relations'."""
 
@@ -105,4 +113,6 @@ class Run:
     def store(self) -> Store:
         """Where models' answers are kept: as the command line says, else by default."""
         place = place_for(self.servers.store, offline=self.offline and self.dry is None)
-        return Store(place) if self.dry is None else DryStore(place, self.dry)
+        if self.dry is not None:
+            return DryStore(place, self.dry, fresh=self.servers.fresh)
+        return FreshStore(place, self.renewed) if self.servers.fresh else Store(place)

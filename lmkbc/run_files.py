@@ -70,8 +70,9 @@ class RunFiles:
         *,
         failed_as_empty: bool = False,
         part: Part | None = None,
+        models: Sequence[str] = (),
     ) -> dict[str, Content]:
-        """The files; no zip of a run that asked a part of the split alone."""
+        """The files; no zip of a run that asked a part of the split alone. models: whose answers they are."""
         files: dict[str, Content] = {}
         if failed_as_empty or not self.tally.failed:
             zipped = submission.archive(self._predictions)
@@ -95,10 +96,11 @@ class RunFiles:
             **({"relations": sorted(part.relations)} if part and part.relations else {}),
             "system": recipe.name,
             "model": run.model and model_name(run.model),
+            **({"models": list(models)} if models else {}),
             "recipe": portable(recipe.tables),
             "selection": provenance,
             "counts": self.tally.counts,
-            "inputs": dict(inputs(run, split)) | dict(models(run, recipe)),
+            "inputs": dict(inputs(run, split)) | dict(local_models(run, recipe)),
             "outputs": {name: digest(content) for name, content in files.items()},
             "versions": {name: version(name) for name in PACKAGES},
         }
@@ -166,7 +168,7 @@ class Tally:
         }
 
 
-def models(run: Run, recipe: Recipe) -> Iterator[tuple[str, str]]:
+def local_models(run: Run, recipe: Recipe) -> Iterator[tuple[str, str]]:
     """The models of this machine that a run asked, and other files that its recipe names, with their SHA-256."""
     asking = [recipe.tables.get(step, ()) for step in ("generate", "link", "group")]
     for path in dict.fromkeys(paths_in([{"model": run.model}, *asking])):

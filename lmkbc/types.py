@@ -252,6 +252,7 @@ class Notes:
 
     usage: tokens, calls and cost. remarks: what a person should know, in sentences. passages: what a prompt held.
     replies: what was answered to the query itself. at_end: what is to be checked and told once all queries were asked.
+    models: whose answers they are.
     """
 
     usage: dict[str, Any] = field(default_factory=dict)
@@ -259,12 +260,17 @@ class Notes:
     passages: dict[Query, tuple[Passage, ...]] = field(default_factory=dict)
     replies: dict[Query, Replies] = field(default_factory=dict)
     at_end: list[Callable[[], None]] = field(default_factory=list)
+    models: list[str] = field(default_factory=list)
 
     def remark(self, sentence: str) -> None:
         """Say a sentence once, here and in the log."""
         if sentence not in self.remarks:
             self.remarks.append(sentence)
             log.warning(sentence)
+
+    def asked(self, *models: str) -> None:
+        """Note whose answers a step takes, each model once."""
+        self.models += [model for model in models if model not in self.models]
 
     def replied(self, query: Query, voice: str, texts: Iterable[str | None]) -> None:
         """Note what a model wrote about a query."""

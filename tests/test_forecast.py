@@ -161,7 +161,7 @@ def test_a_shared_store_is_looked_into_unless_no_socket_may_be_opened(
 ) -> None:
     looked: list[object] = []
 
-    def opened(store: DryStore, place: Place, foreseen: Foreseen) -> None:
+    def opened(store: DryStore, place: Place, foreseen: Foreseen, *, fresh: bool) -> None:
         looked.append(place)
         store.foreseen, store.blank, store.place, store.damaged = foreseen, True, place, Counter()
 

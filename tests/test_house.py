@@ -36,11 +36,10 @@ ROOMS = """
     generate
     link
     recipe_file recipe authors
-    origin
     tune thresholds default submission run_directory
     finished
     compare
-    selection pipeline
+    pipeline
     run_files forecast
     build
     export

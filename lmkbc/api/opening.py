@@ -35,8 +35,9 @@ class RunOptions(Sources, total=False):
     like; else $LMKBC_DATA or the user's cache. workspace: a directory with relations/, eval/ and thresholds/. system: a
     recipe by name or TOML file. model: id, directory or GGUF file, before the recipe's. files: recorded completions or
     candidates. search_table, index: what links are looked up in. offline: open no socket. base_url, any_model,
-    concurrency: of an OpenAI-compatible server. max_cost, max_tokens: where asking stops; prices: of a million prompt
-    and answer tokens. store: what keeps models' answers, a file or a database's URL.
+    concurrency: of an OpenAI-compatible server. fresh: ask anew for what the store has. max_cost, max_tokens: where
+    asking stops; prices: of a million prompt and answer tokens. store: what keeps models' answers, a file or a
+    database's URL.
     """
 
     system: str | None
@@ -47,6 +48,7 @@ class RunOptions(Sources, total=False):
     offline: bool
     base_url: str | None
     any_model: bool
+    fresh: bool
     concurrency: int | None
     max_cost: float | None
     max_tokens: int | None
@@ -113,6 +115,7 @@ def _opened(options: RunOptions, space: Workspace, edition: Edition) -> tuple[Ru
     servers = Servers(
         base_url=options.get("base_url"),
         any_model=options.get("any_model", False),
+        fresh=options.get("fresh", False),
         concurrency=options.get("concurrency"),
         max_cost=options.get("max_cost"),
         max_tokens=options.get("max_tokens"),

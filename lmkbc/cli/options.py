@@ -76,13 +76,6 @@ MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=0, help="Stop
 Prices = Annotated[
     str | None, typer.Option("--prices", help="Of a million prompt and answer tokens, as in 2.50,10; for --max-cost.")
 ]
-AnyThresholds = Annotated[
-    bool,
-    typer.Option(
-        "--any-thresholds", help="Use thresholds even where they were tuned on other data, models or prompts."
-    ),
-]
-Untuned = Annotated[bool, typer.Option("--untuned", help="Use no thresholds: keep what the recipe's own rule keeps.")]
 Precision = Annotated[
     float | None,
     typer.Option(
@@ -100,6 +93,7 @@ DryRun = Annotated[
 AnyModel = Annotated[
     bool, typer.Option("--any-model", help="Take what the server serves, whatever it calls its model.")
 ]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Ask models anew: new answers replace those that the store has.")]
 StorePlace = Annotated[
     Any,  # Place | None, but typer takes no union
     typer.Option(

@@ -41,6 +41,7 @@ class ServerOptions:
 
     base_url: options.BaseUrl = None
     any_model: options.AnyModel = False
+    fresh: options.Fresh = False
     concurrency: options.Concurrency = None
     max_cost: options.MaxCost = None
     max_tokens: options.MaxTokens = None

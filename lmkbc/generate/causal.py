@@ -68,6 +68,7 @@ class Causal(LocalSettings, LanguageModelSpec):
     def _here(self, run: Run, notes: Notes) -> Opened:
         """The generator over the model, and what asks that model whether a fact holds."""
         local, chat = self.local(run), self.prompt.form != "completion"
+        notes.asked(local.name)
 
         def verifier(check: Check) -> LanguageModel:
             how = Decoding(draws=check.draws, temperature=check.heat, seed=check.seed)
@@ -85,6 +86,7 @@ class Causal(LocalSettings, LanguageModelSpec):
 
         settings = ServerSettings(model=self.model, base_url=self.base_url, revision=self.revision or "")
         access, plain = settings.access(run), self.prompt.form == "completion"
+        notes.asked(access.server.name)
 
         def verifier(check: Check) -> LanguageModel:
             draws, heat = check.draws, check.heat
@@ -124,7 +126,9 @@ class CausalCompleter(LocalSettings, CompleterSpec):
 
     def open(self, run: Run, notes: Notes) -> CausalScorer:
         """The model."""
-        return self.local(run).scorer(notes=notes)
+        local = self.local(run)
+        notes.asked(local.name)
+        return local.scorer(notes=notes)
 
 
 class CausalGenerator:

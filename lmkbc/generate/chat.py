@@ -15,7 +15,7 @@ from lmkbc.generate.chain import Answered, Request, resumed
 from lmkbc.generate.chat_tally import Tally, remarks, usage
 from lmkbc.generate.completer import CompleterSpec
 from lmkbc.generate.conversation import Conversation, LanguageModelSpec, Opened
-from lmkbc.models.base import LanguageModel, Prompt, Reply
+from lmkbc.models.base import LanguageModel, Prompt, Reply, check_extra
 from lmkbc.models.budget import Budget
 from lmkbc.models.server import batch
 from lmkbc.models.server.address import Server
@@ -60,6 +60,7 @@ class Chat(ServerSettings, LanguageModelSpec):
 
             return local_table.generator(self, run, notes)
         access, check = self.access(run), self.verify
+        notes.asked(access.server.name)
         scorer = ChatScorer(
             access.server,
             access.session,
@@ -93,6 +94,11 @@ class ChatCompleter(ServerSettings, CompleterSpec):
 
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """ValueError for settings that make no sense."""
+        super().__post_init__()
+        check_extra(self.extra)
+
     def is_given(self, run: Run) -> bool:
         """Whether a server is named, or a model of this machine."""
         return self.is_named(run)
@@ -104,6 +110,7 @@ class ChatCompleter(ServerSettings, CompleterSpec):
 
             return local_table.completer(self, run, notes)
         access = self.access(run)
+        notes.asked(access.server.name)
         return ChatScorer(access.server, access.session, completion=False, extra=self.extra, notes=notes)
 
 

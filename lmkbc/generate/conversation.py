@@ -121,6 +121,7 @@ class LanguageModelSpec(Asks, GeneratorSpec):
         if run.answers:
             recorded = Recorded(run.answers, run.edition, run.relations, clean=self.clean, read=read, name=name)
             notes.at_end.append(recorded.ended)
+            notes.asked(*recorded.models)
         return Replay(recorded, (lambda: back_end()[0]) if back_end else None)
 
     def asking(self, run: Run, train: Sequence[Example] | None = None) -> Asking:

@@ -53,6 +53,7 @@ class RecordedSpec(GeneratorSpec):
         if not run.files:
             raise InputError("this system reads recorded answers: name at least one file with --from")
         recorded = Recorded(run.files, run.edition, run.relations, clean=self.clean)
+        notes.asked(*recorded.models)
         notes.at_end.append(recorded.ended)
         return recorded
 
@@ -101,6 +102,11 @@ class Recorded:
             first, *_ = self._files
             self._files = {first: _Rows([row for rows in self._files.values() for row in rows.all])}
         self._names = {first: name} if name else _voice_names({path: rows.model for path, rows in self._files.items()})
+
+    @property
+    def models(self) -> list[str]:
+        """The models that the files name, in their order."""
+        return list(dict.fromkeys(name for rows in self._files.values() for name in rows.models))
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """One set per distinct query, in order: what all files say, not yet pooled."""
@@ -176,8 +182,9 @@ class _Rows:
 
     def __init__(self, rows: Sequence[RecordedRow]) -> None:
         self.all = rows
-        models = {row.model for row in rows}
-        self.model = models.pop() if len(models) == 1 else None
+        models = dict.fromkeys(row.model for row in rows)
+        self.models = [model for model in models if model]
+        self.model = next(iter(models)) if len(models) == 1 else None
         self.relations = frozenset(row.Relation for row in rows)
         self._rows: defaultdict[tuple[str, str], list[RecordedRow]] = defaultdict(list)
         for row in rows:

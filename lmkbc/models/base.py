@@ -65,6 +65,32 @@ class Prompt:
         return ("\n\n" if self.form == "chat" else "").join(turn.content for turn in turns)
 
 
+OWN_FIELDS = {
+    "best_of": "sampling.draws",
+    "echo": "",
+    "logprobs": "sampling.logprobs",
+    "max_tokens": "sampling.max_tokens",
+    "messages": "prompt",
+    "model": "model",
+    "n": "sampling.draws",
+    "prompt": "prompt",
+    "seed": "sampling.seed",
+    "stop": "sampling.stop",
+    "stream": "",
+    "temperature": "sampling.temperature",
+    "top_p": "sampling.top_p",
+}
+"""Fields of a request that the engine sets itself, and the setting of a recipe that each follows from."""
+
+
+def check_extra(extra: Mapping[str, Any]) -> None:
+    """Refuse further fields of a request that are the engine's own, by ValueError. Some servers ignore the case."""
+    for name in extra:
+        if (setting := OWN_FIELDS.get(name.casefold())) is not None:
+            hint = f"say {setting} instead" if setting else "leave it out"
+            raise ValueError(f"extra.{name} is a field of requests that is set otherwise: {hint}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
     """How answers are drawn. None leaves a parameter to the server.
@@ -87,6 +113,7 @@ class Sampling:
         """ValueError for a value that makes no sense."""
         if self.draws < 1:
             raise ValueError(f"draws is {self.draws}: give at least 1")
+        check_extra(self.extra)
 
 
 WITHHELD = ("refusal", "content_filter")

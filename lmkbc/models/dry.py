@@ -43,10 +43,14 @@ class Foreseen:
 
 
 class DryStore(Store):
-    """A store that keeps nothing and drops nothing. blank: there is no file, and none is made."""
+    """A store that keeps nothing and drops nothing. blank: there is no file, and none is made.
 
-    def __init__(self, place: Place, foreseen: Foreseen) -> None:
+    fresh: all is asked anew, so that nothing is looked up.
+    """
+
+    def __init__(self, place: Place, foreseen: Foreseen, *, fresh: bool = False) -> None:
         self.foreseen, self.blank = foreseen, isinstance(place, Path) and not place.exists()
+        self._fresh = fresh
         if self.blank:
             self.place, self.damaged = place, Counter()
         else:
@@ -54,7 +58,7 @@ class DryStore(Store):
 
     def get(self, call: Call, shape: type[Shape] | Any = Any) -> Shape | Any | None:
         """The stored answer, None where there is none."""
-        answer = None if self.blank else super().get(call, shape)
+        answer = None if self.blank or self._fresh else super().get(call, shape)
         self.foreseen.stored += answer is not None
         return answer
 

@@ -168,6 +168,29 @@ class Store:
         self._rows.close()
 
 
+class FreshStore(Store):
+    """A store whose answers of before are asked for anew, and replaced one by one as new ones come.
+
+    renewed: the keys that were, by all that share the run.
+    """
+
+    def __init__(self, place: Place, renewed: set[str]) -> None:
+        super().__init__(place)
+        self._renewed = renewed
+
+    def get(self, call: Call, shape: type[Shape] | Any = Any) -> Shape | Any | None:
+        """The answer of this run, None where there is none yet."""
+        return super().get(call, shape) if call.key in self._renewed else None
+
+    def put(self, answers: Iterable[tuple[Call, Any]]) -> frozenset[str]:
+        """Commit answers in place of those of before; as of `Store`."""
+        given = list(answers)
+        for call in {call.key: call for call, _ in given if call.key not in self._renewed}.values():
+            self.drop(call)
+        self._renewed.update(call.key for call, _ in given)
+        return super().put(given)
+
+
 def open_store(place: Place | None, *, offline: bool = False) -> Store:
     """The store of a place, else of the default one. InputError for a database where no socket may be opened."""
     return Store(place_for(place, offline=offline))

@@ -99,9 +99,11 @@ def _asked(run: Finished, answered: bool) -> bool:
 def _about(run: Finished, edition: Edition, source: Source) -> dict[str, str]:
     chosen = run.manifest.get("selection")
     how = chosen.get("how") if isinstance(chosen, dict) else None
+    answered = run.manifest.get("models")
+    models = [str(model) for model in answered] if isinstance(answered, list) else []
     told = {
         "system": run.said("system") or run.name,
-        "model": run.said("model"),
+        "models" if len(models) > 1 else "model": ", ".join(models) or run.said("model"),
         "edition and split": f"{edition.name}, {source.split}",
         "objects kept": how,
         "average": "mean over relations" if edition.metric.average == "relation" else "mean over rows",

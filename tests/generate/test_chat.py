@@ -121,10 +121,18 @@ def test_a_server_that_stays_broken_is_given_up_in_bounded_time(chat: Chat, faul
     assert any("50 queries lack answers (3 queries in a row failed)" in remark for remark in generator.notes.remarks)
 
 
-def test_a_dead_port_is_given_up(chat: Chat) -> None:
-    limits = Limits(first_wait=0.001, attempts=2, patience=3, concurrency=2)
-    found = run(chat("http://127.0.0.1:9/v1", limits=limits), queries(20))
-    assert all(one.failed for one in found.values())
+def test_a_server_that_was_never_there_is_not_waited_for(chat: Chat) -> None:
+    limits = Limits(first_wait=600.0, total_wait=600.0)
+    with pytest.raises(ServerError, match=r"^http://127\.0\.0\.1:9/v1 cannot be reached \(.+\): start the server, or"):
+        run(chat("http://127.0.0.1:9/v1", limits=limits), queries(20))
+
+
+def test_a_server_that_goes_away_is_waited_for(chat: Chat) -> None:
+    asked = queries(6)
+    with Loopback() as server:
+        first = chat(server, limits=replace(HASTY, attempts=2, concurrency=1, patience=2))
+        assert not any(one.failed for one in run(first, asked[:3]).values())
+    assert all(one.failed for one in run(first, asked[3:]).values())
 
 
 def test_a_model_by_another_name_is_taken_where_the_recipe_says_so(chat: Chat) -> None:

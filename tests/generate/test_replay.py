@@ -86,11 +86,12 @@ def test_what_is_lacking_is_asked_of_a_server_that_is_named(tmp_path: Path) -> N
 
     recipe = recipe_of(CHAT | {"sampling": {"temperature": 0.0}})
     with Loopback(answer) as server:
+        server.tells["models"] = {"data": [{"id": "llama"}]}
         given = {"base_url": server.url, "any_model": True}
         found = proposed(recipe, path, tmp_path=tmp_path, servers=given).sets
     assert [texts(one) for one in found] == [["Peru"], ["Chad"], ["Chad"]]
     assert {voice for one in found for candidate in one.candidates for voice in candidate.sources} == {
-        *voices("gpt-4#0")
+        *voices("gpt-4#0", "llama#0")
     }
     assert sorted(prompt.rpartition("land ")[2][:1] for prompt in asked) == ["1", "2"]
 
@@ -99,7 +100,7 @@ def test_recorded_facts_are_verified_by_a_server_and_else_stay_unverified(tmp_pa
     path = answers(tmp_path / "a.jsonl", *(said(place, '["Peru"]') for place in range(3)))
     recipe = recipe_of(CHAT | {"verify": {"by": "text", "shots": 0}})
     with Loopback(lambda body: "False" if "land 1" in prompt_of(body) else "True") as server:
-        found = proposed(recipe, path, tmp_path=tmp_path, servers={"base_url": server.url, "any_model": True}).sets
+        found = proposed(recipe, path, tmp_path=tmp_path, servers={"base_url": server.url}).sets
     assert [one.candidates[0].truth for one in found] == [1.0, 0.0, 1.0]
     assert [one.candidates[0].truth for one in proposed(recipe, path, tmp_path=tmp_path).sets] == [None] * 3
 

@@ -29,9 +29,18 @@ def served(model: str, store: Store, sampling: Mapping[str, Any], settings: Serv
     from lmkbc.models.budget import Budget
     from lmkbc.models.server.address import Server
     from lmkbc.models.server.limits import Limits
+    from lmkbc.models.server.served import as_served
+    from lmkbc.models.store_place import Database
     from lmkbc.probe.served import Served
 
-    server = Server.of(settings.base_url, model, any_model=settings.any_model, offline=offline)
+    server = Server.of(
+        settings.base_url,
+        model,
+        any_model=settings.any_model,
+        offline=offline,
+        shared=isinstance(store.place, Database),
+    )
     limits = Limits(concurrency=settings.concurrency) if settings.concurrency else Limits()
+    server = as_served(server, limits, store, {}, offline=offline)
     budget = Budget(settings.max_cost, settings.max_tokens, settings.prices)
     return Served(server, store, sampling, limits=limits, budget=budget, offline=offline)

@@ -20,6 +20,7 @@ from lmkbc.generate.masked.settings import ANY, ProbeSettings
 from lmkbc.generate.recorded import Recorded
 from lmkbc.generate.replay import Replay
 from lmkbc.generate.spec import GeneratorSpec, Relations, check_names
+from lmkbc.models.files import model_name
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.clozes import Clozes
 from lmkbc.models.masked.entity_space import mapped
@@ -85,6 +86,7 @@ class Masked(GeneratorSpec):
         if run.answers is not None:
             recorded = Recorded(run.answers, run.edition, run.relations, clean=probe.clean) if run.answers else None
             if recorded:
+                notes.asked(*recorded.models)
                 notes.at_end.append(recorded.ended)
             return Replay(recorded, None)
         if not name:
@@ -102,6 +104,7 @@ class Masked(GeneratorSpec):
             trust_remote_code=self.trust_remote_code,
             device=self.device,
         )
+        notes.asked(model_name(name))
         return MaskedGenerator(backbone, run.edition, run.relations, run.train, probe, notes)
 
 

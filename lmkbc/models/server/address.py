@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import os
+import platform
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,23 +12,39 @@ from urllib.parse import urlsplit
 
 from lmkbc.errors import InputError
 from lmkbc.models.files import model_identity, model_name, same_model
+from lmkbc.models.server.keys import KEY, is_loopback, variable_of, warn_of_plain
 from lmkbc.models.store import Call
 
 OPENAI = "https://api.openai.com/v1"
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
-KEY = "OPENAI_API_KEY"
 BASE_URL = "OPENAI_BASE_URL"
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was seen of a server so far. reached: whether it ever answered; name: what its answers call the model."""
+
+    reached: bool = False
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where a model is asked. any_model: take answers of a server that calls the model by another name."""
+    """Where a model is asked. any_model: take answers of a server that calls the model by another name.
+
+    key_variable: which environment variable holds the key. owner: whose server it is, where others share the store and
+    each of them has a server of that address. asked: the name that was asked for, where `model` is the one that the
+    server says it serves.
+    """
 
     base_url: str
     model: str
     revision: str = ""
     any_model: bool = False
     key: str = field(default="", repr=False)
+    key_variable: str = KEY
+    owner: str = ""
+    asked: str = ""
+    seen: Seen = field(default_factory=Seen, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -37,12 +55,18 @@ class Server:
         revision: str = "",
         any_model: bool = False,
         offline: bool = False,
+        recipe_url: str | None = None,
+        key_env: str = "",
+        shared: bool = False,
     ) -> Server:
-        """A server by URL and model, the URL else from $OPENAI_BASE_URL, the key only from $OPENAI_API_KEY.
+        """A server by URL and model: base_url, as the user says, else $OPENAI_BASE_URL, else recipe_url.
 
-        InputError for what cannot be asked. offline: nothing will be asked, so no key is needed.
+        InputError for what cannot be asked, and for a server that no key is named for (`keys`). offline: nothing will
+        be asked, so no key is needed. key_env: the variable that a recipe names for its URL. shared: whether users of
+        other machines share the store.
         """
-        url = (base_url or os.environ.get(BASE_URL) or OPENAI).rstrip("/")
+        given = base_url or os.environ.get(BASE_URL)
+        url = (given or recipe_url or OPENAI).rstrip("/")
         parts = urlsplit(url) if _is_address(url) else urlsplit("")
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InputError(f"the base URL {url!r} is no http or https address: give one like {OPENAI}")
@@ -50,30 +74,48 @@ class Server:
             raise InputError(f"the base URL of {parts.hostname} carries more than an address: give the key in {KEY}")
         if not model:
             raise InputError("no model is named: give one with --model")
-        key = os.environ.get(KEY, "")
-        if not key and not offline and parts.hostname not in LOOPBACK:
-            raise InputError(f"{parts.hostname} needs a key: set the environment variable {KEY}")
-        return cls(url, model, revision, any_model, key)
+        owner = _owner() if shared and is_loopback(parts.hostname) else ""
+        if offline:
+            return cls(url, model, revision, any_model, owner=owner)
+        variable = variable_of(parts, of_recipe=not given and bool(recipe_url), wanted=key_env)
+        key = os.environ.get(variable, "") if variable else ""
+        if not key and not is_loopback(parts.hostname):
+            raise InputError(f"{parts.hostname} needs a key: set the environment variable {variable}")
+        warn_of_plain(parts)
+        return cls(url, model, revision, any_model, key, variable or KEY, owner)
 
     @property
     def name(self) -> str:
         """What files call the model."""
         return model_name(self.model)
 
+    @property
+    def place(self) -> str:
+        """What the store calls the server: its address, and whose it is where each user has one of that address."""
+        return f"{self.base_url} of {self.owner}" if self.owner else self.base_url
+
     def call(self, prompt: Any, sampling: Mapping[str, Any], **how: Any) -> Call:
         """A call to this model. how: schema, seed, draw."""
         revision = self.revision or model_identity(self.model)
-        return Call(model=self.name, revision=revision, base_url=self.base_url, prompt=prompt, sampling=sampling, **how)
+        return Call(model=self.name, revision=revision, base_url=self.place, prompt=prompt, sampling=sampling, **how)
 
     def known_as(self, call: Call) -> Iterator[Call]:
-        """A call of ours, and as it was stored when the model was named by its path."""
+        """Yield a call of ours, as it is stored now and as it was before: under a path, or under the name asked for."""
         yield call
         if self.name != self.model:
             yield replace(call, model=self.model, revision=self.revision)
+        if self.asked and self.asked != self.model:
+            yield replace(call, model=model_name(self.asked), revision=self.revision or model_identity(self.asked))
 
     def takes(self, served: str) -> bool:
         """Whether what a model of that name says is an answer of ours."""
         return self.any_model or same_model(self.model, served)
+
+    def takes_stored(self, known_as: Call, served: str) -> bool:
+        """Whether a stored answer is ours: under the name that was asked for, only the model's own counts."""
+        if self.asked and known_as.model not in (self.name, self.model):
+            return bool(served) and same_model(self.model, served)
+        return self.takes(served)
 
     def without_key(self, text: str) -> str:
         """A text of the server without our key, should it echo it."""
@@ -83,6 +125,15 @@ class Server:
         """Whether tokens spell our key, one by one or together."""
         whole = "".join(token for token, _ in tokens or ())
         return self.without_key(whole) != whole
+
+
+def _owner() -> str:
+    """Return who this is, on which machine."""
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):  # a number without a name, as in containers
+        user = str(os.getuid())
+    return f"{user}@{platform.node()}"
 
 
 def _is_address(url: str) -> bool:

@@ -19,10 +19,11 @@ import openai
 from lmkbc.errors import LmkbcError
 from lmkbc.files.certificates import trusted
 from lmkbc.models.base import Reply
-from lmkbc.models.files import model_name
-from lmkbc.models.server.address import KEY, Server
+from lmkbc.models.files import model_name, same_model
+from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import Told, decode, decode_told
 from lmkbc.models.server.bounded import BoundedClient, TooLargeError
+from lmkbc.models.server.keys import KEYS
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusals import TooLong, too_long
 from lmkbc.models.server.retry_after import retry_after
@@ -137,12 +138,20 @@ class ChatClient:
         """
         try:
             async with asyncio.timeout(within or self._timeout):
-                return await request(next(self._turn))
+                answer = await request(next(self._turn))
+                self.server.seen.reached = True
+                return answer
         except (TimeoutError, openai.APITimeoutError):
             raise CallError(f"no whole answer within {within or self._timeout:g} s", transient=True) from None
         except openai.APIStatusError as error:
+            self.server.seen.reached = True
             raise self._refusal(error) from None
         except openai.APIConnectionError as error:
+            if isinstance(error.__cause__, httpx2.ConnectError) and not self.server.seen.reached:
+                raise ServerError(
+                    f"{self.server.base_url} cannot be reached ({error.__cause__}): start the server, or give its "
+                    "address with --base-url"
+                ) from None
             reason = type(error.__cause__).__name__ if error.__cause__ else "no connection"
             raise CallError(
                 f"{self.server.base_url} broke off or cannot be reached ({reason})", transient=True
@@ -174,6 +183,11 @@ class ChatClient:
         if not self.server.takes(served):
             raise self._other_model(served)
         self._recognised = True
+        if self.server.any_model and served:
+            seen = self.server.seen
+            seen.name = seen.name or served
+            if not same_model(seen.name, served):  # another model is served meanwhile
+                raise CallError(f"model {served[:SHOWN]!r} answered in place of {seen.name[:SHOWN]!r}", transient=True)
         return served
 
     def _other_model(self, served: str) -> LmkbcError:
@@ -191,9 +205,7 @@ class ChatClient:
         if 300 <= status < 400:
             return ServerError(self._redirected(status, error.response.headers.get("location", "")))
         if status in (401, 403):
-            return ServerError(
-                f"{self.server.base_url} refuses the key in {KEY} ({status}: {message}): set the right one"
-            )
+            return ServerError(self._no_entry(f"{status}: {message}"))
         if status == 404:
             hint = "check --model and --base-url"
             return ServerError(f"{self.server.base_url} has no model {self.server.name!r} ({message}): {hint}")
@@ -208,6 +220,13 @@ class ChatClient:
         if lengths := too_long(error.body if isinstance(error.body, dict) else {}, _message(error)):
             return TooLongError(f"{status}: {message}", lengths)
         return RejectedError(f"{status}: {message}")
+
+    def _no_entry(self, reason: str) -> str:
+        """Return what it comes to that a server lets nobody in with the key that it was sent, or without one."""
+        server = self.server
+        if server.key:
+            return f"{server.base_url} refuses the key in {server.key_variable} ({reason}): set the right one"
+        return f"{server.base_url} was sent no key and wants one ({reason}): set {KEYS}=HOST=VARIABLE for its host"
 
     def _redirected(self, status: int, location: str) -> str:
         """What a redirect comes to, which is not followed."""

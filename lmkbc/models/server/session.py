@@ -164,7 +164,7 @@ class Session:
         """The answer that was kept, None where there is none of this model; a row that is no answer is dropped."""
         for known_as in self.client.server.known_as(call):
             reply: Reply | None = self._store.get(known_as, Reply)
-            if reply is None or not self.client.server.takes(reply.served):
+            if reply is None or not self.client.server.takes_stored(known_as, reply.served):
                 continue
             if reply.is_answer:
                 return reply

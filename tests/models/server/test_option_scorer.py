@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -210,11 +211,12 @@ def test_a_server_without_them_is_one_sentence_and_nothing_is_kept(
     assert not list(Store(tmp_path / "store.sqlite").export())
 
 
-def test_a_server_that_is_not_there_fails_all_and_is_not_asked_again(scorer: Make) -> None:
+def test_a_server_that_breaks_off_fails_all_and_is_not_asked_again(scorer: Make) -> None:
     notes = Notes()
-    asked = scorer("http://127.0.0.1:9/v1", notes=notes)
-    assert asked.option_scores(PROMPTS, [OPTIONS] * len(PROMPTS)) == [None] * len(PROMPTS)
-    spent = notes.usage["requests"]
-    assert asked.option_scores(PROMPTS, [OPTIONS] * len(PROMPTS)) == [None] * len(PROMPTS)
-    assert notes.usage["requests"] == spent
+    with Loopback(faults=itertools.repeat("reset")) as server:
+        asked = scorer(server.url, notes=notes)
+        assert asked.option_scores(PROMPTS, [OPTIONS] * len(PROMPTS)) == [None] * len(PROMPTS)
+        spent = notes.usage["requests"]
+        assert asked.option_scores(PROMPTS, [OPTIONS] * len(PROMPTS)) == [None] * len(PROMPTS)
+        assert notes.usage["requests"] == spent
     assert "broke off or cannot be reached" in notes.remarks[0]

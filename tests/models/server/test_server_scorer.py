@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import logging
 import math
 from collections.abc import Callable
@@ -142,9 +143,10 @@ def test_further_fields_go_with_every_question(scorer: Make) -> None:
 
 
 def test_lost_answers_tell_nothing_and_are_reported(scorer: Make) -> None:
-    asked = scorer("http://127.0.0.1:9/v1")
-    assert asked.log_probabilities(["a", "b"], WORDS) == [[-math.inf] * 2] * 2
-    assert asked.texts(["a"], 4) == [[]]
+    with Loopback(faults=itertools.repeat("500")) as server:
+        asked = scorer(server.url)
+        assert asked.log_probabilities(["a", "b"], WORDS) == [[-math.inf] * 2] * 2
+        assert asked.texts(["a"], 4) == [[]]
     assert any("2 of 2 questions have no answer" in remark for remark in asked.notes.remarks)
     offline = scorer("http://127.0.0.1:9/v1", offline=True)
     assert offline.paragraphs(["a"]) == [None]
@@ -191,8 +193,9 @@ def test_the_key_is_written_nowhere(
     lost = CliRunner().invoke(
         build(), [*common, "--base-url", server.url, "--model", "other", "--out", str(tmp_path / "dead")]
     )
-    assert lost.exit_code == 0, lost.output
-    shown += lost.output
+    assert lost.exit_code == 1, lost.output
+    assert "cannot be reached" in str(lost.exception)
+    shown += lost.output + str(lost.exception)
     assert CANARY not in shown + caplog.text
     kept = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert {"candidates.jsonl.gz", "manifest.json", "retrieved.jsonl", "s.sqlite"} <= {path.name for path in kept}

@@ -1,0 +1,147 @@
+"""To whom a key goes: to nobody that only a recipe names, unless the user has named that host for it."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from loopback import Loopback
+
+import lmkbc
+from lmkbc.errors import InputError
+from lmkbc.generate.access import ServerSettings
+from lmkbc.generate.completer import completer
+from lmkbc.models.server.address import Server
+from lmkbc.models.server.keys import KEYS
+from lmkbc.models.store_place import Database
+from lmkbc.recipe import read_recipe
+from lmkbc.run import Run, Servers
+from lmkbc.workspace import Workspace
+
+CANARY, OTHER = "sk-canary-7f3a91c2", "gsk-canary-5521"
+SPACE = Workspace()
+
+
+@pytest.fixture(autouse=True)
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    monkeypatch.setenv("OTHER_KEY", OTHER)
+
+
+def server(table: dict[str, Any], **given: Any) -> Server:
+    """The server that a recipe's table and the command line come to."""
+    run = Run(workspace=SPACE, edition=SPACE.edition("mini"), servers=Servers(**given))
+    return ServerSettings(**{"model": "m"} | table).access(run).server
+
+
+@pytest.mark.parametrize(
+    ("table", "given", "named", "key"),
+    [
+        ({}, {}, "", CANARY),  # the key's own provider
+        ({"base_url": "https://api.openai.com/v1"}, {}, "", CANARY),
+        ({}, {"base_url": "https://mine.example/v1"}, "", CANARY),
+        ({"base_url": "https://theirs.example/v1"}, {"base_url": "https://mine.example/v1"}, "", CANARY),
+        ({"base_url": "https://theirs.example/v1"}, {}, "theirs.example=OPENAI_API_KEY", CANARY),
+        ({"base_url": "https://theirs.example/v1"}, {}, "a.example=X,THEIRS.example=OTHER_KEY", OTHER),
+        ({"base_url": "https://theirs.example/v1", "key_env": "OTHER_KEY"}, {}, "theirs.example=OTHER_KEY", OTHER),
+        ({}, {"base_url": "https://mine.example/v1"}, "mine.example=OTHER_KEY", OTHER),
+        ({"base_url": "http://127.0.0.1:9/v1"}, {}, "", ""),
+        ({"base_url": "http://127.0.0.1:9/v1", "key_env": "OTHER_KEY"}, {}, "", ""),
+        ({"base_url": "http://127.0.0.1:9/v1"}, {"base_url": "http://127.0.0.2:9/v1"}, "", CANARY),
+    ],
+)
+def test_a_key_goes_where_the_user_named_it_for(
+    table: dict[str, str], given: dict[str, str], named: str, key: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(KEYS, named)
+    assert server(table, store=tmp_path / "s.sqlite", **given).key == key
+
+
+@pytest.mark.parametrize(
+    ("table", "named", "said"),
+    [
+        ({"base_url": "https://theirs.example/v1"}, "", "LMKBC_KEYS=theirs.example=OPENAI_API_KEY"),
+        ({"base_url": "https://theirs.example/v1", "key_env": "OTHER_KEY"}, "", "LMKBC_KEYS=theirs.example=OTHER_KEY"),
+        ({"base_url": "https://theirs.example/v1"}, "other.example=OPENAI_API_KEY", "is sent no key"),
+        ({"base_url": "https://api.openai.com.theirs.example/v1"}, "", "is sent no key"),
+        ({"base_url": "http://api.openai.com/v1"}, "", "is sent no key"),
+        ({"base_url": "https://theirs.example/v1"}, "theirs.example=UNSET_KEY", "set the environment variable UNSET_K"),
+        ({"base_url": "https://theirs.example/v1"}, "theirs.example", "LMKBC_KEYS: 'theirs.example' is not HOST=VARIA"),
+    ],
+)
+def test_a_recipe_alone_gets_no_key(
+    table: dict[str, str], named: str, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(KEYS, named)
+    with pytest.raises(InputError) as error:
+        server(table, store=tmp_path / "s.sqlite")
+    assert said in str(error.value)
+    assert CANARY not in str(error.value) + OTHER
+
+
+def test_the_environment_comes_before_a_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = tmp_path / "theirs.toml"
+    with Loopback() as mine, Loopback() as theirs:
+        recipe.write_text(
+            f'description = "x"\n[[generate]]\ncomponent = "chat"\nmodel = "m"\nbase_url = "{theirs.url}"\n'
+            '[select]\nrule = "cutoff"\nthreshold = 0.5\n'
+        )
+        monkeypatch.setenv("OPENAI_BASE_URL", mine.url)
+        given: dict[str, Any] = {"edition": "mini", "system": str(recipe), "limit": 2, "store": tmp_path / "s.sqlite"}
+        lmkbc.predict("val", out=tmp_path / "mine", **given)
+        assert (mine.served, theirs.served) == (2, 0)
+        monkeypatch.delenv("OPENAI_BASE_URL")
+        lmkbc.predict("val", out=tmp_path / "theirs", **given)
+    assert (mine.served, theirs.served) == (2, 2)
+    assert all(CANARY in head for head in mine.headers)
+    assert not any(CANARY in head for head in theirs.headers)
+
+
+def test_plain_http_is_warned_of_beyond_this_machine(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    for url in ("http://localhost:1/v1", "http://[::1]:1/v1", "http://127.8.8.8:1/v1", "https://far.example/v1"):
+        server({}, base_url=url, store=tmp_path / "s.sqlite")
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+    for _ in range(3):
+        server({}, base_url="http://plain.example:8000/v1", store=tmp_path / "s.sqlite")
+    (record,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert record.getMessage().startswith("plain.example is asked over http: ")
+
+
+def test_loopback_servers_of_two_users_are_two_in_a_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    def key(url: str, user: str, machine: str, *, shared: bool) -> str:
+        monkeypatch.setattr("getpass.getuser", lambda: user)
+        monkeypatch.setattr("platform.node", lambda: machine)
+        return Server.of(url, "m", shared=shared).call("Who?", {}).key
+
+    here, far = "http://127.0.0.1:8080/v1", "http://gpu.example:8080/v1"
+    people = [("ann", "one"), ("bob", "one"), ("ann", "two")]
+    assert len({key(here, *who, shared=True) for who in people}) == 3
+    assert key(here, *people[0], shared=True) == key(here, *people[0], shared=True)
+    assert len({key(here, *who, shared=False) for who in people}) == 1  # a file is of one user, and may be passed on
+    assert len({key(far, *who, shared=True) for who in people}) == 1
+
+
+def test_the_store_says_whether_others_share_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    url = "http://127.0.0.1:8080/v1"
+    assert server({}, base_url=url, store=tmp_path / "s.sqlite").place == url
+    database = SimpleNamespace(place=Database("postgresql://me@db.example/kb"))
+    monkeypatch.setattr(Run, "store", lambda _: database)
+    assert server({}, base_url=url).place.startswith(f"{url} of ")
+
+
+@pytest.mark.parametrize(
+    "name", ["model", "Model", "n", "messages", "prompt", "max_tokens", "seed", "stream", "best_of"]
+)
+def test_a_recipe_cannot_set_the_fields_of_a_request_that_follow_from_others(name: str, tmp_path: Path) -> None:
+    recipe = tmp_path / "r.toml"
+    recipe.write_text(
+        'description = "x"\n[[generate]]\ncomponent = "chat"\nmodel = "m"\n'
+        f'sampling = {{ extra = {{ {name} = 100 }} }}\n[select]\nrule = "cutoff"\nthreshold = 0.5\n'
+    )
+    with pytest.raises(InputError, match=rf"sampling: extra\.{name} is a field of requests that is set otherwise"):
+        read_recipe(SPACE, str(recipe))
+    with pytest.raises(InputError, match=rf"extra\.{name} is a field"):
+        completer({"component": "chat", "model": "m", "extra": {name: 1}}, "ask")

@@ -1,0 +1,172 @@
+"""Whose answer it is: under --any-model, answers are kept and recorded under the name of the model that is served."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from loopback import Body, Loopback
+
+import lmkbc
+from lmkbc.api.foreseeing import foresee
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.models.base import Reply
+from lmkbc.models.budget import Budget
+from lmkbc.models.server.address import Server
+from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.served import as_served
+from lmkbc.models.server.session import Session
+from lmkbc.models.store import Store
+
+RECIPE = """description = "asks for a model that is not there"
+[[generate]]
+component = "chat"
+model = "gpt-4"
+shots = { k = 0 }
+limits = { first_wait = 0.001, attempts = 2, patience = 2, concurrency = 1 }
+[select]
+rule = "cutoff"
+threshold = 0.5
+"""
+
+
+class Named(Loopback):
+    """Serves one model, which it names in its list, and in its answers; at the `turn`th answer another one."""
+
+    def __init__(self, name: str, text: str, port: int = 0, turn: int = 0) -> None:
+        super().__init__(lambda _: text, port=port)
+        self.tells["models"] = {"data": [{"id": name}]}
+        self._name, self._turn = name, turn
+
+    def reply(self, body: Body) -> tuple[int, Body]:
+        status, answer = super().reply(body)
+        other = self._turn and len(self.requests) >= self._turn
+        return status, answer | {"model": "another" if other else self._name}
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        number: int = one.getsockname()[1]
+        return number
+
+
+@pytest.fixture
+def given(tmp_path: Path, port: int) -> dict[str, Any]:
+    recipe = tmp_path / "asks.toml"
+    recipe.write_text(RECIPE)
+    system, store = str(recipe), tmp_path / "store.sqlite"
+    return {
+        "edition": "mini",
+        "system": system,
+        "store": store,
+        "any_model": True,
+        "base_url": f"http://127.0.0.1:{port}/v1",
+        "limit": 3,
+    }
+
+
+def objects(run: lmkbc.PredictedRun) -> set[str]:
+    return {row["object"] for row in run.candidates.to_dicts()}
+
+
+def test_two_models_on_one_port_are_two_models(tmp_path: Path, port: int, given: dict[str, Any]) -> None:
+    made: dict[str, lmkbc.PredictedRun] = {}
+    asked = []
+    for name, text, fresh in (
+        ("model-a", "France", False),
+        ("model-b", "Chile", False),
+        ("model-a", "Spain", False),  # its answers of before are there
+        ("model-a", "Spain", True),
+    ):
+        with Named(name, f'["{text}"]', port) as server:
+            run = lmkbc.predict("val", out=tmp_path / f"run{len(asked)}", page=True, fresh=fresh, **given)
+        asked.append((server.served, *objects(run)))
+        assert {body["model"] for body in server.requests} <= {name}
+        assert run.manifest["models"] == [name]
+        rows = gzip.decompress((run.directory / "replies.jsonl.gz").read_bytes()).splitlines()
+        assert {json.loads(row)["model"] for row in rows} == {name}
+        assert f"<dd>{name}</dd>" in (run.directory / "report.html").read_text()
+        made[name] = run
+    assert asked == [(3, "France"), (3, "Chile"), (0, "France"), (3, "Spain")]
+    stats = {row["model"]: row["answers"] for row in Store(given["store"]).stats()}
+    assert stats == {"model-a": 3, "model-b": 3}
+
+    offline = lmkbc.predict("val", out=tmp_path / "offline", offline=True, **given)  # of the model that was last
+    assert (offline.manifest["models"], objects(offline)) == (["model-a"], {"Spain"})
+    assert (foresee("val", **given).total("stored"), foresee("val", **given).total("requests")) == (3, 0)
+    assert foresee("val", fresh=True, **given).total("requests") == 3
+
+
+def test_a_build_names_the_model_that_is_served_and_goes_on_with_no_other(
+    tmp_path: Path, port: int, given: dict[str, Any]
+) -> None:
+    (tmp_path / "names.csv").write_text("name,class\nFrance,country\n")
+    del given["limit"]
+    out = tmp_path / "base"
+    with Named("model-a", '["Spain"]', port):
+        base = lmkbc.build(tmp_path / "names.csv", out, relation="CountryBordersCountry", **given)
+    assert set(base.facts.collect()["model"]) == {"model-a"}
+    assert base.manifest["inputs"]["served"] == ["model-a"]
+    with Named("model-b", '["Spain"]', port) as server, pytest.raises(InputError, match="served"):
+        lmkbc.build(tmp_path / "names.csv", out, relation="CountryBordersCountry", **given)
+    assert server.served == 0
+
+
+def test_another_model_in_the_middle_of_a_run_is_no_answer(tmp_path: Path, port: int, given: dict[str, Any]) -> None:
+    with Named("model-a", '["Chad"]', port, turn=2), pytest.raises(LmkbcError, match="2 of 3 queries failed"):
+        lmkbc.predict("val", out=tmp_path / "run", **given)
+    assert [row["model"] for row in Store(given["store"]).stats()] == ["model-a"]
+
+
+@pytest.mark.parametrize(
+    ("listed", "said"),
+    [
+        (None, "does not tell at /models which model it serves: name the model with --model in place of --any-model"),
+        ({"data": []}, "does not tell at /models"),
+        ({"data": [{"id": "a"}, {"id": "b"}]}, r"serves 2 models \(a, b\): name one of them with --model"),
+    ],
+)
+def test_what_is_served_has_to_be_clear(listed: Any, said: str, tmp_path: Path, given: dict[str, Any]) -> None:
+    with Loopback(port=int(given["base_url"].split(":")[2][:-3])) as server:
+        server.tells["models"] = listed
+        with pytest.raises(LmkbcError, match=said):
+            lmkbc.predict("val", out=tmp_path / "run", **given)
+    assert not server.requests
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("listed", "chosen"),
+    [
+        (["one"], "one"),
+        (["a", "gpt-4", "gpt-4-2024-01-01"], "gpt-4"),
+        (["a", "openai/gpt-4"], "openai/gpt-4"),
+        (["/models/Tiny.gguf"], "/models/Tiny.gguf"),
+    ],
+)
+def test_the_model_that_is_asked_for_comes_before_others(listed: Sequence[str], chosen: str, tmp_path: Path) -> None:
+    store = Store(tmp_path / "s.sqlite")
+    with Loopback() as server:
+        server.tells["models"] = {"data": [{"id": name} for name in listed]}
+        found = as_served(Server(server.url, "gpt-4", any_model=True), Limits(), store, {}, offline=False)
+    assert (found.model, found.asked) == (chosen, "gpt-4")
+
+
+@pytest.mark.parametrize(("served", "counts"), [("model-a", True), ("gpt-4", False), ("model-b", False), ("", False)])
+def test_answers_kept_under_the_name_asked_for_count_where_they_name_the_model(
+    served: str, counts: bool, tmp_path: Path
+) -> None:
+    store, url = Store(tmp_path / "s.sqlite"), "http://127.0.0.1:9/v1"
+    before = Server(url, "gpt-4", any_model=True)
+    store.put([(before.call("Who?", {}), msgspec.to_builtins(Reply("he", served=served)))])
+    now = Server(url, "model-a", any_model=True, asked="gpt-4")
+    found = Session(now, store, Limits(), Budget()).stored(now.call("Who?", {}))
+    assert (found is not None) is counts
