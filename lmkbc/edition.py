@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -27,6 +28,11 @@ class Download:
 
     url: str
     sha256: str
+
+    def __post_init__(self) -> None:
+        """Refuse what is no digest: ValueError naming the field."""
+        if not re.fullmatch(r"[0-9a-f]{64}", self.sha256):
+            raise ValueError(f"sha256 is {self.sha256!r}: give the 64 digits that 'sha256sum FILE' prints")
 
     @staticmethod
     def github(repository: str, **sha256: str) -> dict[str, Download]:

@@ -13,6 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 from lmkbc.errors import InputError
 from lmkbc.relation import Relation
+from lmkbc.settings import check_fields
 
 GENERATORS, RULES, RELATIONS = "lmkbc.generators", "lmkbc.rules", "lmkbc.relations"
 """Groups of entry points: component -> class of its table; name -> class of a rule; name -> Relation."""
@@ -97,6 +98,8 @@ def _relation(name: str) -> Relation | None:
     found = load(RELATIONS, name)
     if found is not None and not isinstance(found, Relation):
         raise InputError(f"{called(RELATIONS, name)} is a {type(found).__name__}: it has to be a Relation")
+    if found is not None:
+        check_fields(found, called(RELATIONS, name))
     if found is not None and name not in (found.name, *found.names):
         raise InputError(f"{called(RELATIONS, name)} is the relation {found.name!r}: give the entry point its name")
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
@@ -44,6 +44,68 @@ def changed(settings: Settings, table: Mapping[str, Any], what: str) -> Settings
     """The settings with those of a table in their place. InputError as from `checked`."""
     own = {field.name: getattr(settings, field.name) for field in fields(settings)}  # type: ignore[arg-type]
     return checked(type(settings), {**own, **table}, what)
+
+
+def check_fields(made: object, what: str) -> None:
+    """Check the types of a dataclass that Python code made, and of those within. InputError names the first misfit.
+
+    A list may stand for a tuple, and any set for a frozen one. Types that Python cannot compare, such as protocols, are
+    left to type checkers.
+    """
+    for path, value, kind in _misfits(made, type(made), ""):
+        options = [option for option in _options(kind) if option is not types.NoneType]
+        raise InputError(f"{what}: {path} is {value!r}: give {' or '.join(dict.fromkeys(map(_in_python, options)))}")
+
+
+Misfit = tuple[str, object, Any]
+"""The path of a field, its value, and the type that is declared."""
+
+
+def _misfits(value: Any, kind: Any, path: str) -> Iterator[Misfit]:
+    """Yield what is of another type than declared, by the alternative that fits best."""
+    found = [list(_within(value, option, path)) for option in _options(kind) if _resembles(value, option)]
+    yield from min(found, key=len) if found else [(path, value, kind)]
+
+
+def _within(value: Any, option: Any, path: str) -> Iterator[Misfit]:
+    """Yield the misfits in the parts of a value."""
+    args = get_args(option)
+    if is_dataclass(option):
+        for name, kind in _hints(option).items():  # type: ignore[arg-type]
+            yield from _misfits(getattr(value, name), kind, _below(path, name))
+    elif isinstance(value, Mapping) and len(args) == 2:
+        for key, item in value.items():
+            yield from _misfits(key, args[0], f"a key of {path}")
+            yield from _misfits(item, args[1], f"{path}[{key!r}]")
+    elif isinstance(value, list | tuple | set | frozenset) and args:
+        for number, item in enumerate(value):
+            yield from _misfits(item, args[number] if _fixed(option) else args[0], f"{path}[{number}]")
+
+
+def _resembles(value: Any, option: Any) -> bool:
+    """Return whether a value is of a type, what is within it aside."""
+    origin = get_origin(option) or option  # None, where a mapping's values are
+    if origin is Literal:
+        return value in get_args(option)
+    if origin in (int, float):
+        return isinstance(value, int | origin) and not isinstance(value, bool)
+    if origin is tuple and isinstance(value, list | tuple):
+        return not _fixed(option) or len(value) == len(get_args(option))
+    try:
+        return isinstance(value, Set if origin is frozenset else origin or types.NoneType)
+    except TypeError:
+        return True
+
+
+def _in_python(option: Any) -> str:
+    """What a type is called where Python is written."""
+    if option is bool:
+        return "True or False"
+    if isinstance(option, type) and is_dataclass(option):
+        return f"{option.__name__}(...)"
+    if _origin(option, Set):
+        return "a set"
+    return "a dictionary" if _origin(option, Mapping) else _wanted(option)
 
 
 class _Check(NamedTuple):

@@ -19,6 +19,7 @@ from lmkbc.files.jsonl import read_examples, read_queries, read_toml
 from lmkbc.files.places import data_dirs
 from lmkbc.plugins import Relations
 from lmkbc.relation import Relation
+from lmkbc.settings import check_fields
 from lmkbc.types import Example, Query
 
 PACKAGE = Path(__file__).resolve().parent
@@ -199,4 +200,5 @@ def _load(path: Path, attribute: str, kind: type[Plugin]) -> Plugin:
     if not isinstance(value, kind):
         problem = "is missing" if value is None else f"is a {type(value).__name__}"
         raise InputError(f"{path}: {attribute} {problem}; define {attribute} = {kind.__name__}(...)")
+    check_fields(value, str(path))
     return value

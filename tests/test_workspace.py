@@ -56,6 +56,53 @@ def test_a_misspelt_name_gets_a_suggestion(tmp_path: Path) -> None:
         read_recipe(space, "embeded")
 
 
+@pytest.mark.parametrize(
+    ("written", "changed", "told"),
+    [
+        ("may_be_empty=False", 'may_be_empty="yes"', "may_be_empty is 'yes': give True or False"),
+        ('names=("Thing",)', 'names="Thing"', "names is 'Thing': give a list of strings"),
+        ('subject_type=EntityType("thing", "Q1")', 'subject_type="Q1"', "subject_type is 'Q1': give EntityType(...)"),
+        ('definition="d"', 'definition="d", unit=3', "unit is 3 but kind is 'entity'"),
+        ('definition="d"', 'definition="d", cardinality={"2022": (0, 1.5)}', "cardinality['2022'][1] is 1.5"),
+        ('definition="d"', 'definition="d", shape=Shape(stop="the")', "shape.stop is 'the': give a set"),
+        (
+            'definition="d"',
+            'definition="d", shape=Shape(closed={"a": "b"})',
+            "shape.closed['a'] is 'b': give a list of",
+        ),
+    ],
+)
+def test_a_field_of_another_type_is_told_by_its_name(tmp_path: Path, written: str, changed: str, told: str) -> None:
+    path = relation(tmp_path / "relations")
+    text = path.read_text()
+    assert written in text
+    path.write_text(text.replace(written, changed).replace("import EntityType", "import EntityType, Shape"))
+    with pytest.raises(InputError) as error:
+        _ = Workspace(tmp_path).relations
+    assert str(error.value).startswith(f"{path}: ")
+    assert told in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ('"<sha256>"', "sha256 is '<sha256>': give the 64 digits that 'sha256sum FILE' prints"),
+        (f'"{"A" * 64}"', "sha256 is 'AAAA"),
+        (f'"{"a" * 63}"', "sha256 is 'aaaa"),
+    ],
+)
+def test_what_is_no_digest_is_refused(tmp_path: Path, changed: str, told: str) -> None:
+    relation(tmp_path / "relations")
+    (tmp_path / "eval").mkdir()
+    (tmp_path / "eval" / "2031.py").write_text(
+        f'from lmkbc import Download\nDownload("https://x.example/y", {changed})\n'
+    )
+    with pytest.raises(InputError) as error:
+        _ = Workspace(tmp_path).editions
+    assert str(error.value).startswith(f"{tmp_path / 'eval' / '2031.py'}: ")
+    assert told in str(error.value)
+
+
 def test_a_given_directory_comes_first_and_the_rest_falls_back(tmp_path: Path) -> None:
     relation(tmp_path / "relations")
     space = Workspace(tmp_path)
