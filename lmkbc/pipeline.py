@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, NamedTuple
 
-from lmkbc import submission, thresholds
-from lmkbc.errors import InputError, counted
-from lmkbc.files import jsonl
 from lmkbc.generate.replay import shares
 from lmkbc.link.linker import Linker
 from lmkbc.progress import Report, silent
@@ -23,8 +20,6 @@ from lmkbc.recipe import Recipe
 from lmkbc.run import Run
 from lmkbc.select.merging import Merging
 from lmkbc.select.pool import Pool
-from lmkbc.select.precision import at_precision, check_precision
-from lmkbc.select.rule import PerRelation
 from lmkbc.types import (
     CandidateSet,
     Generator,
@@ -193,52 +188,6 @@ def _summed(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]
     """What generators of one name used together; what is not known of one, such as a cost, is what the others tell."""
     sums = {key: value + (before.get(key) or 0) for key, value in now.items() if value is not None}
     return {**now, **before, **sums}
-
-
-def selector_for(
-    run: Run, recipe: Recipe, *, any_data: bool = False, precision: float | None = None
-) -> tuple[PerRelation, dict[str, Any]]:
-    """The selector of a run: the workspace's thresholds for this edition and system, else the recipe's own rule.
-
-    precision: keep what promises so much, and withhold the rest (`at_precision`), in place of what scores best.
-    Returns it and where it comes from. InputError for thresholds tuned on other data, unless allowed, and for a
-    precision where none were tuned.
-    """
-    if precision is not None:
-        check_precision(precision)
-    selector, how = _selector(run, recipe, any_data)
-    if precision is None:
-        return selector, how
-    edition = run.edition.name
-    if not selector.curves:
-        raise InputError(
-            f"--precision needs thresholds/{edition}/{recipe.name}.toml, tuned with confidences: run 'lmkbc tune "
-            f"--edition {edition} --system {recipe.name}' first"
-        )
-    sure = at_precision(selector, precision)
-    reached = len(sure.reached)
-    below = sorted(set(selector.curves) - set(sure.reached))
-    promised = f"precision {precision:g}, promised by {reached} of {counted(len(selector.curves), 'relation')}"
-    return sure, how | {"how": f"{how['how']}, at {promised}", "precision": precision, "below_precision": below}
-
-
-def _selector(run: Run, recipe: Recipe, any_data: bool) -> tuple[PerRelation, dict[str, Any]]:
-    space, edition = run.workspace, run.edition
-    path = thresholds.path_of(space.folder("thresholds"), edition.name, recipe.name)
-    if not path.is_file():
-        own = ", another for some relations" if recipe.select.rules else ""
-        how = f"selected by the recipe's rule {recipe.select.general.name!r}{own}, untuned"
-        return recipe.select, {"how": how}
-    selector, provenance = thresholds.read(path, recipe.select)
-    labelled = {split_sha256(run, split) for split in ("train", edition.held_out)}
-    expected = provenance.data_sha256 if provenance.data_sha256 in labelled else min(labelled)
-    thresholds.check(provenance, recipe.name, expected, force=any_data)
-    return selector, {"how": f"selected by thresholds/{edition.name}/{recipe.name}.toml", **asdict(provenance)}
-
-
-def split_sha256(run: Run, split: str) -> str:
-    """The hash of a split's file."""
-    return submission.sha256(jsonl.read_bytes(run.workspace.split_path(run.edition, split)))
 
 
 def decide(selector: Selector, sets: Sequence[CandidateSet]) -> list[Prediction]:

@@ -42,6 +42,7 @@ class Recipe:
     clean: Cleaning = field(default_factory=Cleaning)
     group: Grouping = field(default_factory=Grouping)
     pool: Pooling = field(default_factory=Pooling)
+    wording: str = "own"
     citation: str = ""
     published: Mapping[str, float] = field(default_factory=dict)
     tables: Mapping[str, Any] = field(default_factory=dict)
@@ -81,6 +82,7 @@ def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation], 
         clean=checked(Cleaning, file.clean, "clean"),
         group=checked(Grouping, file.group, "group"),
         pool=checked(Pooling, file.pool, "pool"),
+        wording=file.wording,
         citation=file.citation,
         published=file.published,
         tables={step: getattr(file, step) for step in STEPS}

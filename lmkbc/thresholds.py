@@ -1,8 +1,9 @@
-"""Thresholds files: what tuning learned, one small TOML per edition and system, and the selector that it makes.
+"""Thresholds files: what tuning learned, and the selector that it makes. A small TOML per edition, system and origin.
 
-`[provenance]` says what was tuned on what; `[relations.NAME]` holds F1 in and out of sample, and `select`, the rule;
+`[provenance]` says what was tuned on what: on which data, on whose answers, and in which words they were asked for.
+`[relations.NAME]` holds F1 in and out of sample, and `select`, the rule;
 `[confidence.NAME]` what calibrates its candidates, where the rule does not, and what precision that promises;
-`[reliability]` what confidences were worth out of fold. Files of before there were the last two are read as they are.
+`[reliability]` what confidences were worth out of fold. Older files, which lack some of this, are read as they are.
 `sha256` is of all, so that no damage goes unseen; who edits a file by hand removes that line.
 """
 
@@ -10,11 +11,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import NoneType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import tomli_w
@@ -22,6 +24,7 @@ import tomli_w
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.jsonl import read_toml
+from lmkbc.origin import Origin
 from lmkbc.select.calibration import Calibration
 from lmkbc.select.confidence import calibration_of
 from lmkbc.select.curve import PrecisionCurve
@@ -36,6 +39,14 @@ if TYPE_CHECKING:  # selecting must not wait for Optuna to load
     from lmkbc.tune.tune import Tuned
 
 
+KINDS: Mapping[str, type | tuple[type, ...]] = {
+    "int": int,
+    "str": str,
+    "float": (int, float),
+    "str | None": (str, NoneType),
+    "tuple[str, ...] | None": (list, NoneType),
+}
+"""What a field of a provenance, by its declared type, is in a file."""
 SEAL = "sha256"
 KNOWN = (SEAL, "provenance", "relations", "confidence", "reliability")
 
@@ -50,7 +61,10 @@ def package_version() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """Where thresholds come from. data_sha256: of the labelled split; candidates_sha256: of the candidates."""
+    """Where thresholds come from. data_sha256: of the labelled split; candidates_sha256: of the candidates.
+
+    models, wording, wording_sha256: of the candidates' `Origin`; None in older files, which do not say.
+    """
 
     edition: str
     system: str
@@ -61,11 +75,16 @@ class Provenance:
     seed: int
     cv_f1: float
     insample_f1: float
+    models: tuple[str, ...] | None = None
+    wording: str | None = None
+    wording_sha256: str | None = None
     lmkbc: str = field(default_factory=package_version)
 
     @classmethod
-    def of(cls, tuned: Tuned, *, edition: str, system: str, data_sha256: str, candidates_sha256: str) -> Provenance:
-        """What a tuning result says of itself, and what it was made from."""
+    def of(
+        cls, tuned: Tuned, origin: Origin, *, edition: str, system: str, data_sha256: str, candidates_sha256: str
+    ) -> Provenance:
+        """Return what a tuning result says of itself, and what it was made from."""
         return cls(
             edition=edition,
             system=system,
@@ -76,18 +95,69 @@ class Provenance:
             seed=tuned.seed,
             cv_f1=significant(tuned.cv_macro_f1, 6),
             insample_f1=significant(tuned.insample_macro_f1, 6),
+            models=origin.models,
+            wording=origin.wording,
+            wording_sha256=origin.wording_sha256,
         )
 
+    @property
+    def table(self) -> dict[str, Any]:
+        """The fields that are known, as a file holds them."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
-def path_of(folder: Path, edition: str, system: str) -> Path:
-    """Where the thresholds of an edition and system lie in a workspace's thresholds/."""
-    return folder / edition / f"{system}.toml"
+    def differs(self, system: str, origin: Origin, labelled: Collection[str]) -> str:
+        """Return what keeps the thresholds from fitting candidates, as the rest of a sentence; "" where they fit.
+
+        labelled: SHA-256 of the splits that they may have been tuned on.
+        """
+        if self.system != system:
+            return f"was tuned for system {self.system}, not {system}"
+        if self.models is not None and set(self.models) != set(origin.models):
+            return f"was tuned on answers of {_listed(self.models)}, not of {_listed(origin.models)}"
+        if self.wording_sha256 is not None and self.wording_sha256 != origin.wording_sha256:
+            return f"was tuned on other prompts (wording {self.wording!r}, SHA-256 {self.wording_sha256[:12]}...)"
+        if self.data_sha256 not in labelled:
+            return f"was tuned on other data (SHA-256 {self.data_sha256[:12]}..., not {min(labelled)[:12]}...)"
+        return ""
+
+
+def _listed(models: Sequence[str]) -> str:
+    return " and ".join(models) or "no named model"
+
+
+class Thresholds(NamedTuple):
+    """What a thresholds file holds. cv_f1: relation -> F1 out of fold."""
+
+    selector: PerRelation
+    provenance: Provenance
+    cv_f1: Mapping[str, float]
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Where the selector comes from, for the records of a run."""
+        return self.provenance.table | {"cv_f1_by_relation": dict(self.cv_f1)}
+
+
+def path_of(folder: Path, edition: str, system: str, origin: Origin) -> Path:
+    """Return where tuning puts the thresholds of an edition, system and origin in a workspace's thresholds/."""
+    return folder / edition / f"{system}{origin.suffix}.toml"
+
+
+def files(folder: Path, edition: str, system: str, origin: Origin) -> Iterator[Path]:
+    """Yield the thresholds of an edition and system: those of the origin, of an unknown one, and of others by name."""
+    own = [path_of(folder, edition, system, origin), path_of(folder, edition, system, Origin())]
+    yield from filter(Path.is_file, own)
+    for path in sorted((folder / edition).glob("*.toml")):
+        if path not in own and path.name.startswith(f"{system}--"):
+            about = read_toml(path).get("provenance")
+            if isinstance(about, dict) and about.get("system") == system:
+                yield path
 
 
 def write(path: Path, tuned: Tuned, provenance: Provenance) -> None:
     """Replace a thresholds file. Rules are written as they were evaluated: tuning rounds before it scores."""
     table = {
-        "provenance": asdict(provenance),
+        "provenance": provenance.table,
         "relations": {
             name: {
                 "rows": relation.rows,
@@ -138,8 +208,8 @@ def reliability_table(reliability: Reliability) -> dict[str, Any]:
     return figures | {"bins": [list(one) for one in reliability.bins]}
 
 
-def read(path: Path, fallback: PerRelation | None = None) -> tuple[PerRelation, Provenance]:
-    """The selector and provenance of a thresholds file. InputError names the file and the table that is wrong.
+def read(path: Path, fallback: PerRelation | None = None) -> Thresholds:
+    """Read a thresholds file. InputError names the file and the table that is wrong.
 
     fallback: serves relations that were never tuned.
     """
@@ -163,7 +233,8 @@ def read(path: Path, fallback: PerRelation | None = None) -> tuple[PerRelation, 
         },
         curves={name: own.curve for name, own in confidence.items()},
     )
-    return selector, provenance
+    figures = {name: relations[name].get("cv_f1") for name in rules}
+    return Thresholds(selector, provenance, {name: f1 for name, f1 in figures.items() if isinstance(f1, float)})
 
 
 def _check_seal(path: Path, table: Mapping[str, Any]) -> None:
@@ -190,29 +261,15 @@ def _rule(path: Path, name: str, entry: Any) -> Rule:
 
 
 def _provenance(path: Path, table: Any) -> Provenance:
-    kinds: dict[str, type | tuple[type, ...]] = {"int": int, "str": str, "float": (int, float)}
     if not isinstance(table, dict):
         raise InputError(f"{path} lacks [provenance]: run lmkbc tune to make it anew")
-    known = {field.name: kinds[str(field.type)] for field in fields(Provenance)}
+    known = {field.name: KINDS[str(field.type)] for field in fields(Provenance)}
     for name in table:
         if name not in known:
             raise InputError(f"{path}, [provenance], field {name}: unknown; {did_you_mean(name, known)}")
     for name, kind in known.items():
         if not isinstance(table.get(name), kind):
             raise InputError(f"{path}, [provenance], field {name}: missing or of the wrong type")
-    return Provenance(**table)
-
-
-def check(provenance: Provenance, system: str, data_hash: str, *, force: bool = False) -> None:
-    """Refuse thresholds that another system or other data made, unless forced: their scores mean something else."""
-    if force:
-        return
-    if provenance.system != system:
-        raise InputError(
-            f"these thresholds were tuned for system {provenance.system}, not {system}: tune {system}, or force them"
-        )
-    if provenance.data_sha256 != data_hash:
-        raise InputError(
-            f"these thresholds were tuned on other data (SHA-256 {provenance.data_sha256[:12]}..., not "
-            f"{data_hash[:12]}...): tune again, or force them"
-        )
+    if not all(isinstance(model, str) for model in table.get("models", ())):
+        raise InputError(f"{path}, [provenance], field models: not all are names; give strings")
+    return Provenance(**table | ({"models": tuple(table["models"])} if "models" in table else {}))

@@ -36,10 +36,11 @@ ROOMS = """
     generate
     link
     recipe_file recipe authors
+    origin
     tune thresholds default submission run_directory
     finished
     compare
-    pipeline
+    selection pipeline
     run_files forecast
     build
     export

@@ -11,11 +11,12 @@ import pytest
 import tomli_w
 
 from lmkbc.generate.recorded import RecordedSpec
-from lmkbc.pipeline import decide, propose, selector_for
+from lmkbc.pipeline import decide, propose
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run import Run
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.rule import PerRelation
+from lmkbc.selection import selector_for
 from lmkbc.tune.tune import official
 from lmkbc.types import Candidate, CandidateSet, Query
 from lmkbc.workspace import Workspace

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import tomli_w
 
 from lmkbc import thresholds
 from lmkbc.errors import InputError
+from lmkbc.origin import Origin
 from lmkbc.select.calibrated import Calibrated
 from lmkbc.select.calibration import Calibration
 from lmkbc.select.confidence import calibration_of
@@ -24,6 +26,7 @@ from lmkbc.tune.tune import Tuned, TunedRelation
 from lmkbc.types import Candidate, CandidateSet, Query
 
 CURVE = PrecisionCurve(threshold=(0.25, 0.5), precision=(0.75, 0.905), recall=(0.5, 0.25), most=1)
+GPT4 = Origin(models=("gpt-4",), wording="own", wording_sha256="a" * 64)
 RULES = {
     "b": Cutoff(threshold=0.0123, least=1),
     "a": Calibrated(inner=ExpectedF1(missing=0.5), weights={"gpt-4:said": -1.0}, habits={'Ōé "x".y': 0.25}),
@@ -44,13 +47,15 @@ def tuned() -> Tuned:
 
 def provenance(**changes: str) -> thresholds.Provenance:
     given = {"edition": "2023", "system": "bert", "data_sha256": "d" * 64, "candidates_sha256": "c" * 64} | changes
-    return thresholds.Provenance.of(tuned(), **given)
+    return thresholds.Provenance.of(tuned(), GPT4, **given)
 
 
 def test_round_trip_is_lossless_and_stable(tmp_path: Path) -> None:
-    path = thresholds.path_of(tmp_path, "2023", "bert")
+    path = thresholds.path_of(tmp_path, "2023", "bert", GPT4)
     thresholds.write(path, tuned(), provenance())
-    selector, read = thresholds.read(path)
+    assert path == tmp_path / "2023" / "bert--gpt-4.toml"
+    selector, read, cv_f1 = thresholds.read(path)
+    assert cv_f1 == {"a": 0.333333, "b": 0.333333}
     assert selector.rules == RULES
     assert selector.calibrations == {"b": Calibration(weights={"score": 0.5}, habits={"ü": 0.125})}
     assert selector.curves == {"a": PrecisionCurve(), "b": CURVE}
@@ -70,13 +75,37 @@ def test_selection_by_relation_with_a_fallback() -> None:
     assert len(selector.select(CandidateSet(Query("s", "unknown"), found)).objects) == 2
 
 
-def test_thresholds_of_another_system_or_data_are_refused() -> None:
-    thresholds.check(provenance(), "bert", "d" * 64)
-    with pytest.raises(InputError, match="tuned for system bert, not gpt"):
-        thresholds.check(provenance(), "gpt", "d" * 64)
-    with pytest.raises(InputError, match="tuned on other data"):
-        thresholds.check(provenance(), "bert", "e" * 64)
-    thresholds.check(provenance(), "gpt", "e" * 64, force=True)
+@pytest.mark.parametrize(
+    ("system", "origin", "data", "why"),
+    [
+        ("bert", GPT4, "d", ""),
+        ("gpt", GPT4, "d", "was tuned for system bert, not gpt"),
+        ("bert", replace(GPT4, models=("gpt-3.5",)), "d", "was tuned on answers of gpt-4, not of gpt-3.5"),
+        ("bert", replace(GPT4, models=("a", "gpt-4")), "d", "was tuned on answers of gpt-4, not of a and gpt-4"),
+        ("bert", replace(GPT4, wording_sha256="b" * 64), "d", "was tuned on other prompts (wording 'own', SHA-256 aaa"),
+        ("bert", GPT4, "e", "was tuned on other data (SHA-256 dddddddddddd..., not eeeeeeeeeeee...)"),
+    ],
+)
+def test_thresholds_say_in_what_they_differ(system: str, origin: Origin, data: str, why: str) -> None:
+    told = provenance().differs(system, origin, [data * 64])
+    assert (told.startswith(why), bool(told)) == (True, bool(why)), told
+
+
+def test_a_file_that_does_not_say_whose_answers_it_knows_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "t.toml"
+    thresholds.write(path, tuned(), replace(provenance(), models=None, wording=None, wording_sha256=None))
+    assert "models" not in path.read_text(encoding="utf-8")
+    assert thresholds.read(path).provenance.differs("bert", GPT4, ["d" * 64]) == ""
+
+
+def test_the_origins_own_file_comes_first_and_those_of_other_systems_never(tmp_path: Path) -> None:
+    other, unknown = replace(GPT4, models=("gpt-3.5",)), Origin()
+    for system, origin in (("bert", other), ("bert", unknown), ("bert", GPT4), ("bert--gpt", GPT4)):
+        path = thresholds.path_of(tmp_path, "2023", system, origin)
+        thresholds.write(path, tuned(), provenance(system=system))
+    names = [path.name for path in thresholds.files(tmp_path, "2023", "bert", GPT4)]
+    assert names == ["bert--gpt-4.toml", "bert.toml", "bert--gpt-3.5.toml"]
+    assert not list(thresholds.files(tmp_path, "2022", "bert", GPT4))
 
 
 @pytest.mark.parametrize(
@@ -90,6 +119,8 @@ def test_thresholds_of_another_system_or_data_are_refused() -> None:
         ("relations.", "relation.", r"lacks \[relations.NAME\]"),
         ("[relations.b.select]", "[relations.b.selec]", r"\[relations.b\]: lacks select"),
         ('rule = "cutoff"', 'rule = "cutof"', r"\[relations.b.select\]: unknown selection rule 'cutof'"),
+        ('    "gpt-4",', "    4,", "field models: not all are names"),
+        ('wording = "own"', "wording = 1", "field wording: missing or of the wrong type"),
         ("threshold = 0.0123", "threshold = nan", "give a number"),
         ("confidence.b", "confidence.c", r"\[confidence.c\]: known are: a, b"),
         ("score = 0.5", "score = inf", "no finite number"),
@@ -113,7 +144,7 @@ def test_a_file_of_before_confidences_were_kept_is_read_as_it_is(tmp_path: Path)
     thresholds.write(path, tuned(), provenance())
     whole = tomllib.loads(path.read_text(encoding="utf-8"))
     path.write_text(tomli_w.dumps({name: whole[name] for name in ("provenance", "relations")}), encoding="utf-8")
-    selector, _ = thresholds.read(path)
+    selector = thresholds.read(path).selector
     assert selector.rules == RULES
     assert calibration_of(selector, "a") is not None
     assert calibration_of(selector, "b") is None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lmkbc.edition import Edition
-from lmkbc.pipeline import decide, propose, selector_for
+from lmkbc.pipeline import decide, propose
 from lmkbc.recipe import read_recipe
 from lmkbc.run import Run
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
@@ -116,9 +116,8 @@ def context_of(workspace: Workspace, edition: Edition, files: Sequence[str] = ()
 def untuned(workspace: Workspace, edition: Edition, examples: Sequence[Example], system: str) -> float:
     """The official score of a system by its recipe's own rule."""
     context, recipe = context_of(workspace, edition), read_recipe(workspace, system)
-    selector, _ = selector_for(context, recipe)
     proposals = propose(context, recipe, [example.query for example in examples])
-    made = {prediction.query: prediction for prediction in decide(selector, proposals.sets)}
+    made = {prediction.query: prediction for prediction in decide(recipe.select, proposals.sets)}
     return official(made, examples, edition).overall.f1
 
 

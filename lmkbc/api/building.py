@@ -27,10 +27,10 @@ from lmkbc.build.parts import SCHEMAS
 from lmkbc.build.subjects import Subjects
 from lmkbc.errors import InputError
 from lmkbc.link.index import AliasIndex
-from lmkbc.pipeline import selector_for
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run import Run
+from lmkbc.selection import selector_for
 
 if TYPE_CHECKING:
     from lmkbc.forecast import Forecast
@@ -101,6 +101,7 @@ def build(
     budget: int | None = None,
     novelty: float = 0.0,
     any_thresholds: bool = False,
+    untuned: bool = False,
     precision: float | None = None,
     engine: AbstractContextManager[Engine | None] | None = None,
     progress: Report = silent,
@@ -111,15 +112,17 @@ def build(
     subjects: CSV, JSONL or Parquet with a name and, where known, id (QID) and class. out: its directory, new, empty, or
     the build to go on with. relation, limit: of these relations, or the first so many subjects, alone. grow: ask about
     what the facts name in turn, so many levels deep; budget: of at most so many subjects in all; novelty: until a
-    smaller share of a level's entities is new. any_thresholds, precision, progress: as of `lmkbc.predict`. engine: what
-    answers, if not this process. InputError for what is wrong, before anything is asked of a model; queries that failed
-    are counted as such, and asked by the same build again.
+    smaller share of a level's entities is new. any_thresholds, untuned, precision, progress: as of `lmkbc.predict`.
+    engine: what answers, if not this process. InputError for what is wrong, before anything is asked of a model;
+    queries that failed are counted as such, and asked by the same build again.
     """
     run, recipe, found, plan = _planned(subjects, relation, limit, options)
     bounds = Bounds(depth=grow, budget=budget, novelty=novelty)
     by_own = {one.name: one for one in plan.relations.values()}
     growth = Growth(bounds, plan.classes, by_own, AliasIndex(run.index) if grow and run.index else None)
-    selector, provenance = selector_for(run, recipe, any_data=any_thresholds, precision=precision)
+    selector, provenance = selector_for(
+        run, recipe, any_thresholds=any_thresholds, untuned=untuned, precision=precision
+    )
     about = {
         **inputs_of(run, recipe, provenance, plan.relations),
         "limit": limit,

@@ -139,6 +139,7 @@ def predict(
     out: Path | str | None = None,
     failed_as_empty: bool = False,
     any_thresholds: bool = False,
+    untuned: bool = False,
     precision: float | None = None,
     page: bool = False,
     progress: Report = silent,
@@ -148,14 +149,16 @@ def predict(
 
     relation, limit: of these relations, or the first so many queries, alone: then there is no zip. out: its directory,
     new, empty or a run; else submissions/EDITION-SPLIT-SYSTEM. failed_as_empty: submit queries without an answer as
-    empty ones. any_thresholds: use thresholds that were tuned on other data too. precision: keep only what tuning
-    promises to be right that often. page: write report.html into it, where gold is known. progress: told how far it is.
-    InputError for what is wrong, before anything is asked of a model; LmkbcError where queries failed.
+    empty ones. any_thresholds: use thresholds that were tuned on other data, models or prompts too. untuned: use none,
+    but the recipe's own rule. precision: keep only what tuning promises to be right that often. page: write report.html
+    into it, where gold is known. progress: told how far it is. InputError for what is wrong, before anything is asked
+    of a model; LmkbcError where queries failed.
     """
     from lmkbc import run_directory, submission
     from lmkbc.files.lock import writing_alone
-    from lmkbc.pipeline import Steps, decide, selector_for
+    from lmkbc.pipeline import Steps, decide
     from lmkbc.run_files import RunFiles
+    from lmkbc.selection import selector_for
 
     start = time.monotonic()
     run, recipe, asked = opened_part(options, split, listed(relation), limit)
@@ -168,7 +171,9 @@ def predict(
         )
     part = asked if len(queries) < len(every) else None
     directory = Path(out) if out is not None else run_directory.named(run.edition.name, split, recipe.name, part)
-    selector, provenance = selector_for(run, recipe, any_data=any_thresholds, precision=precision)
+    selector, provenance = selector_for(
+        run, recipe, any_thresholds=any_thresholds, untuned=untuned, precision=precision
+    )
     with writing_alone(directory), closing(RunFiles(run.edition)) as files:
         run_directory.check(directory, part)
         steps = Steps(run, recipe, progress)

@@ -12,7 +12,7 @@ from lmkbc.api.frames import shown
 from lmkbc.api.keywords import keywords
 from lmkbc.api.opening import RunOptions, opened_part
 from lmkbc.api.scores import listed
-from lmkbc.errors import counted
+from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import check_file
 from lmkbc.progress import Report, silent
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
@@ -79,6 +79,7 @@ def tune(
     relation: str | Sequence[str] | None = None,
     limit: int | None = None,
     write: bool = True,
+    overwrite: bool = False,
     progress: Report = silent,
     **options: Unpack[RunOptions],
 ) -> Tuning:
@@ -86,11 +87,14 @@ def tune(
 
     split: labelled. folds: by subject. trials: Optuna's, at most, per relation and fold; 0: exact sweeps only. storage:
     an SQLite or PostgreSQL URL that processes share. rules: only these. relation, limit: of these relations, or the
-    first so many queries, alone: then nothing is written. write: to thresholds/EDITION/SYSTEM.toml of the workspace,
-    where `lmkbc.predict` finds it. progress: told how far it is. InputError before anything is asked of a model.
+    first so many queries, alone: then nothing is written. write: to thresholds/EDITION/SYSTEM--MODEL.toml of the
+    workspace, where `lmkbc.predict` finds it. overwrite: replace a file that is there. progress: told how far it is.
+    InputError before anything is asked of a model.
     """
     from lmkbc import submission, thresholds
-    from lmkbc.pipeline import propose, split_sha256
+    from lmkbc.origin import origin_of
+    from lmkbc.pipeline import propose
+    from lmkbc.selection import split_sha256
     from lmkbc.tune.tune import check
     from lmkbc.tune.tune import tune as tune_rules
 
@@ -99,8 +103,13 @@ def tune(
     space, chosen = run.workspace, run.edition
     split = chosen.split_named(split)
     examples = list(part.rows(space.examples(chosen, split), lambda row: row.query.relation))
-    path = thresholds.path_of(space.folder("thresholds"), chosen.name, recipe.name) if write and part.is_whole else None
+    origin, folder = origin_of(run, recipe), space.folder("thresholds")
+    path = thresholds.path_of(folder, chosen.name, recipe.name, origin) if write and part.is_whole else None
     check_file(path)
+    if path is not None and path.exists() and not overwrite:
+        raise InputError(
+            f"{path} holds what was tuned before: give --overwrite to replace it, or --no-write to tune without writing"
+        )
     proposals = propose(run, recipe, [example.query for example in examples], progress)
     tuned = tune_rules(
         proposals.sets,
@@ -117,6 +126,7 @@ def tune(
     if path is not None:
         provenance = thresholds.Provenance.of(
             tuned,
+            origin,
             edition=chosen.name,
             system=recipe.name,
             data_sha256=split_sha256(run, split),

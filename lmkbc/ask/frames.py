@@ -23,6 +23,7 @@ Style = Literal["question", "triple", "tuple", "record", "json"]
 Listing = Literal["json", "python", "comma", "semicolon", "line"]
 
 SLOT = re.compile(r"\{(\w+)\}")
+_BRACE = re.compile(r"\{\s*(\w+)\b(\s*\})?")
 
 OTHERS = "*"
 """What a file of frames calls all relations that it does not name."""
@@ -66,6 +67,20 @@ RECALL = "{recalled}\nAnswer: "
 
 JOINTS: Mapping[Listing, str] = {"json": '", "', "python": "', '", "comma": ", ", "semicolon": "; ", "line": "\n"}
 """What stands between the objects of an answer."""
+
+
+def check_slots(what: str, template: str, known: Sequence[str]) -> None:
+    """Raise ValueError for a slot that is not known, and for a known one whose braces are not closed or hold blanks.
+
+    Other braces are text, such as those of JSON. what: names the template.
+    """
+    for found in _BRACE.finditer(template):
+        slot = found[1]
+        if SLOT.fullmatch(found[0]):
+            if slot not in known:
+                raise ValueError(f"{what} has a slot {{{slot}}}: {did_you_mean(slot, known)}")
+        elif slot in known:
+            raise ValueError(f"{what} has {found[0]!r}: write the slot as {{{slot}}}")
 
 
 def captured(text: str, template: str) -> str:

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from lmkbc.ask.frames import SLOT
-from lmkbc.errors import did_you_mean
+from lmkbc.ask.frames import SLOT, check_slots
 from lmkbc.models.base import Sampling
 
 Reads = Literal["text", "list", "numbers", "span", "gate", "doubt"]
@@ -118,9 +117,7 @@ def check_chain(steps: Sequence[Step], slots: Sequence[str], last: str) -> None:
         for slot in SLOT.findall(step.ask):
             if slot in names[place:]:
                 raise ValueError(f"the chain loops: step {step.name!r} reads {{{slot}}}, which is not before it")
-            if slot not in (*slots, *filled):
-                known = (*slots, *filled)
-                raise ValueError(f"step {step.name!r} has a slot {{{slot}}}: {did_you_mean(slot, known)}")
+        check_slots(f"step {step.name!r}", step.ask, (*slots, *filled))
     for place, step in enumerate(steps):
         templates = (*(one.ask for one in steps[place + 1 :]), last)
         if step.reads not in VERDICTS and not any(f"{{{step.name}}}" in template for template in templates):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from lmkbc.ask.frames import JOINTS, RECALL, SLOT, TEXTS, TURNS, Frame, Listing, Style, wrong_stop
+from lmkbc.ask.frames import JOINTS, RECALL, TEXTS, TURNS, Frame, Listing, Style, check_slots, wrong_stop
 from lmkbc.ask.steps import VERDICTS, Step, check_chain
-from lmkbc.errors import did_you_mean
 from lmkbc.models.base import Form, Role
 
 Knowledge = Literal["types", "property", "definition", "cardinality"]
@@ -82,15 +81,16 @@ class PromptStyle:
         filled = tuple(step.name for step in self.steps if step.reads not in VERDICTS)
         for field, slots in _TEMPLATES.items():
             known = (*slots, *filled) if field == "ask" else slots
-            for slot in SLOT.findall(getattr(self, field)):
-                if slot not in known:
-                    raise ValueError(f"{field} has a slot {{{slot}}}: {did_you_mean(slot, known)}")
+            check_slots(field, getattr(self, field), known)
         for field, slot in (("answer", "{answer}"), ("number", "{number}")):
             if (template := getattr(self, field)) and template.count(slot) != 1:
                 raise ValueError(f"{field} is {template!r}: it needs {slot} once")
-        if self.block and not any(f"{{{slot}}}" in self.block for slot in _SUBJECT):
-            raise ValueError(f"block is {self.block!r}: it names no subject, as one of {', '.join(_SUBJECT)} does")
         check_chain(self.steps, _SLOTS, self.ask)
+        for field, asked in (("block", self.block), ("ask", self.ask)):
+            texts = (asked, *(step.ask for step in self.steps)) if field == "ask" else (asked,)
+            if asked and not any(f"{{{slot}}}" in text for slot in _SUBJECT for text in texts):
+                named = [slot for slot in _SUBJECT if slot in _TEMPLATES[field]]
+                raise ValueError(f"{field} is {asked!r}: it names no subject, as one of {', '.join(named)} does")
         if self.repair and "{answer}" not in self.repair:
             raise ValueError("repair asks for a broken answer as a list: show that answer with {answer}")
         if self.again and self.form == "completion":

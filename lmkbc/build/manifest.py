@@ -16,7 +16,6 @@ import msgspec
 from lmkbc.build.facts import SCHEMA_VERSION
 from lmkbc.errors import InputError
 from lmkbc.files.arrays import key
-from lmkbc.files.fetch import digest
 from lmkbc.generate.access import ServerSettings
 from lmkbc.models.files import model_name, portable
 from lmkbc.names import QID
@@ -24,7 +23,6 @@ from lmkbc.recipe import Recipe
 from lmkbc.relation import Kind, Relation
 from lmkbc.run import Run
 from lmkbc.run_files import inputs, local_models
-from lmkbc.thresholds import path_of
 
 SHA256_FIELD = b',\n  "sha256": "%s"\n}\n'
 _SHA256_FIELD = re.compile(SHA256_FIELD.replace(b"%s", b"([0-9a-f]{64})") + rb"\Z")
@@ -82,7 +80,6 @@ def inputs_of(
     run: Run, recipe: Recipe, provenance: Mapping[str, Any], relations: Mapping[str, Relation]
 ) -> dict[str, Any]:
     """All but its subjects that the facts of a run depend on: what is asked, of whom, and what selects."""
-    tuned = path_of(run.workspace.folder("thresholds"), run.edition.name, recipe.name)
     asked = {one.name: msgspec.to_builtins(one, order="deterministic") for one in relations.values()}
     tables = [spec for table in recipe.generate for spec in table.whole() if isinstance(spec, ServerSettings)]
     served = [name for spec in tables if not run.files and (name := spec.served(run)) is not None]
@@ -93,7 +90,7 @@ def inputs_of(
         **({"served": served} if served else {}),
         "recipe": portable(recipe.tables),
         "selection": provenance,
-        "thresholds": digest(tuned) if tuned.is_file() else None,
+        "thresholds": provenance.get("file_sha256"),
         "relations": {name: key(table) for name, table in asked.items()},
         "files": {**dict(inputs(run, "train")), **dict(local_models(run, recipe))},
     }

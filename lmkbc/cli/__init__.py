@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -175,7 +177,8 @@ def main() -> None:
     try:
         show_logs()
         try:
-            build()(prog_name="lmkbc")
+            with _terminations():
+                build()(prog_name="lmkbc")
         except LmkbcError as error:
             show_error(str(error))
             sys.exit(error.exit_code)
@@ -187,6 +190,25 @@ def main() -> None:
     except KeyboardInterrupt:  # while the program itself is read
         sys.stderr.write(f"error: {INTERRUPTED}\n")
         sys.exit(1)
+
+
+@contextmanager
+def _terminations() -> Iterator[None]:
+    """Let SIGTERM, as schedulers and containers send it, end a run as SIGINT does, with the same line."""
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(_: int, frame: FrameType | None) -> None:
+    """Do what SIGINT does, which an event loop handles in its own way, also where a shell has SIGINT ignored."""
+    handle = signal.getsignal(signal.SIGINT)
+    if callable(handle):
+        handle(signal.SIGINT, frame)
+    else:
+        raise KeyboardInterrupt
 
 
 def _forget_output() -> None:

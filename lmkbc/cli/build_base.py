@@ -51,9 +51,8 @@ def build(
     ] = 0.0,
     precision: options.Precision = None,
     dry_run: options.DryRun = False,
-    any_thresholds: Annotated[
-        bool, typer.Option("--any-thresholds", help="Use thresholds even where they were tuned on other data.")
-    ] = False,
+    any_thresholds: options.AnyThresholds = False,
+    untuned: options.Untuned = False,
     engine: Annotated[
         str, typer.Option(help="process: this one; ray: workers of Ray Data, on this machine or on a cluster.")
     ] = "process",
@@ -86,6 +85,7 @@ def build(
             budget=budget,
             novelty=novelty,
             any_thresholds=any_thresholds,
+            untuned=untuned,
             precision=precision,
             engine=answering,
             progress=report,

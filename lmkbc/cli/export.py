@@ -39,7 +39,7 @@ def register(app: typer.Typer) -> None:
 def export(
     knowledge: Annotated[Path, typer.Argument(metavar="DIR", help="What 'lmkbc build' wrote.")],
     format_: Annotated[Format, typer.Option("--format", help="What to write.")],
-    out: Annotated[Path, typer.Option(help="File to write; of quickstatements a directory, new or empty.")],
+    out: Annotated[Path, typer.Option(help="File to write, a new one; of quickstatements a directory, new or empty.")],
     relation: Annotated[
         list[str] | None, typer.Option("--relation", "-r", help="Only facts of this relation; repeatable.")
     ] = None,
@@ -69,6 +69,8 @@ def export(
 def _written(source: Knowledge, out: Path, format_: Format, triples: Triples) -> str:
     """Write one file, and tell what came of it."""
     check_file(out)
+    if out.exists():
+        raise InputError(f"--out {out} is there already, and an export replaces nothing: name a new file")
     if format_ is Format.WIKIDATA_JSON:
         entities = filter(None, map(wikidata_json.entity, source.by_subject()))
         lines: Iterator[str] = wikidata_json.lines(entities)
@@ -96,10 +98,11 @@ def _review(source: Knowledge, out: Path, known: Path | None, size: int) -> str:
         raise InputError("quickstatements are of what Wikidata lacks: give what it has with --known FILE")
     check_directory(out)
     if out.is_dir() and any(out.iterdir()):
-        raise InputError(f"{out} holds files already: name a directory that is new or empty")
+        raise InputError(f"--out {out} holds files already: name a directory that is new or empty")
     there = quickstatements.read_known(known, frozenset(about.property for about in source.relations.values()))
     files = 0
     with whole_directory(out) as stage:
+        (stage / quickstatements.NOTICE).write_text(quickstatements.REVIEW, encoding="utf-8")
         for name, lines in quickstatements.batches(quickstatements.proposals(source.facts(), there), size):
             (stage / name).write_text("".join(lines), encoding="utf-8")
             files += 1

@@ -76,6 +76,13 @@ MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=0, help="Stop
 Prices = Annotated[
     str | None, typer.Option("--prices", help="Of a million prompt and answer tokens, as in 2.50,10; for --max-cost.")
 ]
+AnyThresholds = Annotated[
+    bool,
+    typer.Option(
+        "--any-thresholds", help="Use thresholds even where they were tuned on other data, models or prompts."
+    ),
+]
+Untuned = Annotated[bool, typer.Option("--untuned", help="Use no thresholds: keep what the recipe's own rule keeps.")]
 Precision = Annotated[
     float | None,
     typer.Option(

@@ -44,9 +44,8 @@ def predict(
     failed_as_empty: Annotated[
         bool, typer.Option("--failed-as-empty", help="Submit queries without an answer as empty ones.")
     ] = False,
-    any_thresholds: Annotated[
-        bool, typer.Option("--any-thresholds", help="Use thresholds even where they were tuned on other data.")
-    ] = False,
+    any_thresholds: options.AnyThresholds = False,
+    untuned: options.Untuned = False,
     precision: options.Precision = None,
     dry_run: options.DryRun = False,
     page: Annotated[
@@ -69,6 +68,7 @@ def predict(
             out=out,
             failed_as_empty=failed_as_empty,
             any_thresholds=any_thresholds,
+            untuned=untuned,
             precision=precision,
             page=page,
             progress=told,

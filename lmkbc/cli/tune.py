@@ -47,7 +47,10 @@ def tune(
     relation: options.Relations = None,
     limit: options.Limit = None,
     rules: Annotated[str | None, typer.Option(help="Only these rules, comma-separated.")] = None,
-    write: Annotated[bool, typer.Option("--write/--no-write", help="Write thresholds/EDITION/SYSTEM.toml.")] = True,
+    write: Annotated[
+        bool, typer.Option("--write/--no-write", help="Write thresholds/EDITION/SYSTEM--MODEL.toml of the workspace.")
+    ] = True,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace thresholds that are there.")] = False,
     dry_run: options.DryRun = False,
     json: options.AsJson = False,
     source_options: SourceOptions,
@@ -69,6 +72,7 @@ def tune(
             relation=relation,
             limit=limit,
             write=write,
+            overwrite=overwrite,
             progress=report,
             **given,
         )

@@ -1,6 +1,8 @@
 """Facts for a person to look at: QuickStatements of what is not known yet, in batches small enough to be read.
 
-A model is no source. Nothing here has a reference, and each file says that it is not to be uploaded as it is.
+A model is no source. Nothing here has a reference, and each line says that it is not to be uploaded as it is. Both
+readers of version 1 commands take a comment behind a statement alone, with a blank before it: a line of its own, or a
+comment behind a tab, is an error there.
 """
 
 from __future__ import annotations
@@ -17,10 +19,12 @@ from lmkbc.files import packed
 from lmkbc.files.tables import LONGEST_ROW, Table
 from lmkbc.names import QID, as_qid
 
-HEADER = (
-    "/* FOR REVIEW, NOT FOR UPLOAD. A language model proposed these statements, and a model is no source: check each, "
-    "add a reference to a source that says so (S854, S248), and delete what no source confirms. Confidence is what the "
-    "model's answers make likely, not a proof. */"
+NOTICE = "README.txt"
+"""The file beside the batches that says what they are."""
+REVIEW = (
+    "FOR REVIEW, NOT FOR UPLOAD. A language model proposed these statements, and a model is no source: check each,\n"
+    "add a reference to a source that says so (S854, S248), and delete what no source confirms. Confidence is what\n"
+    "the model's answers make likely, not a proof.\n"
 )
 Known = set[tuple[str, str, str]]
 """Subject, property, and the object: a QID, or a number in plain digits."""
@@ -79,23 +83,23 @@ def proposals(facts: Iterator[Statement], known: Known) -> Iterator[str]:
         unit = fact.about.unit_id if fact.about.kind == "number" else None
         written = value + (f"U{unit[1:]}" if unit else "")
         told = f"{fact.subject} - {fact.relation} - {fact.object}; {fact.model}, confidence {fact.confidence:.2f}"
-        yield f"{fact.subject_id}\t{fact.about.property}\t{written}\t/* unchecked: {comment(told)} */\n"
+        yield f"{fact.subject_id}\t{fact.about.property}\t{written} /* unchecked, for review: {comment(told)} */\n"
 
 
 def comment(text: str) -> str:
-    """A text within a comment: nothing in it ends the comment, the column or the line."""
-    return plain(text).replace("*/", "* /").replace("|", "/")
+    """Return a text within a comment: nothing in it ends the comment, the column or the line."""
+    return plain(text).replace("|", "/").replace("*/", "* /")  # in this order, since "*|" would become an end
 
 
 def batches(lines: Iterator[str], size: int) -> Iterator[tuple[str, list[str]]]:
-    """File names and lines of batches, each with its header."""
+    """File names and lines of batches."""
     batch: list[str] = []
     number = 0
     for one in lines:
         batch.append(one)
         if len(batch) == size:
             number += 1
-            yield f"review-{number:05d}.txt", [HEADER + "\n", *batch]
+            yield f"review-{number:05d}.txt", batch
             batch = []
     if batch:
-        yield f"review-{number + 1:05d}.txt", [HEADER + "\n", *batch]
+        yield f"review-{number + 1:05d}.txt", batch

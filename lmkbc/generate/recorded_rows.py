@@ -18,6 +18,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.jsonl import numbered_lines, read_bytes, read_jsonl
 from lmkbc.types import State
+from lmkbc.voice import Voice
 
 EXISTENCE = "?existence"
 """What ends the name of a voice, in a file, that only says whether there is an object at all."""
@@ -87,6 +88,36 @@ def read_rows(path: Path, edition: Edition) -> list[RecordedRow]:
             if not 0 <= value <= 1:
                 _refuse(path, index, field, f"{value:g} is out of range; give a number in [0, 1]")
     return rows
+
+
+class _Answering(msgspec.Struct, gc=False):
+    """What a line says of who answered."""
+
+    model: str | None = None
+    pooled: bool = False
+
+
+class _Voice(msgspec.Struct, gc=False):
+    """The voices of a pooled candidate."""
+
+    source: str | None = None
+
+
+class _Pooled(msgspec.Struct, gc=False):
+    """The voices of a line of pooled candidates."""
+
+    candidates: list[_Voice] | None = None
+
+
+def models_in(path: Path) -> set[str]:
+    """Return the models that a recorded file names, in its rows or else as voices of pooled candidates."""
+    rows = read_jsonl(path, _Answering)
+    models = {row.model for row in rows if row.model}
+    if models or not any(row.pooled for row in rows):
+        return models
+    sources = {voice.source for row in read_jsonl(path, _Pooled) for voice in row.candidates or () if voice.source}
+    voices = {text.removesuffix(EXISTENCE) for source in sources for text in source.split("; ")}
+    return {Voice.read(text).model for text in voices}
 
 
 def _shares(row: RecordedRow) -> Iterator[tuple[str, float]]:

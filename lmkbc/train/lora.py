@@ -25,10 +25,10 @@ from lmkbc.files.atomic import (
     write_directory,
 )
 from lmkbc.generate.causal import Causal
-from lmkbc.pipeline import split_sha256
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run import Run
+from lmkbc.selection import split_sha256
 from lmkbc.train import MODEL
 from lmkbc.train.corpus import Corpus
 from lmkbc.train.lessons import alike, loss, of_facts, of_split

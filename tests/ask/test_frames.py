@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from pathlib import Path
 from typing import Any
 
@@ -95,9 +94,10 @@ def test_what_a_template_holds_is_captured(name: str) -> None:
 
 
 def test_capturing_is_linear() -> None:
-    start = time.process_time()
-    captured("Its area is" * 1_000_000, "{subject}: Its area is {answer} km2. Its area is")
-    assert time.process_time() - start < 5
+    """What backtracks over eleven million characters does not end within the suite's own limit."""
+    said = "Its area is" * 1_000_000
+    assert captured(said, "{subject}: Its area is {answer} km2. Its area is") == said
+    assert captured(f": {said}", "{subject}: Its area is {answer} km2. Its area is") == said.removeprefix("Its area is")
 
 
 @pytest.mark.parametrize(
@@ -105,6 +105,16 @@ def test_capturing_is_linear() -> None:
     [
         ({"block": "{subjct}"}, "block has a slot {subjct}: did you mean 'subject'"),
         ({"block": "Who?"}, "block is 'Who?': it names no subject"),
+        ({"ask": "Who?"}, "ask is 'Who?': it names no subject, as one of subject, question, cloze does"),
+        ({"ask": "{subject"}, "ask has '{subject': write the slot as {subject}"),
+        ({"ask": "Of { subject }"}, "ask has '{ subject }': write the slot as {subject}"),
+        ({"ask": "Of subject}"}, "ask is 'Of subject}': it names no subject"),
+        (
+            {"task": 'List as {"names": []} each {object_type.'},
+            "task has '{object_type': write the slot as {object_type}",
+        ),
+        ({"ask": "In {s}", "steps": [{"name": "s", "items": ["north"]}]}, "ask is 'In {s}': it names no subject"),
+        ({"ask": "{s}", "steps": [{"name": "s", "ask": "{subject"}]}, "step 's' has '{subject'"),
         ({"answer": "It is {anser}"}, "answer has a slot {anser}: did you mean 'answer'"),
         ({"answer": "It is so"}, "answer is 'It is so': it needs {answer} once"),
         ({"number": "km"}, "number is 'km': it needs {number} once"),

@@ -21,6 +21,7 @@ from places import EMBEDDED, Places, borrowed, tree
 from postgres import Server
 
 from lmkbc import thresholds
+from lmkbc.origin import Origin
 from lmkbc.tune.search import close_storage, open_storage
 
 Disturb = Callable[[Callable[[Path], Sequence[object]], float, int], Any]
@@ -230,6 +231,7 @@ def tuned(
             places.workspace(folder),
             "--storage",
             storage or url(folder),
+            "--overwrite",  # where a kill came after the thresholds were written
         ]
 
     once = tmp_path / "alone"
@@ -241,10 +243,10 @@ def tuned(
     with closing(Studies(url(left.folder))) as studies:
         after = studies.finished()
     assert all(after[name] >= count for name, count in before[-1].items())
-    found = thresholds.read(thresholds.path_of(left.folder / "workspace" / "thresholds", "mini", recipe.stem))
+    found = thresholds.read(thresholds.path_of(left.folder / "workspace" / "thresholds", "mini", recipe.stem, Origin()))
     assert 0 <= found[1].cv_f1 <= 1
     assert set(found[0].rules) == set(
-        thresholds.read(thresholds.path_of(once / "workspace" / "thresholds", "mini", recipe.stem))[0].rules
+        thresholds.read(thresholds.path_of(once / "workspace" / "thresholds", "mini", recipe.stem, Origin()))[0].rules
     )
 
 

@@ -137,9 +137,9 @@ def test_tuning_writes_thresholds_that_predict_uses(run: Path) -> None:
     out, _ = lmkbc("tune", "-s", "val", "--trials", "5", "--json", *common, cwd=run)
     shown = json.loads(out)
     assert 0 < shown["cv_macro_f1"] <= shown["insample_macro_f1"] + 0.05
-    assert (space / "thresholds" / "mini" / "recorded.toml").is_file()
+    (tuned,) = (space / "thresholds" / "mini").iterdir()
     _, told = lmkbc("predict", "-s", "val", "--out", "tuned", *common, cwd=run)
-    assert "selected by thresholds/mini/recorded.toml" in told
+    assert f"selected by thresholds/mini/{tuned.name}; " in told
     assert 0 <= shown["confidence"]["recall_at_precision_90"] <= 1
     assert len({sum(bar[0] for bar in shown["confidence"][kind]["bins"]) for kind in ("raw", "calibrated")}) == 1
     _, told = lmkbc("predict", "-s", "val", "--out", "sure", "--precision", "0.8", *common, cwd=run)
@@ -157,7 +157,7 @@ def test_tuning_writes_thresholds_that_predict_uses(run: Path) -> None:
     _, told = lmkbc("predict", "-e", "mini", "--system", "prior", "--precision", "90", cwd=run, code=2)
     assert told == "error: precision is 90: give a share between 0 and 1, as in 0.9\n"
     _, told = lmkbc("predict", "-e", "mini", "--system", "prior", "--precision", "0.8", cwd=run, code=2)
-    assert told.startswith("error: --precision needs thresholds/mini/prior.toml, tuned with confidences: run")
+    assert told.startswith("error: --precision needs thresholds of edition mini and system prior, tuned with confid")
     assert told.count("\n") == 1
     val = space / "eval" / "mini" / "val.jsonl"
     val.write_text("\n".join(val.read_text().splitlines()[:-1]))

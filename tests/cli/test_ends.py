@@ -6,13 +6,16 @@ import itertools
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command import Command
+from loopback import Loopback
 
 from lmkbc import cli
 from lmkbc.tune.search import Joint
@@ -31,6 +34,34 @@ def test_an_interrupted_run_says_so(command: Command, tmp_path: Path, monkeypatc
     assert not list(tmp_path.glob("**/run*"))
     monkeypatch.setattr(cli, "build", interrupt)
     assert command("predict")[::2] == (1, "error: interrupted; nothing half-written is left behind\n")
+
+
+def test_a_terminated_run_says_the_same(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Workspace, "queries", lambda *_: signal.raise_signal(signal.SIGTERM))
+    before = signal.getsignal(signal.SIGTERM)
+    for ctrl_c in (signal.default_int_handler, signal.SIG_IGN):  # which shells set where a command runs behind others
+        patched = signal.signal(signal.SIGINT, ctrl_c)
+        try:
+            status, printed, told = command("predict", "--edition", "mini", "--system", "embedded", "--out", "run")
+        finally:
+            signal.signal(signal.SIGINT, patched)
+        assert (status, printed, told) == (1, "", f"error: {cli.INTERRUPTED}; {cli.ANSWERS}\n")
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_run_that_waits_for_a_server_is_terminated_at_once(tmp_path: Path) -> None:
+    recipe = 'description = "x"\n[[generate]]\ncomponent = "chat"\nmodel = "m"\n[select]\nrule = "expected-f1"\n'
+    (tmp_path / "chat.toml").write_text(recipe)
+    with Loopback(delay=120) as server:
+        words = ("predict", "-e", "mini", "--system", "chat.toml", "--base-url", server.url)
+        command = [sys.executable, "-m", "lmkbc", *words]
+        env = os.environ | {"PYTHONPATH": str(ROOT)}
+        run = subprocess.Popen(command, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True)
+        while not server.served and run.poll() is None:
+            time.sleep(0.05)
+        run.terminate()
+        _, told = run.communicate(timeout=100)
+    assert (run.returncode, told.splitlines()[-1]) == (1, f"error: {cli.INTERRUPTED}; {cli.ANSWERS}")
 
 
 def test_interrupted_tuning_says_so_once_and_leaves_a_study_to_resume(
@@ -60,7 +91,9 @@ def test_interrupted_tuning_says_so_once_and_leaves_a_study_to_resume(
     assert not list((tmp_path / "space").glob("thresholds/mini/prior.toml"))
     assert command(*tune, *kept)[0] == 0
     resumed = (tmp_path / "space" / "thresholds" / "mini" / "prior.toml").read_bytes()
-    assert command(*tune)[0] == 0
+    status, printed, told = command(*tune)
+    assert (status, "give --overwrite to replace it" in told) == (2, True), told
+    assert command(*tune, "--overwrite")[0] == 0
     assert (tmp_path / "space" / "thresholds" / "mini" / "prior.toml").read_bytes() == resumed
 
 

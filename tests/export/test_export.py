@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from functools import partial
 from pathlib import Path
@@ -132,19 +133,45 @@ def test_only_linked_facts_that_are_not_known_are_for_review(run: Command, tmp_p
     known(form, tmp_path / "known")
     status, _, told = run("kb", "--format", "quickstatements", "--known", "known", "--out", "review", "--batch", "3")
     assert (status, "none of them ready for upload" in told) == (0, True)
-    files = sorted((tmp_path / "review").iterdir())
+    notice, *files = sorted((tmp_path / "review").iterdir())
     assert [path.name for path in files] == ["review-00001.txt", "review-00002.txt"]
+    assert "a model is no source" in notice.read_text()
     lines = [path.read_text().splitlines() for path in files]
-    assert [len(each) for each in lines] == [4, 2]
-    assert all("a model is no source" in each[0] and each[0].startswith("/* FOR REVIEW") for each in lines)
-    rows = [line.split("\t") for each in lines for line in each[1:]]
-    assert [row[:3] for row in rows] == [
+    assert [len(each) for each in lines] == [3, 1]
+    commands = [command(line) for each in lines for line in each]
+    assert [columns for columns, _ in commands] == [
         ["Q2", "P47", "Q1016"],
         ["Q3", "P47", "Q1016"],
         ["Q2", "P1971", "4"],
         ["Q3", "P1971", "4"],
     ]
-    assert all(row[3].startswith("/* unchecked: ") and row[3].count("*/") == 1 for row in rows)
+    assert all(said.startswith("unchecked, for review: ") for _, said in commands)
+
+
+def command(line: str) -> tuple[list[str], str]:
+    """A line of version 1 as QuickStatements reads it: the columns of a statement, and the edit's summary.
+
+    Its readers cut the comment off, and then the columns are to be an item, a property and a value, and nothing else.
+    """
+    read = re.fullmatch(r"(.*?) */\* *(.*?) *\*/ *", line.strip().replace("||", "\n"))
+    assert read, f"a reader of version 1 finds no comment at the end of {line!r}"
+    columns = read[1].replace("|", "\t").split("\t")
+    assert re.fullmatch(r"Q\d+\tP\d+\t(Q\d+|[+-]?\d+(\.\d+)?(U\d+)?)", "\t".join(columns)), columns
+    return columns, read[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Acme *| rest", "Acme * / rest"),
+        ("***/", "*** /"),
+        ("a*||/b", "a* ///b"),
+        ("/* a */", "/* a * /"),
+        ("*|*|", "* /* /"),
+    ],
+)
+def test_no_text_ends_its_comment(text: str, shown: str) -> None:
+    assert comment(text) == shown
 
 
 def test_a_quantity_has_its_unit_and_no_text_leaves_its_comment() -> None:
@@ -152,17 +179,17 @@ def test_a_quantity_has_its_unit_and_no_text_leaves_its_comment() -> None:
         0, "a\tb */ |", "Q1", "1", None, "10.5", 0.5, [], "m\n", "area", About("P2046", "number", "km2", "Q712226")
     )
     (written,) = proposals(iter([area]), set())
-    assert written.split("\t")[:3] == ["Q1", "P2046", "10.5U712226"]
-    assert (written.count("\t"), written.count("\n"), written.count("|"), written.count("*/")) == (3, 1, 0, 1)
-    assert "*/" not in comment("***/")
+    assert command(written)[0] == ["Q1", "P2046", "10.5U712226"]
+    assert (written.count("\t"), written.count("\n"), written.count("|"), written.count("*/")) == (2, 1, 0, 1)
 
 
-@given(st.text(), st.text(), st.text(), st.sampled_from(["entity", "string", "number"]))
+@given(st.text(), st.text(st.sampled_from("a*|/ ")), st.text(), st.sampled_from(["entity", "string", "number"]))
 def test_any_text_is_one_line_of_review_and_of_json(subject: str, value: str, model: str, kind: Any) -> None:
     about = About("P1", kind)
     made = Statement(0, subject, "Q1", value, "Q2", "4", 0.5, [], model, "area", about)
     for line in proposals(iter([made]), set()):
-        assert (line.count("\t"), line.count("\n"), line.count("*/"), line.count("||")) == (3, 1, 1, 0)
+        assert (line.count("\t"), line.count("\n"), line.count("*/"), line.count("|")) == (2, 1, 1, 0)
+        assert command(line)[0] == ["Q1", "P1", "Q2" if kind == "entity" else "4"]
         assert len(line.splitlines()) == 1
     entities = [entity([one]) for one in (made, made._replace(subject_id=None, object_id=None, literal=None))]
     written = "".join(lines(filter(None, entities)))
@@ -181,6 +208,8 @@ def test_any_text_is_one_line_of_review_and_of_json(subject: str, value: str, mo
             "wrong, line 2: 'Paris', 'P1' are no",
         ),
         (("kb", "--format", "ntriples", "--out", "kb"), "kb is a directory: name a file"),
+        (("kb", "--format", "ntriples", "--out", "empty"), "--out empty is there already"),
+        (("kb", "--format", "wikidata-json", "--out", "known"), "--out known is there already"),
         (("kb", "--format", "ntriples", "--out", "x", "--base", "kb"), "--base is 'kb'"),
         (("kb", "--format", "statements", "--out", "x", "--date", "soon"), "--date is 'soon'"),
         (("absent", "--format", "ntriples", "--out", "x"), "absent holds no manifest.json"),

@@ -66,7 +66,7 @@ def test_from_a_server_to_thresholds_that_prediction_obeys(command: Command, tmp
         return found
 
     for name in ("checked", "recorded"):
-        select = tomllib.loads(Path(f"thresholds/mini/{name}.toml").read_text())["relations"]
+        select = tomllib.loads(Path(f"thresholds/mini/{name}--m.toml").read_text())["relations"]
         assert select[ASKED[0]]["select"]["rule"] == "verified"
         assert select[ASKED[1]]["select"]["rule"] != "verified"
     falsehoods = {ids[name] for name in wrong.values()}

@@ -13,6 +13,7 @@ import pytest
 from optuna.trial import TrialState
 
 from lmkbc import IdScorer, thresholds
+from lmkbc.origin import Origin
 from lmkbc.select.cutoffs import Relative
 from lmkbc.select.gate import NoneGate
 from lmkbc.select.sticky import Sticky
@@ -172,7 +173,7 @@ def test_the_gold_of_a_held_out_subject_does_not_move_its_prediction_with_a_sear
 
 
 def written(folder: Path, made: Tuned) -> bytes:
-    given = thresholds.Provenance.of(made, edition="2023", system="s", data_sha256="0", candidates_sha256="0")
+    given = thresholds.Provenance.of(made, Origin(), edition="2023", system="s", data_sha256="0", candidates_sha256="0")
     thresholds.write(folder / "it.toml", made, given)
     return (folder / "it.toml").read_bytes()
 

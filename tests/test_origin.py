@@ -1,0 +1,99 @@
+"""What candidates come from: the models that are named, and the words in which they are asked."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmkbc.origin import LONGEST, Origin, origin_of
+from lmkbc.recipe import make_recipe, read_recipe
+from lmkbc.recipe_file import RecipeFile
+from lmkbc.run import Run
+from lmkbc.selection import selector_for
+from lmkbc.workspace import Workspace
+
+SPACE = Workspace()
+MINI = SPACE.edition("mini")
+RUN = Run(workspace=SPACE, edition=MINI)
+CHAT = {"component": "chat", "model": "owner/m", "prompt": {"ask": "{question}"}, "shots": {"k": 0}}
+ROW = {"SubjectEntity": "Chad", "Relation": "CountryBordersCountry"}
+ANSWER = {"completions": ["Libya"]}
+
+
+def asking(**table: Any) -> Origin:
+    file = RecipeFile(description="x", generate=({**CHAT, **table},), select={"rule": "cutoff", "threshold": 0.5})
+    return origin_of(RUN, make_recipe("x", file, SPACE.relations))
+
+
+def answering(path: Path, *rows: dict[str, Any]) -> tuple[str, ...]:
+    path.write_text("".join(json.dumps({**ROW, **row}) + "\n" for row in rows))
+    return origin_of(replace(RUN, files=(path,)), read_recipe(SPACE, "recorded")).models
+
+
+def test_recorded_answers_are_of_the_models_that_their_rows_name(tmp_path: Path) -> None:
+    named = [ANSWER | {"model": name} for name in ("gpt-4", "a", "gpt-4")]
+    assert answering(tmp_path / "x.jsonl", *named) == ("a", "gpt-4")
+    voices = [{"object": "Libya", "score": 1, "source": "gpt-4#1; llama%3B#x"}, {"object": "Niger", "score": 1}]
+    assert answering(tmp_path / "x.jsonl", {"candidates": voices, "pooled": True}) == ("gpt-4", "llama;")
+    draws = [{"object": "Libya", "score": 1, "source": "cloze 3"}]  # of one model: a draw is none
+    assert answering(tmp_path / "bert.candidates.jsonl", {"candidates": draws}) == ("bert",)
+
+
+@pytest.mark.parametrize(
+    ("name", "model"), [("mine-val", "mine"), ("mine.test", "mine"), ("test-mine", "mine"), ("attested", "attested")]
+)
+def test_answers_that_name_no_model_are_called_as_their_file_less_its_split(
+    name: str, model: str, tmp_path: Path
+) -> None:
+    assert answering(tmp_path / f"{name}.jsonl", ANSWER) == (model,)
+    assert answering(tmp_path / "val.jsonl", ANSWER) == ()
+
+
+def test_who_is_asked_is_no_matter_of_wording_and_what_is_asked_is_none_of_models(tmp_path: Path) -> None:
+    usual = asking()
+    assert (usual.models, usual.wording) == (("owner/m",), "own")
+    elsewhere = asking(model="n", base_url="http://127.0.0.1:9/v1", limits={"concurrency": 3})
+    assert elsewhere == replace(usual, models=("n",))
+    hashes = {usual.wording_sha256}
+    (tmp_path / "f.toml").write_text('["*"]\nask = "Tell me: {question}"\n')
+    for table in ({"prompt": {"ask": "{question}?"}}, {"shots": {"k": 2}}, {"frames": str(tmp_path / "f.toml")}):
+        changed = asking(**table)
+        assert changed.models == usual.models
+        hashes.add(changed.wording_sha256)
+    (tmp_path / "f.toml").write_text('["*"]\nask = "Say: {question}"\n')
+    hashes.add(asking(frames=str(tmp_path / "f.toml")).wording_sha256)
+    assert len(hashes) == 5
+
+
+def test_a_model_that_is_named_for_a_run_counts_and_the_words_of_a_relation_too() -> None:
+    recipe = read_recipe(SPACE, "smollm2-embedded")
+    usual = origin_of(RUN, recipe)
+    assert usual.models == ("SmolLM2-135M-Instruct",)
+    assert origin_of(replace(RUN, model="/models/other.gguf"), recipe) == replace(usual, models=("other.gguf",))
+    run = replace(RUN)
+    name, relation = next(iter(run.relations.items()))
+    run.relations[name] = replace(relation, question="Which of {subject}?")
+    assert origin_of(run, recipe).wording_sha256 != usual.wording_sha256
+    assert origin_of(RUN, read_recipe(SPACE, "embedded")) == Origin()
+
+
+def test_a_file_is_called_after_its_origin_whatever_models_are_called() -> None:
+    assert Origin(models=("a/b", "c d"), wording="authors").suffix == "--a_b+c_d--authors"
+    assert Origin(models=("gpt-4",), wording="own").suffix == "--gpt-4"
+    long = [Origin(models=("x" * 200 + end,)).suffix for end in "ab"]
+    assert {len(suffix) for suffix in long} == {LONGEST}
+    assert long[0] != long[1]
+
+
+def test_the_thresholds_that_come_with_it_are_of_what_their_recipes_ask(data_dir: Path) -> None:
+    space = Workspace(data=data_dir)
+    bundled = [*space.folder("thresholds").glob("*/smollm2--SmolLM2-135M-Instruct.toml")]
+    assert len(bundled) == 5
+    for path in bundled:
+        run = Run(workspace=space, edition=space.edition(path.parent.name))
+        _, how = selector_for(run, read_recipe(space, "smollm2"))
+        assert how["how"] == f"selected by thresholds/{path.parent.name}/{path.name}"

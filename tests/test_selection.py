@@ -1,0 +1,99 @@
+"""Thresholds of another model: refused, taken or left aside as is asked, and never written over."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from command import Command
+
+from lmkbc.workspace import Workspace
+
+ROOT = Path(__file__).parents[1]
+SPACE = Workspace()
+VAL = SPACE.examples(SPACE.edition("mini"), "val")
+COMMON = ("--split", "val", "--edition", "mini", "--workspace", "space", "--offline")
+TUNE = ("tune", *COMMON, "--trials", "0", "--rules", "cutoff,top-k", "--folds", "2")
+
+
+def answers(path: Path, model: str) -> Path:
+    """Candidates of which the first is right."""
+    rows = []
+    for row in VAL:
+        found = [{"object": one.names[0], "id": one.id, "score": 0.4} for one in row.objects]
+        wrong = {"object": "Atlantis", "id": "Q999999", "score": 0.3}
+        head = {"SubjectEntity": row.query.subject, "Relation": row.query.relation, "model": model}
+        rows.append(head | {"candidates": [*found[:1], wrong]})
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    """Two models' answers, and a workspace whose thresholds are empty."""
+    (tmp_path / "space" / "thresholds").mkdir(parents=True)
+    for name in ("relations", "eval"):
+        shutil.copytree(ROOT / name, tmp_path / "space" / name, ignore=shutil.ignore_patterns("bench"))
+    return {model: answers(tmp_path / f"{model}.jsonl", model) for model in ("gpt-4", "gpt-3.5")}
+
+
+def test_thresholds_of_another_model_are_refused_taken_or_left_aside(
+    command: Command, files: dict[str, Path], tmp_path: Path
+) -> None:
+    status, _, told = command(*TUNE, "--from", files["gpt-4"])
+    assert (status, told.endswith("wrote space/thresholds/mini/recorded--gpt-4.toml\n")) == (0, True), told
+    first = tmp_path / "space" / "thresholds" / "mini" / "recorded--gpt-4.toml"
+    before = first.read_bytes()
+    other = ("predict", *COMMON, "--from", files["gpt-3.5"])
+    status, _, told = command(*other)
+    why = "thresholds/mini/recorded--gpt-4.toml was tuned on answers of gpt-4, not of gpt-3.5: "
+    assert (status, told.startswith(f"error: {why}")) == (2, True), told
+    assert not (tmp_path / "submissions").exists()
+    status, _, told = command(*other, "--any-thresholds", "--out", "any")
+    assert (status, f"selected by {why[:-2].replace('.toml ', '.toml, which ')};" in told) == (0, True), told
+    status, _, told = command(*other, "--untuned", "--out", "untuned")
+    assert (status, "selected by the recipe's rule 'cutoff', untuned;" in told) == (0, True), told
+    assert command(*other, "--untuned", "--any-thresholds")[0] == 2
+    assert command(*TUNE, "--from", files["gpt-3.5"])[0] == 0
+    status, _, told = command(*other, "--out", "own")
+    assert (status, "selected by thresholds/mini/recorded--gpt-3.5.toml;" in told) == (0, True), told
+    assert first.read_bytes() == before
+    manifest = json.loads((tmp_path / "own" / "manifest.json").read_text())
+    assert manifest["selection"]["models"] == ["gpt-3.5"]
+
+
+def test_what_was_tuned_before_is_replaced_when_that_is_asked_for(command: Command, files: dict[str, Path]) -> None:
+    tune = (*TUNE, "--from", files["gpt-4"])
+    assert command(*tune)[0] == 0
+    status, shown, told = command(*tune)
+    assert (status, shown) == (2, "")
+    assert told.startswith("error: space/thresholds/mini/recorded--gpt-4.toml holds what was tuned before: give")
+    assert command(*tune, "--no-write")[0] == command(*tune, "--overwrite")[0] == 0
+
+
+def test_a_file_of_before_models_were_named_is_used_and_that_is_told(
+    command: Command, files: dict[str, Path], tmp_path: Path
+) -> None:
+    assert command(*TUNE, "--from", files["gpt-4"])[0] == 0
+    folder = tmp_path / "space" / "thresholds" / "mini"
+    lines = (folder / "recorded--gpt-4.toml").read_text().replace('models = [\n    "gpt-4",\n]\n', "").splitlines()
+    kept = [line for line in lines if not line.startswith(("sha256", "wording"))]
+    (folder / "recorded--gpt-4.toml").unlink()
+    (folder / "recorded.toml").write_text("\n".join(kept))
+    status, _, told = command("predict", *COMMON, "--from", files["gpt-3.5"])
+    unsaid = "selected by thresholds/mini/recorded.toml, which does not say whose answers it was tuned on;"
+    assert (status, unsaid in told) == (0, True), told
+
+
+def test_git_ignores_what_is_tuned_and_no_file_that_comes_with_it() -> None:
+    git = shutil.which("git")
+    if not git or not (ROOT / ".git").exists():
+        pytest.skip("no clone: git or its folder is absent")
+    tuned = ["thresholds/mini/recorded--gpt-4.toml", "thresholds/2023/prior.toml"]
+    bundled = [str(path.relative_to(ROOT)) for path in (ROOT / "thresholds").glob("*/smollm2--SmolLM2-*.toml")]
+    words = [git, "check-ignore", "--no-index", *tuned, *bundled]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split()) == (0, tuned), done.stderr
