@@ -11,9 +11,11 @@ import tomli_w
 from lmkbc.ask.words import WordFile, converted
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
-from lmkbc.files.fetch import digest, download
+from lmkbc.files.fetch import download
 from lmkbc.files.jsonl import read_bytes
+from lmkbc.files.packed import DOCUMENT
 from lmkbc.files.places import fetched_frames
+from lmkbc.files.source import digest
 from lmkbc.progress import Report
 from lmkbc.recipe import make_recipe, read_file
 from lmkbc.workspace import Workspace
@@ -37,7 +39,7 @@ def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progres
         digests = [source.sha256] if source.sha256 else accepted
         if not (kept.is_file() and digest(kept) in digests):
             download(source.url, digests, kept, name, progress)
-        texts[source] = read_bytes(kept)
+        texts[source] = read_bytes(kept, DOCUMENT)
     new = frames.with_name("frames.new.toml")
     write_bytes(new, tomli_w.dumps(converted(file.source, texts)).encode())
     for spec in make_recipe(path.stem, file, workspace.relations, str(new)).generate:

@@ -23,6 +23,9 @@ from lmkbc.files.jsonl import namesakes, no_collection
 from lmkbc.part import WHOLE, Part
 from lmkbc.scoring.table import Pair, Table, Tally
 
+WAITING, ROW = 192 << 20, 150
+"""Bytes of rows of one file that may wait for the other, and what a row takes beside its text: a million rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
@@ -63,11 +66,11 @@ def evaluate_file(
     if not part.is_whole:
         answers.keeps = truth.keeps = _keeps(truth, part)
     with no_collection():
-        match = _Match(edition, rows)
-        match.read(answers, truth)
+        match = _Match(edition, answers, truth, rows)
+        match.read()
         if again := match.repeated_keys():  # now it is known which rows have to wait
-            match = _Match(edition, rows, again)
-            match.read(answers, truth)
+            match = _Match(edition, answers, truth, rows, again)
+            match.read()
             namesakes(predictions, edition.column, match.answered_again, agree=True)
         match.read_nothing_more()
         if match.no_gold.first is not None:
@@ -102,21 +105,29 @@ class _Odd:
 class _Waiting:
     """Rows that wait for the other file, as place and JSON in one: a tenth of the size that they have as objects."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path) -> None:
         self._rows: defaultdict[str, dict[str, bytes]] = defaultdict(dict)  # by relation, then subject
+        self._path, self._held = path, 0
 
     def __contains__(self, pair: Pair) -> bool:
         return pair[0] in self._rows[pair[1]]
 
     def put(self, pair: Pair, place: int, value: Any) -> None:
-        """Let a row wait; one of the same pair is replaced, and keeps its place."""
+        """Let a row wait; one of the same pair is replaced, and keeps its place. InputError where too many wait."""
         rows = self._rows[pair[1]]
-        kept = rows[pair[0]][:8] if pair[0] in rows else place.to_bytes(8, "big")
-        rows[pair[0]] = kept + msgspec.json.encode(value)
+        before = rows.get(pair[0], b"")
+        row = rows[pair[0]] = (before[:8] or place.to_bytes(8, "big")) + msgspec.json.encode(value)
+        self._held += len(row) - len(before) if before else len(row) + len(pair[0]) + ROW
+        if self._held > WAITING:
+            raise InputError(
+                f"{self._path} has too many rows that the other file lacks or has far away: give files of the same "
+                "queries, in the same order"
+            )
 
     def take(self, pair: Pair) -> tuple[int, Any]:
         """Place and value of a row, which waits no more. KeyError where none does."""
         row = self._rows[pair[1]].pop(pair[0])
+        self._held -= len(row) + len(pair[0]) + ROW
         return int.from_bytes(row[:8]), msgspec.json.decode(memoryview(row)[8:])
 
     def pairs(self) -> list[Pair]:
@@ -131,8 +142,11 @@ class _Match:
     repeating: hashes of the pairs that a file holds twice, whose rows all wait for the end of the files.
     """
 
-    def __init__(self, edition: Edition, rows: bool, repeating: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self, edition: Edition, answers: Column, gold: Column, rows: bool, repeating: frozenset[int] = frozenset()
+    ) -> None:
         self.tally = Tally(edition.metric, rows)
+        self._answers, self._gold = answers, gold
         self.queries = 0
         self.answered_again: Counter[Pair] = Counter()
         self._queried_again: Counter[Pair] = Counter()
@@ -140,7 +154,7 @@ class _Match:
         self.missing: list[Pair] = []
         self._repeating = repeating
         self.unknown: list[Pair] = []
-        self._waiting_gold, self._waiting_answers = _Waiting(), _Waiting()
+        self._waiting_gold, self._waiting_answers = _Waiting(gold.path), _Waiting(answers.path)
         self._keys = {"both": array("q"), "gold": array("q"), "answers": array("q")}
 
     @property
@@ -148,8 +162,9 @@ class _Match:
         """Rows that answer a query once more than it is asked."""
         return sum((self.answered_again - self._queried_again).values())
 
-    def read(self, answers: Column, gold: Column) -> None:
+    def read(self) -> None:
         """Score the rows as they come."""
+        answers, gold = self._answers, self._gold
         both, repeating = self._keys["both"].append, self._repeating
         for place, (answer, true) in enumerate(zip_longest(answers.rows(), gold.rows())):
             if answer and true and answer.SubjectEntity == true.SubjectEntity and answer.Relation == true.Relation:

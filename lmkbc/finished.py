@@ -13,6 +13,8 @@ from lmkbc import submission
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.jsonl import read_bytes, read_column
+from lmkbc.files.packed import DOCUMENT
+from lmkbc.files.source import digest
 from lmkbc.scoring.table import Pair, Table
 from lmkbc.workspace import Workspace
 
@@ -63,13 +65,13 @@ def _beside(path: Path) -> dict[str, Any]:
         return {}
     told = _manifest(manifest)
     outputs = told.get("outputs")
-    own = isinstance(outputs, dict) and outputs.get(path.name) == submission.sha256(path.read_bytes())
+    own = isinstance(outputs, dict) and outputs.get(path.name) == digest(path)
     return told if own else {}
 
 
 def _manifest(path: Path) -> dict[str, Any]:
     try:
-        return msgspec.json.decode(read_bytes(path), type=dict[str, Any])
+        return msgspec.json.decode(read_bytes(path, DOCUMENT), type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} is no manifest of a run: {error}; make the run again") from None
 

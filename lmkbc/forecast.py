@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from lmkbc.errors import InputError
+from lmkbc.files.packed import DOCUMENT, whole
 from lmkbc.generate.access import ServerSettings
 from lmkbc.generate.conversation import LanguageModelSpec
 from lmkbc.generate.replay import shares
@@ -132,9 +134,9 @@ def _time(requests: int, timings: Iterable[Path]) -> tuple[float | None, Path | 
     """How long so many requests take, and which earlier run tells; a run from the store alone tells nothing."""
     for path in timings:
         try:
-            timing = msgspec.json.decode(path.read_bytes(), type=_Timing)
-        except (OSError, msgspec.MsgspecError):  # no run of ours, or one of before there were timings
-            continue
+            timing = msgspec.json.decode(whole(path, DOCUMENT), type=_Timing)
+        except (InputError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            continue  # no run of ours, or one of before there were timings
         levels = timing.usage if isinstance(timing.usage, list) else [timing.usage]
         told = [used.get("calls") or used.get("requests") or 0 for level in levels for used in level.values()]
         asked = sum(count for count in told if isinstance(count, int | float))

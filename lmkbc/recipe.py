@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from lmkbc.errors import InputError
-from lmkbc.files.jsonl import read_toml
 from lmkbc.files.places import fetched_frames
+from lmkbc.files.toml import read_toml
 from lmkbc.generate.spec import GeneratorSpec, check_names, specs
 from lmkbc.link.grouping import Grouping
 from lmkbc.link.recipe import Linking

@@ -14,6 +14,7 @@ import msgspec
 from lmkbc import submission
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.atomic import Kind, check_replaceable, write_directory
+from lmkbc.files.packed import DOCUMENT, whole
 from lmkbc.files.spool import Content
 from lmkbc.part import Part
 
@@ -92,6 +93,6 @@ def _manifest(directory: Path) -> _Manifest | None:
     if RUN.own(directory) is None:
         return None
     try:
-        return msgspec.json.decode((directory / submission.MANIFEST).read_bytes(), type=_Manifest)
+        return msgspec.json.decode(whole(directory / submission.MANIFEST, DOCUMENT), type=_Manifest)
     except msgspec.MsgspecError:  # a limit that is no number
         return None

@@ -23,7 +23,7 @@ import tomli_w
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.atomic import write_bytes
-from lmkbc.files.jsonl import read_toml
+from lmkbc.files.toml import read_toml
 from lmkbc.origin import Origin
 from lmkbc.select.calibration import Calibration
 from lmkbc.select.confidence import calibration_of

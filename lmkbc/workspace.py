@@ -15,8 +15,9 @@ from typing import TypeVar
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.files.jsonl import read_examples, read_queries, read_toml
+from lmkbc.files.jsonl import read_examples, read_queries
 from lmkbc.files.places import data_dirs
+from lmkbc.files.toml import read_toml
 from lmkbc.plugins import Relations
 from lmkbc.relation import Relation
 from lmkbc.settings import check_fields

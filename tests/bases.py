@@ -16,7 +16,7 @@ from lmkbc.build.engine import Engine
 from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import started
 from lmkbc.build.subjects import Subjects
-from lmkbc.files.fetch import digest
+from lmkbc.files.source import digest
 from lmkbc.pipeline import Block
 from lmkbc.progress import silent
 from lmkbc.run import Run

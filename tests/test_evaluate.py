@@ -11,7 +11,7 @@ import pytest
 
 from lmkbc.errors import InputError
 from lmkbc.evaluate import evaluate_file
-from lmkbc.files import columns
+from lmkbc.files import packed
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()
@@ -73,19 +73,19 @@ def test_a_query_that_the_split_repeats_may_be_answered_as_often(tmp_path: Path)
     assert evaluate_file(more, gold, edition).remarks == "2 repeated"
 
 
-@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+@pytest.mark.parametrize("zipped", [False, True], ids=["plain", "gzip"])
 @pytest.mark.parametrize("order", ["same", "reversed"])
 @pytest.mark.parametrize("block", [1, 64, 1 << 20])
 def test_rows_in_any_order_and_blocks_of_any_size_score_alike(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, order: str, packed: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, order: str, zipped: bool
 ) -> None:
-    monkeypatch.setattr(columns, "BLOCK", block)
+    monkeypatch.setattr(packed, "STEP", block)
     names = [f"s{number}" for number in range(30)]
     gold = write(tmp_path / "gold", "2024", [(name, ["Q1", "Q2"]) for name in names])
     rows: list[tuple[str, object]] = [(name, ["Q1", f"Q{len(name)}"]) for name in names]
     rows += [("s3", ["Q2", "Q1"]), ("s3", ["Q1", "Q2"]), ("stranger", [])]
     predicted = write(tmp_path / "p", "2024", rows if order == "same" else [*rows[:30][::-1], *rows[30:]])
-    if packed:
+    if zipped:
         predicted.write_bytes(gzip.compress(predicted.read_bytes()))
     result = evaluate_file(predicted, gold, SPACE.edition("2024"), rows=True)
     assert result.remarks == "1 unknown, 2 repeated"
@@ -120,7 +120,7 @@ def test_repeated_gold_rows_count_once_and_the_last_of_them(tmp_path: Path) -> N
 def test_a_file_that_cannot_be_read_is_told_by_file_line_and_field(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, side: str, content: bytes, told: str
 ) -> None:
-    monkeypatch.setattr(columns, "LONGEST_LINE", 2 << 20)
+    monkeypatch.setattr(packed, "LONGEST_LINE", 2 << 20)
     paths = {name: write(tmp_path / name, "2023", [("a", ["Q1"])] * 40) for name in ("predictions", "gold")}
     paths[side].write_bytes(content)
     with pytest.raises(InputError, match=told) as error:

@@ -8,6 +8,7 @@ import msgspec
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.jsonl import QueryRow, examples_of, numbered_lines, read_bytes, read_jsonl
+from lmkbc.files.packed import DOCUMENT
 from lmkbc.relation import Relation
 from lmkbc.types import Example
 from lmkbc.workspace import bundled
@@ -29,8 +30,7 @@ def read_bank(name: str, known: Mapping[str, Relation], asked: Mapping[str, Rela
     known: relations by any name. asked: those of an edition, by the names that it gives them, as examples get them.
     """
     path = bundled("shots", name, ".jsonl")
-    raw = read_bytes(path)
-    lines = [*numbered_lines(raw)]
+    lines = [*numbered_lines(read_bytes(path, DOCUMENT))]
     if b'"SubjectEntity"' in (lines[0][1] if lines else b""):
         rows = read_jsonl(path, QueryRow)
     else:

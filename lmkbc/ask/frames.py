@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.files.jsonl import read_toml
+from lmkbc.files.toml import read_toml
 from lmkbc.relation import Relation
 from lmkbc.workspace import bundled
 

@@ -25,8 +25,8 @@ from lmkbc.build.facts import Tables
 from lmkbc.build.manifest import Manifest, Shard
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import atomic
-from lmkbc.files.fetch import digest
 from lmkbc.files.lock import writing_alone
+from lmkbc.files.source import digest
 from lmkbc.progress import Report, silent
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lmkbc.errors import InputError
-from lmkbc.files.fetch import digest
+from lmkbc.files.source import digest
 from lmkbc.files.tables import Row, Table
 from lmkbc.names import as_qid, shown
 

@@ -36,6 +36,7 @@ from zlib import crc32
 import msgspec
 
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.files.packed import DOCUMENT, whole
 from lmkbc.files.spool import Content, pieces
 
 _NEXT = ".lmkbc-next-"
@@ -67,8 +68,8 @@ class Kind:
     def own(self, directory: Path) -> frozenset[str] | None:
         """The names in a directory that are ours, whether they are there or not; None without a record of ours."""
         try:
-            record = msgspec.json.decode((directory / self.record).read_bytes(), type=_Record)
-        except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            record = msgspec.json.decode(whole(directory / self.record, DOCUMENT), type=_Record)
+        except (InputError, OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
         listed = frozenset(record.outputs)
         sound = "lmkbc" in record.versions and all(map(_SHA256.fullmatch, record.outputs.values()))

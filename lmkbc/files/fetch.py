@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Callable, Collection
@@ -14,6 +13,7 @@ import tenacity
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.certificates import trusted
+from lmkbc.files.source import digest
 from lmkbc.progress import Report
 
 MOST_BYTES = 256 * 2**20
@@ -30,12 +30,6 @@ def _passing(error: BaseException) -> bool:
     if isinstance(error, httpx2.HTTPStatusError):
         return error.response.status_code == httpx2.codes.TOO_MANY_REQUESTS or error.response.is_server_error
     return isinstance(error, httpx2.TransportError)
-
-
-def digest(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def fetch(edition: Edition, root: Path, progress: Report | None = None) -> list[Path]:

@@ -6,11 +6,9 @@ A file is decoded in one pass by msgspec; only when that fails is it read again,
 from __future__ import annotations
 
 import gc
-import tomllib
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date, time
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -27,6 +25,8 @@ Row = TypeVar("Row")
 
 
 BOM = b"\xef\xbb\xbf"
+MOST_VALUES = 2_500_000
+"""Values of a JSONL file that is read as a whole: of each, memory holds up to 100 bytes."""
 
 
 class QueryRow(msgspec.Struct, gc=False):
@@ -39,56 +39,55 @@ class QueryRow(msgspec.Struct, gc=False):
     ObjectEntitiesID: list[str] | None = None
 
 
-def read_bytes(path: Path) -> bytes:
-    """The bytes of a plain or packed file, without a byte-order mark. What it unpacks to is bounded (see `packed`)."""
-    if path.is_dir():
-        raise InputError(f"{path} is a directory: give a file")
-    try:
-        raw = path.read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist: check the path") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
-    return packed.unpack(path, raw).removeprefix(BOM)
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file of settings. InputError says where it is wrong; a date is no setting, but the text for it may be."""
-    try:
-        table = tomllib.loads(read_bytes(path).decode())
-        dated = next((leaf for leaf in _leaves(table) if isinstance(leaf[1], date | time)), None)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not valid TOML: {error}") from None
-    except RecursionError:
-        raise InputError(f"{path}: nested too deep; write flat tables") from None
-    if dated:
-        raise InputError(f"{path}, field {dated[0]}: {dated[1]} is a date or a time; write it in quotes")
-    return table
-
-
-def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """What stands at the ends of a nest of tables and lists, and where."""
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _leaves(inner, f"{place}.{name}" if place else name)
-    elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            yield from _leaves(inner, f"{place}[{number}]")
-    else:
-        yield place, value
+def read_bytes(path: Path, most: int = packed.WHOLE) -> bytes:
+    """The bytes of a plain or packed file, without a byte-order mark. InputError where they are more than `most`."""
+    return packed.whole(path, most).removeprefix(BOM)
 
 
 def read_jsonl(path: Path, row_type: type[Row]) -> list[Row]:
-    """All rows of a JSONL file, checked against `row_type`. An empty file is an error."""
-    raw = read_bytes(path)
+    """All rows of a JSONL file, checked against `row_type`. An empty file is an error.
+
+    InputError also where they are more than memory is meant to hold: `packed.WHOLE` bytes, or `MOST_VALUES` values.
+    """
     decoder = msgspec.json.Decoder(row_type)
-    try:
-        with no_collection():
-            rows = decoder.decode_lines(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise first_bad_line(path, raw, decoder) from None
+    rows: list[Row] = []
+    with no_collection():
+        for line, block in counted(path, b",", b"[", b"{"):
+            rows += decoded(path, block, decoder, line)
     if not rows:
         raise InputError(f"{path} is empty: it needs one JSON object per line")
+    return rows
+
+
+def counted(path: Path, *marks: bytes) -> Iterator[tuple[int, bytes]]:
+    """A file that is held as a whole in blocks of whole lines, each with the number of its first line.
+
+    marks: what begins a value, as a line does. InputError for more than `packed.WHOLE` bytes, or `MOST_VALUES` values.
+    """
+    values, line = 0, 1
+    with packed.stream(path) as file:
+        for block in packed.blocks(path, file, packed.WHOLE):
+            lines = block.count(b"\n") + 1
+            values += lines + sum(map(block.count, marks))
+            if values > MOST_VALUES:
+                raise InputError(f"{path} holds more than {MOST_VALUES:,} values: give it in parts")
+            yield line, block
+            line += lines
+
+
+def decoded(path: Path, block: bytes, decoder: msgspec.json.Decoder[Row], first: int = 1) -> list[Row]:
+    """The rows of some lines, of which each holds one or is blank; `first` is the number of the first line."""
+    block = block.removeprefix(BOM) if first == 1 else block
+    try:
+        rows = decoder.decode_lines(block)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise first_bad_line(path, block, decoder, first) from None
+    if len(rows) != block.count(b"\n") + 1 or block.startswith(b"\n") or b"\n\n" in block:
+        for _, line in numbered_lines(block, first):
+            try:
+                decoder.decode(line)
+            except msgspec.MsgspecError:  # no row, or more than one
+                raise first_bad_line(path, block, decoder, first) from None
     return rows
 
 
@@ -265,7 +264,7 @@ def namesakes(
     first: dict[Pair, str | None] = {}
     with packed.stream(path) as file:
         for number, line in enumerate(packed.lines(file), start=1):
-            row: Any = decoder.decode(line.removeprefix(BOM)) if line.strip() else None
+            row: Any = _only_row(path, number, line.removeprefix(BOM), decoder)
             if row is None or (pair := (row.SubjectEntity, row.Relation)) not in repeated:
                 continue
             own = row.SubjectEntityID if isinstance(row.SubjectEntityID, str) and row.SubjectEntityID else None
@@ -279,6 +278,14 @@ def namesakes(
             values[pair, own], lines[pair, own] = row.objects, number
             first.setdefault(pair, own)
     return values
+
+
+def _only_row(path: Path, number: int, line: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
+    """The row of a line; None of a blank one. InputError for two rows on a line."""
+    try:
+        return decoder.decode(line) if line.strip() else None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise first_bad_line(path, line, decoder, number) from None
 
 
 def _alike(value: Any, other: Any) -> bool:

@@ -1,8 +1,8 @@
 """Packed files, bounded: what a file unpacks to stays in proportion to its size, so that a small one fills no memory.
 
-A file may unpack to `FREE` bytes, or to `RATIO` times its size where that is more; what is read as a whole, to `WHOLE`
-bytes at most. JSONL unpacks to 5 to 20 times its size, with a long prompt in every row to 100 times. Who has more of
-it unpacks the file first: a plain file may have any size.
+A file may unpack to `FREE` bytes, or to `RATIO` times its size where that is more. JSONL unpacks to 5 to 20 times its
+size, with a long prompt in every row to 100 times. Who has more of it unpacks the file first. What is read as a whole,
+packed or plain, has a bound of its own (see `whole` and `blocks`); what is read line by line may have any size.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import bz2
 import gzip
 import io
 import lzma
+import struct
+import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -18,13 +20,25 @@ from pathlib import Path
 from typing import IO, Any
 
 from lmkbc.errors import InputError
+from lmkbc.files.source import opened
 
 FREE = 64 << 20
 RATIO = 200
-WHOLE = 4 << 30
-LONGEST_LINE = 64 << 20
-"""Bytes of a line of a stream; what is longer comes in parts, which are no lines that make sense."""
-_STEP = 1 << 20
+WHOLE = 128 << 20
+"""Bytes of a file that is read as a whole."""
+DOCUMENT = 8 << 20
+"""Bytes of a JSON file that is one value: of lists and tables, memory holds twenty times as much."""
+MEMBERS = 64 << 20
+"""Bytes of an archive's files together; KAMEL's have half of it."""
+LONGEST_LINE = 8 << 20
+"""Bytes of a line; the longest entity of Wikidata takes half of it."""
+STEP = 1 << 20
+_DAMAGED = (
+    *(OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile),
+    *(ValueError, IndexError, OverflowError, struct.error),  # of a zip's own fields
+    *(NotImplementedError, RuntimeError),  # an unknown method, encrypted
+)
+"""What unpacking damaged bytes raises."""
 
 
 def _only_member(source: Any) -> IO[bytes]:
@@ -48,10 +62,9 @@ _ZLIB = frozenset({b"\x78\x01", b"\x78\x9c", b"\x78\xda", b"\x78\x5e"})
 class Unpacking(io.RawIOBase):
     """The bytes of a packed stream, counted as they come. InputError where they are too many, or damaged."""
 
-    def __init__(self, path: Path, source: Any, size: int, most: int | None = None) -> None:
-        self._path, self._source = path, source
-        self._bound = max(FREE, RATIO * size) if most is None else min(max(FREE, RATIO * size), most)
-        self._done = 0
+    def __init__(self, path: Path, source: Any, size: int, *own: IO[bytes]) -> None:
+        self._path, self._source, self._own = path, source, own
+        self._bound, self._done = max(FREE, RATIO * size), 0
 
     def readable(self) -> bool:
         """Yes."""
@@ -61,8 +74,8 @@ class Unpacking(io.RawIOBase):
         """Unpack into a buffer, as `io.RawIOBase` wants it."""
         try:
             part = self._source.read(len(buffer))
-        except (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
-            raise InputError(f"{self._path} cannot be read: {error}; it is damaged: make or fetch it again") from None
+        except _DAMAGED as error:
+            raise _damaged(self._path, error) from None
         self._done += len(part)
         if self._done > self._bound:
             raise InputError(
@@ -75,7 +88,8 @@ class Unpacking(io.RawIOBase):
     def close(self) -> None:
         """Close what is unpacked, too."""
         if not self.closed:
-            self._source.close()
+            for one in (self._source, *self._own):
+                one.close()
         super().close()
 
 
@@ -84,45 +98,95 @@ def is_packed(content: bytes) -> bool:
     return _opener(content) is not None or content[:4] == b"\x28\xb5\x2f\xfd" or content[:2] in _ZLIB
 
 
-def unpack(path: Path, raw: bytes) -> bytes:
-    """The content of a file that was read, unpacked if it is packed. It is measured before any of it is kept."""
-    opener = _opener(raw)
-    if opener is None:
-        return raw
-    whole = io.BytesIO()
-    for keep in (False, True):
-        with Unpacking(path, _opened(path, opener, io.BytesIO(raw)), len(raw), WHOLE) as unpacking:
-            while part := unpacking.read(_STEP):
-                if keep:
-                    whole.write(part)
-    return whole.getvalue()
-
-
 def stream(path: Path) -> IO[bytes]:
     """A file's content as it comes, unpacked if it is packed, and then not to be sought in."""
-    if not path.is_file():
-        raise InputError(f"{path} does not exist: check the path")
-    with path.open("rb") as file:
-        opener = _opener(file.read(8))
-    return bounded(path, _opened(path, opener, path)) if opener else path.open("rb")
+    file = opened(path)
+    size = file.seek(0, io.SEEK_END)
+    file.seek(0)
+    opener = _opener(file.read(8))
+    file.seek(0)
+    if opener is None:
+        return file
+    try:
+        return bounded(path, opener(file), size, file)
+    except _DAMAGED as error:  # a zip without a readable directory, or of several files
+        file.close()
+        raise _damaged(path, error) from None
 
 
-def bounded(path: Path, source: Any) -> IO[bytes]:
-    """The content of a packed file that some library unpacks, within the bound for its size."""
-    return io.BufferedReader(Unpacking(path, source, path.stat().st_size), _STEP)
+def bounded(path: Path, content: Any, size: int, *own: IO[bytes]) -> IO[bytes]:
+    """The content of a packed file that some library unpacks, within the bound for its size. own: closed with it."""
+    return io.BufferedReader(Unpacking(path, content, size, *own), STEP)
+
+
+def whole(path: Path, most: int = WHOLE) -> bytes:
+    """The content of a file, unpacked. InputError where it is more than so many bytes."""
+    content = io.BytesIO()
+    with stream(path) as file:
+        while part := read(path, file):
+            content.write(part)
+            if content.tell() > most:
+                raise too_large(path, most)
+    return content.getvalue()
+
+
+def blocks(path: Path, file: IO[bytes], most: int | None = None) -> Iterator[bytes]:
+    """The content of an open file in blocks of whole lines, the last newline of each left out.
+
+    InputError where a line, or the whole, is more than it may have.
+    """
+    begun, done = bytearray(), 0
+    while part := read(path, file):
+        done += len(part)
+        if most is not None and done > most:
+            raise too_large(path, most)
+        lines, newline, rest = part.rpartition(b"\n")
+        if newline:
+            yield bytes(begun) + lines
+            begun.clear()
+        begun += rest
+        if len(begun) > LONGEST_LINE:
+            raise InputError(f"{path}: a line has more than {LONGEST_LINE >> 20} MiB; each is one row")
+    if begun:
+        yield bytes(begun)
+
+
+def members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
+    """Names and contents of an archive's files, of those whose names are wanted, in its order.
+
+    Nothing of it is written to the disk. InputError where they hold more than `MEMBERS` bytes together.
+    """
+    held = 0
+    with stream(path) as content, tarfile.open(fileobj=content, mode="r|") as archive:
+        for member in archive:
+            if member.isfile() and wanted(member.name) and (inner := archive.extractfile(member)) is not None:
+                held += member.size
+                if held > MEMBERS:
+                    raise too_large(path, MEMBERS)
+                yield member.name, inner.read()
 
 
 def lines(file: IO[bytes]) -> Iterator[bytes]:
-    """The lines of a stream, none longer than `LONGEST_LINE`."""
+    """The lines of a stream; what is longer than `LONGEST_LINE` comes in parts, which are no lines that make sense."""
     return iter(lambda: file.readline(LONGEST_LINE), b"")
 
 
-def _opened(path: Path, opener: Callable[[Any], Any], source: Any) -> Any:
-    """The content of a packed file. InputError for a zip without a readable directory, or of several files."""
+def read(path: Path, file: IO[bytes]) -> bytes:
+    """The next bytes of an open file, none at its end. InputError where the disk refuses them."""
     try:
-        return opener(source)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:  # damaged, an unknown method, encrypted
-        raise InputError(f"{path} cannot be read: {error}; make or fetch it again") from None
+        return file.read(STEP)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}; give another file") from None
+
+
+def too_large(path: Path, most: int) -> InputError:
+    """What to say of a file that has more bytes than are read of its kind."""
+    return InputError(f"{path} holds more than {most >> 20} MiB, the most that such a file may have: give a part")
+
+
+def _damaged(path: Path, error: Exception) -> InputError:
+    told = " ".join(str(error).split())[:200].rstrip(". ") or type(error).__name__
+    return InputError(f"{path} cannot be read: {told}; it is damaged: make or fetch it again")
 
 
 def _opener(start: bytes) -> Callable[[Any], Any] | None:

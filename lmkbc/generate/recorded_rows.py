@@ -16,6 +16,7 @@ import msgspec
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
+from lmkbc.files import packed
 from lmkbc.files.jsonl import numbered_lines, read_bytes, read_jsonl
 from lmkbc.types import State
 from lmkbc.voice import Voice
@@ -73,10 +74,11 @@ class RecordedRow(msgspec.Struct, gc=False):
 
 def read_rows(path: Path, edition: Edition) -> list[RecordedRow]:
     """The rows of a recorded file. InputError names file, line and field."""
-    if bad := _NO_NUMBER.search(read_bytes(path)):
-        line = next(n for n, content in numbered_lines(read_bytes(path)) if _NO_NUMBER.search(content))
-        raise InputError(f"{path}, line {line}, field {bad[1].decode()}: not a finite number; give one in [0, 1]")
-    rows = read_jsonl(path, RecordedRow)
+    try:
+        rows = read_jsonl(path, RecordedRow)
+    except InputError:
+        _refuse_no_number(path)
+        raise
     known = frozenset(edition.relations)
     for index, row in enumerate(rows):
         if row.Relation not in known:
@@ -118,6 +120,15 @@ def models_in(path: Path) -> set[str]:
     sources = {voice.source for row in read_jsonl(path, _Pooled) for voice in row.candidates or () if voice.source}
     voices = {text.removesuffix(EXISTENCE) for source in sources for text in source.split("; ")}
     return {Voice.read(text).model for text in voices}
+
+
+def _refuse_no_number(path: Path) -> None:
+    """Raise InputError for the first line that has a number which JSON does not know."""
+    with packed.stream(path) as file:
+        for number, line in enumerate(packed.lines(file), start=1):
+            if bad := _NO_NUMBER.search(line):
+                where = f"{path}, line {number}, field {bad[1].decode()}"
+                raise InputError(f"{where}: not a finite number; give one in [0, 1]")
 
 
 def _shares(row: RecordedRow) -> Iterator[tuple[str, float]]:

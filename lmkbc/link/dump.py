@@ -28,6 +28,8 @@ from lmkbc.link.schema import (
 from lmkbc.names import as_qid
 
 LINES_PER_SAVE = 20_000
+HELD, NAME = 64 << 20, 64
+"""Bytes of names at which is saved before that, and what a name takes beside its letters."""
 LANGUAGES = ("en", "mul")
 """English, then "mul": names that hold in every language and are no longer repeated for each."""
 
@@ -58,7 +60,8 @@ def open_dump(path: Path) -> IO[bytes]:
         zstandard = importlib.import_module("zstandard")
     except ImportError:
         raise LmkbcError(f"{path} needs the zstandard package: run 'pip install zstandard'") from None
-    return packed.bounded(path, zstandard.ZstdDecompressor().stream_reader(path.open("rb")))
+    content = zstandard.ZstdDecompressor().stream_reader(path.open("rb"))
+    return packed.bounded(path, content, path.stat().st_size)
 
 
 def read_entity(line: bytes, languages: Sequence[str], accepted: frozenset[str]) -> Entity | None:
@@ -112,6 +115,7 @@ def add_dump(
         return
     entities: list[Entity] = []
     broken: list[tuple[int, str]] = []
+    held = 0
     for line in _lines(path, offset):
         offset, number = offset + len(line), number + 1
         if len(line) == packed.LONGEST_LINE:
@@ -123,9 +127,10 @@ def add_dump(
             entity = None
         if entity:
             entities.append(entity)
-        if number % LINES_PER_SAVE == 0:
+            held += sum(NAME + len(name) for name in entity.names)
+        if number % LINES_PER_SAVE == 0 or held > HELD:
             builder.add(entities, source, Progress(offset, number, done=False), broken)
-            entities, broken = [], []
+            entities, broken, held = [], [], 0
             report(number)
     builder.add(entities, source, Progress(offset, number), broken)
     report(number)

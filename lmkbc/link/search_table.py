@@ -10,6 +10,7 @@ import msgspec
 
 from lmkbc.errors import InputError
 from lmkbc.files.jsonl import read_bytes
+from lmkbc.files.packed import DOCUMENT
 from lmkbc.link.evidence import Hit
 from lmkbc.link.schema import ShapeError, decode
 from lmkbc.names import as_qid
@@ -39,7 +40,7 @@ class SearchTable:
 
         A text that stands there twice must have the same value.
         """
-        raw = read_bytes(path)
+        raw = read_bytes(path, DOCUMENT)
         try:
             answers = decode(raw, _TABLE)
         except ShapeError as error:

@@ -25,6 +25,8 @@ COLUMNS = {
     "popularity": (r"^([0-9]{1,18})?$", "whole number"),
 }
 """Column -> what its values match as text, and what a person should give."""
+MOST_BYTES = 32 << 20
+"""Of a table, which is held as a whole: a million names."""
 READERS = {".csv": ",", ".tsv": "\t", ".json": "", ".jsonl": "", ".ndjson": ""}
 
 
@@ -70,7 +72,7 @@ def _typed(path: Path, frame: pl.DataFrame) -> pl.DataFrame:
 def _read(path: Path) -> pl.DataFrame:
     if path.suffix not in READERS:
         raise InputError(f"{path}: no table; {did_you_mean(path.suffix, READERS)}")
-    content = read_bytes(path)  # polars unpacks what is packed, without a bound
+    content = read_bytes(path, MOST_BYTES)  # polars unpacks what is packed, without a bound
     if packed.is_packed(content):
         raise InputError(f"{path} is packed twice: unpack it")
     try:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from lmkbc.errors import InputError
+from lmkbc.models import sizes
 from lmkbc.models.hub import local_only
 from lmkbc.models.located import located
 
@@ -21,6 +22,7 @@ def model_kind(name: str, *, offline: bool = False) -> Kind:
     directory = Path(source)
     if (directory / ADAPTER).is_file():
         return "causal"
+    sizes.check(directory)
     try:
         config = AutoConfig.from_pretrained(source, local_files_only=local_only(source, offline=offline))
     except (OSError, ValueError) as error:

@@ -11,9 +11,13 @@ from pathlib import Path
 import msgspec
 
 from lmkbc.errors import InputError
+from lmkbc.files.packed import whole
 
 FILE = "training.json"
 """What a training says of itself; its field `outputs` is the seal."""
+
+
+MOST_BYTES = 1 << 20
 
 
 class _Training(msgspec.Struct):
@@ -26,8 +30,8 @@ def check(directory: Path) -> None:
     if not path.is_file():
         return
     try:
-        files = msgspec.json.decode(path.read_bytes(), type=_Training).outputs
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        files = msgspec.json.decode(whole(path, MOST_BYTES), type=_Training).outputs
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} cannot be read ({error}): train the model again") from None
     for name, digest in files.items():
         if _digest(directory / name) != digest:

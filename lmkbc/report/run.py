@@ -14,6 +14,7 @@ from lmkbc import submission
 from lmkbc.edition import Edition, Published
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.jsonl import read_bytes, read_examples
+from lmkbc.files.packed import DOCUMENT
 from lmkbc.finished import Finished, read_gold, scored
 from lmkbc.part import WHOLE, Part
 from lmkbc.pipeline import decide, propose
@@ -163,7 +164,7 @@ def _usage(run: Finished) -> list[tuple[str, str, str]]:
     path = run.path / submission.TIMING
     if not run.path.is_dir() or not path.is_file():
         return []
-    told = msgspec.json.decode(read_bytes(path))
+    told = msgspec.json.decode(read_bytes(path, DOCUMENT))
     lines = [("whole run", "seconds", _number(told.get("seconds")))]
     for step, values in (told.get("usage") or {}).items():
         lines += [(str(step), str(name), _number(value)) for name, value in values.items()]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmkbc.errors import InputError
-from lmkbc.files.jsonl import read_bytes
+from lmkbc.files.jsonl import counted
 from lmkbc.names import folded_key
 from lmkbc.train.facts import KAMEL, SILVER, of_examples, of_kamel, of_silver
 from lmkbc.train.held_out import HeldOut, alias_groups
@@ -79,7 +79,8 @@ def gather(
 def lines(path: Path) -> list[str]:
     """The lines of a text that hold anything. InputError for a file that is not there or no UTF-8."""
     try:
-        return [line.strip() for line in read_bytes(path).decode().splitlines() if line.strip()]
+        blocks = (block.decode().splitlines() for _, block in counted(path))
+        return [line for block in blocks for line in map(str.strip, block) if line]
     except UnicodeDecodeError:
         raise InputError(f"{path}: not UTF-8 text; save the file as UTF-8") from None
 

@@ -75,10 +75,8 @@ def of_kamel(path: Path, relations: Mapping[str, Relation], split: str = "train"
 def members(path: Path, ending: str) -> Iterator[tuple[str, bytes]]:
     """Property and content of the archive's files of one split, in their order."""
     try:
-        with packed.stream(path) as content, tarfile.open(fileobj=content, mode="r|") as archive:
-            for member in archive:
-                if member.name.endswith(ending) and (file := archive.extractfile(member)) is not None:
-                    yield Path(member.name).parent.name, file.read()
+        for name, content in packed.members(path, lambda name: name.endswith(ending)):
+            yield Path(name).parent.name, content
     except (OSError, EOFError, tarfile.TarError) as error:
         raise InputError(f"{path} cannot be read as KAMEL's archive: {error}; fetch KAMEL.tar.xz again") from error
 

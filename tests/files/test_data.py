@@ -9,12 +9,8 @@ from pathlib import Path
 import pytest
 
 from lmkbc.errors import InputError
-from lmkbc.files.jsonl import (
-    read_column,
-    read_examples,
-    read_queries,
-    read_toml,
-)
+from lmkbc.files.jsonl import read_column, read_examples, read_queries
+from lmkbc.files.toml import read_toml
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()

@@ -76,7 +76,7 @@ def array(inner: int, count: int) -> bytes:
         (forged(rest=struct.pack("<Q", 2**62)), "bytes more than it has"),
         (forged(rest=array(4, 2**61)), "bytes more than it has"),
         (forged(rest=array(8, 2**50)), "strings, which no model has"),
-        (forged(rest=array(8, 2**20)), "needs 8 bytes more"),
+        (forged(rest=array(8, 2**19)), "needs 8 bytes more"),
         (forged(rest=array(9, 2**50)), "an array of the type 9"),
         (forged(rest=array(77, 1)), "an array of the type 77"),
         (forged(rest=field("a", 77, b"")), "unknown type 77"),

@@ -16,6 +16,7 @@ from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
 from lmkbc.errors import InputError, counted
 from lmkbc.files.jsonl import read_bytes
+from lmkbc.files.packed import DOCUMENT
 
 if TYPE_CHECKING:
     from lmkbc.probe.lama.dataset import LamaTable, RelationFacts
@@ -44,7 +45,8 @@ def lama(
     from lmkbc.probe.lama.run import MaskedRanks, known_words
 
     relations = _facts(source, listed(properties))
-    words_given = None if vocabulary is None else set(read_bytes(vocabulary).decode("utf-8", "replace").split())
+    raw = None if vocabulary is None else read_bytes(vocabulary, DOCUMENT)
+    words_given = None if raw is None else set(raw.decode("utf-8", "replace").split())
     backbones = {name: load(name, offline=offline) for name in model}
     vocabularies = {name: known_words(backbone) for name, backbone in backbones.items()}
     for name, words_of in vocabularies.items():

@@ -24,8 +24,8 @@ MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 MOST_BYTES = 64 << 20
 """Of a header: a vocabulary of 256,000 tokens with its merges takes 15 MiB."""
-MOST_STRINGS = 1 << 21
-"""In all arrays together: Python keeps 60 bytes and more of each."""
+MOST_STRINGS = 800_000
+"""In all arrays together: Python keeps 60 bytes and more of each, and a tokenizer that is made of them 300 more."""
 MOST_KEYS = MOST_TENSORS = 1 << 16
 MOST_AXES = 4
 ALIGNMENT = 32

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from lmkbc.errors import InputError
-from lmkbc.models import seal
+from lmkbc.models import seal, sizes
 from lmkbc.models.hub import local_only
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def load(
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
     name, place = str(model), _place(device)
+    sizes.check(Path(name))
     seal.check(Path(name))
     with _explained(name), quiet():
         here = local_only(name, revision=revision, offline=offline)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 FILE = "entities.json"
+MOST_BYTES = 24 << 20
+"""Of that file; the objects of all of KAMEL take a fifth of it."""
 NOTHING = "none"
 
 
@@ -125,7 +127,7 @@ class Entities:
         """From a trained directory. InputError when it holds no list of objects, or a broken one."""
         path = directory / FILE
         try:
-            entities = msgspec.json.decode(read_bytes(path), type=cls)
+            entities = msgspec.json.decode(read_bytes(path, MOST_BYTES), type=cls)
             entities.check()
             return entities
         except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,7 +103,7 @@ def mapped(
 
 
 def _header(path: Path, line: str) -> int:
-    fields = line.split()
-    if len(fields) != 2 or not all(field.isdigit() for field in fields):
+    found = re.fullmatch("[0-9]+ ([0-9]{1,5})", line.strip())
+    if found is None:
         raise InputError(f"{path}, line 1: needs the number of vectors and of dimensions, such as '4530030 500'")
-    return int(fields[1])
+    return int(found[1])

@@ -114,15 +114,12 @@ def _members(path: Path) -> Iterator[tuple[str, str, bytes]]:
     if path.is_dir():
         for file in sorted(path.rglob("P*/*.jsonl")):
             if match := _MEMBER.search(file.as_posix()):
-                yield match[1], match[2], jsonl.read_bytes(file)
+                yield match[1], match[2], jsonl.read_bytes(file, packed.DOCUMENT)
         return
     try:
-        with packed.stream(path) as content, tarfile.open(fileobj=content, mode="r|") as archive:
-            for member in archive:
-                match = _MEMBER.search(member.name)
-                inner = archive.extractfile(member) if match and member.isfile() else None
-                if match and inner:
-                    yield match[1], match[2], inner.read()
+        for name, content in packed.members(path, lambda name: _MEMBER.search(name) is not None):
+            if match := _MEMBER.search(name):
+                yield match[1], match[2], content
     except (OSError, EOFError, tarfile.TarError) as error:
         raise InputError(f"{path} cannot be read as KAMEL's archive ({error}): give KAMEL.tar.xz or its tree") from None
 

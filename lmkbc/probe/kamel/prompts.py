@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.files import jsonl
+from lmkbc.files import jsonl, packed
 from lmkbc.models.base import Message, Prompt
 from lmkbc.names import folded_key
 from lmkbc.probe.kamel.dataset import Fact
@@ -38,7 +38,7 @@ def questions(path: Path | None = None) -> dict[str, str]:
     if path is None:
         raw, name = files("lmkbc.probe.kamel").joinpath("questions.tsv").read_text(encoding="utf-8"), "kamel_questions"
     else:
-        raw, name = jsonl.read_bytes(path).decode("utf-8", "replace"), str(path)
+        raw, name = jsonl.read_bytes(path, packed.DOCUMENT).decode("utf-8", "replace"), str(path)
     prompts = {}
     for number, line in enumerate(raw.splitlines(), start=1):
         if not (row := _LINE.match(line)):

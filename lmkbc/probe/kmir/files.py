@@ -66,7 +66,8 @@ def read_triples(path: Path, schema: Schema) -> list[TypedTriple]:
     if path.is_dir() or path.name.endswith((".tar.xz", ".tar")):
         rows = _kamel(path, schema)
     elif path.name.removesuffix(".gz").endswith(".tsv"):
-        rows = [_tsv_row(path, number, line) for number, line in jsonl.numbered_lines(jsonl.read_bytes(path))]
+        blocks = (jsonl.numbered_lines(block, first) for first, block in jsonl.counted(path, b"\t"))
+        rows = [_tsv_row(path, number, line) for block in blocks for number, line in block]
     else:
         rows = jsonl.read_jsonl(path, TypedTriple)
     for number, row in enumerate(rows, start=1):

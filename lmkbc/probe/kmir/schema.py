@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.files import jsonl
+from lmkbc.files.toml import read_toml
 from lmkbc.settings import checked
 
 Axiom = Literal["symmetric", "transitive", "equivalent", "inverse", "sub-relation", "chain"]
@@ -166,5 +166,5 @@ def _check_templates(name: str, templates: tuple[str, ...]) -> None:
 
 def read_schema(path: Path) -> Schema:
     """A schema from its TOML file. InputError naming what is wrong."""
-    file = checked(SchemaFile, jsonl.read_toml(path), f"{path}: a schema")
+    file = checked(SchemaFile, read_toml(path), f"{path}: a schema")
     return Schema(file.relations, file.chains)

@@ -1,0 +1,121 @@
+"""The files that a person names, opened within bounds: a regular file, or a pipe that is written to in time.
+
+A device is refused, since it never ends. A pipe is read into a temporary file before anything is made of it, so that
+it can be read more than once; it brings so many bytes at most, and is silent for so long at most.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import select
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import IO, Any
+
+from lmkbc.errors import InputError, LmkbcError
+
+SILENT = 30.0
+"""Seconds for which a pipe may bring nothing."""
+PIPED = 256 << 20
+"""Bytes that a pipe may bring."""
+_PIECE = 1 << 16
+_kept: dict[tuple[int, int], Any] = {}
+"""Device and inode of a pipe -> the temporary file with what it brought, which goes when the program ends."""
+
+
+def opened(path: Path) -> IO[bytes]:
+    """Open a regular file, or a pipe whose content is then here. InputError for anything else.
+
+    InputError also for a pipe that is silent for `SILENT` seconds, or brings more than `PIPED` bytes.
+    """
+    with _named(path):
+        number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        found = os.fstat(number)
+        if stat.S_ISREG(found.st_mode):
+            return os.fdopen(number, "rb")
+        try:
+            if stat.S_ISFIFO(found.st_mode):
+                place, first = (found.st_dev, found.st_ino), _at_once(number)
+                if first is not None or place not in _kept:
+                    _kept[place] = _brought(path, number, first or b"")
+                return open(_kept[place].name, "rb")
+        finally:
+            os.close(number)
+    if stat.S_ISDIR(found.st_mode):
+        raise InputError(f"{path} is a directory: give a file")
+    raise InputError(f"{path} is a device, which never ends: give a file or a pipe")
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Name the file that the system refuses."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(f"{path} does not exist: check the path") from None
+    except IsADirectoryError:
+        raise InputError(f"{path} is a directory: give a file") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}; give another file") from None
+    except ValueError as error:  # a name that no file can have
+        raise InputError(f"{str(path)!r} cannot be read: {error}; check the path") from None
+
+
+def _at_once(number: int) -> bytes | None:
+    """What a pipe holds by now; None where it holds nothing and nobody is about to write to it."""
+    try:
+        return os.read(number, _PIECE) or None
+    except BlockingIOError:
+        return b""
+
+
+def _brought(path: Path, number: int, first: bytes) -> Any:
+    """A temporary file of what a pipe brings until all its writers have closed it. first: what came already."""
+    poll = select.poll()
+    poll.register(number, select.POLLIN)
+    kept = NamedTemporaryFile(prefix="lmkbc-")  # noqa: SIM115 -- closed when the program ends
+    try:
+        part = first or _part(path, number, poll)
+        while part:
+            if kept.tell() + len(part) > PIPED:
+                raise InputError(f"{path} is a pipe that brings more than {PIPED >> 20} MiB: write it to a file first")
+            _keep(kept, part)
+            part = _part(path, number, poll)
+        kept.flush()
+    except BaseException:
+        kept.close()
+        raise
+    return kept
+
+
+def _part(path: Path, number: int, poll: select.poll) -> bytes:
+    """The next bytes of a pipe, none at its end. InputError where it stays silent."""
+    end = time.monotonic() + SILENT
+    while (left := end - time.monotonic()) > 0:
+        if poll.poll(left * 1000):
+            try:
+                return os.read(number, _PIECE)
+            except BlockingIOError:  # somebody else has read what was there
+                continue
+    raise InputError(f"{path} is a pipe to which nothing was written for {SILENT:g} s: write to it, or give a file")
+
+
+def _keep(kept: Any, part: bytes) -> None:
+    try:
+        kept.write(part)
+    except OSError as error:
+        raise LmkbcError(
+            f"what a pipe brings cannot be kept in a temporary file: {error.strerror or error}; make room, or name "
+            "another place in TMPDIR"
+        ) from error

@@ -1,0 +1,68 @@
+"""How much a model directory may hold beside its weights: a forged vocabulary would fill memory while it is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from lmkbc.errors import InputError
+from lmkbc.files.packed import DOCUMENT, whole
+from lmkbc.models.files import READ
+
+WORDS = 300_000
+"""Of a vocabulary; those of the largest families of models have 262,144."""
+MERGES = 1_200_000
+"""Strings of a list of merges, of which each has one or two."""
+LARGER = {"tokenizer.json": 48 << 20, "model.safetensors.index.json": 24 << 20, "entities.json": 24 << 20}
+"""Bytes of files that may be larger than others."""
+WEIGHTS = ".safetensors"
+
+
+class _Model(msgspec.Struct, frozen=True):
+    vocab: msgspec.Raw = msgspec.Raw(b"")
+    merges: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _Tokenizer(msgspec.Struct):
+    model: _Model = _Model()
+
+
+def check(directory: Path) -> None:
+    """InputError where a model directory holds a device, or more beside its weights than any model needs."""
+    if not directory.is_dir():
+        return
+    for path in sorted(path for path in directory.iterdir() if path.suffix in READ and not path.is_dir()):
+        if not path.is_file():
+            raise InputError(f"{path} is no regular file: fetch or save the model again")
+        most = LARGER.get(path.name, DOCUMENT)
+        if path.suffix != WEIGHTS and path.stat().st_size > most:
+            raise InputError(f"{path} has more than {most >> 20} MiB, which no model needs: fetch or save it again")
+        words, merges = _counts(path)
+        if words > WORDS or merges > MERGES:
+            raise InputError(
+                f"{path} lists {words:,} words and {merges:,} parts of merges, and models of up to {WORDS:,} and "
+                f"{MERGES:,} are read: name another model"
+            )
+
+
+def _counts(path: Path) -> tuple[int, int]:
+    """Words and merges that a file lists; of one that is damaged, its reader tells."""
+    if path.name == "vocab.txt":
+        return _content(path).count(b"\n"), 0
+    if path.name == "merges.txt":
+        return 0, _content(path).count(b"\n")
+    if path.name == "vocab.json":
+        return _content(path).count(b'":'), 0
+    if path.name != "tokenizer.json":
+        return 0, 0
+    try:
+        model = msgspec.json.decode(_content(path), type=_Tokenizer).model
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return 0, 0
+    vocab, merges = bytes(model.vocab), bytes(model.merges)
+    return max(vocab.count(b'":'), vocab.count(b"[") - 1), merges.count(b'"') // 2
+
+
+def _content(path: Path) -> bytes:
+    return whole(path, LARGER.get(path.name, DOCUMENT))
