@@ -101,15 +101,15 @@ def compare(edition: Edition, gold: Mapping[Pair, Any], runs: Sequence[Finished]
         raise InputError(f"{runs[0].path} answers none of the gold's queries: name the split or --gold it belongs to")
     tables = [scored(run, edition, given, asked) for run, given in zip(runs, answers, strict=True)]
     rows = [dict(table.rows) for table in tables]
-    names = _told_apart(runs)
+    names = told_apart(runs)
     macro = edition.metric.average == "relation"
     made = [paired(names[0], name, rows[0], own, macro) for name, own in zip(names[1:], rows[1:], strict=True)]
     corrected = holm([one.overall.p for one in made])
     return [replace(one, overall=replace(one.overall, corrected=p)) for one, p in zip(made, corrected, strict=True)]
 
 
-def _told_apart(runs: Sequence[Finished]) -> list[str]:
-    """The runs' names; whole paths where two have the same."""
+def told_apart(runs: Sequence[Finished]) -> list[str]:
+    """Return the runs' names; whole paths where two have the same."""
     names = [run.name for run in runs]
     return names if len(set(names)) == len(names) else [str(run.path) for run in runs]
 

@@ -20,6 +20,22 @@ from lmkbc.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
+class InSample:
+    """That the rules of a run were tuned on the split that it answers, so that its scores look better than they are.
+
+    f1: F1 out of fold of the whole split, None where it is not known of such a run. relations: likewise by relation.
+    """
+
+    f1: float | None = None
+    relations: Mapping[str, float] = field(default_factory=dict)
+
+    def remark(self, *, whole: bool = True) -> str:
+        """Return what to say beside every score of the run. whole: whether all of the split is scored."""
+        known = "is not known" if self.f1 is None else f"{self.f1:.3f}{'' if whole else ' on the whole split'}"
+        return f"the rules saw this split; F1 out of fold {known}"
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """Where a run's predictions lie, and what its manifest says, where it has one."""
 
@@ -47,6 +63,22 @@ class Finished:
     def is_part(self) -> bool:
         """Whether it asked a part of its split alone."""
         return not self.manifest.keys().isdisjoint(("limit", "relations"))
+
+    @property
+    def in_sample(self) -> InSample | None:
+        """What is known of a run whose rules were tuned on its own split; None of any other run."""
+        chosen, inputs = self.manifest.get("selection"), self.manifest.get("inputs")
+        if not isinstance(chosen, dict) or not isinstance(inputs, dict) or "data_sha256" not in chosen:
+            return None
+        own = [digest for name, digest in inputs.items() if name.endswith(f"/{self.manifest.get('split')}")]
+        if chosen["data_sha256"] not in own:
+            return None
+        other = "differs" in chosen or "precision" in chosen or chosen.get("system") != self.manifest.get("system")
+        f1, relations = chosen.get("cv_f1"), chosen.get("cv_f1_by_relation")
+        if other or not isinstance(f1, float):
+            return InSample()
+        known = relations.items() if isinstance(relations, dict) else ()
+        return InSample(f1, {name: value for name, value in known if isinstance(value, float)})
 
     def said(self, field_name: str) -> str | None:
         """A text field of its manifest."""

@@ -15,8 +15,10 @@ from typing import Any
 import msgspec
 
 from lmkbc.ask.frames import Frames
+from lmkbc.generate.access import ServerSettings
 from lmkbc.generate.recorded_rows import models_in
 from lmkbc.generate.replay import shares
+from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.files import model_name, portable
 from lmkbc.recipe import Recipe
 from lmkbc.run import Run
@@ -54,14 +56,13 @@ class Origin:
 
 
 def origin_of(run: Run, recipe: Recipe) -> Origin:
-    """Return what the candidates of a run come from, before anything is asked."""
+    """Return what the candidates of a run come from, before any model is asked."""
     models = set[str]()
     asks = False
     for spec, files in zip(recipe.generate, shares(recipe.generate, run.files, run.edition), strict=True):
-        named = set(_asked(run, spec))
-        asks |= bool(named) or any(part.asks_model for part in spec.whole())
+        asks |= any(_named(run, spec)) or any(part.asks_model for part in spec.whole())
         read = run.files if spec.reads_files and not spec.asks_model else files
-        models |= named if read is None else set(_recorded(run, read))
+        models |= set(_asked(run, spec) if read is None else _recorded(run, read))
     if not asks:
         return Origin(models=tuple(sorted(models)))
     asked = {
@@ -72,18 +73,25 @@ def origin_of(run: Run, recipe: Recipe) -> Origin:
     return Origin(models=tuple(sorted(models)), wording=recipe.wording, wording_sha256=digest)
 
 
-def _asked(run: Run, value: Any) -> Iterator[str]:
-    """The models that a table and the tables within it ask; --model comes before all of them."""
+def _asked(run: Run, spec: GeneratorSpec) -> Iterator[str]:
+    """Yield the models that a generator asks: by the name that their server says, where any is taken there."""
+    for part in spec.whole():
+        served = part.served(run) if isinstance(part, ServerSettings) else None
+        yield from [model_name(served)] if served else _named(run, part)
+
+
+def _named(run: Run, value: Any) -> Iterator[str]:
+    """Yield the models that a table and the tables within it name; --model comes before all of them."""
     if is_dataclass(value):
         value = {one.name: getattr(value, one.name) for one in fields(value)}
     if isinstance(value, Mapping):
         if "model" in value and (name := run.model or value["model"]):
             yield model_name(str(name))
         for inner in value.values():
-            yield from _asked(run, inner)
+            yield from _named(run, inner)
     elif isinstance(value, list | tuple):
         for inner in value:
-            yield from _asked(run, inner)
+            yield from _named(run, inner)
 
 
 def _recorded(run: Run, files: Sequence[Path]) -> Iterator[str]:

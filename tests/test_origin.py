@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import Loopback
 
+from lmkbc.models.store_place import place_of
 from lmkbc.origin import LONGEST, Origin, origin_of
 from lmkbc.recipe import make_recipe, read_recipe
 from lmkbc.recipe_file import RecipeFile
-from lmkbc.run import Run
+from lmkbc.run import Run, Servers
 from lmkbc.selection import selector_for
 from lmkbc.workspace import Workspace
 
@@ -79,6 +81,16 @@ def test_a_model_that_is_named_for_a_run_counts_and_the_words_of_a_relation_too(
     run.relations[name] = replace(relation, question="Which of {subject}?")
     assert origin_of(run, recipe).wording_sha256 != usual.wording_sha256
     assert origin_of(RUN, read_recipe(SPACE, "embedded")) == Origin()
+
+
+def test_a_server_whose_model_is_taken_whatever_it_is_says_who_answers(tmp_path: Path) -> None:
+    file = RecipeFile(description="x", generate=(CHAT,), select={"rule": "cutoff", "threshold": 0.5})
+    recipe, store = make_recipe("x", file, SPACE.relations), place_of(str(tmp_path / "store.sqlite"))
+    with Loopback() as server:
+        server.tells["models"] = {"data": [{"id": "model-b"}]}
+        servers = Servers(base_url=server.url, any_model=True, store=store)
+        assert origin_of(replace(RUN, servers=servers), recipe) == replace(asking(), models=("model-b",))
+        assert not server.served  # no model was asked
 
 
 def test_a_file_is_called_after_its_origin_whatever_models_are_called() -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import Command
 
+import lmkbc
+from lmkbc.finished import Finished, InSample
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).parents[1]
@@ -86,6 +90,61 @@ def test_a_file_of_before_models_were_named_is_used_and_that_is_told(
     status, _, told = command("predict", *COMMON, "--from", files["gpt-3.5"])
     unsaid = "selected by thresholds/mini/recorded.toml, which does not say whose answers it was tuned on;"
     assert (status, unsaid in told) == (0, True), told
+
+
+def test_scores_of_rules_that_saw_the_split_say_so(command: Command, files: dict[str, Path], tmp_path: Path) -> None:
+    status, shown, told = command(*TUNE, "--from", files["gpt-4"], "--json")
+    assert status == 0, told
+    figures = json.loads(shown)
+    seen = f"the rules saw this split; F1 out of fold {figures['cv_macro_f1']:.3f}"
+    predict = ("predict", *COMMON, "--from", files["gpt-4"])
+    assert f"tuned: {seen}, so scores" in command(*predict, "--out", "tuned")[2]
+    status, shown, _ = command("evaluate", "tuned")
+    assert shown.splitlines()[0].strip() == f"LM-KBC mini, val: {seen}"
+    assert shown.splitlines()[-1].split()[-1] == f"{figures['cv_macro_f1']:.3f}"
+    shown = command("evaluate", "tuned/predictions.zip", "--json")[1]
+    assert json.loads(shown)["out_of_fold"]["f1"] == pytest.approx(figures["cv_macro_f1"], abs=1e-6)
+    shown = command("evaluate", "tuned", "--relation", "RiverBasinsCountry")[1]
+    own = figures["relations"]["RiverBasinsCountry"]["cv_f1"]
+    assert re.search(rf"{seen} on the whole split *\n.*\nRiverBasinsCountry .* {own:.3f}\s*\n", shown)
+    scores = lmkbc.read_run("tuned").evaluate()
+    assert seen in repr(scores)
+    assert scores.relations["out_of_fold_f1"].to_list() == [
+        pytest.approx(figures["relations"][name]["cv_f1"], abs=1e-6) for name in scores.relations["relation"]
+    ]
+    assert command(*predict, "--out", "untuned", "--untuned")[0] == 0
+    assert "saw this split" not in command("evaluate", "untuned")[1]
+    assert lmkbc.read_run("untuned").evaluate().in_sample is None
+    assert f"\ntuned: {seen}.\n" in command("compare", "untuned", "tuned", "--html", "both.html")[1]
+    assert f"tuned: {seen}." in (tmp_path / "both.html").read_text()
+    assert command("report", "tuned")[0] == 0
+    page = (tmp_path / "tuned" / "report.html").read_text()
+    assert f"<strong>{figures['cv_macro_f1']:.3f}</strong> macro-F1 out of fold</li>" in page
+    assert "left out: the objects were selected by thresholds/mini/recorded--gpt-4.toml." in page
+    assert "threshold = 0.5" not in page  # of the rule that did not run
+    assert command("predict", *COMMON, "--from", files["gpt-3.5"], "--any-thresholds", "--out", "other")[0] == 0
+    assert "the rules saw this split; F1 out of fold is not known" in command("evaluate", "other")[1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "known"),
+    [
+        ({}, InSample(0.5, {"r": 0.25})),
+        ({"split": "train"}, None),
+        ({"selection": {"how": "untuned"}}, None),
+        ({"inputs": {}}, None),
+        ({"system": "another"}, InSample()),
+        ({"precision": 0.9}, InSample()),
+        ({"cv_f1_by_relation": None}, InSample(0.5)),
+    ],
+)
+def test_a_manifest_tells_whether_rules_saw_the_split(changes: dict[str, Any], known: InSample | None) -> None:
+    selection = {"system": "s", "data_sha256": "d", "cv_f1": 0.5, "cv_f1_by_relation": {"r": 0.25}}
+    inputs = {"lmkbcmini/train": "t", "lmkbcmini/val": "d"}
+    manifest = {"system": "s", "split": "val", "selection": selection, "inputs": inputs}
+    for name, value in changes.items():
+        (manifest if name in manifest else selection)[name] = value
+    assert Finished(Path("x"), Path("x"), manifest).in_sample == known
 
 
 def test_git_ignores_what_is_tuned_and_no_file_that_comes_with_it() -> None:

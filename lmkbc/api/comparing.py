@@ -26,10 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Comparisons:
-    """Each further run beside the first. comparisons: one per further run: the difference over all, and by relation."""
+    """Each further run beside the first. comparisons: one per further run: the difference over all, and by relation.
+
+    remarks: a sentence on each run whose rules saw the split.
+    """
 
     edition: Edition
     comparisons: Sequence[Comparison]
+    remarks: Sequence[str] = ()
 
     @property
     def verdicts(self) -> list[str]:
@@ -55,7 +59,7 @@ class Comparisons:
         """A page that needs no network."""
         from lmkbc.report.comparison import page
 
-        return page(self.edition, self.comparisons)
+        return page(self.edition, self.comparisons, self.remarks)
 
     def write(self, path: Path | str) -> Path:
         """Write the page, and tell where."""
@@ -65,10 +69,10 @@ class Comparisons:
         return place
 
     def __repr__(self) -> str:
-        return f"<Comparisons on LM-KBC {self.edition.name}: {' '.join(self.verdicts)}>"
+        return f"<Comparisons on LM-KBC {self.edition.name}: {' '.join([*self.verdicts, *self.remarks])}>"
 
     def _repr_html_(self) -> str:
-        return shown(f"LM-KBC {self.edition.name}", *self.verdicts, self.table)
+        return shown(f"LM-KBC {self.edition.name}", *self.verdicts, *self.remarks, self.table)
 
 
 @keywords()
@@ -90,6 +94,7 @@ def compare(
     runs, or runs that do not go together.
     """
     from lmkbc.compare import compare as compared  # which computes, and loads numpy
+    from lmkbc.compare import told_apart
 
     sources: Sources = {"edition": edition, "data": data, "workspace": workspace}
     space, opened = space_of(sources), [_finished(run) for run in runs]
@@ -102,7 +107,10 @@ def compare(
     truth = dict(part.rows(read_gold(path, chosen).items(), lambda row: row[0][1]))
     for answers in (run.answers(chosen) for run in opened if run.is_part):
         truth = {pair: objects for pair, objects in truth.items() if pair in answers}
-    return Comparisons(chosen, compared(chosen, truth, opened))
+    whole = part.is_whole and not any(run.is_part for run in opened)
+    named = zip(told_apart(opened), (run.in_sample for run in opened), strict=True)
+    remarks = [f"{name}: {seen.remark(whole=whole)}." for name, seen in named if seen]
+    return Comparisons(chosen, compared(chosen, truth, opened), remarks)
 
 
 def _finished(run: Path | str | HasRun) -> Finished:

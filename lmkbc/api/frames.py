@@ -36,11 +36,14 @@ def by_query(answers: Answers, edition: Edition, what: str) -> dict[Pair, Any]:
     return found
 
 
-def relations_frame(table: Table) -> pl.DataFrame:
-    """Return the official table, a row per relation."""
+def relations_frame(table: Table, out_of_fold: Mapping[str, float] | None = None) -> pl.DataFrame:
+    """Return the official table, a row per relation. out_of_fold: F1 of relations whose rules saw the split."""
     import polars as pl
 
-    return pl.DataFrame([{"relation": name} | asdict(summary) for name, summary in table.relations.items()])
+    frame = pl.DataFrame([{"relation": name} | asdict(summary) for name, summary in table.relations.items()])
+    if out_of_fold is None:
+        return frame
+    return frame.with_columns(pl.Series("out_of_fold_f1", [out_of_fold.get(n) for n in table.relations], pl.Float64()))
 
 
 def rows_frame(table: Table) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, counted
 from lmkbc.evaluate import Evaluation, evaluate_file
 from lmkbc.files.packed import lines, stream
-from lmkbc.finished import Finished, edition_of, read_gold, scored
+from lmkbc.finished import Finished, InSample, edition_of, read_gold, scored
 from lmkbc.part import WHOLE, Part
 from lmkbc.scoring.table import Summary
 from lmkbc.workspace import Workspace
@@ -43,7 +43,7 @@ class Scores:
     """An official result. f1, p, r: the macro averages, as the edition prints them; each in [0, 1].
 
     evaluation: the official table, and how many rows of the file were odd. split: "" where the gold was given. part: of
-    it, what was scored.
+    it, what was scored. in_sample: of a run whose rules were tuned on its own split, what they score out of fold.
     """
 
     edition: Edition
@@ -51,6 +51,7 @@ class Scores:
     profile: str
     evaluation: Evaluation
     part: Part = WHOLE
+    in_sample: InSample | None = None
 
     @property
     def overall(self) -> Summary:
@@ -74,8 +75,16 @@ class Scores:
 
     @cached_property
     def relations(self) -> pl.DataFrame:
-        """The official table, a row per relation; `overall` has the averages."""
-        return relations_frame(self.evaluation.table)
+        """The official table, a row per relation; `overall` has the averages.
+
+        Where rules saw the split, out_of_fold_f1 stands beside f1.
+        """
+        return relations_frame(self.evaluation.table, self.in_sample.relations if self.in_sample else None)
+
+    @property
+    def remark(self) -> str:
+        """What to say beside the scores where the rules saw the split; "" where they did not."""
+        return self.in_sample.remark(whole=self.part.is_whole) if self.in_sample else ""
 
     @cached_property
     def rows(self) -> pl.DataFrame:
@@ -90,10 +99,11 @@ class Scores:
         return f"LM-KBC {self.edition.name}{split}{first}{f' ({self.profile})' if self.profile else ''}"
 
     def __repr__(self) -> str:
-        return f"<Scores {self.title}: macro-F1 {self.f1:.3f}, P {self.p:.3f}, R {self.r:.3f}>"
+        remark = f"; {self.remark}" if self.remark else ""
+        return f"<Scores {self.title}: macro-F1 {self.f1:.3f}, P {self.p:.3f}, R {self.r:.3f}{remark}>"
 
     def _repr_html_(self) -> str:
-        odd = [self.evaluation.remarks] if self.evaluation.remarks else []
+        odd = [remark for remark in (self.remark, self.evaluation.remarks) if remark]
         averages = f"macro-F1 {self.f1:.3f}, P {self.p:.3f}, R {self.r:.3f}"
         return shown(f"{self.title}: {averages}", self.relations, *odd)
 
@@ -147,7 +157,7 @@ def _score(
         result = _of_files(space, run.predictions, Path(truth), counted, chosen, strict, rows)
     else:
         result = _in_memory(run, predictions, truth, counted, chosen, strict)
-    return Scores(edition, named, profile, result, chosen)
+    return Scores(edition, named, profile, result, chosen, run.in_sample if run else None)
 
 
 def _part(run: Finished, space: Workspace, edition: Edition) -> Part:

@@ -48,10 +48,13 @@ def compare(
     if html is not None:
         note(f"{made.write(html)}: written; open it in a browser")
     if json:
-        show_json({"edition": made.edition.name, "comparisons": [_json(one) for one in made.comparisons]})
+        comparisons = [_json(one) for one in made.comparisons]
+        show_json({"edition": made.edition.name, "comparisons": comparisons, "remarks": list(made.remarks)})
         return
     for one in made.comparisons:
         _print(made.edition.name, one)
+    for remark in made.remarks:
+        sys.stdout.write(plain(remark) + "\n")
 
 
 def _json(one: Comparison) -> dict[str, Any]:

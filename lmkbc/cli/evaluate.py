@@ -86,6 +86,7 @@ def _show_json(scores: Scores, rows: bool) -> None:
         "micro_r": overall.micro_r,
         "average_predictions": overall.average_predictions,
         "empty_predictions": overall.empty_predictions,
+        **_in_sample(scores),
         "remarks": {name: getattr(result, name) for name in ("missing", "unknown", "repeated", "malformed")},
         "relations": {name: asdict(summary) for name, summary in result.table.relations.items()},
     }
@@ -99,11 +100,23 @@ def _show_json(scores: Scores, rows: bool) -> None:
     show_json_rows(shown, "rows", each)
 
 
+def _in_sample(scores: Scores) -> dict[str, Any]:
+    """Return what JSON says of scores whose rules saw the split; nothing of others."""
+    seen = scores.in_sample
+    return {"rules_saw_split": True, "out_of_fold": asdict(seen)} if seen else {}
+
+
 def _print_table(scores: Scores) -> None:
     columns = PLAIN | (DETAILED if scores.edition.metric.detailed else {})
     lines = [[name, *_values(summary, columns)] for name, summary in scores.evaluation.table.relations.items()]
     lines.append(["*** Average ***", *_values(scores.overall, columns)])
-    show_table(["relation", *columns.values()], lines, title=scores.title)
+    names, seen = ["relation", *columns.values()], scores.in_sample
+    if seen and seen.f1 is not None:
+        names.append("F1 out of fold")
+        for line in lines[:-1]:
+            line.append(seen.relations.get(line[0]))
+        lines[-1].append(seen.f1 if scores.part.is_whole else None)
+    show_table(names, lines, title=f"{scores.title}: {scores.remark}" if seen else scores.title)
 
 
 def _values(summary: Summary, columns: dict[str, str]) -> list[Any]:

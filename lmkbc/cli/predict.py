@@ -94,6 +94,8 @@ def _tell(run: PredictedRun, seconds: float) -> None:
         f"{counted(tally.objects, 'object')}, {counted(tally.empty, 'empty answer')}; {selection['how']}; "
         f"{seconds:.0f} s"
     )
+    if seen := Finished.at(where).in_sample:
+        note(f"{where}: {seen.remark(whole=not part)}, so scores of this run look better than they are")
     if below := selection.get("below_precision"):
         named = f"{', '.join(below[:3])}{', ...' if len(below) > 3 else ''}"
         note(

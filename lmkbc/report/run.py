@@ -71,6 +71,8 @@ def page(space: Workspace, source: Source, report: Report = silent) -> str:
         about=_about(run, edition, source),
         table=table,
         floors=floors,
+        seen=run.in_sample,
+        whole=source.part.is_whole and not run.is_part,
         published=_published(edition, source.split),
         split=source.split,
         plots=list(_plots(table, rows, floors, report)),
@@ -79,6 +81,7 @@ def page(space: Workspace, source: Source, report: Report = silent) -> str:
         usage=_usage(run),
         counts=_counts(run),
         recipe=_recipe(run),
+        tuned=_tuned(run),
         data=packed(rows, tracer.about(mentioned(rows)) if tracer else None),
         count=len(rows),
     )
@@ -102,11 +105,13 @@ def _about(run: Finished, edition: Edition, source: Source) -> dict[str, str]:
     how = chosen.get("how") if isinstance(chosen, dict) else None
     answered = run.manifest.get("models")
     models = [str(model) for model in answered] if isinstance(answered, list) else []
+    seen = run.in_sample
     told = {
         "system": run.said("system") or run.name,
         "models" if len(models) > 1 else "model": ", ".join(models) or run.said("model"),
         "edition and split": f"{edition.name}, {source.split}",
         "objects kept": how,
+        "mind": seen.remark(whole=source.part.is_whole and not run.is_part) if seen else None,
         "average": "mean over relations" if edition.metric.average == "relation" else "mean over rows",
     }
     return {name: str(value) for name, value in told.items() if value}
@@ -185,10 +190,18 @@ def _number(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int | float) else str(value)
 
 
+def _tuned(run: Finished) -> str:
+    """Return by which thresholds the objects were selected; "" where the recipe's own rule did."""
+    chosen = run.manifest.get("selection")
+    return str(chosen.get("how")) if isinstance(chosen, dict) and "data_sha256" in chosen else ""
+
+
 def _recipe(run: Finished) -> str:
-    """The recipe as TOML, as far as the manifest tells it."""
+    """Return the recipe as TOML, as far as the manifest tells it, less a rule that thresholds replaced."""
     told = run.manifest.get("recipe")
-    return tomli_w.dumps(_set(told)) if isinstance(told, dict) else ""
+    if not isinstance(told, dict):
+        return ""
+    return tomli_w.dumps(_set({step: table for step, table in told.items() if step != "select" or not _tuned(run)}))
 
 
 def _set(value: Any) -> Any:
