@@ -136,3 +136,10 @@ def test_links_between_pages_lead_somewhere() -> None:
     assert links
     absent = [(page.name, link) for page, link in links if not (page.parent / link).exists()]
     assert [link for link in absent if not link[1].startswith("reference/")] == []  # made with the site
+
+
+def test_the_table_of_recorded_answers_says_what_the_benchmarks_say() -> None:
+    told = re.findall(r"^\| (20\d\d \w+, .+?) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", README, re.MULTILINE)
+    benchmarks = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert len(told) == 7
+    assert [row for row in told if f"| {' | '.join(row)} |" not in benchmarks] == []
