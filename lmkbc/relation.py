@@ -28,6 +28,14 @@ class EntityType:
     classes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class EntityClass:
+    """A Wikidata class: what it is called, its label first, and the QIDs of the classes that it lies below."""
+
+    names: tuple[str, ...]
+    below: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
     """What one object of a relation looks like, as data: parsing and cleaning read it.
@@ -116,8 +124,9 @@ class Relation:
     names: the spellings of the editions. cardinality: edition name -> (fewest, most) objects in its train split.
     clozes use {subject} and {mask} once each, question uses {subject}, statement uses {subject} and {object};
     triple is the verb phrase between subject and object. unit_id: Wikidata's item for the unit, where the number is of
-    no mere things that are counted. symmetric: (s, r, o) implies (o, r, s). preconditions are
-    what a masked model is asked first. paraphrases: more clozes, kept in paraphrases.toml for recipes that ask many.
+    no mere things that are counted. symmetric: (s, r, o) implies (o, r, s). functional: a subject has at most one
+    object, as it has of a number. preconditions are what a masked model is asked first. paraphrases: more clozes, kept
+    in paraphrases.toml for recipes that ask many.
     """
 
     name: str
@@ -135,6 +144,7 @@ class Relation:
     unit: str | None = None
     unit_id: str | None = None
     symmetric: bool = False
+    functional: bool = False
     cardinality: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     shape: Shape = field(default_factory=Shape)
     preconditions: tuple[Precondition, ...] = ()
@@ -163,6 +173,10 @@ class Relation:
         for edition, (fewest, most) in self.cardinality.items():
             if not 0 <= fewest <= most:
                 raise ValueError(f"cardinality of {edition} is ({fewest}, {most}): fewest must not exceed most")
+
+    def has_one_object(self) -> bool:
+        """Return whether a subject has at most one object."""
+        return self.functional or self.kind == "number"
 
     def nullable(self, edition: str) -> bool:
         """Whether a subject may have no object in an edition: as its train split shows, else as declared."""

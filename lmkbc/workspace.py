@@ -11,22 +11,25 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import TypeVar
+from typing import Annotated, TypeVar
+
+import msgspec
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.jsonl import read_examples, read_queries
 from lmkbc.files.places import data_dirs
 from lmkbc.files.toml import read_toml
+from lmkbc.names import QID, folded_key
 from lmkbc.plugins import Relations
-from lmkbc.relation import Relation
+from lmkbc.relation import EntityClass, Relation
 from lmkbc.settings import check_fields
 from lmkbc.types import Example, Query
 
 PACKAGE = Path(__file__).resolve().parent
 SYSTEMS = PACKAGE / "systems"
 FOLDERS = ("relations", "eval", "thresholds")
-PARAPHRASES = "paraphrases.toml"
+PARAPHRASES, CLASSES = "paraphrases.toml", "classes.toml"
 Plugin = TypeVar("Plugin", Relation, Edition)
 
 
@@ -47,13 +50,15 @@ class Workspace:
 
     def folder(self, name: str) -> Path:
         """The directory of one kind of content: the given workspace's, else the checkout's, else the bundled."""
-        places = [PACKAGE.parent / name, PACKAGE / f"_{name}"]
-        if self._root is not None:
-            places.insert(0, self._root / name)
-        for place in places:
+        for place in self._places(name):
             if place.is_dir():
                 return place
         raise InputError(f"no {name}/ directory in {self._root or PACKAGE.parent}: create one or reinstall lmkbc")
+
+    def _places(self, name: str) -> list[Path]:
+        """Return where one kind of content may lie, the first place first."""
+        places = [PACKAGE.parent / name, PACKAGE / f"_{name}"]
+        return places if self._root is None else [self._root / name, *places]
 
     @cached_property
     def relations(self) -> Relations:
@@ -66,6 +71,13 @@ class Workspace:
                     raise InputError(f"{path}: the name {name!r} is already taken by {origin[name]}; rename one")
                 relations[name], origin[name] = relation, path
         return Relations(relations)
+
+    @cached_property
+    def classes(self) -> dict[str, EntityClass]:
+        """The classes that subjects may be of, by QID; the bundled ones where the workspace has no table of its own."""
+        paths = (place / CLASSES for place in self._places("relations"))
+        path = next((path for path in paths if path.is_file()), None)
+        return {} if path is None else _read_classes(path)
 
     @cached_property
     def editions(self) -> dict[str, Edition]:
@@ -178,6 +190,20 @@ def _paraphrased(folder: Path) -> list[tuple[Path, Relation]]:
         return [(at, replace(relation, paraphrases=tuple(table.get(relation.name, ())))) for at, relation in loaded]
     except ValueError as error:
         raise InputError(f"{path}: {error}") from None
+
+
+def _read_classes(path: Path) -> dict[str, EntityClass]:
+    """Read a table of classes. InputError for what is none, and for a name that two classes have."""
+    try:
+        table = msgspec.convert(read_toml(path), dict[Annotated[str, msgspec.Meta(pattern=f"^{QID}$")], EntityClass])
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path}: {error}; write QID = {{ names = [...], below = [...] }}") from None
+    owners: dict[str, str] = {}
+    for qid, one in table.items():
+        for name in map(folded_key, one.names):
+            if owners.setdefault(name, qid) != qid:
+                raise InputError(f"{path}, {qid}: {owners[name]} is called {name!r} too; leave the name to one of them")
+    return table
 
 
 def _load_all(folder: Path, attribute: str, kind: type[Plugin]) -> list[tuple[Path, Plugin]]:

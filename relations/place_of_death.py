@@ -26,6 +26,7 @@ RELATION = Relation(
     object_type=EntityType("city or town", "Q486972"),
     kind="entity",
     may_be_empty=True,
+    functional=True,
     definition="The city, town or village in which the person died, by its name alone, without district, state or "
     "country. Nothing when the person is alive or the place is unknown.",
     clozes=(

@@ -79,7 +79,7 @@ class Base:
 
         monkeypatch.setattr(module, "Steps", Steps)
         recipe = recipe_of({"component": "prior"})
-        plan = Plan(Subjects.of(self.file), chosen, Classes(chosen))
+        plan = Plan(Subjects.of(self.file), chosen, Classes(chosen, named=True))
         about = {"subjects": digest(self.file), **inputs}
         growth = Growth(bounds or Bounds(), plan.classes, {one.name: one for one in chosen.values()}, index)
         directory = Directory(self.out)

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
+import msgspec
 import polars as pl
 
 from lmkbc import run_directory
@@ -26,6 +27,7 @@ from lmkbc.build.manifest import inputs_of, started
 from lmkbc.build.parts import SCHEMAS
 from lmkbc.build.subjects import Subjects
 from lmkbc.errors import InputError
+from lmkbc.files.arrays import key
 from lmkbc.link.index import AliasIndex
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
@@ -76,7 +78,8 @@ class KnowledgeBase:
         if not parts:  # no query came to that
             return pl.LazyFrame(schema=schema)
         folders = {"relation": pl.String()} if table == "facts" else None
-        return pl.scan_parquet(sorted(parts), hive_partitioning=bool(folders), hive_schema=folders).select(*schema)
+        frame = pl.scan_parquet(sorted(parts), glob=False, hive_partitioning=bool(folders), hive_schema=folders)
+        return frame.select(*schema)
 
     def _repr_html_(self) -> str:
         line = ", ".join(f"{count} {name}" for name, count in self.counts.items())
@@ -103,6 +106,7 @@ def build(
     any_thresholds: bool = False,
     untuned: bool = False,
     precision: float | None = None,
+    least: float | None = None,
     engine: AbstractContextManager[Engine | None] | None = None,
     progress: Report = silent,
     **options: Unpack[RunOptions],
@@ -110,12 +114,16 @@ def build(
     """Build a knowledge base: facts of all subjects as Parquet, with confidences. A build that was killed goes on.
 
     subjects: CSV, JSONL or Parquet with a name and, where known, id (QID) and class. out: its directory, new, empty, or
-    the build to go on with. relation, limit: of these relations, or the first so many subjects, alone. grow: ask about
-    what the facts name in turn, so many levels deep; budget: of at most so many subjects in all; novelty: until a
-    smaller share of a level's entities is new. any_thresholds, untuned, precision, progress: as of `lmkbc.predict`.
-    engine: what answers, if not this process. InputError for what is wrong, before anything is asked of a model;
-    queries that failed are counted as such, and asked by the same build again.
+    the build to go on with. relation: of these relations alone, which subjects of unknown class are asked too; limit:
+    of the first so many subjects. grow: ask about what the facts name in turn, so many levels deep; budget: of at most
+    so many subjects in all; novelty: until a smaller share of a level's entities is new. any_thresholds, untuned,
+    precision, progress: as of `lmkbc.predict`. least: leave out facts of less confidence; else what `precision` keeps,
+    or what expected F1 keeps of confidences that are probabilities. engine: what answers, if not this process.
+    InputError for what is wrong, before anything is asked of a model. Queries that failed are counted as such, and
+    asked by the same build again.
     """
+    if least is not None and not 0 <= least <= 1:
+        raise InputError(f"least is {least}: give a confidence from 0 to 1")
     run, recipe, found, plan = _planned(subjects, relation, limit, options)
     bounds = Bounds(depth=grow, budget=budget, novelty=novelty)
     by_own = {one.name: one for one in plan.relations.values()}
@@ -126,13 +134,18 @@ def build(
     about = {
         **inputs_of(run, recipe, provenance, plan.relations),
         "limit": limit,
+        "least": least,
+        "classes": key([msgspec.to_builtins(run.workspace.classes), bool(relation)]),
         "grow": asdict(bounds) if grow else None,
         "subjects": {"sha256": found.sha256, **found.counts},
     }
+    if least is None and precision is not None:
+        least = 0.0
     directory = Directory(Path(out))
     begun = started(about, plan.relations)
     with directory.held(), engine or nullcontext() as answering:
-        made = Build(run, recipe, selector, begun, engine=answering).into(directory, plan, growth, progress)
+        work = Build(run, recipe, selector, begun, engine=answering, least=least)
+        made = work.into(directory, plan, growth, progress)
     return KnowledgeBase(directory.path, made)
 
 
@@ -161,9 +174,14 @@ def _planned(
     run, recipe = opened(options)
     relations = chosen(run, listed(relation) or ())
     found = Subjects.of(Path(subjects), limit)
-    plan = Plan(found, relations, Classes(relations, run.workspace.relations.values()))
+    space = run.workspace
+    classes = Classes(relations, space.relations.values(), space.classes, named=bool(relation))
+    plan = Plan(found, relations, classes)
+    if not plan.total:
+        raise InputError(
+            f"{subjects}: no subject is of a class that the relations ask about; give a column 'class' with Wikidata's "
+            "classes, by name or QID, or name relations with --relation"
+        )
     for remark in (*found.remarks, *plan.remarks()):
         log.info("%s", remark)
-    if not plan.total:
-        raise InputError(f"{subjects}: no subject is of a class that the relations ask about; name others")
     return _Planned(run, recipe, found, plan)

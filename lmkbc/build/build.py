@@ -57,15 +57,24 @@ class Plan:
         return sum(count * len(self.classes.relations(name)) for name, count in self.subjects.classes.items())
 
     def remarks(self) -> Iterator[str]:
-        """What a person should know of the subjects' classes."""
-        strange = {name: n for name, n in self.subjects.classes.items() if name and self.classes.qid(name) is None}
-        if strange:
-            yield (
-                f"{sum(strange.values())} subjects are asked every relation, since nothing is known of their classes, "
-                f"first {next(iter(strange))!r}"
-            )
-        if idle := sum(n for name, n in self.subjects.classes.items() if not self.classes.relations(name)):
-            yield f"{idle} subjects are asked nothing, since no relation is of their classes"
+        """Yield what a person should know of the subjects' classes."""
+        counts = self.subjects.classes
+        known = {name for name in counts if self.classes.qid(name) is not None}
+        idle = [name for name in counts if name in known and not self.classes.relations(name)]
+        unknown = [name for name in counts if name and name not in known]
+        if idle:
+            yield f"asked nothing, since no relation is of their class: {self._some(idle)}, first {idle[0]!r}"
+        what, advice = "asked nothing", "; give a class of Wikidata, by name or QID, or name relations with --relation"
+        if self.classes.relations(""):
+            what, advice = "asked all relations that are named", ""
+        if unknown:
+            yield f"{what}, since nothing is known of their class: {self._some(unknown)}, first {unknown[0]!r}{advice}"
+        if counts[""] and advice:
+            yield f"{what}, since they have no class: {self._some([''])}{advice}"
+
+    def _some(self, classes: Sequence[str]) -> str:
+        counts = self.subjects.classes
+        return f"{sum(counts[name] for name in classes)} of {counts.total()} subjects"
 
 
 def chosen(run: Run, names: Sequence[str]) -> dict[str, Relation]:
@@ -91,8 +100,8 @@ class Place(NamedTuple):
 class Build:
     """One build of a directory.
 
-    start: its manifest as it begins. engine: what answers, if not this process. usage: tokens and cost of the calls of
-    each level, and of each of its workers.
+    start: its manifest as it begins. engine: what answers, if not this process. least: the least confidence of a fact,
+    None for what expected F1 keeps. usage: tokens and cost of the calls of each level, and of each of its workers.
     """
 
     run: Run
@@ -101,6 +110,7 @@ class Build:
     start: Mapping[str, Any]
     shard: int = SHARD
     engine: Engine | None = None
+    least: float | None = None
     usage: list[Mapping[str, Any]] = field(default_factory=list)
 
     def into(self, directory: Directory, plan: Plan, growth: Growth, report: Report) -> Mapping[str, Any]:
@@ -142,7 +152,7 @@ class Build:
         if todo and self.recipe.pool.method == "background":  # which weighs all queries against each other
             todo = [*range(last)]
         stated = {name: Stated.of(relation) for name, relation in plan.relations.items()}
-        work = Work(self.run, self.recipe, Maker(self.selector, stated, self.start["run"]))
+        work = Work(self.run, self.recipe, Maker(self.selector, stated, self.start["run"], self.least))
         asked = self._here(work, plan, todo, report)
         if self.engine is not None:
             asked = self._elsewhere(self.engine, work, plan, todo, report)

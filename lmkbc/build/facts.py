@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from lmkbc.build.floor import floors
 from lmkbc.names import as_qid
 from lmkbc.pipeline import decide
 from lmkbc.relation import Kind, Relation
@@ -60,41 +61,55 @@ class Tables(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What a fact's row says of its relation: the module's name, Wikidata's property, the kind of objects, the unit."""
+    """What a fact's row says of its relation: the module's name, Wikidata's property, the kind of objects, the unit.
+
+    has_one_object: of what a rule keeps, the best alone is a fact.
+    """
 
     name: str
     property: str
     kind: Kind
     unit: str | None = None
+    has_one_object: bool = False
 
     @classmethod
     def of(cls, relation: Relation) -> Stated:
         """What rows say of a relation."""
-        return cls(relation.name, relation.property, relation.kind, relation.unit)
+        return cls(relation.name, relation.property, relation.kind, relation.unit, relation.has_one_object())
 
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Makes tables of answered queries. relations: by the names that queries use. run: the id of the build."""
+    """Makes tables of answered queries. relations: by the names that queries use. run: the id of the build.
+
+    least: the least confidence of a fact, beside what its rule keeps; None for what expected F1 keeps (see `floors`).
+    """
 
     selector: PerRelation
     relations: Mapping[str, Stated]
     run: str
+    least: float | None = None
 
     def tables(self, rows: Sequence[int], sets: Sequence[CandidateSet]) -> Tables:
         """The tables of a block. rows: of each set the place of its subject; sets: pooled, one per query."""
         made: tuple[list[tuple[Any, ...]], ...] = ([], [], [])
         heard: dict[tuple[Voice, ...], int] = {}  # many facts have the same sources, which are written once
-        decided = zip(rows, sets, decide(self.selector, sets), confidences(self.selector, sets), strict=True)
-        for row, found, kept, sure in decided:
+        chosen, made_sure = decide(self.selector, sets), confidences(self.selector, sets)
+        least = [self.least or 0.0] * len(sets)
+        if self.least is None:
+            least = floors(self.selector, sets, chosen, made_sure)
+        decided = zip(rows, sets, chosen, made_sure, least, strict=True)
+        for row, found, kept, sure, floor in decided:
             query, stated = found.query, self.relations[found.query.relation]
             about = (row, writable(query.subject), query.subject_id, stated.name, stated.property)
             if kept.failed:
                 reason = ", ".join(dict.fromkeys(found.draws)) or "not asked"
                 made[2].append((*about, reason, self.run))
-            elif kept.objects:
-                pairs = zip(kept.objects, sure.of_each(kept.objects), strict=True)
-                for one, p in pairs:
+                continue
+            pairs = zip(kept.objects, sure.of_each(kept.objects), strict=True)
+            stating = [(one, p) for one, p in pairs if p >= floor]
+            if stating:
+                for one, p in stating[:1] if stated.has_one_object else stating:
                     heard.setdefault(one.sources, len(heard))
                     made[0].append((*about, *self._fact(one, stated, p, sure.calibrated, heard[one.sources])))
             else:

@@ -38,7 +38,8 @@ def build(
     subjects: Annotated[Path, typer.Option(help="CSV, JSONL or Parquet: name, and where known id (QID) and class.")],
     out: Annotated[Path, typer.Option(help="Directory of the knowledge base: new, empty, or the build to go on with.")],
     relation: Annotated[
-        list[str] | None, typer.Option("--relation", help="Ask this relation alone; repeatable. Else all.")
+        list[str] | None,
+        typer.Option("--relation", help="Ask this relation alone; repeatable. Else all of a class."),
     ] = None,
     recipe_options: RecipeOptions,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many subjects.")] = None,
@@ -50,6 +51,10 @@ def build(
         float, typer.Option(min=0, max=1, help="With --grow: end once a smaller share of a level's entities is new.")
     ] = 0.0,
     precision: options.Precision = None,
+    least: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Least confidence of a fact; else what --precision or expected F1 keeps."),
+    ] = None,
     dry_run: options.DryRun = False,
     any_thresholds: options.AnyThresholds = False,
     untuned: options.Untuned = False,
@@ -87,6 +92,7 @@ def build(
             any_thresholds=any_thresholds,
             untuned=untuned,
             precision=precision,
+            least=least,
             engine=answering,
             progress=report,
             **given,

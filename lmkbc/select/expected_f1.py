@@ -62,11 +62,17 @@ class ExpectedF1(PrefixRule):
 
     def wanted(self, ranking: Ranking) -> Ints:
         """The best number of candidates to keep, the smaller on a tie, (n,)."""
-        p = np.clip(ranking.scores, 0.0, 1.0)
+        return self.best(np.clip(ranking.scores, 0.0, 1.0), ranking.nothing)
+
+    def best(self, p: Floats, nothing: Floats) -> Ints:
+        """Return the best number of candidates to keep, the smaller on a tie: (n, m), (n,) -> (n,).
+
+        p: probabilities in descending order. nothing: score of answering nothing, 0 where none was proposed.
+        """
         values = expected_f1(p[:, : self.limit], self.missing)
         rest = p[:, self.limit :]
         values[:, 0] *= np.prod(1 - rest, axis=1)
-        values[:, 0] = np.where(ranking.nothing > 0, ranking.nothing, values[:, 0])
+        values[:, 0] = np.where(nothing > 0, nothing, values[:, 0])
         best: Ints = np.argmax(values > values.max(axis=1, keepdims=True) - 1e-12, axis=1)
         for row in np.flatnonzero(rest.sum(axis=1) > LIKELY):
             best[row] = self._of_many(p[row], values[row, 0])

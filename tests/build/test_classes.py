@@ -1,42 +1,74 @@
-"""Classes: a river is not asked for its spouse, and what nobody knows is asked everything."""
+"""Classes: a subject is asked what its class has, by label, alias, QID or what lies above; nobody guesses otherwise."""
 
 from __future__ import annotations
 
+import dataclasses
+from pathlib import Path
+
 import pytest
 
+from lmkbc.build.build import Plan
 from lmkbc.build.classes import Classes
+from lmkbc.build.subjects import Subjects
+from lmkbc.errors import InputError
 from lmkbc.workspace import Workspace
 
-RELATIONS = {one.name: one for one in Workspace().relations.values()}
-CLASSES = Classes(RELATIONS)
+SPACE = Workspace()
+RELATIONS = {one.name: one for one in SPACE.relations.values()}
+CLASSES = Classes(RELATIONS, table=SPACE.classes)
+NAMED = Classes(RELATIONS, table=SPACE.classes, named=True)
+PERSON = {name for name, one in RELATIONS.items() if one.subject_type.qid == "Q5"}
+COUNTRY = {"country-borders", "country-languages", "country-states", "area"}
+
+
+COMPANY = {"company-parent", "stock-exchange"}
 
 
 @pytest.mark.parametrize(
-    ("named", "asked", "spared"),
+    ("names", "asked"),
     [
-        ("Q4022", {"river-countries"}, {"spouse", "country-borders", "area"}),
-        ("river", {"river-countries"}, {"spouse"}),
-        ("River ", {"river-countries"}, {"spouse"}),
-        ("Q5", {"spouse", "profession", "footballer-position"}, {"river-countries", "area"}),
-        ("football player", {"spouse", "footballer-position"}, {"band-members"}),
-        ("Q3624078", {"country-borders", "country-states", "area"}, {"spouse", "capacity"}),
-        ("Q23442", {"area"}, {"country-borders", "spouse"}),
-        ("Q486972", {"city-rivers", "area"}, {"spouse", "company-parent"}),
-        ("Q6881511", {"stock-exchange", "company-parent"}, {"spouse"}),
-        ("Q483110", {"capacity"}, {"spouse"}),
-        ("Q28640", set(), set(RELATIONS)),
+        (["Q5", "human", "Human ", "person", "http://www.wikidata.org/entity/Q5", "politician"], PERSON),
+        (["Q937857", "football player", "soccer player"], PERSON | {"footballer-position"}),
+        (["Q6256", "country", "sovereign state", "Q3624078", "Q112099", "republic", "federal republic"], COUNTRY),
+        (["Q4022", "river", "main river"], {"river-countries"}),
+        (["Q515", "city", "Q1549591", "big city", "Q486972", "town", "village"], {"city-rivers", "area"}),
+        (["municipality", "commune of France", "Q747074"], {"city-rivers", "area", "state-borders"}),
+        (["U.S. state", "Q35657", "province", "department of France"], {"state-borders", "area"}),
+        (["Q215380", "band", "musical group", "rock band", "musical ensemble"], {"band-members"}),
+        (["television series", "TV series", "Q63952888", "sitcom", "miniseries"], {"episodes"}),
+        (
+            ["business", "company", "enterprise", "Q6881511", "public company", "airline"],
+            {"company-parent", "stock-exchange"},
+        ),
+        (["chemical compound", "Q11173", "organic compound"], {"compound-elements"}),
+        (["award", "literary award", "class of award"], {"award-winners"}),
+        (["stadium", "Q483110", "sports venue"], {"capacity"}),
+        (["island", "lake", "Q23442"], {"area"}),
+        (
+            ["film", "written work", "taxon", "Q28640", "organization", "profession", "wizard", "", "Q99999999999"],
+            set(),
+        ),
     ],
 )
-def test_a_class_is_asked_what_fits_it(named: str, asked: set[str], spared: set[str]) -> None:
-    found = set(CLASSES.relations(named))
-    assert asked <= found
-    assert not spared & found
+def test_a_class_is_asked_what_fits_it_and_nothing_else(names: list[str], asked: set[str]) -> None:
+    for named in names:
+        assert {*CLASSES.relations(named)} == asked, named
 
 
-@pytest.mark.parametrize("named", ["", "Q747074", "wizard", "Q99999999999"])
-def test_a_class_that_tells_nothing_is_asked_everything(named: str) -> None:
-    assert CLASSES.qid(named) is None
-    assert [*CLASSES.relations(named)] == [*RELATIONS]
+@pytest.mark.parametrize(
+    ("named", "asked"),
+    [
+        ("human", PERSON | {"footballer-position"}),
+        ("organization", COMPANY),
+        ("film", set()),
+        ("river", {"river-countries"}),
+        ("", set(RELATIONS)),
+        ("wizard", set(RELATIONS)),
+        ("Q99999999999", set(RELATIONS)),
+    ],
+)
+def test_relations_that_are_named_are_asked_wherever_they_may_fit(named: str, asked: set[str]) -> None:
+    assert {*NAMED.relations(named)} == asked
 
 
 @pytest.mark.parametrize("name", RELATIONS)
@@ -44,3 +76,50 @@ def test_every_relation_is_asked_of_its_own_subjects(name: str) -> None:
     kind = RELATIONS[name].subject_type
     for named in (kind.noun, kind.qid, *kind.classes):
         assert name in CLASSES.relations(named)
+
+
+def test_every_class_is_found_by_each_of_its_names() -> None:
+    for qid, one in SPACE.classes.items():
+        assert {CLASSES.qid(name) for name in one.names} == {qid}
+        assert all(CLASSES.qid(above) for above in one.below)
+
+
+def remarks(tmp_path: Path, classes: Classes) -> str:
+    (tmp_path / "s.csv").write_text("name,class\na,river\nb,film\nc,wizard\nd,\n")
+    return "\n".join(Plan(Subjects.of(tmp_path / "s.csv"), RELATIONS, classes).remarks())
+
+
+def test_what_is_asked_nothing_is_told(tmp_path: Path) -> None:
+    told = remarks(tmp_path, CLASSES)
+    assert "since no relation is of their class: 1 of 4 subjects, first 'film'\n" in told
+    assert "asked nothing, since nothing is known of their class: 1 of 4 subjects, first 'wizard'; give a class" in told
+    assert "asked nothing, since they have no class: 1 of 4 subjects; give a class" in told
+    told = remarks(tmp_path, NAMED)
+    assert "asked all relations that are named, since nothing is known of their class: 1 of 4 subjects" in told
+    assert "they have no class" not in told
+
+
+def test_a_workspace_has_classes_of_its_own(tmp_path: Path) -> None:
+    folder = tmp_path / "relations"
+    folder.mkdir()
+    assert Workspace(tmp_path).classes == SPACE.classes
+    (folder / "classes.toml").write_text('Q42 = { names = ["wizard"], below = ["Q5"] }\n')
+    own = Classes(RELATIONS, table=Workspace(tmp_path).classes)
+    assert {*own.relations("Wizard")} == PERSON
+    for wrong, said in (
+        ('wizard = { names = ["wizard"] }', "classes.toml: "),
+        ('Q42 = { names = "wizard" }', "Expected `array`"),
+        ('Q42 = { names = ["wizard"] }\nQ43 = { names = ["Wizard"] }', "Q43: Q42 is called 'wizard' too"),
+    ):
+        (folder / "classes.toml").write_text(wrong)
+        with pytest.raises(InputError, match=said):
+            _ = Workspace(tmp_path).classes
+
+
+def test_what_has_one_object_says_so() -> None:
+    assert {name for name, one in RELATIONS.items() if one.has_one_object()} == {
+        *(name for name, one in RELATIONS.items() if one.kind == "number"),
+        "cause-of-death",
+        "place-of-death",
+    }
+    assert dataclasses.replace(RELATIONS["spouse"], functional=True).has_one_object()
