@@ -10,12 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from jinja2 import TemplateError
 from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.cache_utils import LinearAttentionCacheLayerMixin
 
@@ -28,15 +27,10 @@ from lmkbc.models.causal.option_trees import log_probabilities
 from lmkbc.models.causal.options import Option, with_options
 from lmkbc.models.causal.prefixes import Group, Tokens, groups, of_one_length
 from lmkbc.models.causal.states import last_states
+from lmkbc.models.causal.template import rendered
 from lmkbc.models.usage import Usage
 
 Worked = TypeVar("Worked")
-
-TEMPLATE_ERRORS = (
-    TemplateError,
-    ValueError,  # a turn that is to go on is left out
-    *(TypeError, ArithmeticError, LookupError, AttributeError, RecursionError, MemoryError),  # in what a template does
-)
 
 COLUMNS = 2048
 """Tokens of prompts and answers that branch from a prefix at one time: more saves no time and takes memory."""
@@ -146,15 +140,12 @@ class CausalModel:
         A last turn of the assistant is the beginning of the answer. InputError where the template refuses the turns, as
         some do a system turn.
         """
-        turns = [dict(turn) for turn in messages]
-        begun = turns[-1]["role"] == "assistant"
-        how: dict[str, Any] = {"add_generation_prompt": not begun, "continue_final_message": begun}
-        how |= {"tokenize": False, "enable_thinking": False}
+        values = {**self.tokenizer.special_tokens_map, "enable_thinking": False}
         try:
-            return str(self.tokenizer.apply_chat_template(turns, **how))
-        except TEMPLATE_ERRORS as error:
+            return rendered(self.tokenizer.get_chat_template(), messages, values)
+        except ValueError as error:
             raise InputError(
-                f"the model's chat template refuses a prompt ({' '.join(str(error).split())[:200]}): use form = "
+                f"the model's chat template refuses a prompt ({error}): use form = "
                 "'single' with speaker = 'user', whose only turn is the user's, or 'completion'"
             ) from None
 
