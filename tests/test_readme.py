@@ -143,3 +143,13 @@ def test_the_table_of_recorded_answers_says_what_the_benchmarks_say() -> None:
     benchmarks = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     assert len(told) == 7
     assert [row for row in told if f"| {' | '.join(row)} |" not in benchmarks] == []
+
+
+def test_no_page_shows_what_lies_elsewhere() -> None:
+    """Diagrams are images of this repository: what a browser draws, it fetches its script for."""
+    written = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
+    foreign = r"```mermaid|<script|<iframe|!\[[^]]*\]\(https?:|<img[^>]*src=\"?https?:"
+    assert {name: found for name, text in written.items() if (found := re.findall(foreign, text))} == {}
+    assert "mermaid" not in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for path in (ROOT / "docs").glob("*.svg"):
+        assert not re.search(r"(href|src)=|<script|@import|url\((?!#)", path.read_text(encoding="utf-8")), path.name
