@@ -18,7 +18,7 @@ import msgspec
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.jsonl import read_examples, read_queries
-from lmkbc.files.places import data_dirs
+from lmkbc.files.places import data_dirs, warn_no_data_dir
 from lmkbc.files.toml import read_toml
 from lmkbc.names import QID, folded_key
 from lmkbc.plugins import Relations
@@ -46,7 +46,8 @@ class Workspace:
         if root is not None and not any((root / name).is_dir() for name in FOLDERS):
             raise InputError(f"{root} is no workspace: it needs at least one of {', '.join(FOLDERS)} as a directory")
         self._root = root
-        self._data_dirs = data_dirs(data)
+        data_dirs(data)  # which refuses a directory that is not there, before any work
+        self._data = data
 
     def folder(self, name: str) -> Path:
         """The directory of one kind of content: the given workspace's, else the checkout's, else the bundled."""
@@ -121,6 +122,13 @@ class Workspace:
     def system_names(self) -> list[str]:
         """The bundled recipes."""
         return sorted(path.stem for path in SYSTEMS.glob("*.toml"))
+
+    @cached_property
+    def _data_dirs(self) -> list[Path]:
+        """Where splits are looked for; once, a line says that the environment names no such place."""
+        if self._data is None:
+            warn_no_data_dir()
+        return data_dirs(self._data)
 
     def split_path(self, edition: Edition, split: str) -> Path:
         """The file of a split. "val" and "dev" both name the edition's labelled held-out split."""

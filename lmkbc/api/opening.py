@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
@@ -74,8 +73,6 @@ def chosen_edition(workspace: Workspace, name: str | None) -> Edition:
     chosen = next((edition for edition in ranked if workspace.has_data(edition)), ranked[0])
     if chosen is not ranked[0]:
         best = ranked[0].name
-        if (place := os.environ.get("LMKBC_DATA")) and not Path(place).is_dir():
-            log.info("LMKBC_DATA is %r, which is no directory", place)
         log.info(
             "No data of edition %s here: using the small bundled edition '%s'. "
             "'lmkbc data fetch %s' fetches the real one.",

@@ -16,11 +16,11 @@ from lmkbc.cli.options import (
     Split,
 )
 from lmkbc.cli.screen import note
-from lmkbc.errors import counted
+from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import check_file, write_bytes
 from lmkbc.workspace import Workspace
 
-EXAMPLE = "Example: lmkbc submit my-predictions.jsonl --edition 2023 --split test --out predictions.zip"
+EXAMPLE = "Example: lmkbc submit my-predictions.jsonl --edition 2023 --split test"
 
 
 def register(app: typer.Typer) -> None:
@@ -32,16 +32,21 @@ def submit(
     predictions: Annotated[Path, typer.Argument(help="Predictions in the edition's JSONL format.")],
     split: Split = "test",
     edition: EditionName = None,
-    out: Annotated[Path, typer.Option(help="The zip to write.")] = Path(submission.ARCHIVE),
+    out: Annotated[
+        Path | None, typer.Option(help="The zip to write; default: beside the predictions, named as they are.")
+    ] = None,
     data: Data = None,
     workspace: Root = None,
 ) -> None:
     """Check a predictions file and zip it. As CodaLab and Codabench want it: each query of the split once."""
-    check_file(out, predictions)
+    target = out or predictions.with_name(predictions.name.removesuffix(".gz").removesuffix(".jsonl") + ".zip")
+    check_file(target, predictions)
     space = Workspace(workspace, data)
     chosen = chosen_edition(space, edition)
     queries = space.queries(chosen, split)
     zipped, unknown = submission.package(predictions, chosen, space.relations, queries)
-    write_bytes(out, zipped)
+    if out is None and target.exists() and target.read_bytes() != zipped:
+        raise InputError(f"{target} is there already and holds something else: name the zip with --out")
+    write_bytes(target, zipped)
     dropped = f"; {counted(unknown, 'row')} for no query of the split left out" if unknown else ""
-    note(f"{out}: {counted(len(queries), 'query')} of {chosen.name} {split}, each once and in order{dropped}")
+    note(f"{target}: {counted(len(queries), 'query')} of {chosen.name} {split}, each once and in order{dropped}")

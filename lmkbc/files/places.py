@@ -11,6 +11,8 @@ import platformdirs
 from lmkbc.errors import InputError
 
 log = logging.getLogger(__name__)
+DATA = "LMKBC_DATA"
+"""Names the directory of the official splits."""
 
 
 def cache_dir() -> Path:
@@ -39,5 +41,12 @@ def data_dirs(given: Path | None) -> list[Path]:
                 f"{given} is not a directory: --data takes the directory that holds lmkbc2023/ and the like"
             )
         return [given]
-    env = os.environ.get("LMKBC_DATA")
+    env = os.environ.get(DATA)
     return [Path(env)] if env else [cache_dir() / "data"]
+
+
+def warn_no_data_dir() -> None:
+    """Log that $LMKBC_DATA names no directory, where it is set and does not."""
+    env = os.environ.get(DATA)
+    if env and not Path(env).is_dir():
+        log.warning("%s is %r, which is no directory: no official split is found there", DATA, env)

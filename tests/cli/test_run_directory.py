@@ -14,7 +14,8 @@ from command import Command
 from lmkbc.workspace import Workspace
 
 Run = Callable[..., tuple[int, str]]
-QUERIES = Workspace().queries(Workspace().edition("mini"), "val")
+SPACE = Workspace()
+QUERIES = SPACE.queries(SPACE.edition("mini"), "val")
 PREDICT = ("predict", "--split", "val", "--edition", "mini", "--system", "bl22-empty")
 RECORDED = ("predict", "--split", "val", "--edition", "mini")
 WHOLE = ["candidates.jsonl.gz", "manifest.json", "predictions.jsonl", "predictions.zip", "timing.json"]
@@ -171,6 +172,40 @@ def test_every_score_of_a_run_comes_back(run: Run, tmp_path: Path) -> None:
         lines = gzip.decompress(kept.read_bytes())
         assert gzip.decompress((tmp_path / f"{system}-again" / kept.name).read_bytes()) == lines
         assert b'"score"' in lines
+
+
+def test_a_zip_lies_beside_its_predictions(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    rows = SPACE.split_path(SPACE.edition("mini"), "val").read_text()
+    (tmp_path / "mine" / "p.jsonl").write_text(rows)
+    submit = ("submit", "mine/p.jsonl", "--edition", "mini", "--split", "val")
+    for _ in range(2):  # the same again is no change
+        status, told = run(*submit)
+        assert (status, "mine/p.zip: 160 queries of mini val" in told) == (0, True), told
+    first, *others = rows.splitlines(keepends=True)
+    (tmp_path / "mine" / "p.jsonl").write_text(
+        "".join([json.dumps(json.loads(first) | {"ObjectEntitiesID": []}) + "\n", *others])
+    )
+    written = (tmp_path / "mine" / "p.zip").read_bytes()
+    status, told = run(*submit)
+    assert (status, told) == (
+        2,
+        "error: mine/p.zip is there already and holds something else: name the zip with --out\n",
+    )
+    assert (tmp_path / "mine" / "p.zip").read_bytes() == written
+    assert run(*submit, "--out", "mine/p.zip")[0] == 0
+    assert (tmp_path / "mine" / "p.zip").read_bytes() != written
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine"]
+
+
+@pytest.mark.parametrize("words", [("data", "list"), PREDICT], ids=" ".join)
+def test_data_that_the_environment_names_and_that_is_absent_is_told(
+    words: tuple[str, ...], command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LMKBC_DATA", "/nonexistent")
+    assert (
+        command(*words)[2].count("LMKBC_DATA is '/nonexistent', which is no directory: no official split is found") == 1
+    )
 
 
 @pytest.mark.parametrize(
