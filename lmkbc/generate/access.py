@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from lmkbc.models.budget import Budget, checked_prices
 from lmkbc.models.located import is_local_name
 from lmkbc.models.server.address import BASE_URL, Server
 from lmkbc.models.server.limits import Limits
-from lmkbc.models.server.served import as_served
-from lmkbc.models.server.session import Session
 from lmkbc.models.store import Store
 from lmkbc.models.store_place import Database
 from lmkbc.run import Run
+
+if TYPE_CHECKING:
+    from lmkbc.models.server.session import Session
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +70,8 @@ class ServerSettings:
         )
         limits = replace(self.limits, concurrency=given.concurrency) if given.concurrency else self.limits
         budget = Budget(given.max_cost, given.max_tokens, given.prices or self.prices, run.budgets)
+        from lmkbc.models.server.served import as_served  # which loads the server's library
+
         server = as_served(server, limits, store, run.listings, offline=run.offline)
         return Access(server, store, limits, budget, run.offline)
 
@@ -84,4 +88,6 @@ class Access:
 
     def session(self) -> Session:
         """A session of requests."""
+        from lmkbc.models.server.session import Session  # which loads the server's library
+
         return Session(self.server, self.store, self.limits, self.budget, offline=self.offline)
