@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -21,7 +21,7 @@ from lmkbc.errors import InputError
 from lmkbc.files.columns import Column
 from lmkbc.files.jsonl import namesakes, no_collection
 from lmkbc.part import WHOLE, Part
-from lmkbc.scoring.table import Pair, Table, Tally
+from lmkbc.scoring.table import WRONG, Pair, Table, Tally
 
 WAITING, ROW = 192 << 20, 150
 """Bytes of rows of one file that may wait for the other, and what a row takes beside its text: a million rows."""
@@ -31,7 +31,8 @@ WAITING, ROW = 192 << 20, 150
 class Evaluation:
     """An official table, and how many rows of the file were missing, unknown, repeated or malformed.
 
-    repeated: rows that give a query's answer once more, unless the gold file repeats the query as often.
+    repeated: rows that give a query's answer once more, unless the gold file repeats the query as often. unreadable:
+    queries that count as wrong, since the run has no readable answer to them.
     """
 
     table: Table
@@ -39,6 +40,7 @@ class Evaluation:
     unknown: int
     repeated: int
     malformed: int
+    unreadable: int = 0
 
     @property
     def remarks(self) -> str:
@@ -55,11 +57,12 @@ def evaluate_file(
     strict: bool = False,
     rows: bool = False,
     part: Part = WHOLE,
+    unreadable: Set[Pair] = frozenset(),
 ) -> Evaluation:
     """Score a file. Odd rows get the edition's official treatment, or are refused when strict.
 
-    part: of the gold that counts. InputError where two rows answer one query, and not alike: officially the last would
-    win.
+    part: of the gold that counts. unreadable: queries without a row that count as wrong. InputError where two rows
+    answer one query, and not alike: officially the last would win.
     """
     answers = Column(predictions, edition.column, str)
     truth = Column(gold, edition.column, str | list[str])
@@ -72,14 +75,14 @@ def evaluate_file(
             match = _Match(edition, answers, truth, rows, again)
             match.read()
             namesakes(predictions, edition.column, match.answered_again, agree=True)
-        match.read_nothing_more()
+        match.read_nothing_more(frozenset() if strict else unreadable)
         if match.no_gold.first is not None:
             raise InputError(f"{gold}, row {_shown(match.no_gold.first)}, field {edition.column}: no list of objects")
         if not match.queries:
             raise InputError(f"{gold} has no query of {', '.join(sorted(part.relations))}: name other relations")
         _refuse(predictions, edition, match, strict=strict)
         odd = (len(match.missing), len(match.unknown), match.repeated, match.malformed.count)
-        return Evaluation(match.tally.table(), *odd)
+        return Evaluation(match.tally.table(), *odd, match.unreadable_answers)
 
 
 def _keeps(gold: Column, part: Part) -> Callable[[Any], bool]:
@@ -147,7 +150,7 @@ class _Match:
     ) -> None:
         self.tally = Tally(edition.metric, rows)
         self._answers, self._gold = answers, gold
-        self.queries = 0
+        self.queries = self.unreadable_answers = 0
         self.answered_again: Counter[Pair] = Counter()
         self._queried_again: Counter[Pair] = Counter()
         self.malformed, self.unreadable, self.no_gold = _Odd(), _Odd(), _Odd()
@@ -193,13 +196,16 @@ class _Match:
                 again.update(key for key, count in Counter(keys).items() if count > 1)
         return frozenset(again)
 
-    def read_nothing_more(self) -> None:
-        """Score what waited for the end of the files."""
+    def read_nothing_more(self, unreadable: Set[Pair]) -> None:
+        """Score what waited for the end of the files. unreadable: what counts as wrong where it has no row."""
         for pair in self._waiting_gold.pairs():
             place, gold = self._waiting_gold.take(pair)
             if pair in self._waiting_answers:
                 _, answer = self._waiting_answers.take(pair)
                 self._check(pair, answer, hash(pair) in self._repeating)
+            elif pair in unreadable:
+                answer = WRONG
+                self.unreadable_answers += 1
             else:
                 answer = ()
                 self.missing.append(pair)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,10 @@ import msgspec
 from lmkbc import submission
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.files.jsonl import read_bytes, read_column
+from lmkbc.files.jsonl import read_bytes, read_column, read_jsonl
 from lmkbc.files.packed import DOCUMENT
 from lmkbc.files.source import digest
-from lmkbc.scoring.table import Pair, Table
+from lmkbc.scoring.table import WRONG, Pair, Table
 from lmkbc.workspace import Workspace
 
 
@@ -35,7 +36,7 @@ class InSample:
         return f"the rules saw this split; F1 out of fold {known}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Finished:
     """Where a run's predictions lie, and what its manifest says, where it has one."""
 
@@ -85,9 +86,28 @@ class Finished:
         value = self.manifest.get(field_name)
         return value if isinstance(value, str) else None
 
-    def answers(self, edition: Edition) -> Mapping[Pair, Any]:
+    def predicted(self, edition: Edition) -> Mapping[Pair, Any]:
         """What it predicts, by query. InputError where two rows answer one query, and not alike."""
         return read_column(self.predictions, edition.column, str, agree=True).values
+
+    def answers(self, edition: Edition) -> Mapping[Pair, Any]:
+        """What it predicts, by query, as it is scored: what it could not read an answer to is wrong."""
+        return {pair: list(WRONG) for pair in self.unreadable} | dict(self.predicted(edition))
+
+    @cached_property
+    def unreadable(self) -> frozenset[Pair]:
+        """Queries that were answered, though not so that it can be read: they have no row, and count as wrong."""
+        outputs, listed = self.manifest.get("outputs"), self.predictions.with_name(submission.MISSING)
+        if not isinstance(outputs, dict) or submission.MISSING not in outputs or not listed.is_file():
+            return frozenset()
+        return frozenset((row.SubjectEntity, row.Relation) for row in read_jsonl(listed, _Unread))
+
+
+class _Unread(msgspec.Struct):
+    """What is read of a query that has no answer."""
+
+    SubjectEntity: str
+    Relation: str
 
 
 def _beside(path: Path) -> dict[str, Any]:

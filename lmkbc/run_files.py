@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, closing
 from importlib.metadata import version
 from pathlib import Path
@@ -27,7 +27,7 @@ from lmkbc.part import Part
 from lmkbc.pipeline import Block
 from lmkbc.recipe import Recipe
 from lmkbc.run import Run
-from lmkbc.types import CandidateSet, Prediction, Query
+from lmkbc.types import CandidateSet, Prediction, Query, State
 
 PACKAGES = ("lmkbc", "numpy", "scikit-learn", "torch", "transformers")
 
@@ -35,22 +35,24 @@ PACKAGES = ("lmkbc", "numpy", "scikit-learn", "torch", "transformers")
 class RunFiles:
     """The files of a run directory, which grow block by block, and are gone once it is closed.
 
-    Where queries failed, there is the list of what is missing; unless they are to count as empty answers, there are no
-    predictions then, but the candidates of the others.
+    Where queries failed, there is the list of what is missing. Those that a model answered, though not so that it can
+    be read, have no row among the predictions, and there is no zip. Where queries were not answered at all, or none can
+    be read, there are no predictions, but the candidates of the others. as_empty: failed queries are empty answers.
     """
 
-    def __init__(self, edition: Edition) -> None:
-        self._edition, self._kept = edition, ExitStack()
+    def __init__(self, edition: Edition, *, as_empty: bool = False) -> None:
+        self._edition, self._kept, self._as_empty = edition, ExitStack(), as_empty
         spools = (self._kept.enter_context(closing(Spool())) for _ in range(4))
         self._predictions, self._missing, self._withheld, self._retrieved = spools
         self._candidates, self._replies = (self._kept.enter_context(closing(Spool(packed=True))) for _ in range(2))
-        self.tally = Tally(edition)
+        self.tally = Tally(edition, as_empty=as_empty)
 
     def add(self, block: Block, predictions: Sequence[Prediction]) -> None:
         """Take in a block, and what is selected of it."""
         self.tally.add(block.sets, predictions)
+        answered = predictions if self._as_empty else [one for one in predictions if not one.failed]
         for spool, lines in (
-            (self._predictions, submission.prediction_lines(self._edition, predictions)),
+            (self._predictions, submission.prediction_lines(self._edition, answered)),
             (self._candidates, submission.candidate_rows(block.sets)),
             (self._missing, submission.missing_lines(block.sets)),
             (self._withheld, submission.withheld_lines(predictions)),
@@ -68,18 +70,18 @@ class RunFiles:
         queries: Sequence[Query],
         provenance: Mapping[str, Any],
         *,
-        failed_as_empty: bool = False,
         part: Part | None = None,
         models: Sequence[str] = (),
     ) -> dict[str, Content]:
         """The files; no zip of a run that asked a part of the split alone. models: whose answers they are."""
         files: dict[str, Content] = {}
-        if failed_as_empty or not self.tally.failed:
+        if self.tally.is_finished:
             zipped = submission.archive(self._predictions)
             names = recipe.link.unlinked == "name"
-            submission.check(self._edition, run.relations, queries, zipped, unlinked=names)
+            answered = [query for query in queries if query not in self.tally.unreadable]
+            submission.check(self._edition, run.relations, answered, zipped, unlinked=names)
             files[submission.PREDICTIONS] = self._predictions
-            files |= {submission.ARCHIVE: zipped} if part is None else {}
+            files |= {submission.ARCHIVE: zipped} if part is None and not self.tally.unreadable else {}
         for name, spool in (
             (submission.MISSING, self._missing),
             (submission.WITHHELD, self._withheld),
@@ -113,15 +115,17 @@ class RunFiles:
 
 
 class Tally:
-    """How much came of a run. first_failed: the first query that no model answered.
+    """How much came of a run. first_failed: the first query that has no answer.
 
-    withheld: empty answers that do not say that there is no object.
+    withheld: empty answers that do not say that there is no object. unreadable: the failed queries, where all of them
+    were answered, though not so that it can be read, and they are not to count as empty.
     """
 
-    def __init__(self, edition: Edition) -> None:
-        self._edition = edition
+    def __init__(self, edition: Edition, *, as_empty: bool = False) -> None:
+        self._edition, self._as_empty, self._unread = edition, as_empty, set[Query]()
         self.queries = self.objects = self.failed = self.empty = self.dropped = self.withheld = 0
         self.first_failed: Query | None = None
+        self._lacking = 0
         self._rules: Counter[str] = Counter()
         self._draws: Counter[str] = Counter()
 
@@ -134,12 +138,25 @@ class Tally:
             self.failed += prediction.failed
             self.empty += not size and not prediction.failed
             self.withheld += bool(prediction.withheld)
-            if prediction.failed and self.first_failed is None:
-                self.first_failed = prediction.query
+            if prediction.failed:
+                self.first_failed = self.first_failed or prediction.query
+                self._lacking += State.MISSING in candidates.draws or not candidates.draws
+                self._unread.add(prediction.query)
             lost = submission.losses(self._edition, candidates)
-            self.dropped += bool(lost) and not any(map(self._edition.value, candidates.candidates))
+            if lost and not prediction.failed:
+                self.dropped += not any(map(self._edition.value, candidates.candidates))
             self._rules.update(loss.rule for loss in lost)
             self._draws.update(map(str, candidates.draws))
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether there is a run to write: nothing is left to ask again, and some of it can be read."""
+        return self._as_empty or not self.failed or (not self._lacking and self.failed < self.queries)
+
+    @property
+    def unreadable(self) -> Set[Query]:
+        """The queries of a finished run that have no row."""
+        return self._unread if self.is_finished and not self._as_empty else frozenset()
 
     @property
     def failures(self) -> str:

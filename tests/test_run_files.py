@@ -42,7 +42,8 @@ def rows(draw: st.DrawFn) -> list[Row]:
         query = Query(f"{draw(texts)} {place}", draw(st.sampled_from(MINI.relations[:3])))
         found = passages if draw(st.booleans()) else st.just([])
         if draw(st.integers(0, 3)) == 0:
-            made.append((CandidateSet(query, draws=(State.MISSING,)), Prediction(query, failed=True), draw(found)))
+            state = draw(st.sampled_from([State.MISSING, State.UNPARSED, State.UNPARSED]))
+            made.append((CandidateSet(query, draws=(state,)), Prediction(query, failed=True), draw(found)))
             continue
         held = draw(st.lists(objects, max_size=3, unique_by=lambda one: one.id))
         one = CandidateSet(query, tuple(held), (State.ANSWERED,), draw(losses), draw(absences), draw(absences))
@@ -55,14 +56,14 @@ def rows(draw: st.DrawFn) -> list[Row]:
 
 def written(rows: Sequence[Row], cuts: Sequence[int], *, failed_as_empty: bool) -> dict[str, bytes]:
     """The files of a run whose blocks end where it is cut."""
-    with closing(RunFiles(MINI)) as files:
+    with closing(RunFiles(MINI, as_empty=failed_as_empty)) as files:
         for start, end in pairwise([0, *cuts, len(rows)]):
             sets, predictions, found = zip(*rows[start:end], strict=True)
             queries = tuple(one.query for one in sets)
             held = {query: some for query, some in zip(queries, found, strict=True) if some}
             files.add(Block(queries, sets, held), predictions)
         asked = [one.query for one, *_ in rows]
-        made = files.finished(RUN, RECIPE, "val", asked, {"how": "so"}, failed_as_empty=failed_as_empty)
+        made = files.finished(RUN, RECIPE, "val", asked, {"how": "so"})
         return {name: b"".join(pieces(content)) for name, content in made.items()}
 
 
@@ -71,7 +72,8 @@ def test_blocks_make_the_files_of_the_whole(rows: list[Row], data: st.DataObject
     places = st.lists(st.integers(1, len(rows) - 1), unique=True) if len(rows) > 1 else st.just([])
     files = written(rows, sorted(data.draw(places)), failed_as_empty=failed_as_empty)
     sets, predictions, found = zip(*rows, strict=True)
-    lines = submission.prediction_lines(MINI, predictions)
+    answered = [one for one in predictions if failed_as_empty or not one.failed]
+    lines = submission.prediction_lines(MINI, answered)
     whole = {
         submission.MISSING: submission.missing_lines(sets),
         submission.WITHHELD: submission.withheld_lines(predictions),
@@ -80,6 +82,8 @@ def test_blocks_make_the_files_of_the_whole(rows: list[Row], data: st.DataObject
     }
     if failed_as_empty or not whole[submission.MISSING]:
         whole |= {submission.PREDICTIONS: lines, submission.ARCHIVE: submission.archive(lines)}
+    elif answered and all(State.MISSING not in one.draws for one in sets):  # replies that nobody can read
+        whole |= {submission.PREDICTIONS: lines}
     manifest = files.pop(submission.MANIFEST)
     assert files == {name: content for name, content in whole.items() if content}
     assert manifest == written(rows, [], failed_as_empty=failed_as_empty)[submission.MANIFEST]

@@ -30,6 +30,9 @@ _EMPTY_MARKS = frozenset(("-", "--", "–", "—", "[]", "{}", "()", "set()", "�
 """Signs for nothing. No text at all is none of them, and neither are dots or a question mark: they say nothing."""
 
 
+_MARKS = re.compile(r"""[\s.,;:*_~{}()"'`“”‘’«»„–—-]*""")
+
+
 _DENIALS = (
     r"not (?:applicable|available|publicly|known|listed|traded|married|currently married|won)",
     r"not (?:yet )?(?:dead|died|deceased|passed away)",
@@ -106,6 +109,14 @@ def is_abstention(text: str, relation: Relation) -> bool:
         word = rest.split(" ", 1)[0]
         return bool(following and following[0].islower()) or word in _own_words(relation) or key in _NOTHING_WORDS
     return not _is_title(text) and bool(_DENIAL.search(key))
+
+
+def is_mute(answer: str) -> bool:
+    """Whether a whole answer is marks alone, such as "-", "{}" or a pair of quotes: it neither names nor denies.
+
+    An empty list is no mere mark, and neither is what stands for nothing in a list.
+    """
+    return _MARKS.fullmatch(answer) is not None
 
 
 def is_refusal(text: str) -> bool:

@@ -28,6 +28,10 @@ SUBJECT = "subject"
 """The rule that drops a query's own subject."""
 
 
+UNWRITABLE = "unwritable"
+"""The rule that drops a number which is too large or too small for plain digits."""
+
+
 _MARKS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "„": "“", "*": "*", "_": "_"}
 
 
@@ -196,7 +200,7 @@ def _forms(name: str) -> tuple[str, list[str]]:
 def _numbers(text: str, relation: Relation) -> tuple[list[str], str]:
     """The numbers in a text that the shape allows, and the rule that the last of the others goes against."""
     kept: list[str] = []
-    rule = "unwritable" if refused_numbers(text, relation) else "no number"
+    rule = UNWRITABLE if refused_numbers(text, relation) else "no number"
     for digits in read_numbers(text, relation):
         if against := _against(Decimal(digits), relation.shape):
             rule = against

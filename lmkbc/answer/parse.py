@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from lmkbc.answer.abstain import (
     has_verb,
     is_abstention,
+    is_mute,
     is_prose,
     is_refusal,
 )
-from lmkbc.answer.clean import trim, vocabulary
+from lmkbc.answer.clean import UNWRITABLE, trim, vocabulary
 from lmkbc.answer.elements import elements, has_empty_list, mended
 from lmkbc.answer.extent import SHORT, narrowed
 from lmkbc.answer.literal import Word, read_literals
@@ -72,7 +73,7 @@ _SENTENCE_END = re.compile(r"""[.!?…]["'”’)*\]]*\s*$""")
 class Parsed:
     """What one completion came to: its state, and the objects where it answered.
 
-    dropped: where it was DROPPED, its numbers, which are too large or too small to be written as plain digits.
+    dropped: the numbers of one that was not parsed, since they are too large or too small for plain digits.
     """
 
     state: State
@@ -84,8 +85,8 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
     """Objects of one raw completion. Numbers come as plain digits. Never raises; time is linear in the length.
 
     null: what the prompt says is written where there is none, beside the words that always mean it.
-    UNPARSED: nothing sensible (also a blank text). TRUNCATED: broke off before a whole object came. DROPPED: numbers
-    alone that cannot be written as plain digits.
+    UNPARSED: nothing sensible (also a blank text, mere marks, or numbers that cannot be written as plain digits).
+    TRUNCATED: broke off before a whole object came.
     """
     answer, marked = narrowed(text)
     if not answer:
@@ -93,10 +94,12 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
     answer = answer[:LONGEST_ANSWER]
     if null and answer.rstrip(".").casefold() == null.rstrip(".").casefold():
         return Parsed(State.ABSTAINED)
+    if is_mute(answer):
+        return Parsed(State.UNPARSED)
     parsed = _parsed(answer, relation, subject, marked)
     if parsed.state is State.UNPARSED and relation.kind == "number":
-        refused = tuple(Dropped(number, "unwritable") for number in refused_numbers(answer, relation))
-        return Parsed(State.DROPPED, dropped=refused) if refused else parsed
+        refused = tuple(Dropped(number, UNWRITABLE) for number in refused_numbers(answer, relation))
+        return Parsed(State.UNPARSED, dropped=refused)
     return parsed
 
 

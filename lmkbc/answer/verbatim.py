@@ -5,6 +5,7 @@ So answers are read by systems that clean none, or clean them later; `parse` and
 
 from __future__ import annotations
 
+from lmkbc.answer.abstain import is_mute
 from lmkbc.answer.elements import elements, has_empty_list, mended
 from lmkbc.answer.extent import narrowed
 from lmkbc.answer.literal import read_literals
@@ -18,6 +19,8 @@ def verbatim(text: str, relation: Relation, subject: str, null: str = "") -> Par
     answer, _ = narrowed(text)
     if not answer:
         return Parsed(State.TRUNCATED if answer is None else State.UNPARSED)
+    if is_mute(answer):
+        return Parsed(State.ABSTAINED if answer == null else State.UNPARSED)
     words, empty = _words(answer[:LONGEST_ANSWER], relation, subject)
     if not words:
         return Parsed(State.ABSTAINED if empty else State.UNPARSED)

@@ -54,7 +54,7 @@ class PredictedRun:
         """The answers: SubjectEntity, Relation, objects; QIDs and literals, or names, as the edition wants them."""
         import polars as pl
 
-        answers = Finished.at(self.directory).answers(self.edition)
+        answers = Finished.at(self.directory).predicted(self.edition)
         rows = [(*pair, list(objects)) for pair, objects in answers.items()]
         kinds = [("SubjectEntity", pl.String()), ("Relation", pl.String()), ("objects", pl.List(pl.String()))]
         return pl.DataFrame(rows, schema=kinds, orient="row")
@@ -174,7 +174,7 @@ def predict(
     selector, provenance = selector_for(
         run, recipe, any_thresholds=any_thresholds, untuned=untuned, precision=precision
     )
-    with writing_alone(directory), closing(RunFiles(run.edition)) as files:
+    with writing_alone(directory), closing(RunFiles(run.edition, as_empty=failed_as_empty)) as files:
         run_directory.check(directory, part)
         steps = Steps(run, recipe, progress)
         for block in steps.over(queries):
@@ -186,7 +186,6 @@ def predict(
             split,
             queries,
             provenance,
-            failed_as_empty=failed_as_empty,
             part=part,
             models=steps.models,
         )

@@ -19,7 +19,7 @@ from lmkbc.evaluate import Evaluation, evaluate_file
 from lmkbc.files.packed import lines, stream
 from lmkbc.finished import Finished, InSample, edition_of, read_gold, scored
 from lmkbc.part import WHOLE, Part
-from lmkbc.scoring.table import Summary
+from lmkbc.scoring.table import WRONG, Summary
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _score(
     truth = space.gold_path(edition, named) if gold is None else gold
     counted = edition.under(profile) if profile else edition
     if run is not None and isinstance(truth, Path | str):
-        result = _of_files(space, run.predictions, Path(truth), counted, chosen, strict, rows)
+        result = _of_files(space, run, Path(truth), counted, chosen, strict, rows)
     else:
         result = _in_memory(run, predictions, truth, counted, chosen, strict)
     return Scores(edition, named, profile, result, chosen, run.in_sample if run else None)
@@ -180,10 +180,13 @@ def _edition(space: Workspace, run: Finished | None, named: str | None) -> Editi
 
 
 def _of_files(
-    space: Workspace, predictions: Path, gold: Path, edition: Edition, part: Part, strict: bool, rows: bool
+    space: Workspace, run: Finished, gold: Path, edition: Edition, part: Part, strict: bool, rows: bool
 ) -> Evaluation:
+    predictions = run.predictions
     try:
-        result = evaluate_file(predictions, gold, edition, strict=strict, rows=rows, part=part)
+        result = evaluate_file(
+            predictions, gold, edition, strict=strict, rows=rows, part=part, unreadable=run.unreadable
+        )
     except InputError as error:
         raise other_edition(space, predictions, edition, gold) or error from None
     if result.unknown and result.missing == sum(one.rows for one in result.table.relations.values()):
@@ -239,7 +242,8 @@ def _in_memory(
     if not truth:
         raise InputError("the gold has no query that is to be scored: give rows of a labelled split")
     named = run or Finished(Path("predictions"), Path("predictions"))
-    return Evaluation(scored(named, edition, answers, truth), len(missing), len(unknown), 0, 0)
+    unread = sum(answers[pair] == [*WRONG] for pair in named.unreadable & answers.keys() & truth.keys())
+    return Evaluation(scored(named, edition, answers, truth), len(missing), len(unknown), 0, 0, unread)
 
 
 def listed(values: Sequence[str] | str | None) -> list[str] | None:

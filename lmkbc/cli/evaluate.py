@@ -12,7 +12,7 @@ from lmkbc.api.scores import Scores, score
 from lmkbc.cli.options import AsJson, Data, EditionName, Limit, OneSplit, Relations, Root
 from lmkbc.cli.screen import note, note_published, show_json, show_json_rows
 from lmkbc.cli.tables import show_table
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, counted
 from lmkbc.scoring.table import Summary
 
 EXAMPLE = "Example: lmkbc evaluate submissions/mini-val-embedded"
@@ -65,6 +65,8 @@ def evaluate(
     )
     if scores.evaluation.remarks:
         note(f"{run}: {scores.evaluation.remarks} rows, treated as the official script does")
+    if unreadable := scores.evaluation.unreadable:
+        note(f"{run}: {counted(unreadable, 'query has', 'queries have')} no readable answer, counted as wrong")
     if json:
         _show_json(scores, rows)
         return
@@ -88,6 +90,7 @@ def _show_json(scores: Scores, rows: bool) -> None:
         "empty_predictions": overall.empty_predictions,
         **_in_sample(scores),
         "remarks": {name: getattr(result, name) for name in ("missing", "unknown", "repeated", "malformed")},
+        **({"unreadable": result.unreadable} if result.unreadable else {}),
         "relations": {name: asdict(summary) for name, summary in result.table.relations.items()},
     }
     if not rows:

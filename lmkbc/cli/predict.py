@@ -84,13 +84,17 @@ def _tell(run: PredictedRun, seconds: float) -> None:
         return
     if tally.failed:
         missing = run.directory / submission.MISSING
-        note(f"{tally.failures}; they are submitted as empty answers, and {missing} lists them")
+        become = (
+            "count as wrong, and the run cannot be submitted" if tally.unreadable else "are submitted as empty answers"
+        )
+        way = ": ask again, or submit them as empty with --failed-as-empty" if tally.unreadable else ""
+        note(f"{tally.failures}; they {become}, and {missing} lists them{way}")
     part = Finished.at(run.directory).is_part
     first = "" if "relations" in run.manifest else "the first "
     queries = f"{first}{tally.queries} of {counted(run.whole, 'query')}" if part else counted(tally.queries, "query")
     selection, where = run.manifest["selection"], run.directory
     note(
-        f"{where / (submission.PREDICTIONS if part else submission.ARCHIVE)}: {queries}, "
+        f"{where / (submission.PREDICTIONS if part or tally.unreadable else submission.ARCHIVE)}: {queries}, "
         f"{counted(tally.objects, 'object')}, {counted(tally.empty, 'empty answer')}; {selection['how']}; "
         f"{seconds:.0f} s"
     )
@@ -107,6 +111,8 @@ def _tell(run: PredictedRun, seconds: float) -> None:
             f"{counted(tally.withheld, 'empty answer does', 'empty answers do')} not say that there is "
             f"none: {where / submission.WITHHELD} lists what was withheld"
         )
+    if len(draws := tally.counts["draws"]) > 1:
+        note(f"draws: {', '.join(f'{count} {state}' for state, count in draws.items())}")
     if rules := tally.rules:
         why = ", ".join(f"{rule} {count}" for rule, count in rules.items())
         note(

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from lmkbc.answer.clean import sifted
+from lmkbc.answer.clean import UNWRITABLE, sifted
 from lmkbc.answer.reply import candidates
 from lmkbc.ask.style import PromptStyle
 from lmkbc.edition import Edition, misfit
@@ -71,10 +71,10 @@ class RecordedSpec(GeneratorSpec):
 class Recorded:
     """A generator that asks nobody: it replays files.
 
-    paths: completions or candidates files, plain or gzipped. missing: path -> queries that the file lacks; states:
-    path -> how many draws came to what; both grow with `generate` and `voices`, and `ended` tells of them. InputError
-    names file, line and field. clean: bring names into the relation's shape. read: what reads a query's replies, called
-    by a name. name: of the one model whose draws all files hold.
+    paths: completions or candidates files, plain or gzipped. missing: path -> queries that the file lacks; it grows
+    with `generate` and `voices`, and `ended` tells of it. clean: bring names into the relation's shape. read: what
+    reads a query's replies, called by a name. name: of the one model whose draws all files hold. InputError names file,
+    line and field.
     """
 
     def __init__(
@@ -88,7 +88,6 @@ class Recorded:
         name: str = "",
     ) -> None:
         self.missing: Counter[Path] = Counter()
-        self.states: defaultdict[Path, Counter[State]] = defaultdict(Counter)
         self._asked: defaultdict[Path, tuple[int, Query | None]] = defaultdict(lambda: (0, None))
         self._edition, self._relations = edition, relations
         self._clean, self._read = clean, read or self._plainly
@@ -128,8 +127,6 @@ class Recorded:
                     f"({first.subject!r}, {first.relation!r}): its answers are of another edition or split; name one "
                     "of this"
                 )
-            states = self.states[path]
-            log.info("%s: %s", path, ", ".join(f"{count} {state}" for state, count in sorted(states.items())))
             if missing:
                 log.warning(
                     "%s lacks %d of %d queries: those that nothing else answers are failed, not empty",
@@ -141,7 +138,6 @@ class Recorded:
     def _replay(self, path: Path, queries: Sequence[Query]) -> list[CandidateSet]:
         answers = [self._answer(path, query) for query in queries]
         rows = self._files[path]
-        self.states[path].update(state for answer in answers for state in answer.draws)
         self.missing[path] += sum(not rows.of(query) for query in queries)
         asked, first = self._asked[path]
         if first is None:  # of a relation that the file tells of
@@ -220,6 +216,8 @@ def _scored(query: Query, row: RecordedRow, model: str, relation: Relation, *, c
             if key not in best or best[key].score < given.score:
                 best[key] = Candidate(text, given.score, (voice,), known, truth=given.truth)
     state = State.ANSWERED if best else State.DROPPED if dropped else State.ABSTAINED
+    if state is State.DROPPED and all(loss.rule == UNWRITABLE for loss in dropped):
+        state = State.UNPARSED
     voices = 1 if state is State.ABSTAINED else max(len({voice for _, voice in best} | set(nothing)), 1)
     silence = tuple(nothing.values()) or ((Absence(1.0, (Voice(model),)),) if state is State.ABSTAINED else ())
     return CandidateSet(query, tuple(best.values()), (state,) * voices, tuple(dropped), silence)

@@ -24,7 +24,7 @@ class Budget:
     max_cost: in the currency of the prices; max_tokens: prompt and answer tokens together. prices: of a million prompt
     tokens and a million answer tokens. together: the budgets of all that ask in a run, this one included, for whose sum
     the limits hold. What is in flight counts as its estimate times the most by which a report has exceeded an estimate
-    so far, so that a limit is overrun by no more than what was in flight before the server's first report.
+    so far, and no more is in flight than `most_at_once`: the first report throttles the rest.
     """
 
     max_cost: float | None = None
@@ -36,6 +36,7 @@ class Budget:
     completion_tokens: int = 0
     _open: tuple[int, int] = (0, 0)
     """Estimated prompt and answer tokens of what is in flight."""
+    _reports: int = 0
     _excess: tuple[float, float] = (1.0, 1.0)
     """The most by which reported prompt and answer tokens have exceeded their estimates."""
 
@@ -50,6 +51,12 @@ class Budget:
             raise InputError(
                 "--max-cost needs to know what tokens cost: give --prices PROMPT,ANSWER per million tokens"
             )
+
+    @property
+    def most_at_once(self) -> float:
+        """How many requests may be in flight: where a limit holds, as many as were reported, the first one alone."""
+        is_limited = self.max_tokens is not None or self.max_cost is not None
+        return max(self._reports, 1) if is_limited else math.inf
 
     @property
     def cost(self) -> float | None:
@@ -85,6 +92,7 @@ class Budget:
     def settle(self, prompt: int, completion: int, used: tuple[int, int]) -> None:
         """Replace a reservation by what was used, (0, 0) when the request failed."""
         self._open = self._open[0] - prompt, self._open[1] - completion
+        self._reports += any(used)
         self._excess = (
             max(self._excess[0], used[0] / max(prompt, 1)),
             max(self._excess[1], used[1] / max(completion, 1)),

@@ -13,6 +13,9 @@ from typing import Any, Literal, NamedTuple, overload
 
 from lmkbc.scoring.matchers import Counts, Scorer
 
+WRONG = ("(no readable answer)",)
+"""What a failed query counts as: an answer that nothing matches, wrong even where there is nothing to find."""
+
 Pair = tuple[str, str]
 """(subject, relation): what every official scorer indexes rows by."""
 

@@ -17,7 +17,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError, did_you_mean
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
-from lmkbc.scoring.table import Table
+from lmkbc.scoring.table import WRONG, Table
 from lmkbc.select.ranking import Mask
 from lmkbc.select.rule import Rule
 from lmkbc.select.verified import judged
@@ -43,8 +43,6 @@ from lmkbc.types import (
 
 INNER_FOLDS = 4
 STEP = "tune (relations x folds)"
-WRONG = ("\N{REPLACEMENT CHARACTER}",)
-"""An answer that is no object of anything."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ def test_losses_are_what_was_dropped_or_not_linked() -> None:
 def answers(tmp_path: Path) -> Path:
     queries = SPACE.queries(MINI, "val")
     kinds = [SPACE.relation(query.relation).kind for query in queries]
-    named = ["[1e30, 1 - 2x10^51]" if kind == "number" else '["{}", "##x"]' for kind in kinds]
+    named = ["[101, 2.5]" if kind == "number" else '["{}", "##x"]' for kind in kinds]
     said = [text.format(query.subject) for text, query in zip(named, queries, strict=True)]
     said[1] = "[]"
     rows = [
@@ -96,8 +96,10 @@ def test_predict_counts_and_shows_them(command: Command, answers: Path, tmp_path
     assert counts["dropped"] == counts["empty"] - 1 == counts["queries"] - 1
     assert sum(counts["dropped_objects"].values()) == 2 * counts["dropped"]
     assert f"{2 * counts['dropped']} objects dropped (" in told
-    assert all(rule in told for rule in ("no name", "unwritable", "subject"))
+    assert all(rule in told for rule in ("no name", "maximum", "integer", "subject"))
     assert f"{counts['dropped']} queries were left with none" in told
+    assert f"draws: {', '.join(f'{count} {state}' for state, count in counts['draws'].items())}\n" in told
+    assert counts["draws"] == {"abstained": 1, "answered": 1, "dropped": counts["dropped"] - 1}
     rows = [json.loads(line) for line in gzip.decompress((out / "candidates.jsonl.gz").read_bytes()).splitlines()]
     silent = [row for row in rows if not any(one["object"] for one in row["candidates"])]
     assert sum(bool(row.get("dropped")) for row in rows) == len(silent) - 1 > 100

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from lmkbc.answer.numbers import read_numbers
 from lmkbc.answer.parse import Parsed, parse
+from lmkbc.answer.verbatim import verbatim
 from lmkbc.relation import EntityType, Relation, Shape
 from lmkbc.types import State
 
@@ -135,7 +136,7 @@ ANSWERS: list[tuple[str, Relation, str, list[str]]] = [
     ("number word", SEATS, "three", ["3"]),
 ]
 
-DENIALS = ("none", "None.", "[]", "[ ]", '""', "['']", "N/A", "null", "unknown", "-", '["None"]', "['Unknown']", "{}")
+DENIALS = ("none", "None.", "[]", "[ ]", "['']", "N/A", "null", "unknown", '["-"]', '["None"]', "['Unknown']")
 MORE_DENIALS = (
     "Not applicable",
     "nobody",
@@ -343,3 +344,41 @@ def test_time_grows_no_faster_than_the_text(fragment: str, asked: Relation) -> N
 def test_a_long_list_is_kept_whole() -> None:
     names = tuple(f"Name Number {index}x" for index in range(8000))
     assert parse(json.dumps(names), BAND, SUBJECT).objects == names
+
+
+MUTE = [
+    "-",
+    "--",
+    "—",
+    "- ",
+    "{}",
+    "{ }",
+    "()",
+    '""',
+    "''",
+    "“”",
+    "```json\n{}\n```",
+    "ANSWER: -",
+    'ANSWER: ""',
+    "**-**",
+    ".",
+]
+
+
+@pytest.mark.parametrize("text", MUTE)
+@pytest.mark.parametrize("read", [parse, verbatim])
+def test_mere_marks_are_no_answer(read: Callable[..., Parsed], text: str) -> None:
+    for asked in (BAND, AREA):
+        assert read(text, asked, "France") == Parsed(State.UNPARSED)
+
+
+@pytest.mark.parametrize("text", ["[]", '[""]', "['']", "[ ]", '{"answer": []}', '{"answer": ""}', "[[]]"])
+def test_an_empty_list_is_an_abstention(text: str) -> None:
+    for asked in (BAND, AREA):
+        assert parse(text, asked, "France") == verbatim(text, asked, "France") == Parsed(State.ABSTAINED)
+
+
+@pytest.mark.parametrize("null", ["-", "{}", '""'])
+def test_marks_that_a_prompt_asks_for_are_an_abstention(null: str) -> None:
+    for asked in (BAND, AREA):
+        assert parse(null, asked, "France", null) == verbatim(null, asked, "France", null) == Parsed(State.ABSTAINED)

@@ -9,8 +9,8 @@ import asyncio
 import itertools
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -20,27 +20,18 @@ from lmkbc.models.dry import DryStore
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import Told
 from lmkbc.models.server.client import CallError, ChatClient, RejectedError, TooLongError
-from lmkbc.models.server.limits import Limits, Throttle, estimate
+from lmkbc.models.server.limits import Limits, estimate
+from lmkbc.models.server.paid import OverBudgetError, Paid, tokens_of
 from lmkbc.models.server.request import (
     MOST_DRAWS,
     Offers,
     blamed,
     without,
 )
-from lmkbc.models.server.retry import retrying
 from lmkbc.models.server.window import Window, length_of
 from lmkbc.models.store import Call, Store
 
 log = logging.getLogger(__name__)
-
-Answer = TypeVar("Answer")
-
-
-class OverBudgetError(CallError):
-    """The next request might overrun a limit of the budget."""
-
-    def __init__(self, limit: str) -> None:
-        super().__init__(f"{limit} is reached", transient=False)
 
 
 class Session:
@@ -62,7 +53,7 @@ class Session:
         self.client = ChatClient(server, limits)
         self._store = store
         self.limits = limits
-        self._throttle = Throttle(limits)
+        self._paid = Paid(budget, limits)
         self._failed_in_a_row = 0
         self._alone: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -152,7 +143,9 @@ class Session:
 
     async def told(self, body: Mapping[str, Any]) -> Told:
         """What a request tells of tokens; nothing of it is kept here. CallError where it tells nothing."""
-        told = await self._paid(body, self.client.told, lambda told, _: (told.prompt_tokens, told.completion_tokens))
+        told = await self._paid.answer(
+            body, self.client.told, lambda told, _: (told.prompt_tokens, told.completion_tokens)
+        )
         self._failed_in_a_row = 0
         return told
 
@@ -237,31 +230,7 @@ class Session:
             return replies
 
     async def _replies(self, body: Mapping[str, Any]) -> list[Reply]:
-        return await self._paid(body, self.client.ask, _tokens)
-
-    async def _paid(
-        self,
-        body: Mapping[str, Any],
-        ask: Callable[[Mapping[str, Any]], Awaitable[Answer]],
-        tokens: Callable[[Answer, int], tuple[int, int]],
-    ) -> Answer:
-        """What a request brings, asked again where that may help. tokens: what it took, given our guess."""
-        guess = estimate(body)
-        if limit := self.budget.exhausted_by(*guess):
-            raise OverBudgetError(limit)
-        used = (0, 0)
-
-        async def attempt() -> Answer:
-            await self._throttle.enter(sum(guess))
-            return await ask(body)
-
-        try:
-            answer = await retrying(attempt, self.limits, self._throttle)
-            used = tokens(answer, guess[0])
-            return answer
-        finally:
-            self.budget.settle(*guess, used)
-            self._throttle.correct(sum(guess), sum(used))
+        return await self._paid.answer(body, self.client.ask, tokens_of)
 
     def failed(self, error: CallError) -> None:
         """Count a query that stays without an answer, and stop asking where others would stay without one too."""
@@ -281,9 +250,3 @@ def _own(reply: Reply, prompt: Any) -> Reply:
     """A reply without the beginning of it that we gave, which llama.cpp repeats."""
     given = prompt[-1]["content"] if not isinstance(prompt, str) and prompt[-1]["role"] == "assistant" else ""
     return msgspec.structs.replace(reply, text=reply.text.removeprefix(given)) if given else reply
-
-
-def _tokens(replies: Sequence[Reply], prompt: int) -> tuple[int, int]:
-    """Tokens that a request used, as the server tells; else as estimated."""
-    tokens = sum(reply.prompt_tokens for reply in replies), sum(reply.completion_tokens for reply in replies)
-    return tokens if any(tokens) else (prompt, sum(len(reply.text) // 4 + 1 for reply in replies))

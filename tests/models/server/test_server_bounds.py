@@ -174,7 +174,7 @@ class Dear(Loopback):
 
 @pytest.mark.parametrize("limit", ["max_cost", "max_tokens"])
 @pytest.mark.parametrize("times", [1, 10, 100])
-def test_a_server_that_reports_more_than_was_estimated_overspends_by_the_first_requests_at_most(
+def test_a_server_that_reports_more_than_was_estimated_overspends_by_the_first_request_at_most(
     chat: Chat, limit: str, times: int
 ) -> None:
     concurrency = 8
@@ -187,8 +187,23 @@ def test_a_server_that_reports_more_than_was_estimated_overspends_by_the_first_r
         list(chat(server, limits=Limits(concurrency=concurrency), budget=budget).generate(queries(200)))
     spent = budget.prompt_tokens + budget.completion_tokens
     assert budget.requests < 200
-    assert spent <= max(most, concurrency * dearest)
+    assert spent <= max(most, dearest)
     assert spent >= 0.5 * most
+
+
+def test_a_server_that_takes_much_more_after_its_first_answer_does_not_overspend_by_all_in_flight(chat: Chat) -> None:
+    class Later(Dear):
+        def reply(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+            status, answer = super().reply(body)
+            if len(self.requests) > 1:
+                answer["usage"] = {"prompt_tokens": 500, "completion_tokens": 5000}
+            return status, answer
+
+    budget = Budget(max_tokens=20_000)
+    with Later(1) as server:
+        list(chat(server, limits=Limits(concurrency=8), budget=budget).generate(queries(40)))
+    assert 10_000 < budget.prompt_tokens + budget.completion_tokens <= 20_000
+    assert server.most_at_once <= 2
 
 
 @given(st.floats(0.1, 50), st.integers(1, 16), st.lists(st.integers(1, 500), min_size=30, max_size=60), st.randoms())

@@ -1,0 +1,102 @@
+"""A run with a few replies that nobody can read is written and scored: they count as wrong, and only submit refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Command
+
+import lmkbc
+from lmkbc.scoring.table import WRONG
+from lmkbc.workspace import Workspace
+
+SPACE = Workspace()
+MINI = SPACE.edition("mini")
+GOLD = SPACE.examples(MINI, "val")
+NOBEL = [example for example in GOLD if example.query.relation == "PersonHasNoblePrize"]
+EMPTY = next(example.query for example in NOBEL if not example.size)
+FULL = next(example.query for example in NOBEL if example.size)
+PREDICT = ("predict", "--edition", "mini", "--split", "val", "--no-report")
+
+
+@pytest.fixture
+def answers(tmp_path: Path) -> Any:
+    """Write the replies to all queries of the split: right ones, but for those that are given."""
+
+    def written(replies: Mapping[Any, str | None]) -> Path:
+        path = tmp_path / "replies.jsonl"
+        rows = [
+            {
+                "SubjectEntity": example.query.subject,
+                "Relation": example.query.relation,
+                "completions": [replies.get(example.query, json.dumps(list(example.names)))],
+            }
+            for example in GOLD
+        ]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return path
+
+    return written
+
+
+def test_unreadable_replies_count_as_wrong_and_only_submit_refuses(
+    command: Command, answers: Any, tmp_path: Path
+) -> None:
+    said = answers({EMPTY: "-", FULL: "I am a teapot that thinks about much else and comes to no name at all, sorry."})
+    out = tmp_path / "run"
+    status, _, told = command(*PREDICT, "--from", said, "--out", out)
+    assert status == 0, told
+    assert "2 of 160 queries failed, first " in told
+    assert "they count as wrong, and the run cannot be submitted" in told
+    assert f"{out / 'predictions.jsonl'}: 160 queries" in told
+    rows = [json.loads(line) for line in (out / "predictions.jsonl").read_bytes().splitlines()]
+    asked = {(row["SubjectEntity"], row["Relation"]) for row in rows}
+    lost = {(query.subject, query.relation) for query in (EMPTY, FULL)}
+    assert len(rows) == 158
+    assert not lost & asked
+    listed = [json.loads(line) for line in (out / "missing.jsonl").read_bytes().splitlines()]
+    assert {(row["SubjectEntity"], row["Relation"]) for row in listed} == lost
+    assert not (out / "predictions.zip").exists()
+
+    status, shown, told = command("evaluate", out, "--json", "--rows")
+    assert (status, "2 queries have no readable answer, counted as wrong" in told) == (0, True), told
+    scored = {(row["SubjectEntity"], row["Relation"]): row["f1"] for row in json.loads(shown)["rows"]}
+    assert len(scored) == 160
+    assert [scored[pair] for pair in sorted(lost)] == [0.0, 0.0]  # also where there is nothing to find
+    run = lmkbc.read_run(out)
+    assert run.evaluate().f1 == json.loads(shown)["macro_f1"] < 1
+    truth = {(one.query.subject, one.query.relation): MINI.gold_column(one) for one in GOLD}
+    assert lmkbc.score(run, truth, "mini").f1 == run.evaluate().f1
+    assert run.predictions.height == 158
+
+    for words in (("report", out), ("compare", out, out), ("evaluate", out / "predictions.jsonl")):
+        status, _, told = command(*words)
+        assert status == 0, told
+    assert WRONG[0] not in (out / "predictions.jsonl").read_text()
+    status, _, told = command("submit", out / "predictions.jsonl", "--edition", "mini", "--split", "val")
+    assert (status, "lacks 2 of 160 queries" in told) == (2, True), told
+    status, _, told = command("evaluate", out, "--strict")
+    assert (status, "2 missing" in told) == (2, True), told
+
+    status, _, told = command(*PREDICT, "--from", said, "--out", out, "--failed-as-empty")
+    assert (status, "they are submitted as empty" in told) == (0, True), told
+    assert (out / "predictions.zip").exists()
+    assert command("evaluate", out, "--json")[1] != shown
+
+
+@pytest.mark.parametrize(
+    "replies",
+    [{EMPTY: "-", FULL: None}, {example.query: "-" for example in GOLD}],
+    ids=["a call that failed", "none can be read"],
+)
+def test_a_run_that_lacks_answers_is_still_none(
+    replies: Mapping[Any, str | None], command: Command, answers: Any, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    status, _, told = command(*PREDICT, "--from", answers(replies), "--out", out)
+    assert (status, "there is no submission yet" in told) == (1, True), told
+    assert not (out / "predictions.jsonl").exists()
