@@ -12,7 +12,7 @@ import typer
 
 from lmkbc.cli.screen import note
 from lmkbc.cli.terminal import progress
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, counted
 from lmkbc.export import quickstatements, wikidata_json
 from lmkbc.export.knowledge import Knowledge
 from lmkbc.export.terms import OWN, checked_base
@@ -82,7 +82,7 @@ def _written(source: Knowledge, out: Path, format_: Format, triples: Triples) ->
         for line in lines:
             file.write(line.encode())
             count += 1
-    return f"{out}: {count} lines"
+    return f"{out}: {counted(count, 'line')}"
 
 
 def _day(given: str) -> str:
@@ -106,4 +106,5 @@ def _review(source: Knowledge, out: Path, known: Path | None, size: int) -> str:
         for name, lines in quickstatements.batches(quickstatements.proposals(source.facts(), there), size):
             (stage / name).write_text("".join(lines), encoding="utf-8")
             files += 1
-    return f"{out}: {files} files to be checked by a person, none of them ready for upload: a model is no source"
+    written = counted(files, "file")
+    return f"{out}: {written} to be checked by a person, none of them ready for upload: a model is no source"

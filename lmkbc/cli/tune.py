@@ -154,19 +154,20 @@ def _confidence(known: Confidences) -> Iterator[str]:
     low, high = known.recall_interval
     yield (
         f"R@P90, recall at 90 % precision, out of fold: {known.recall:.3f} (95 % interval {low:.3f} to {high:.3f}), "
-        f"reached by {known.reached} of {len(known.relations)} relations"
+        f"reached by {known.reached} of {counted(len(known.relations), 'relation')}"
     )
     kept = known.kept
     sure = "no relation promises it"
     if kept.precision is not None and kept.interval is not None:
         low, high = kept.interval
         sure = (
-            f"{kept.facts} facts of {kept.relations} relations, precision {kept.precision:.3f} ({low:.3f} to "
-            f"{high:.3f}), recall {kept.recall:.3f}; below 0.9 in {kept.broken} of them"
+            f"{counted(kept.facts, 'fact')} of {counted(kept.relations, 'relation')}, precision {kept.precision:.3f} "
+            f"({low:.3f} to {high:.3f}), recall {kept.recall:.3f}; below 0.9 in {kept.broken} of these relations"
         )
     yield (
-        f"--precision 0.9, out of fold: {sure}. Learned on all, {known.promising} relations promise it, of known "
-        "facts: on missing ones it is often less, so check a sample by hand"
+        f"--precision 0.9, out of fold: {sure}. Learned on all, "
+        f"{counted(known.promising, 'relation promises', 'relations promise')} it, of known facts: on missing ones it "
+        "is often less, so check a sample by hand"
     )
     figures = (("calibration error", "ece"), ("adaptive", "ace"), ("Brier score", "brier"))
     changes = [f"{what} {getattr(known.raw, key):.4f} to {getattr(known.calibrated, key):.4f}" for what, key in figures]

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from lmkbc.ask.context.passages import Provider
 from lmkbc.ask.plan import Asking
+from lmkbc.errors import counted
 from lmkbc.generate.chain import Answered, Request, resumed
 from lmkbc.generate.closed import ClosedGenerator, ClosedList
 from lmkbc.generate.completer import CompleterSpec
@@ -170,7 +171,8 @@ class CausalGenerator:
         total = self._ends.total()
         ends = [f"{self._ends[k]} of {total} draws {why}" for k, why in kinds.items() if self._ends[k]]
         if self._shortened:
-            ends.append(f"{self._shortened} prompts were shown fewer examples, to fit the model's window")
+            shortened = counted(self._shortened, "prompt was", "prompts were")
+            ends.append(f"{shortened} shown fewer examples, to fit the model's window")
         return tuple(f"{self._voice}: {one}" for one in (*ends, *self._draws.remarks))
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:

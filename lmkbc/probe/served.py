@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lmkbc.errors import LmkbcError
+from lmkbc.errors import LmkbcError, counted
 from lmkbc.models.base import WITHHELD, Prompt
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
@@ -74,10 +74,11 @@ class Served:
     def _remarks_of(self, session: Session) -> Iterator[str]:
         yield f"{self._server.name}: {session.account}"
         if self._withheld:
-            yield f"{self._server.name}: {self._withheld} prompts were refused: they count as wrong"
+            refused = counted(self._withheld, "prompt was", "prompts were")
+            yield f"{self._server.name}: {refused} refused: counted as wrong"
         if self._blank:
             yield (
-                f"{self._server.name}: {self._blank} prompts were answered with nothing: they count as wrong, and as "
-                "nothing is not kept, the next run asks again"
+                f"{self._server.name}: {counted(self._blank, 'prompt was', 'prompts were')} answered with nothing: "
+                "counted as wrong, and as nothing is not kept, the next run asks again"
             )
         yield from self._store.remarks

@@ -111,7 +111,7 @@ def _about(run: Finished, edition: Edition, source: Source) -> dict[str, str]:
         "models" if len(models) > 1 else "model": ", ".join(models) or run.said("model"),
         "edition and split": f"{edition.name}, {source.split}",
         "objects kept": how,
-        "mind": seen.remark(whole=source.part.is_whole and not run.is_part) if seen else None,
+        "in sample": seen.remark(whole=source.part.is_whole and not run.is_part) if seen else None,
         "average": "mean over relations" if edition.metric.average == "relation" else "mean over rows",
     }
     return {name: str(value) for name, value in told.items() if value}

@@ -105,7 +105,7 @@ def kamel(
     for remark in getattr(who, "remarks", ()):
         note(remark)
     if unasked := sum(text is None for _, text in answers):
-        note(f"{unasked} prompts are longer than the model's window: they count as wrong")
+        note(f"{counted(unasked, 'prompt is', 'prompts are')} longer than the model's window: counted as wrong")
     replies = [(fact, text or "") for fact, text in answers]
     drawn = f"{shots} {'fixed' if fixed else 'random'} shots" if shots else "no shots"
     note(f"{model}, {drawn}: {counted(len(replies), 'query')} of {counted(len(names), 'property')}, {split}")

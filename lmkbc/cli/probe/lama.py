@@ -65,7 +65,7 @@ def lama(
     if uhn:
         relations = benchmark.unhelpful(relations, next(iter(rankers.values())).guesses(relations))
         facts = sum(len(relation.facts) for relation in relations)
-        note(f"{facts} facts that no name gives away, as the first model reads names")
+        note(f"{counted(facts, 'fact')} that no name gives away, as the first model reads names")
     tables = {}
     with progress() as report:
         for name, ranker in rankers.items():

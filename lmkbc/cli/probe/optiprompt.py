@@ -12,6 +12,7 @@ from lmkbc.cli.options import AsJson, Offline, listed
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
+from lmkbc.errors import counted
 from lmkbc.files.atomic import check_file
 
 EXAMPLE = "Example: lmkbc probe optiprompt KAMEL.tar.xz --model bert-base-cased --lama --kept optiprompt.jsonl"
@@ -73,7 +74,10 @@ def optiprompt(
         show_json({row: asdict(line) for row, line in table.items()})
         return
     show_table(*lines(table))
-    note(f"{len(lessons)} relations, {sum(len(lesson.test) for lesson in lessons)} facts; paper: BERT-base on T-REx")
+    note(
+        f"{counted(len(lessons), 'relation')}, {counted(sum(len(one.test) for one in lessons), 'fact')}; paper: "
+        "BERT-base on T-REx"
+    )
     if lacking := [row for row in benchmark.EASY if row not in table]:
         note(f"easy is what the other controls answer, for want of {', '.join(lacking)}: no figure to compare")
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from lmkbc.errors import counted
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.dry import DryStore
@@ -63,8 +64,8 @@ class Session:
         budget = self.budget
         price = "" if budget.cost is None else f", cost {budget.cost:.4f}"
         return (
-            f"{budget.requests} requests, {self.replayed} answers from the store, {budget.prompt_tokens} prompt and "
-            f"{budget.completion_tokens} answer tokens{price}"
+            f"{counted(budget.requests, 'request')}, {counted(self.replayed, 'answer')} from the store, "
+            f"{budget.prompt_tokens} prompt and {budget.completion_tokens} answer tokens{price}"
         )
 
     def why(self, otherwise: str = "no answer") -> str:

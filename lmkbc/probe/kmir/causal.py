@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, counted
 from lmkbc.models.base import Message, Prompt
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.causal.scorer import CausalScorer
@@ -95,5 +95,6 @@ def guesses(model: Local, requests: Sequence[Prompt], report: Report = silent) -
         unasked += text is None
         report("questions", done, len(requests))
     if unasked:
-        _LOG.info("%d questions are longer than the model's window: they count as wrong", unasked)
+        many = counted(unasked, "question is", "questions are")
+        _LOG.info("%s longer than the model's window: counted as wrong", many)
     return completions

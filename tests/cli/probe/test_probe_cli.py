@@ -107,7 +107,7 @@ def test_kamel_as_a_user_reads_it(tmp_path: Path, command: Command) -> None:
     status, printed, told = command(*words)
     assert status == 0
     assert told.count("skipped P36/") == 2
-    assert "1 random shots: 3 queries of 1 properties, test" in told
+    assert "1 random shots: 3 queries of 1 property, test" in told
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 3
     for shown in (
         "published, labels only",

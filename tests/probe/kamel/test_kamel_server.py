@@ -85,7 +85,7 @@ def test_a_refusal_is_a_wrong_answer_and_a_failure_is_none(run: Command) -> None
     with Loopback(refuses, faults=["500", "reset", "broken-json"]) as server:
         status, printed, told = run(server.url)
         assert (status, f1(printed)) == (0, pytest.approx(1 - 2 / ROWS))
-        assert "1 prompts were refused" in told
+        assert "1 prompt was refused" in told
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,7 @@ def test_two_models_are_compared_on_the_words_that_they_share(run: Command, tmp_
     assert "facts that no name gives away" in told
     listed = tmp_path / "words.txt"
     listed.write_text("Rome\nParis\n")
-    assert "2 shared words, 3 facts of 1 relations" in run(tmp_path, *models, "--vocabulary", listed)[2]
+    assert "2 shared words, 3 facts of 1 relation" in run(tmp_path, *models, "--vocabulary", listed)[2]
 
 
 def test_kamels_facts_of_one_word(run: Command, tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def test_the_command_shows_the_table(command: Command, backbone: Backbone, tmp_p
     heads, *_ = shown.splitlines()
     assert heads.split() == ["P@1", "%", "all", "N-1", "UHN", "easy", "hard"]
     assert re.search(r"paper: manual +31\.1\d* +32\.4\d* +21\.8\d* +41\.5\d* +24\.3", shown)
-    assert "1 relations, 4 facts" in told
+    assert "1 relation, 4 facts" in told
     assert "for want of random finetune, embeddings finetune" in told
 
 
