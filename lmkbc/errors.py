@@ -18,6 +18,19 @@ class InputError(LmkbcError):
     exit_code = 2
 
 
+class OptionError(InputError):
+    """The value of an option makes no sense. Its name is the function's, `max_cost`; a command says `--max-cost`."""
+
+    def __init__(self, option: str, said: str) -> None:
+        super().__init__(f"{option} {said}")
+        self.option, self.said = option, said
+
+    @property
+    def typed(self) -> str:
+        """The sentence with the option's name as it is typed behind a command."""
+        return f"--{self.option.replace('_', '-')} {self.said}"
+
+
 def counted(number: int, one: str, many: str = "") -> str:
     """Return a number with its noun, as in "1 query" and "2 queries". many: the plural, where irregular."""
     regular = f"{one[:-1]}ies" if one.endswith("y") else f"{one}s"

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TypeVar
 
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError, did_you_mean
+from lmkbc.errors import InputError, OptionError, did_you_mean
 from lmkbc.workspace import Workspace
 
 Row = TypeVar("Row")
@@ -25,7 +25,7 @@ class Part:
     def of(cls, space: Workspace, edition: Edition, relations: Sequence[str] | None, limit: int | None) -> Part:
         """The part that relations, by any of their names, and a limit make. InputError for one that is not asked."""
         if limit is not None and limit < 1:
-            raise InputError(f"limit is {limit}: give at least one query")
+            raise OptionError("limit", f"is {limit}: give at least one query")
         chosen = {}
         for name in relations or ():
             asked = [own for own in edition.relations if own == name]

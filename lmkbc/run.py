@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError
+from lmkbc.errors import OptionError
 from lmkbc.models.budget import Budget
 from lmkbc.models.dry import DryStore, Foreseen
 from lmkbc.models.store import FreshStore, Store, place_for
@@ -43,11 +43,11 @@ class Servers:
     def __post_init__(self) -> None:
         """InputError for a limit that is no number, or not above 0."""
         if self.max_cost is not None and not (math.isfinite(self.max_cost) and self.max_cost >= 0):
-            raise InputError(f"max_cost is {self.max_cost}: give a finite number, not below 0")
+            raise OptionError("max_cost", f"is {self.max_cost}: give a finite number, not below 0")
         if self.max_tokens is not None and self.max_tokens < 0:
-            raise InputError(f"max_tokens is {self.max_tokens}: give a number, not below 0")
+            raise OptionError("max_tokens", f"is {self.max_tokens}: give a number, not below 0")
         if self.concurrency is not None and self.concurrency < 1:
-            raise InputError(f"concurrency is {self.concurrency}: give at least 1")
+            raise OptionError("concurrency", f"is {self.concurrency}: give at least 1")
 
 
 @dataclass(frozen=True, kw_only=True)

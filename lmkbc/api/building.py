@@ -26,7 +26,7 @@ from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import inputs_of, started
 from lmkbc.build.parts import SCHEMAS
 from lmkbc.build.subjects import Subjects
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, OptionError
 from lmkbc.files.arrays import key
 from lmkbc.link.index import AliasIndex
 from lmkbc.progress import Report, silent
@@ -123,7 +123,7 @@ def build(
     asked by the same build again.
     """
     if least is not None and not 0 <= least <= 1:
-        raise InputError(f"least is {least}: give a confidence from 0 to 1")
+        raise OptionError("least", f"is {least}: give a confidence from 0 to 1")
     run, recipe, found, plan = _planned(subjects, relation, limit, options)
     bounds = Bounds(depth=grow, budget=budget, novelty=novelty)
     by_own = {one.name: one for one in plan.relations.values()}

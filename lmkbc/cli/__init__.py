@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from lmkbc.cli.screen import show_error, show_logs
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc.errors import InputError, LmkbcError, OptionError
 
 COMMANDS = {
     "predict": "Make a checked submission for a split.",
@@ -89,6 +89,8 @@ class _Tree(TyperGroup):
         except KeyboardInterrupt:
             kept = KEPT.get(ctx.invoked_subcommand)
             raise LmkbcError(f"{INTERRUPTED}; {kept}" if kept else INTERRUPTED) from None
+        except OptionError as error:
+            raise InputError(error.typed) from None
         except BrokenPipeError:
             _forget_output()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, OptionError
 from lmkbc.select.calibrated import Calibrated
 from lmkbc.select.confidence import calibration_of
 from lmkbc.select.curve import Point
@@ -53,7 +53,7 @@ class AtPrecision(PerRelation):
 def check_precision(precision: float) -> None:
     """Raise InputError for a precision that no rule can promise."""
     if not 0 < precision < 1:
-        raise InputError(f"precision is {precision:g}: give a share between 0 and 1, as in 0.9")
+        raise OptionError("precision", f"is {precision:g}: give a share between 0 and 1, as in 0.9")
 
 
 def at_precision(selector: PerRelation, precision: float) -> AtPrecision:

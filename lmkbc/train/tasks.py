@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from lmkbc.errors import InputError, did_you_mean
+from lmkbc.errors import InputError, OptionError, did_you_mean
 from lmkbc.files.atomic import check_replaceable, same
 from lmkbc.models.masked import vocabulary
 from lmkbc.models.masked.backbone import Backbone, load
@@ -85,7 +85,7 @@ class Task:
 
     def _control(self, backbone: Backbone) -> Backbone:
         if self.random not in ("", "all", "embeddings"):
-            raise InputError(f"random is {self.random!r}: draw 'all' weights anew, or the 'embeddings'")
+            raise OptionError("random", f"is {self.random!r}: draw 'all' weights anew, or the 'embeddings'")
         if not self.random:
             return backbone
         model = randomised(backbone.model, "all" if self.random == "all" else "embeddings", self.plan.seed)
@@ -164,7 +164,7 @@ def soft_prompts(
     Returns P@1 on the held-out part before and after, by relation. The prompts lie beside the model in its directory.
     """
     if loss not in LOSSES:
-        raise InputError(f"loss is {loss!r}: {did_you_mean(loss, LOSSES)}")
+        raise OptionError("loss", f"is {loss!r}: {did_you_mean(loss, LOSSES)}")
     backbone = task.open()
     trained, scores = dict[str, SoftPrompt](), dict[str, tuple[float, float]]()
     without = []

@@ -14,7 +14,7 @@ import numpy as np
 from optuna.exceptions import StorageInternalError
 
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError, LmkbcError, did_you_mean
+from lmkbc.errors import InputError, LmkbcError, OptionError, did_you_mean
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
 from lmkbc.scoring.table import WRONG, Table
@@ -115,8 +115,10 @@ def tune(
 
 def check(rules: Sequence[str] | None, folds: int, trials: int, storage: str | None = None) -> None:
     """InputError for settings that make no sense, LmkbcError for a storage that does not answer: before any work."""
-    if folds < 2 or trials < 0:
-        raise InputError(f"folds is {folds} and trials {trials}: give at least 2 folds and no negative trials")
+    if folds < 2:
+        raise OptionError("folds", f"is {folds}: give at least 2 folds")
+    if trials < 0:
+        raise OptionError("trials", f"is {trials}: give 0 for exact sweeps alone, or more")
     check_rules(rules)
     close_storage(open_storage(storage))
 

@@ -155,7 +155,7 @@ def test_tuning_writes_thresholds_that_predict_uses(run: Path) -> None:
     out, _ = lmkbc("evaluate", "sure/predictions.jsonl", "--edition", "mini", "--json", cwd=run)
     assert json.loads(out)["macro_p"] > 0.8
     _, told = lmkbc("predict", "-e", "mini", "--system", "prior", "--precision", "90", cwd=run, code=2)
-    assert told == "error: precision is 90: give a share between 0 and 1, as in 0.9\n"
+    assert told == "error: --precision is 90: give a share between 0 and 1, as in 0.9\n"
     _, told = lmkbc("predict", "-e", "mini", "--system", "prior", "--precision", "0.8", cwd=run, code=2)
     assert told.startswith("error: --precision needs thresholds of edition mini and system prior, tuned with confid")
     assert told.count("\n") == 1

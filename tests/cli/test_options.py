@@ -40,6 +40,21 @@ def test_lists_of_commands_cut_no_sentence_short(command: Command, group: str) -
     assert [line for line in commands if line.endswith("...")] == []
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("predict -e mini --max-cost inf", "error: --max-cost is inf: give a finite number, not below 0\n"),
+        ("predict -e mini --precision nan", "error: --precision is nan: give a share between 0 and 1, as in 0.9\n"),
+        ("tune -e mini --prices 1,inf", "error: --prices is '1,inf': give two numbers"),
+    ],
+)
+def test_what_is_wrong_with_an_option_is_told_by_the_name_that_was_typed(
+    command: Command, words: str, told: str
+) -> None:
+    status, _, error = command(*words.split())
+    assert (status, error.startswith(told)) == (2, True), error
+
+
 def test_a_group_gives_way_to_its_options_in_place() -> None:
     got: list[object] = []
 

@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, OptionError
 from lmkbc.models.masked.activations import Activations, layer_at
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.entities import Entities
@@ -29,7 +29,7 @@ class Top(nn.Module):
         super().__init__()
         layers = model.bert.encoder.layer
         if not 1 <= top <= len(layers):
-            raise InputError(f"top is {top}: the model has {len(layers)} layers, of which one to all can learn")
+            raise OptionError("top", f"is {top}: the model has {len(layers)} layers, of which one to all can learn")
         self.layers = copy.deepcopy(layers[len(layers) - top :])
         self.transform = copy.deepcopy(model.cls.predictions.transform)
         words = model.bert.embeddings.word_embeddings.weight.detach()

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, get_args
 
-from lmkbc.errors import InputError, did_you_mean
+from lmkbc.errors import InputError, OptionError, did_you_mean
 from lmkbc.files import jsonl, packed
 from lmkbc.models.base import Message, Prompt
 from lmkbc.names import folded_key
@@ -66,7 +66,7 @@ class Shots:
     def __post_init__(self) -> None:
         """InputError for numbers and names that make no sense."""
         if self.count < 0:
-            raise InputError(f"shots is {self.count}: give 0 or more")
+            raise OptionError("shots", f"is {self.count}: give 0 or more")
         if self.drawing not in get_args(Drawing):
             raise InputError(f"shots are drawn {self.drawing!r}: {did_you_mean(self.drawing, get_args(Drawing))}")
 
