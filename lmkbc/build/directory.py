@@ -146,8 +146,9 @@ class Directory:
                 *(self._stage, len(records) - len(sound), len(records)),
             )
         listed = {name for shard in sound for name in shard.outputs}
-        for name in {*layout.parts(self._stage)} - listed:
-            (self._stage / name).unlink()
+        for name in layout.parts(self._stage):
+            if name not in listed:
+                (self._stage / name).unlink()
         return sound
 
     def _sound(self, path: Path, run: str) -> Shard | None:

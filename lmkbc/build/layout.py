@@ -44,7 +44,7 @@ def record(number: int) -> str:
 def parts(root: Path, name: str = "part-*.parquet") -> Iterator[str]:
     """Yield the files below a directory that are called as parts are."""
     for folder in FOLDERS:
-        for path in sorted(root.glob(f"{folder}/{name}")):
+        for path in root.glob(f"{folder}/{name}"):
             if PART.fullmatch(found := path.relative_to(root).as_posix()) and path.is_file():
                 yield found
 

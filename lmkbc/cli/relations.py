@@ -60,9 +60,10 @@ def show(
 
 @app.command("check", epilog="Example: lmkbc relations check --workspace my-workspace")
 def check(workspace: Root = None) -> None:
-    """Load every relation and edition. The first that makes no sense is reported with its file."""
+    """Load every relation, edition and class. The first that makes no sense is reported with its file."""
     space = Workspace(workspace)
-    note(f"{counted(len(_distinct(space)), 'relation')} and {counted(len(space.editions), 'edition')} are sound")
+    relations, editions = counted(len(_distinct(space)), "relation"), counted(len(space.editions), "edition")
+    note(f"{relations}, {editions} and {counted(len(space.classes), 'class', 'classes')} are sound")
 
 
 def _distinct(space: Workspace) -> list[Relation]:

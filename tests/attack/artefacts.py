@@ -221,6 +221,46 @@ def checked(places: Places, folder: Path) -> Argv:
     return ["relations", "check", "--workspace", folder / "workspace"]
 
 
+def build(places: Places, folder: Path) -> Argv:
+    """A base of three parts and more."""
+    of = ["--edition", "mini", "--system", "prior", "--data", places.data, "--offline"]
+    return ["build", "--subjects", folder / "subjects.csv", *of, "--out", folder / "out"]
+
+
+def subjects(folder: Path) -> None:
+    rows = [f"Land {n},country" for n in range(3500)] + [f"Person {n},human" for n in range(100)]
+    (folder / "subjects.csv").write_text("name,class\n" + "\n".join(rows) + "\n")
+
+
+def built(forge: Forge, places: Places, folder: Path) -> None:
+    subjects(folder)
+    ended = forge.run(build(places, folder), places.environment(folder))
+    assert ended.code == 0, ended.err
+
+
+def exportable(forge: Forge, places: Places, folder: Path) -> None:
+    built(forge, places, folder)
+    (folder / "out").rename(folder / "kb")
+
+
+def building(forge: Forge, places: Places, folder: Path) -> None:
+    """A build that was killed once it had written a part."""
+    subjects(folder)
+    seconds = 2.0
+    for _ in range(40):
+        forge.run(build(places, folder), places.environment(folder), kill_after=seconds)
+        if any((folder / "out" / "unfinished" / "shards").glob("*.json")):
+            return
+        seconds *= 0.8 if (folder / "out" / "manifest.json").exists() else 1.3
+        shutil.rmtree(folder / "out", ignore_errors=True)
+    raise AssertionError("no kill left an unfinished build with a part")
+
+
+def exported(places: Places, folder: Path) -> Argv:
+    (folder / "out").mkdir(exist_ok=True)
+    return ["export", folder / "kb", "--format", "ntriples", "--out", folder / "out" / "kb.nt"]
+
+
 RECORDED = 'description = "r"\n[[generate]]\ncomponent = "recorded"\n[select]\nrule = "cutoff"\nthreshold = 0.5\n'
 MODEL = ("model/*",)
 CHECKPOINT = (".*checkpoint*", "*checkpoint*")
@@ -244,6 +284,9 @@ ARTEFACTS: dict[str, Artefact] = {
     "context corpus": Artefact(texts, ("texts.jsonl",), told),
     "completions and search table": Artefact(completions, ("search.json", "answers.jsonl"), recorded),
     "Optuna study": Artefact(tuned, ("study.sqlite",), tune),
+    "finished base": Artefact(built, ("out/**/*",), build, True),
+    "unfinished base": Artefact(building, ("out/unfinished/**/*",), build, True),
+    "base that is exported": Artefact(exportable, ("kb/facts/**/*", "kb/manifest.json"), exported, True),
     "KAMEL": Artefact(kamel, ("KAMEL/P36/*",), probe),
 }
 

@@ -233,7 +233,9 @@ def test_relations_are_those_of_the_workspace(tmp_path: Path) -> None:
     out, _ = lmkbc("relations", "list", cwd=tmp_path)
     assert {line.split()[0] for line in out.splitlines()[1:]} == relations
     _, told = lmkbc("relations", "check", cwd=tmp_path)
-    assert f"{len(relations)} relations and {len(space.editions)} editions are sound" in told
+    assert (
+        f"{len(relations)} relations, {len(space.editions)} editions and {len(space.classes)} classes are sound" in told
+    )
 
 
 def test_relations_systems_and_data_are_listed_and_shown(tmp_path: Path) -> None:
