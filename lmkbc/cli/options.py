@@ -98,7 +98,7 @@ DryRun = Annotated[
     ),
 ]
 AnyModel = Annotated[
-    bool, typer.Option("--any-model", help="Take what the server serves, whatever it calls its model.")
+    bool, typer.Option("--any-model", help="Take what the server serves, and record it under that name.")
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Ask models anew: new answers replace those that the store has.")]
 StorePlace = Annotated[

@@ -24,6 +24,9 @@ Listings = MutableMapping[str, Sequence[str]]
 SHOWN = 5
 """Models that an error names."""
 
+LONGEST = 300
+"""Characters of a model's name; what is longer is none."""
+
 
 class _Model(msgspec.Struct):
     id: str = ""
@@ -73,7 +76,7 @@ async def _listed(server: Server, limits: Limits) -> tuple[str, ...]:
         raise _untold(server, reason) from None
     finally:
         await client.close()
-    told = tuple(dict.fromkeys(filter(None, (server.without_key(name) for name in names))))
+    told = tuple(dict.fromkeys(server.without_key(name) for name in names if 0 < len(name) <= LONGEST))
     if not told:
         raise _untold(server)
     return told
