@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lmkbc import submission, thresholds
-from lmkbc.errors import InputError, counted
+from lmkbc.errors import InputError, OptionError, counted
 from lmkbc.files import jsonl
 from lmkbc.origin import origin_of
 from lmkbc.recipe import Recipe
@@ -26,7 +26,7 @@ def selector_for(
     if precision is not None:
         check_precision(precision)
     if any_thresholds and untuned:
-        raise InputError("any_thresholds and untuned contradict each other: give one of them")
+        raise OptionError("untuned", "uses no thresholds, and any thresholds are asked for too: give one of the two")
     selector, how = _own_rule(recipe) if untuned else _selector(run, recipe, any_thresholds)
     if precision is None:
         return selector, how
