@@ -149,6 +149,8 @@ AN_ANSWER: dict[str, Fault] = {
     "fields of its own": answer(lambda good: good.update(x={"y": [None]}, service_tier=5)),
     "in chunks": raw(lambda body: chunked(body, rest_of(body))),
     "in gzip": raw(lambda body: response(gzip.compress(body), OK, "Content-Encoding: gzip")),
+    "half of a character in a field": answer(lambda good: good.update(id="a\ud83d")),
+    "half of a character in a token": choice(logprobs={"content": [{"token": "\udc00", "logprob": -1.0}]}),
     "our key in a field": answer(lambda good: good.update(id=CANARY, system_fingerprint=CANARY)),
 }
 """What is odd is not the answer: it counts as any other."""
