@@ -42,7 +42,9 @@ class States(Asks, LocalSettings):
         """What reads them. kept: where they are kept."""
         encoder = find_encoder() if self.embeds else None
         asking = Asking(run.edition, run.relations, run.train, self, run.workspace.relations, encoder)
-        return StateReader(self.local(run), asking, self.depth, kept, run.report, notes)
+        reader = StateReader(self.local(run), asking, self.depth, kept, run.report, notes)
+        reader.watch()
+        return reader
 
 
 class StateReader:
@@ -53,8 +55,12 @@ class StateReader:
         self._report, self._notes = report, notes
         self._digest = key(local.identity, depth)  # tells these states from others
 
+    def watch(self) -> None:
+        """Have the model note the states of what it is asked by others, who may ask about the same prompts."""
+        self._local.model.watch(self._depth)
+
     def read(self, queries: Sequence[Query]) -> Floats:
-        """Queries to vectors, (n, d)."""
+        """Queries to vectors, (n, d). Fastest after the model was asked about options of the same prompts."""
         model = self._local.model
         texts = [model.text(self._asking.prompt(query)) for query in queries]
 
@@ -68,4 +74,5 @@ class StateReader:
             portion = texts[start : start + PORTION]
             blocks.append(self._kept.get("states", key(self._digest, portion), partial(read, portion))["states"])
             self._report("states (queries)", start + len(portion), len(texts))
+        self.watch()
         return np.concatenate(blocks).astype(np.float64)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ MODEL = ENCODER.hub
 WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
 LONGEST = 128
 BATCH = 64
+DECIMALS = 5
 
 
 class Encoder:
@@ -58,37 +59,40 @@ class Encoder:
         weights = load_file(self.directory / WEIGHTS)
         model.load_state_dict({name: weights[name] for name in model.state_dict()})  # the file holds a pooler too
         model.train(mode=False)
+        model.double()
         return model
 
     def encode(self, texts: Sequence[str], report: Report = silent) -> npt.NDArray[np.float32]:
-        """Mean of the token vectors, scaled to length 1. Batches hold texts of like length."""
+        """Mean of the token vectors, scaled to length 1 and rounded to DECIMALS. Batches hold texts of like length.
+
+        Computed in float64, whose errors are far below what is rounded, so that every processor gives the same vectors.
+        """
         report("sentence vectors (texts)", 0, len(texts))  # before what takes seconds to load
-        import torch
-
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # small batches: threads that wait for one another cost more than they bring
-        try:
-            return self._encode(texts, report)
-        finally:
-            torch.set_num_threads(threads)
-
-    def _encode(self, texts: Sequence[str], report: Report) -> npt.NDArray[np.float32]:
-        import torch
+        from lmkbc.models.parallel import side_by_side
 
         tokens = [encoding.ids[:LONGEST] for encoding in self._tokenizer.encode_batch(list(texts))]
         order = sorted(range(len(tokens)), key=lambda index: len(tokens[index]))
+        batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
+        jobs = [partial(self._encode, [tokens[index] for index in batch]) for batch in batches]
         vectors = np.zeros((len(tokens), self._model.config.hidden_size), dtype=np.float32)
-        for start in range(0, len(order), BATCH):
-            batch = order[start : start + BATCH]
-            width = max(len(tokens[index]) for index in batch)
-            ids = torch.tensor([tokens[index] + [0] * (width - len(tokens[index])) for index in batch])
-            mask = torch.tensor([[1] * len(tokens[i]) + [0] * (width - len(tokens[i])) for i in batch])
-            with torch.inference_mode():
-                hidden = self._model(input_ids=ids, attention_mask=mask).last_hidden_state
-            mean = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
-            vectors[batch] = torch.nn.functional.normalize(mean, dim=1).numpy()
-            report("sentence vectors (texts)", min(start + BATCH, len(order)), len(order))
+        done = 0
+        for batch, rows in zip(batches, side_by_side(self._model, jobs), strict=True):
+            vectors[batch] = rows
+            report("sentence vectors (texts)", done := done + len(batch), len(order))
         return vectors
+
+    def _encode(self, batch: Sequence[Sequence[int]]) -> npt.NDArray[np.float64]:
+        """Return the vectors of some texts in tokens, (n, d)."""
+        import torch
+
+        width = max(map(len, batch))
+        ids = torch.tensor([[*tokens, *[0] * (width - len(tokens))] for tokens in batch])
+        mask = torch.tensor([[1] * len(tokens) + [0] * (width - len(tokens)) for tokens in batch])
+        with torch.inference_mode():
+            hidden = self._model(input_ids=ids, attention_mask=mask).last_hidden_state
+            mean = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
+            unit: npt.NDArray[np.float64] = torch.nn.functional.normalize(mean, dim=1).numpy()
+        return unit.round(DECIMALS)
 
 
 def find_encoder() -> Encoder | None:

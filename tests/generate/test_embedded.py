@@ -19,6 +19,7 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.arrays import Store, key
 from lmkbc.generate.embedded.generator import VERSION, EmbeddedGenerator
 from lmkbc.generate.embedded.links import Links
+from lmkbc.generate.embedded.signals import FLOOR, steady
 from lmkbc.generate.embedded.stack import Stack
 from lmkbc.generate.embedded.table import Pairs
 from lmkbc.generate.embedded.trees import (
@@ -466,3 +467,19 @@ def test_what_several_draws_say_is_a_mean_in_which_silence_counts_0() -> None:
     heard_of = Voices({"m": Drawn()})
     heard_of.ask([query])
     assert heard_of.signals([query], [Candidate(""), Candidate("English")])["m"].tolist() == [[0.25, 0.5]]
+
+
+@given(st.lists(st.floats(-50, 50), min_size=1, max_size=20), st.integers(4, 16))
+def test_what_is_rounded_is_close_and_is_rounded_once(values: list[float], bits: int) -> None:
+    exact = np.array(values)
+    rounded = steady(exact, bits)
+    assert np.all(np.abs(rounded - exact) <= np.maximum(np.abs(exact) * 2.0**-bits, 2.0**FLOOR))
+    np.testing.assert_array_equal(steady(rounded, bits), rounded)
+    assert not np.signbit(rounded[rounded == 0]).any()  # bytes, too, are one
+
+
+@given(st.integers(0, 2**31))
+def test_what_another_processor_adds_otherwise_is_rounded_away(seed: int) -> None:
+    values = np.random.default_rng(seed).normal(size=200)
+    other = values * (1 + np.random.default_rng(seed + 1).uniform(-1, 1, size=200) * 1e-13)
+    np.testing.assert_array_equal(steady(values), steady(other))

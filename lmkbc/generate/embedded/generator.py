@@ -35,7 +35,7 @@ from lmkbc.types import CandidateSet, Example, Generator, Notes, Query, State
 if TYPE_CHECKING:
     from lmkbc.generate.states import StateReader, States
 
-VERSION = 3
+VERSION = 4
 """Part of every stored file's name: raise it with each change of what is fitted or how it is kept."""
 
 
@@ -83,12 +83,13 @@ class Embedded(GeneratorSpec):
     def questions(self, run: Run, notes: Notes) -> Iterator[Question]:
         """What the models behind its states and signals are asked, of train, too; nothing that is read is kept."""
         train = [row.query for row in run.train]
-        if reading := self._reading():
-            reader = reading.open(run, notes, _store(run.cache, dry=True))
-            yield Question("states", reading, _with_first(train, lambda queries: [reader.read(queries)]))
+        reading = self._reading()
+        reader = reading.open(run, notes, _store(run.cache, dry=True)) if reading else None
         for spec in specs(self.signals):
             for question in spec.questions(run, notes):
                 yield question._replace(ask=_with_first(train, question.ask))
+        if reading and reader:
+            yield Question("states", reading, _with_first(train, lambda queries: [reader.read(queries)]))
 
     def open(self, run: Run, notes: Notes) -> Generator:
         """The generator."""
@@ -155,9 +156,8 @@ class EmbeddedGenerator:
         with threadpool_limits(1):  # small arrays: threads that wait for one another cost more than they bring
             self._embed_all([row.query.subject for row in self._train] + list(_labels(self._train)))
             self._embed_all([query.subject for query in queries])
-        self._read_all([row.query for row in self._train])
-        self._read_all(queries)
         self._voices.ask([*(row.query for row in self._train), *queries])
+        self._read_all([row.query for row in self._train] + list(queries))  # after: their prompts may be read by then
         if lost := next((row.query for row in self._train if row.query in self._voices.failed), None):
             raise LmkbcError(
                 f"the train query ({lost.subject!r}, {lost.relation!r}) was not answered, so that signals cannot be "

@@ -21,6 +21,8 @@ TEMPERATURE = 0.07
 NEAREST = 60
 RIDGE = 3.0
 KERNEL_RIDGE = 1.0
+BITS = 14
+FLOOR = -24
 STATE_RIDGE = 3.0
 STATE_TEMPERATURE = 0.1
 
@@ -83,7 +85,7 @@ def kernel_ridge(fit: Fit, texts: Texts) -> Floats:
 
 def neighbours(fit: Fit, texts: Texts) -> Floats:
     """Votes of the nearest train subjects in the sentence embedding."""
-    similar = texts.vectors @ fit.train.vectors.T
+    similar = steady(texts.vectors @ fit.train.vectors.T)
     if similar.shape[1] > NEAREST:
         similar = np.where(similar >= -np.partition(-similar, NEAREST, axis=1)[:, [NEAREST]], similar, -np.inf)
     return _softmax(similar / TEMPERATURE) @ fit.hits
@@ -150,6 +152,16 @@ def scores(fit: Fit, texts: Texts) -> dict[str, Floats]:
         *(STATES if texts.states.shape[1] else ()),
     ]
     return {signal.__name__: signal(fit, texts) for signal in signals}
+
+
+def steady(values: Floats, bits: int = BITS) -> Floats:
+    """Round values so that they do not depend on the processor: libraries add in other orders on each.
+
+    bits: of the mantissa that are kept. Below 2 ** FLOOR, where a difference of two numbers may end, fewer are.
+    """
+    step = np.ldexp(1.0, np.maximum(np.frexp(values)[1] - bits, FLOOR))
+    rounded: Floats = np.rint(values / step) * step + 0.0  # no -0.0
+    return rounded
 
 
 STRINGS = (naive_bayes, kernel_ridge, string_similarity)

@@ -13,6 +13,7 @@ from lmkbc.generate.embedded.signals import (
     Fit,
     Texts,
     scores,
+    steady,
 )
 from lmkbc.generate.embedded.voices import Voices
 from lmkbc.generate.prior import ClosedSet, Floats
@@ -61,7 +62,8 @@ class Table:
             linked = links.scores(self.relation, within, links.of_queries(queries), self.entities[columns])
         heard = self.voices.signals(queries, [self.closed.candidates[column] for column in columns])
         pooled, features = np.zeros((len(queries), len(columns)), dtype=bool), []
-        for name, signal in (fitted | linked | heard).items():
+        for name, exact in (fitted | linked | heard).items():
+            signal = steady(exact)
             seen, top = _views(signal, name in ON_EMPTY or name in heard)
             features += seen
             pooled |= top if name in fitted else top & (signal > 0)

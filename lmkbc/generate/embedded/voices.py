@@ -34,19 +34,22 @@ class Voices:
         return bool(self._generators)
 
     def ask(self, queries: Sequence[Query]) -> None:
-        """Take in what the voices say of queries that they were not asked before."""
-        for name, generator in self._generators.items():
-            known = self._scores[name]
-            new = [query for query in dict.fromkeys(queries) if query not in known and query not in self.failed]
-            if not new:
-                continue
-            self._report(f"{name} (queries)", 0, len(new))
-            for done, answer in enumerate(generator.generate(new), start=1):
-                if answer.draws and answer.failed:
-                    self.failed.add(answer.query)
-                else:
-                    known[answer.query] = _scores(answer)
-                self._report(f"{name} (queries)", done, len(new))
+        """Take in what the voices say of queries that they were not asked before.
+
+        They are asked relation by relation, so that a model reads once what all prompts of a relation begin with.
+        """
+        by_relation: dict[str, list[Query]] = {}
+        for query in dict.fromkeys(queries):
+            by_relation.setdefault(query.relation, []).append(query)
+        for members in by_relation.values():
+            for name, generator in self._generators.items():
+                known = self._scores[name]
+                new = [query for query in members if query not in known and query not in self.failed]
+                for answer in generator.generate(new) if new else ():
+                    if answer.draws and answer.failed:
+                        self.failed.add(answer.query)
+                    else:
+                        known[answer.query] = _scores(answer)
 
     def forget(self, queries: Sequence[Query]) -> None:
         """Let go of what was said of queries."""

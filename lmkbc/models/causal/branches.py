@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, count, islice
 from typing import Any, Protocol, cast
 
@@ -181,12 +181,18 @@ class Batched:
         if prefix:
             forward(model, torch.tensor([prefix], device=self._device), self._prefix, logits_to_keep=1)
 
-    def read(self, prompts: Sequence[Tokens], _: Sequence[Tokens], last: Sequence[int]) -> torch.Tensor:
-        """Start afresh with some prompts."""
+    def read(
+        self,
+        prompts: Sequence[Tokens],
+        prefixes: Sequence[Tokens],  # noqa: ARG002 -- all have the one that the cache holds
+        last: Sequence[int],
+        **more: Any,
+    ) -> torch.Tensor:
+        """Start afresh with some prompts. more: what `forward` takes besides."""
         self._cache = copy.deepcopy(self._prefix)
         self._select([0] * len(prompts))
         rest = torch.tensor([prompt[self._size :] for prompt in prompts], device=self._device)
-        logits = forward(self._model, rest, self._cache)
+        logits = forward(self._model, rest, self._cache, **more)
         return torch.cat([row[len(row) - count :] for row, count in zip(logits, last, strict=True)])
 
     def fork(self, copies: int) -> None:
@@ -206,14 +212,29 @@ class Batched:
             self._cache.reorder_cache(cast(torch.LongTensor, torch.tensor(rows, device=self._device)))
 
 
-def forward(model: torch.nn.Module, tokens: torch.Tensor, cache: Cache, **more: Any) -> torch.Tensor:
-    """Logits in float32. Only the positions in `logits_to_keep` where the model can leave out the rest."""
+def forward(
+    model: torch.nn.Module,
+    tokens: torch.Tensor,
+    cache: Cache,
+    *,
+    take_states: Callable[[Sequence[torch.Tensor]], object] | None = None,
+    **more: Any,
+) -> torch.Tensor:
+    """Return logits in float32. Only the positions in `logits_to_keep` where the model can leave out the rest.
+
+    take_states: is given the hidden states of all layers, each (rows, tokens, d), the embeddings' first.
+    """
     known = inspect.signature(model.forward).parameters
     keep = more.pop("logits_to_keep", 0)
     place = "past_key_values" if "past_key_values" in known else "cache_params"
     if "logits_to_keep" in known:
         more["logits_to_keep"] = keep
-    logits: torch.Tensor = model(tokens, use_cache=True, **{place: cache}, **more).logits
+    if take_states:
+        more["output_hidden_states"] = True
+    output = model(tokens, use_cache=True, **{place: cache}, **more)
+    if take_states:
+        take_states(output.hidden_states)
+    logits: torch.Tensor = output.logits
     if "logits_to_keep" not in known and not isinstance(keep, int):
         logits = logits[:, keep]
     return logits.float()

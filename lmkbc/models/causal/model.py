@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+import logging
 import math
 import sys
 import time
@@ -15,22 +15,24 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 import torch
-from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
-from transformers.cache_utils import LinearAttentionCacheLayerMixin
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from lmkbc.errors import InputError
 from lmkbc.models.base import Prompt
-from lmkbc.models.causal.branches import Batched, Branches, Packed
+from lmkbc.models.causal.abilities import Abilities, abilities
+from lmkbc.models.causal.branches import Batched, Packed
 from lmkbc.models.causal.decode import ANSWER, Asked, Completion, Decoding, Read, decode
 from lmkbc.models.causal.endings import list_end
-from lmkbc.models.causal.option_trees import log_probabilities
+from lmkbc.models.causal.option_trees import read_options
 from lmkbc.models.causal.options import Option, with_options
 from lmkbc.models.causal.prefixes import Group, Tokens, groups, of_one_length
-from lmkbc.models.causal.states import last_states
+from lmkbc.models.causal.states import batched_states, layer_at, packed_states
 from lmkbc.models.causal.template import rendered
+from lmkbc.models.causal.trees import Beginnings
 from lmkbc.models.usage import Usage
 
 Worked = TypeVar("Worked")
+log = logging.getLogger("lmkbc")
 
 COLUMNS = 2048
 """Tokens of prompts and answers that branch from a prefix at one time: more saves no time and takes memory."""
@@ -48,6 +50,9 @@ class CausalModel:
         self._start = tokenizer.bos_token if started and started[0] == tokenizer.bos_token_id else None
         self._config = model.config.get_text_config()
         self._sizes: dict[str, int] = {}
+        self._beginnings = Beginnings(model)
+        self._watched: int | None = None
+        self._noted: dict[Tokens, npt.NDArray[np.float32]] = {}
 
     def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
         """The draws of each prompt, by its place, in any order. An answer ends before the first of the stop strings."""
@@ -87,12 +92,14 @@ class CausalModel:
         return logs
 
     def _trees(self, prompts: Sequence[Sequence[Option]]) -> Iterator[tuple[int, list[float]]]:
-        """The log-probabilities of each prompt's options, by its place, what options begin with read once."""
+        """Yield the log-probabilities of each prompt's options, by its place; what options begin with is read once."""
         starts = [choices[0].whole[: min(option.first for option in choices)] for choices in prompts]
-        for group in self._groups(starts):
-            self.usage.saved_by_prefixes += group.shared * (len(group.members) - 1)
-            found = log_probabilities(self.model, group.shared, [prompts[member] for member in group.members])
-            yield from zip(group.members, found, strict=True)
+        shared = [self._beginnings.reused(starts, group) for group in self._groups(starts)]
+        self.usage.saved_by_prefixes += sum(group.saved for group in shared)
+        for place, read in read_options(self.model, self._beginnings, shared, prompts, self._watched):
+            if read.state is not None:
+                self._noted[starts[place]] = read.state.float().cpu().numpy()
+            yield place, read.logs
 
     def _branches(self, prompts: Sequence[Sequence[Option]]) -> Iterator[tuple[int, list[float]]]:
         """The same for a model that cannot be told what sees what: a branch for each option."""
@@ -115,18 +122,33 @@ class CausalModel:
         for number, choices in enumerate(prompts):
             yield number, [_continued(logs[whole[:-1]], whole, first) for whole, first in choices]
 
+    def watch(self, depth: float) -> None:
+        """Note the states at this depth of prompts whose options are scored, so that `states` need not read them.
+
+        Calling it again forgets those that were noted so far.
+        """
+        self._watched, self._noted = layer_at(self.model, depth), {}
+
     def states(self, prompts: Sequence[str], depth: float) -> npt.NDArray[np.float32]:
         """The hidden state behind each prompt's last token, (n, d), at a share of the layers; 0 beyond the window."""
-        tokens = self.encode(prompts)
-        read = [place for place, row in enumerate(tokens) if 1 <= len(row) <= self._window]
+        tokens, layer = self.encode(prompts), layer_at(self.model, depth)
+        noted = self._noted if layer == self._watched else {}
         states = np.zeros((len(prompts), self._config.hidden_size), dtype=np.float32)
-        for group in self._groups([tokens[at] for at in read]):
-            members = [read[member] for member in group.members]
-            own = [tokens[at] for at in members]
-            packs = self._packs_up_to(max(map(len, own)))
-            for place, state in self._timed(last_states(self.model, group.shared, own, depth, packs=packs)):
-                states[members[place]] = state.float().cpu().numpy()
-            self._count([len(row) for row in own], group.saved)
+        for place in (at for at, row in enumerate(tokens) if row in noted):
+            states[place] = noted[tokens[place]]
+            self.usage.replayed(len(tokens[place]))
+        read = [at for at, row in enumerate(tokens) if row not in noted and 1 <= len(row) <= self._window]
+        own = [tokens[at] for at in read]
+        shared = self._groups(own)
+        packs = self._packs_up_to(max(map(len, own), default=0))
+        found = (
+            packed_states(self.model, self._beginnings, shared, own, layer)
+            if packs
+            else batched_states(self.model, shared, own, layer)
+        )
+        for place, state in self._timed(found):
+            states[read[place]] = state.float().cpu().numpy()
+        self._count([len(row) for row in own], sum(group.saved for group in shared))
         return states
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
@@ -193,8 +215,15 @@ class CausalModel:
             yield piece
 
     @cached_property
-    def _able(self) -> tuple[bool, bool]:
-        return _abilities(self.model)
+    def _able(self) -> Abilities:
+        able = abilities(self.model, self.encode)
+        if not able.shares:
+            log.warning(
+                "%s cannot go on from what it has read (%s): every prompt is read as a whole, which takes longer",
+                self.model.name_or_path or "the model",
+                type(self.model).__name__,
+            )
+        return able
 
     @property
     def _window(self) -> int:
@@ -203,11 +232,11 @@ class CausalModel:
 
     def _packs_up_to(self, longest: int) -> bool:
         """Whether prompts and answers of so many tokens can stand in one row, each seeing all that comes before it."""
-        return self._able[0] and longest <= (getattr(self._config, "sliding_window", None) or longest)
+        return self._able.packs and longest <= (getattr(self._config, "sliding_window", None) or longest)
 
     def _groups(self, prompts: Sequence[Tokens], spare: int = 1) -> list[Group]:
         """Prompts by shared beginning; all in one where the model can share none."""
-        return groups(prompts, spare) if self._able[1] else [Group(0, tuple(range(len(prompts))))]
+        return groups(prompts, spare) if self._able.shares else [Group(0, tuple(range(len(prompts))))]
 
     def _answered(
         self, encoded: Sequence[Tokens], places: Sequence[int], room: Sequence[int], how: Decoding
@@ -249,30 +278,3 @@ def _continued(logs: torch.Tensor, whole: Tokens, first: int) -> float:
     """The log-probability of the tokens from `first` on, given the logs at the last positions before each."""
     wanted = torch.tensor(whole[first:], device=logs.device)
     return float(logs[len(logs) - len(wanted) :].gather(-1, wanted[:, None]).sum())
-
-
-def _abilities(model: PreTrainedModel) -> tuple[bool, bool]:
-    """Whether branches can be packed, and whether a prefix can be shared at all: tried on a few tokens.
-
-    Models differ in what they make of a mask, of position ids and of several tokens behind a cache; what a model does
-    with them shows in its logits, so it need not be known by name.
-    """
-    size = model.config.get_text_config().vocab_size
-    prefix, *rest = (tuple(n % size for n in part) for part in ((5, 3, 8, 1, 6), (7, 2), (4, 9)))
-    whole = [prefix + suffix for suffix in rest]
-    device = next(model.parameters()).device
-    with torch.inference_mode():
-        plain = model(torch.tensor(whole, device=device), use_cache=False).logits[:, -1].float()
-        slack = (1e-3 if plain.dtype == model.dtype else 5e-2) * plain.abs().max()
-
-        def agrees(branches: Branches) -> bool:
-            return bool((branches.read(whole, [prefix, prefix], [1, 1]) - plain).abs().max() <= slack)
-
-        takes = inspect.signature(model.forward).parameters
-        alibi = getattr(model.config, "alibi", False)  # there, positions come from the mask
-        recurrent = any(
-            isinstance(one, LinearAttentionCacheLayerMixin) for one in DynamicCache(config=model.config).layers
-        )
-        placed = "position_ids" in takes and "past_key_values" in takes
-        packs = placed and not alibi and not recurrent and agrees(Packed(model))
-        return packs, packs or agrees(Batched(model, prefix))

@@ -9,30 +9,50 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import torch
-from transformers import DynamicCache, PreTrainedModel
+from transformers import PreTrainedModel
 
 from lmkbc.models.causal.options import Option
-from lmkbc.models.causal.prefixes import portions
-from lmkbc.models.causal.trees import COLUMNS, Tree, beginning
+from lmkbc.models.causal.prefixes import Group, Tokens, portions
+from lmkbc.models.causal.trees import Beginnings, Tree, columns
+from lmkbc.models.parallel import side_by_side
 
 
-def log_probabilities(
-    model: PreTrainedModel, shared: int, prompts: Sequence[Sequence[Option]]
-) -> Iterator[list[float]]:
-    """Of each prompt's options, the natural logarithm of the probability that the prompt goes on with it.
+class Read(NamedTuple):
+    """A prompt that was read with its options: their log-probabilities, and the state of its last token, (d,)."""
 
-    shared: how many tokens all options of all prompts begin with alike, less than any `first`.
+    logs: list[float]
+    state: torch.Tensor | None
+
+
+def read_options(
+    model: PreTrainedModel,
+    beginnings: Beginnings,
+    groups: Sequence[Group],
+    prompts: Sequence[Sequence[Option]],
+    layer: int | None = None,
+) -> Iterator[tuple[int, Read]]:
+    """Read prompts with their options, and yield what was found by the prompt's place, in any order.
+
+    Log-probabilities are natural logarithms of the probability that a prompt goes on with an option. groups: prompts
+    by beginning, which is shorter than any prompt. layer: behind which states are read, if they are asked for.
     """
-    with torch.inference_mode():
-        cache = beginning(model, next(option for options in prompts for option in options).whole[:shared])
-        for portion in portions(prompts, [_size(options, shared) for options in prompts], COLUMNS):
-            yield from _read(model, cache, shared, portion)
+    jobs = []
+    for group in groups:
+        shared = prompts[group.members[0]][0].whole[: group.shared]
+        sizes = [_size(prompts[member], group.shared) for member in group.members]
+        parts = list(portions(group.members, sizes, columns(model)))
+        jobs += list(enumerate(partial(_read, model, beginnings, shared, prompts, part, layer) for part in parts))
+    jobs.sort(key=lambda job: job[0])  # the first part of each group reads what the group begins with
+    for part in side_by_side(model, [job for _, job in jobs]):
+        yield from part
 
 
 def _size(options: Sequence[Option], shared: int) -> int:
-    """How many tokens a prompt's tree has."""
+    """Return how many tokens a prompt's tree has."""
     tree = Tree()
     for option in options:
         tree.path(0, option.whole[shared:-1])
@@ -40,18 +60,30 @@ def _size(options: Sequence[Option], shared: int) -> int:
 
 
 def _read(
-    model: PreTrainedModel, cache: DynamicCache, shared: int, prompts: Sequence[Sequence[Option]]
-) -> list[list[float]]:
-    tree = Tree()
+    model: PreTrainedModel,
+    beginnings: Beginnings,
+    shared: Tokens,
+    prompts: Sequence[Sequence[Option]],
+    part: Sequence[int],
+    layer: int | None,
+) -> list[tuple[int, Read]]:
+    tree, before = Tree(), len(shared)
     steps: list[tuple[int, int]] = []  # where an option's token is predicted, and the token
-    for number, options in enumerate(prompts):
-        for whole, first in options:
-            path = tree.path(number, whole[shared:-1])
-            steps += zip(path[first - shared - 1 :], whole[first:], strict=True)
+    ends: dict[int, int] = {}  # prompt -> where its last token is
+    for number in part:
+        for whole, first in prompts[number]:
+            path = tree.path(number, whole[before:-1])
+            ends[number] = min(path[first - before - 1], ends.get(number, len(tree.tokens)))
+            steps += zip(path[first - before - 1 :], whole[first:], strict=True)
     read = sorted({place for place, _ in steps})
     row_of = {place: row for row, place in enumerate(read)}
-    logits = tree.read(model, cache, read)
-    rows = torch.tensor([row_of[place] for place, _ in steps], device=logits.device)
-    columns = torch.tensor([token for _, token in steps], device=logits.device)
-    logs = iter((logits[rows, columns] - logits.logsumexp(-1)[rows]).tolist())
-    return [[math.fsum(next(logs) for _ in whole[first:]) for whole, first in options] for options in prompts]
+    with torch.inference_mode():
+        logits, states = tree.read(model, beginnings.cache(shared), read, layer)
+        rows = torch.tensor([row_of[place] for place, _ in steps], device=logits.device)
+        tokens = torch.tensor([token for _, token in steps], device=logits.device)
+        logs = iter((logits[rows, tokens] - logits.logsumexp(-1)[rows]).tolist())
+    found = []
+    for number in part:
+        own = [math.fsum(next(logs) for _ in whole[first:]) for whole, first in prompts[number]]
+        found.append((number, Read(own, None if states is None else states[ends[number]].clone())))
+    return found

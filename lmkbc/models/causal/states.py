@@ -3,57 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from functools import partial
 from itertools import accumulate
-from typing import Any
 
 import torch
 from transformers import PreTrainedModel
 
 from lmkbc.models.causal.branches import Batched
-from lmkbc.models.causal.prefixes import Tokens, of_one_length, portions
-from lmkbc.models.causal.trees import COLUMNS, Tree, beginning
+from lmkbc.models.causal.prefixes import Group, Tokens, of_one_length, portions
+from lmkbc.models.causal.trees import Beginnings, Tree, columns
+from lmkbc.models.parallel import side_by_side
 
 
-def last_states(
-    model: PreTrainedModel, shared: int, prompts: Sequence[Tokens], depth: float, *, packs: bool
+def layer_at(model: PreTrainedModel, depth: float) -> int:
+    """Return the number of the layer at a share of the layers; 0 would be the embeddings."""
+    layers: int = model.config.get_text_config().num_hidden_layers
+    return max(round(depth * layers), 1)
+
+
+def packed_states(
+    model: PreTrainedModel, beginnings: Beginnings, groups: Sequence[Group], prompts: Sequence[Tokens], layer: int
 ) -> Iterator[tuple[int, torch.Tensor]]:
-    """The state of each prompt's last token, (d,), at a share of the layers, by the prompt's place.
+    """Read prompts in rows that hold many of them; yield the state of each one's last token, (d,), by its place.
 
-    shared: how many tokens all begin with, less than any has. packs: whether prompts can stand in one row.
+    groups: prompts by beginning, which is shorter than any prompt.
     """
-    layer = max(round(depth * model.config.get_text_config().num_hidden_layers), 1)
-    own = [prompt[shared:] for prompt in prompts]
-    sizes = [len(tokens) for tokens in own]
-    with torch.inference_mode(), _hidden(model, layer) as hidden:
-        if packs:
-            cache = beginning(model, prompts[0][:shared])
-            for portion in portions(range(len(own)), sizes, COLUMNS):
-                tree = Tree()
-                last = [tree.path(place, own[place])[-1] for place in portion]
-                tree.read(model, cache, last[-1:])
-                yield from zip(portion, hidden[-1][0, last], strict=True)
-            return
-        branches = Batched(model, prompts[0][:shared])
-        for portion in of_one_length(sizes, 0, COLUMNS):
-            rows = [prompts[place] for place in portion]
-            branches.read(rows, [prompts[0][:shared]] * len(rows), [1] * len(rows))
-            ends = list(accumulate(sizes[place] for place in portion))
-            yield from zip(portion, hidden[-1].flatten(0, 1)[[end - 1 for end in ends]], strict=True)
+    jobs = []
+    for group in groups:
+        sizes = [len(prompts[member]) - group.shared for member in group.members]
+        parts = list(portions(group.members, sizes, columns(model)))
+        jobs += list(enumerate(partial(_read, model, beginnings, group.shared, prompts, part, layer) for part in parts))
+    jobs.sort(key=lambda job: job[0])  # the first part of each group reads what the group begins with
+    for part in side_by_side(model, [job for _, job in jobs]):
+        yield from part
 
 
-@contextmanager
-def _hidden(model: PreTrainedModel, layer: int) -> Iterator[list[torch.Tensor]]:
-    """The states behind a layer, (rows, tokens, d), of the latest forward pass within."""
-    config, latest = model.config.get_text_config(), list[torch.Tensor]()
+def _read(
+    model: PreTrainedModel,
+    beginnings: Beginnings,
+    shared: int,
+    prompts: Sequence[Tokens],
+    part: Sequence[int],
+    layer: int,
+) -> list[tuple[int, torch.Tensor]]:
+    tree = Tree()
+    last = [tree.path(place, prompts[place][shared:])[-1] for place in part]
+    with torch.inference_mode():
+        _, states = tree.read(model, beginnings.cache(prompts[part[0]][:shared]), last[-1:], layer)
+    if states is None:
+        raise ValueError("the model tells no states")
+    return [(place, states[at].clone()) for place, at in zip(part, last, strict=True)]
 
-    def take(_: torch.nn.Module, __: Any, output: Any) -> None:
-        latest[:] = [output.hidden_states[layer]]
 
-    hook = model.base_model.register_forward_hook(take)
-    before, config.output_hidden_states = config.output_hidden_states, True
-    try:
-        yield latest
-    finally:
-        config.output_hidden_states = before
-        hook.remove()
+def batched_states(
+    model: PreTrainedModel, groups: Sequence[Group], prompts: Sequence[Tokens], layer: int
+) -> Iterator[tuple[int, torch.Tensor]]:
+    """Do the same for a model that cannot be told what sees what: a row for each prompt."""
+    for group in groups:
+        members = [prompts[member] for member in group.members]
+        sizes = [len(tokens) - group.shared for tokens in members]
+        with torch.inference_mode():
+            branches = Batched(model, members[0][: group.shared])
+            for portion in of_one_length(sizes, 0, columns(model)):
+                taken: list[torch.Tensor] = []
+                rows = [members[place] for place in portion]
+                prefixes, last = [members[0][: group.shared]] * len(rows), [1] * len(rows)
+                branches.read(rows, prefixes, last, take_states=lambda hidden, to=taken: to.append(hidden[layer]))
+                ends = list(accumulate(sizes[place] for place in portion))
+                states = taken[0].flatten(0, 1)[[end - 1 for end in ends]]
+                yield from zip([group.members[place] for place in portion], states, strict=True)

@@ -24,6 +24,7 @@ class Unasked(CausalModel):
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, foreseen: Foreseen) -> None:
         super().__init__(model, tokenizer)
         self._foreseen = foreseen
+        self._scored: set[str] = set()
 
     def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
         """No draw of any prompt."""
@@ -36,13 +37,15 @@ class Unasked(CausalModel):
         distinct = list(dict.fromkeys(option for row in options for option in row))
         lengths = dict(zip(distinct, map(len, self.encode(distinct)), strict=True))
         for prompt, row, tokens in zip(prompts, options, self.encode(prompts), strict=True):
+            self._scored.add(prompt)
             self._foreseen.add(_key(prompt, row), len(tokens) + sum(lengths[option] for option in row), 0)
         return [[-math.inf] * len(row) for row in options]
 
     def states(self, prompts: Sequence[str], depth: float) -> npt.NDArray[np.float32]:
         """No state of any prompt."""
         for prompt, tokens in zip(prompts, self.encode(prompts), strict=True):
-            self._foreseen.add(_key(prompt, depth), len(tokens), 0)
+            if self._watched is None or prompt not in self._scored:  # else it is read with its options
+                self._foreseen.add(_key(prompt, depth), len(tokens), 0)
         return np.zeros((len(prompts), self._config.hidden_size), dtype=np.float32)
 
 

@@ -13,7 +13,7 @@ import tiny_causal
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import BloomConfig, MistralConfig, Qwen3NextConfig
+from transformers import BloomConfig, LlamaForCausalLM, MistralConfig, Qwen3NextConfig
 
 from lmkbc.errors import InputError
 from lmkbc.models.base import Sampling
@@ -82,8 +82,50 @@ def answers(model: CausalModel, prompts: list[str], **how: Any) -> list[list[str
 
 
 def test_how_each_kind_of_model_is_served() -> None:
-    packs = {kind: CausalModel(model, TOKENIZER)._able[0] for kind, model in MODELS.items()}
+    packs = {kind: CausalModel(model, TOKENIZER)._able.packs for kind, model in MODELS.items()}
     assert packs == {"gpt2": True, "llama": True, "bloom": False, "mistral": True, "qwen3-next": False}
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_a_known_model_in_half_precision_shares_though_its_numbers_are_coarse(kind: str) -> None:
+    assert CausalModel(made(kind).to(torch.bfloat16), TOKENIZER)._able == (True, True)
+
+
+class OfItsOwn(LlamaForCausalLM):
+    """A class that came with a model."""
+
+    def forward(  # type: ignore[override]
+        self,
+        input_ids: Any,
+        attention_mask: Any = None,
+        position_ids: Any = None,
+        past_key_values: Any = None,
+        **more: Any,
+    ) -> Any:
+        """Look at no mask of ours."""
+        return super().forward(input_ids, position_ids=position_ids, past_key_values=past_key_values, **more)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_class_that_is_not_known_is_tried(dtype: torch.dtype) -> None:
+    tiny = made("llama").to(dtype)
+    tiny.__class__ = OfItsOwn
+    assert CausalModel(tiny, TOKENIZER)._able == (False, True)
+
+
+def test_where_nothing_is_shared_a_line_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    class Forgets(LlamaForCausalLM):
+        def forward(self, *given: Any, past_key_values: Any = None, **more: Any) -> Any:  # type: ignore[override]
+            return super().forward(*given, **more)
+
+    tiny = made("llama")
+    expected = answers(CausalModel(tiny, TOKENIZER), PROMPTS[:2], max_tokens=1)
+    tiny.__class__ = Forgets
+    model = CausalModel(tiny, TOKENIZER)
+    assert answers(model, PROMPTS[:2], max_tokens=1) == expected
+    assert [record.getMessage() for record in caplog.records if "cannot go on" in record.getMessage()] == [
+        "the model cannot go on from what it has read (Forgets): every prompt is read as a whole, which takes longer"
+    ]
 
 
 @pytest.mark.parametrize("how", [{}, {"repetition_penalty": 1.15}], ids=["plain", "penalty"])

@@ -18,7 +18,7 @@ def test_states_are_those_of_each_prompt_alone(kind: str, depth: float, monkeypa
     causal = CausalModel(model(kind), tokenizer())
     layers = causal.model.config.num_hidden_layers
     layer = max(round(depth * layers), 1)
-    monkeypatch.setattr("lmkbc.models.causal.states.COLUMNS", 70)  # so that there are several batches
+    monkeypatch.setattr("lmkbc.models.causal.trees.CPU_COLUMNS", 70)  # so that there are several batches
     states = causal.states(PROMPTS, depth)
     for prompt, state in zip(PROMPTS, states, strict=True):
         with torch.inference_mode():
@@ -36,3 +36,25 @@ def test_what_the_window_has_no_room_for_has_no_state() -> None:
     assert states[0].any()
     assert not states[1:].any()
     assert causal.states([long], 1.0).shape == states[1:2].shape
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_states_of_prompts_whose_options_were_scored_are_not_read_again(kind: str) -> None:
+    plain = CausalModel(model(kind), tokenizer()).states(PROMPTS, 0.5)
+    causal = CausalModel(model(kind), tokenizer())
+    causal.watch(0.5)
+    causal.log_probabilities(PROMPTS[:4], [["Peru", "Chad"]] * 4)
+    before = causal.usage.calls
+    np.testing.assert_allclose(causal.states(PROMPTS, 0.5), plain, atol=1e-4)
+    assert causal.usage.calls - before == len(set(PROMPTS) - set(PROMPTS[:4]))
+    assert np.abs(causal.states(PROMPTS, 1.0) - plain).max() > 1e-2  # at another depth they are others
+
+
+def test_noted_states_are_let_go_of() -> None:
+    causal = CausalModel(model("llama"), tokenizer())
+    causal.watch(0.5)
+    causal.log_probabilities(["What"], [["Peru"]])
+    causal.watch(0.5)
+    before = causal.usage.calls
+    causal.states(["What"], 0.5)
+    assert causal.usage.calls == before + 1

@@ -1,0 +1,73 @@
+"""How prompts that begin alike can be read by a causal model: packed in one row, a row each, or each as a whole."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from transformers import DynamicCache, PreTrainedModel
+from transformers.cache_utils import LinearAttentionCacheLayerMixin
+
+from lmkbc.models.causal.branches import Batched, Branches, Packed
+from lmkbc.models.causal.prefixes import Tokens
+
+TRIAL = "The capital of France is", (" Paris, the capital of", " a city on the river")
+"""A beginning and two ways to go on, on which a model that is not known is tried."""
+
+RANKS = 3
+"""In a trial in half precision, the likeliest token is among so many of the likeliest of the other way of reading."""
+
+
+class Abilities(NamedTuple):
+    """packs: many prompts can stand in one row, kept apart by a mask. shares: a cache can be gone on from at all."""
+
+    packs: bool
+    shares: bool
+
+
+def abilities(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tokens]]) -> Abilities:
+    """Return what a model can do.
+
+    What a class of transformers can do is known from its arguments, its positions and its kind of cache. A model that
+    brings a class of its own, and every model in float32, is tried on text besides, since a wrong answer there is one
+    that nobody sees. In half precision two correct ways of reading differ so much that ranks are compared.
+    """
+    takes = inspect.signature(model.forward).parameters
+    alibi = getattr(model.config, "alibi", False)  # there, positions come from the mask
+    layers = DynamicCache(config=model.config).layers
+    recurrent = any(isinstance(layer, LinearAttentionCacheLayerMixin) for layer in layers)
+    shares = "past_key_values" in takes or "cache_params" in takes
+    packs = "position_ids" in takes and "past_key_values" in takes and not alibi and not recurrent
+    known = type(model).__module__.startswith("transformers.models.")
+    if not shares or (known and model.dtype != torch.float32):
+        return Abilities(packs and shares, shares)
+    prefix, prompts = _trial(model, encode)
+    same = _close if model.dtype == torch.float32 else _ranked_alike
+    with torch.inference_mode():
+        tokens = torch.tensor(prompts, device=model.device)
+        plain = model(tokens, use_cache=False).logits[:, -1].float()
+
+        def agrees(branches: Branches) -> bool:
+            return same(branches.read(prompts, [prefix, prefix], [1, 1]), plain)
+
+        packs = packs and agrees(Packed(model))
+        return Abilities(packs, packs or agrees(Batched(model, prefix)))
+
+
+def _trial(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tokens]]) -> tuple[Tokens, list[Tokens]]:
+    """Return a beginning, and two prompts of one length that go on from it: few tokens, so that no window is left."""
+    beginning, ways = TRIAL
+    size = model.config.get_text_config().vocab_size
+    prefix, *own = (tuple(token % size for token in tokens) for tokens in encode([beginning, *ways]))
+    length = min(*map(len, own), 3)
+    return prefix[:5], [prefix[:5] + tokens[:length] for tokens in own]
+
+
+def _close(found: torch.Tensor, plain: torch.Tensor) -> bool:
+    return bool((found - plain).abs().max() <= 1e-3 * plain.abs().max())
+
+
+def _ranked_alike(found: torch.Tensor, plain: torch.Tensor) -> bool:
+    return bool((found.topk(RANKS).indices == plain.argmax(-1)[:, None]).any(-1).all())
