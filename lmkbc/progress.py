@@ -6,11 +6,14 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import NamedTuple
 
 Report = Callable[[str, int, int | None], None]
 """Called with (step, done, total) as a run goes on: first with 0 done, where the total is known before the work.
+
+A `Step` announces a step that comes later.
 
 What is counted may stand in brackets at the end of a step's name; what follows ", loss" in it may change.
 """
@@ -37,6 +40,99 @@ class Named(NamedTuple):
         return cls(parts["name"], parts["key"], parts["unit"] or "") if parts else cls(step, step, "")
 
 
+class Step(str):
+    """The name of a step that is announced before its run comes to it, as (step, 0, total).
+
+    seconds: what one of what is counted takes on a usual machine, about. The run measures how much slower or faster it
+    is, so what matters is how the steps compare.
+    """
+
+    seconds: float
+
+    def __new__(cls, name: str, seconds: float) -> Step:
+        """Make the name of an announced step."""
+        step = super().__new__(cls, name)
+        step.seconds = seconds
+        return step
+
+
+@dataclass(slots=True)
+class _Part:
+    """An announced step: how much of it there is, and how long what was done of it took.
+
+    before: what was done when it began again, as for each of several fits. latest: what was done since.
+    """
+
+    total: int
+    seconds: float
+    before: int = 0
+    latest: int = 0
+    spent: float = 0.0
+    begun: bool = False
+
+    @property
+    def done(self) -> int:
+        """How much of it was done."""
+        return min(self.before + self.latest, self.total)
+
+    def take(self, done: int, seconds: float) -> None:
+        """Take in what is done, and how long that took."""
+        self.before += self.latest if done < self.latest else 0
+        self.latest, self.begun = done, True
+        self.spent += seconds
+
+
+class Whole:
+    """How far a run is as a whole, and how long it will still take, where its steps were announced.
+
+    Announcing a step a second time says that the run goes on block by block; how many is not known, and no whole is.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._parts = clock, dict[str, _Part]()
+        self._began: float | None = None
+        self._latest = 0.0
+
+    @property
+    def known(self) -> bool:
+        """Whether steps were announced."""
+        return bool(self._parts)
+
+    def report(self, step: str, done: int, total: int | None) -> None:
+        """Take in where a run is. The time since the last report counts for the step that is reported now."""
+        key, now = Named.of(step).key, self._clock()
+        if self._began is None:
+            self._began = self._latest = now
+        part = self._parts.get(key)
+        if isinstance(step, Step):
+            if part and part.begun:
+                self._parts = {}
+            else:
+                self._parts[key] = _Part(total or 0, step.seconds)
+        elif part:
+            part.take(done, now - self._latest)
+            earlier = list(self._parts)[: list(self._parts).index(key)]
+            for skipped in (one for one in earlier if not self._parts[one].begun):  # it was stored, and took no time
+                self._parts[skipped].total = 0
+        self._latest = now
+
+    def left(self) -> float:
+        """Return the seconds that the run will still take, from what its steps took so far."""
+        usual = sum(part.done * part.seconds for part in self._parts.values())
+        spent = sum(part.spent for part in self._parts.values() if part.done)
+        slower = spent / usual if usual and spent else 1.0
+        left = 0.0
+        for part in self._parts.values():
+            each = part.spent / part.done if part.done and part.spent > 1 else part.seconds * slower
+            left += (part.total - part.done) * each
+        return max(left - (self._clock() - self._latest), 0.0)
+
+    def share(self) -> float:
+        """Return how much of the run's time is over, from 0 to 1."""
+        past = self._clock() - (self._clock() if self._began is None else self._began)
+        return past / (past + left) if past + (left := self.left()) else 0.0
+
+
 class Lines:
     """Progress where there is no terminal: one plain line every ten seconds on the step that a run is in.
 
@@ -56,6 +152,7 @@ class Lines:
         self._at: tuple[Named, int, int | None] | None = None
         self._from: dict[str, tuple[float, int]] = {}
         self._done: dict[str, int] = {}
+        self._whole = Whole(clock)
         self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
 
     def report(self, step: str, done: int, total: int | None) -> None:
@@ -64,6 +161,9 @@ class Lines:
         One that takes turns with others, block by block, goes on: their time is part of how long it takes.
         """
         named = Named.of(step)
+        self._whole.report(step, done, total)
+        if isinstance(step, Step):
+            return
         if named.key not in self._from or done < self._done[named.key]:
             self._from[named.key] = self._clock(), done
         self._done[named.key] = done
@@ -78,6 +178,10 @@ class Lines:
         seconds = self._clock() - began
         rate = (done - first) / seconds if seconds > 0 else 0.0
         count = f"{done}" if total is None else f"{done}/{total}"
+        if self._whole.known:
+            return (
+                f"{self._whole.share():.0%}, {lasting(self._whole.left())} left ({label}: {count} {unit}".rstrip() + ")"
+            )
         parts = [f"{label}: {count} {unit}".rstrip()]
         if rate and done != total:
             parts.append(f"{rate:.1f}/s" if rate >= 1 else f"{1 / rate:.1f} s each")

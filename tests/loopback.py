@@ -168,7 +168,7 @@ class Loopback:
         choices = []
         for index in range(1 if "n" in self._ignores else body.get("n", 1)):
             said = self._answer(body)
-            given = said if isinstance(said, dict) else {"content": said}
+            given: Body = said if isinstance(said, dict) else {"content": said}
             choice: Body = {"index": index, "finish_reason": given.get("finish_reason", "stop")}
             if "prompt" in body:
                 choice["text"] = given.get("content")

@@ -10,6 +10,8 @@ from lmkbc.progress import (
     PERIOD,
     Lines,
     Named,
+    Step,
+    Whole,
     lasting,
     silent,
 )
@@ -137,3 +139,62 @@ def test_durations(seconds: float, told: str) -> None:
 def test_silence(capsys: pytest.CaptureFixture[str]) -> None:
     silent("tune", 1, 2)
     assert capsys.readouterr() == ("", "")
+
+
+def announced(clock: Clock) -> Whole:
+    whole = Whole(clock)
+    for name, seconds, total in (("read (rows)", 1.0, 10), ("ask (queries)", 2.0, 50), ("fit (trees)", 0.5, 40)):
+        whole.report(Step(name, seconds), 0, total)
+    return whole
+
+
+def test_the_time_of_a_whole_run_follows_from_what_its_steps_took_so_far() -> None:
+    clock = Clock()
+    whole = announced(clock)
+    assert whole.left() == 10 + 100 + 20
+    whole.report("read (rows)", 0, 10)
+    for done in range(1, 6):
+        clock.now += 2  # twice as slow as usual
+        whole.report("read (rows)", done, 10)
+    assert whole.left() == 2 * (5 + 100 + 20)
+    assert whole.share() == 10 / 260
+    clock.now += 4  # no news: the clock goes on, and so does the share
+    assert whole.left() == 246
+    assert whole.share() == 14 / 260
+
+
+def test_a_step_that_was_stored_and_one_that_begins_again_are_counted() -> None:
+    clock = Clock()
+    whole = announced(clock)
+    whole.report("ask (queries)", 0, 50)  # nothing was read
+    clock.now += 100
+    whole.report("ask (queries)", 50, 50)
+    assert whole.left() == 20
+    for _ in range(2):  # two fits of 20 trees
+        whole.report("fit (trees)", 0, 20)
+        clock.now += 10
+        whole.report("fit (trees)", 20, 20)
+    assert whole.left() == 0
+    assert whole.share() == 1
+
+
+def test_a_run_of_many_blocks_is_not_taken_for_its_first() -> None:
+    clock = Clock()
+    lines = Lines(print, clock)
+    for block in range(2):
+        lines.report("steps (queries)", 20 * block, 40)
+        lines.report(Step("ask (queries)", 1.0), 0, 20)
+        lines.report("ask (queries)", 0, 20)
+        clock.now += 20
+        lines.report("ask (queries)", 20, 20)
+        if not block:
+            assert lines.line() == "100%, 0 s left (ask: 20/20 queries)"
+        lines.report("steps (queries)", 20 * block + 20, 40)
+    assert lines.line() == "steps: 40/40 queries, 40 s so far"
+
+
+def test_a_run_without_announced_steps_tells_of_its_step() -> None:
+    whole = Whole(Clock())
+    whole.report("tune (folds)", 3, 5)
+    assert not whole.known
+    assert (whole.left(), whole.share()) == (0, 0)

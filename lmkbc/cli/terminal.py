@@ -25,7 +25,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lmkbc.cli.screen import note, plain
-from lmkbc.progress import PERIOD, Lines, Named, Report
+from lmkbc.progress import PERIOD, Lines, Named, Report, Step, Whole, lasting
 
 
 def printable(text: str) -> str:
@@ -60,6 +60,15 @@ class _Rate(ProgressColumn):
         return Text(f"{speed:.1f}/s" if speed else "", style="progress.data.speed")
 
 
+class _Left(TimeRemainingColumn):
+    """How long it will still take: what the whole run tells, else what the step's rate does."""
+
+    def render(self, task: Task) -> Text:
+        """Return the time, as short as it can be."""
+        whole: Whole | None = task.fields.get("whole")
+        return Text(lasting(whole.left()), style="progress.remaining") if whole else super().render(task)
+
+
 def errors() -> Console:
     """Standard error, where progress is shown."""
     return Console(stderr=True, highlight=False, soft_wrap=True)
@@ -67,7 +76,10 @@ def errors() -> Console:
 
 @contextmanager
 def progress() -> Iterator[Report]:
-    """A bar per step on a terminal, with count, rate and time left; elsewhere a plain line every ten seconds."""
+    """A bar on a terminal, with count, rate and time left; elsewhere a plain line every ten seconds.
+
+    The bar is of the whole run where its steps were announced; else each step has one.
+    """
     console = errors()
     if not console.is_terminal:
         with Lines(note) as lines:
@@ -81,19 +93,28 @@ def progress() -> Iterator[Report]:
         _Rate(),
         TimeElapsedColumn(),
         TextColumn("left"),
-        TimeRemainingColumn(),
+        _Left(),
         console=console,
         transient=True,
         speed_estimate_period=2 * PERIOD,
     )
     tasks: dict[str, TaskID] = {}
     before: dict[str, int] = {}
+    whole = Whole()
 
     def report(step: str, done: int, total: int | None) -> None:
+        whole.report(step, done, total)
+        if isinstance(step, Step):
+            return
         key, label, unit = Named.of(step)
+        if whole.known:
+            count = f"{done}/{total} {unit}".strip()
+            key, label, unit, done, total = "", f"{label}: {count}", "%", round(100 * whole.share()), 100
         if key not in tasks:
-            tasks[key] = bar.add_task(printable(label), total=total, unit=printable(unit))
-        elif done < before[key]:  # it begins again, and so does its clock
+            for other in tasks.values() if whole.known else ():
+                bar.update(other, visible=False)
+            tasks[key] = bar.add_task("", total=total, unit=printable(unit), whole=whole if whole.known else None)
+        elif done < before[key] and not whole.known:  # it begins again, and so does its clock
             bar.reset(tasks[key])
         before[key] = done
         bar.update(tasks[key], description=printable(label), completed=done, total=total)

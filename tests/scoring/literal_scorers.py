@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import string
 import unicodedata
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +158,13 @@ def count_names(keys: list[str], truth: list[list[str]]) -> int:
     return len(owner)
 
 
-ROWS = {"2022": row_2022, "2023": row_2023, "2024": row_2024, "2025": row_2025, "2026": row_2026}
+ROWS: dict[str, Callable[..., tuple[float, float]]] = {
+    "2022": row_2022,
+    "2023": row_2023,
+    "2024": row_2024,
+    "2025": row_2025,
+    "2026": row_2026,
+}
 BY_RELATION = {"2022", "2023"}
 COLUMNS = {"2023": "ObjectEntitiesID", "2024": "ObjectEntitiesID"}
 
@@ -197,7 +204,7 @@ def macro_f1(edition: str, predictions: Path, gold: Path) -> float:
         with path.open() as file:
             rows = [json.loads(line) for line in file]
         tables.append({(row["SubjectEntity"], row["Relation"]): row[column] for row in rows})
-    results = []
+    results: list[dict[str, Any]] = []
     for subject, relation in tables[1]:
         precision, recall = ROWS[edition](
             tables[0].get((subject, relation), []), tables[1][subject, relation], relation
@@ -221,5 +228,5 @@ def macro_f1(edition: str, predictions: Path, gold: Path) -> float:
         by_relation.setdefault(row["r"], []).append({"p": row["p"], "recall": row["recall"], "f1": row["f1"]})
     if edition not in BY_RELATION:
         statistics(results)
-        return sum(row["f1"] for row in results) / len(results)
+        return float(sum(row["f1"] for row in results) / len(results))
     return sum(sum(row["f1"] for row in rows) / len(rows) for rows in by_relation.values()) / len(by_relation)

@@ -15,18 +15,13 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import places
 from lmkbc.files.arrays import Store, Unwritten, key
-from lmkbc.generate.embedded.stack import (
-    FOLDS,
-    ROUNDS,
-    Stack,
-    folds,
-)
-from lmkbc.generate.embedded.trees import Trees
-from lmkbc.generate.embedded.voices import Voices
+from lmkbc.generate.embedded.stack import FOLDS, ROUNDS, SIGNALS, Stack, folds
+from lmkbc.generate.embedded.trees import BOOST, ITERATIONS, Trees
+from lmkbc.generate.embedded.voices import ASKING, Voices
 from lmkbc.generate.prior import Floats
 from lmkbc.generate.spec import GeneratorSpec, Question, Relations, specs
 from lmkbc.models.encoder import Encoder, find_encoder
-from lmkbc.progress import Report, silent
+from lmkbc.progress import Report, Step, silent
 from lmkbc.relation import Relation
 from lmkbc.run import Run
 from lmkbc.settings import checked
@@ -153,6 +148,7 @@ class EmbeddedGenerator:
         for query in dict.fromkeys(queries):
             fold = next((self._known[pair] for pair in _pairs(query) if pair in self._known), None)
             grouped.setdefault(fold, []).append(query)
+        self._announce(list(dict.fromkeys(queries)), [fold for fold in grouped if fold not in self._fitted])
         with threadpool_limits(1):  # small arrays: threads that wait for one another cost more than they bring
             self._embed_all([row.query.subject for row in self._train] + list(_labels(self._train)))
             self._embed_all([query.subject for query in queries])
@@ -167,6 +163,22 @@ class EmbeddedGenerator:
             yield from (CandidateSet(query, draws=(State.MISSING,)) for query in group if query in self._voices.failed)
             yield from self._scored(fold, [query for query in group if query not in self._voices.failed])
         self._forget(queries)
+
+    def _announce(self, queries: Sequence[Query], fits: Sequence[int | None]) -> None:
+        """Tell of all steps that are to come, and about how long each takes."""
+        train = [row.query for row in self._train]
+        asked, rows = [*train, *queries], len(train)
+        texts = {query.subject for query in asked} | set(_labels(self._train))
+        lacking = sum(query not in self._states for query in asked)
+        for step, total in (
+            (Step("sentence vectors (texts)", 0.004), len(texts - self._vectors.keys()) if self._encoder else 0),
+            (Step(ASKING, 0.03), self._voices.lacking(asked)),
+            (Step("states (queries)", 0.001), lacking if self._reader else 0),
+            (Step(SIGNALS, 0.0004 * rows), sum(FOLDS * _rounds(fold) for fold in fits)),
+            (Step(BOOST, 0.00004 * rows), ITERATIONS * len(fits)),
+        ):
+            if total:
+                self._report(step, 0, total)
 
     def out_of_fold(self) -> Iterator[CandidateSet]:
         """Yield candidates of the train queries themselves, none from a stack that saw the query's subject."""
@@ -188,7 +200,7 @@ class EmbeddedGenerator:
         train = [row for row, fold in zip(self._train, self._fold, strict=True) if fold != held_out]
         read = self._read if self._reader else None
         stack = Stack(self._edition, self._relations, train, self._embed, read, self._voices, own=self._own)
-        rounds = ROUNDS if held_out is None else 1  # for the few, or for tuning: half the time, the same score
+        rounds = _rounds(held_out)
         name = key(*self._fingerprint(), rounds, train, *self._heard([row.query for row in train]))
         return stack, Trees.of(
             self._store.get("trees", name, lambda: stack.learn(self._seed, rounds, self._report).arrays())
@@ -210,16 +222,8 @@ class EmbeddedGenerator:
         ]
         digest = None if self._encoder is None else self._encoder.digest
         libraries = (np.__version__, sklearn.__version__)
-        return [
-            VERSION,
-            libraries,
-            self._seed,
-            self._own,
-            digest,
-            self._edition.target,
-            type(scorer).__name__,
-            relations,
-        ]
+        scoring = (self._edition.target, type(scorer).__name__, relations)
+        return [VERSION, libraries, self._seed, self._own, digest, *scoring]
 
     def _embed(self, texts: Sequence[str]) -> Floats:
         if self._encoder is None:
@@ -274,6 +278,11 @@ def _with_first(
             yield from ask(new) if new else ()
 
     return after
+
+
+def _rounds(held_out: int | None) -> int:
+    """Return how often train is put in folds: once for tuning, which takes half the time for the same score."""
+    return ROUNDS if held_out is None else 1
 
 
 def _pairs(query: Query) -> list[tuple[str, str]]:

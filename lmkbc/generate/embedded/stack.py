@@ -30,6 +30,8 @@ Read = Callable[[Sequence[Query]], Floats]
 FOLDS = 5
 ROUNDS = 2
 RARE = 1e-6
+SIGNALS = "signals (folds)"
+"""The step of fitting signals, in reports."""
 
 _WORDS = HashingVectorizer(n_features=1 << 12, alternate_sign=False, norm=None, binary=True)
 _GRAMS = HashingVectorizer(analyzer="char_wb", ngram_range=(2, 5), n_features=1 << 18, alternate_sign=False, norm=None)
@@ -99,15 +101,15 @@ class Stack:
     def learn(self, seed: int, rounds: int = ROUNDS, report: Report = silent) -> Trees:
         """Fit the trees on pairs of some rounds of folds."""
         features, right = [], []
-        step, total = "signals (folds)", rounds * FOLDS
-        report(step, 0, total)
+        total = rounds * FOLDS
+        report(SIGNALS, 0, total)
         for repeat in range(rounds):
             fold = folds(self._train, FOLDS, seed * ROUNDS + repeat)
             for held_out in range(FOLDS):
                 for pairs, hits in self._fold_pairs(fold == held_out):
                     features.append(pairs.features)
                     right.append(hits)
-                report(step, repeat * FOLDS + held_out + 1, total)
+                report(SIGNALS, repeat * FOLDS + held_out + 1, total)
         if not features:
             return Trees.fit(np.zeros((0, 0), dtype=np.float32), np.zeros(0, dtype=bool), seed)
         return Trees.fit(np.concatenate(features), np.concatenate(right), seed, report)

@@ -21,6 +21,8 @@ from lmkbc.types import Query
 
 Ints = npt.NDArray[np.int64]
 POOL = 12
+COARSE = 5
+"""Bits that are kept of what a language model says, which is computed in float32: two processors differ in its 18th."""
 ON_EMPTY = frozenset({"prior", "naive_bayes", "kernel_ridge", "neighbours", "ridge", "state_ridge", "state_neighbours"})
 
 
@@ -63,7 +65,7 @@ class Table:
         heard = self.voices.signals(queries, [self.closed.candidates[column] for column in columns])
         pooled, features = np.zeros((len(queries), len(columns)), dtype=bool), []
         for name, exact in (fitted | linked | heard).items():
-            signal = steady(exact)
+            signal = steady(exact, COARSE) if name in heard or name.startswith("state_") else steady(exact)
             seen, top = _views(signal, name in ON_EMPTY or name in heard)
             features += seen
             pooled |= top if name in fitted else top & (signal > 0)

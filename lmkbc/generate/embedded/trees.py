@@ -14,6 +14,8 @@ from lmkbc.progress import Report, silent
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+BOOST = "boost (trees)"
+"""The step of fitting trees, in reports."""
 ITERATIONS = 120
 RATE = 0.06
 LEAVES = 12
@@ -50,10 +52,10 @@ class Trees:
 
         def score(*_: object) -> float:
             """Called after each tree; always better than before, so that all of them are fitted."""
-            report("boost (trees)", done := next(grown), ITERATIONS)
+            report(BOOST, done := next(grown), ITERATIONS)
             return float(done)
 
-        report("boost (trees)", 0, ITERATIONS)
+        report(BOOST, 0, ITERATIONS)
         model = HistGradientBoostingClassifier(
             max_iter=ITERATIONS,
             learning_rate=RATE,

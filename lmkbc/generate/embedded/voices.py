@@ -13,6 +13,8 @@ from lmkbc.progress import Report, silent
 from lmkbc.types import Candidate, CandidateSet, Generator, Query
 from lmkbc.voice import Voice
 
+ASKING = "language models (answers)"
+"""The step of asking, in reports."""
 UNKNOWN = -1.0
 """The score of what a voice was not asked, or did not name: below all that it did."""
 Scores = dict[str, float]
@@ -38,6 +40,9 @@ class Voices:
 
         They are asked relation by relation, so that a model reads once what all prompts of a relation begin with.
         """
+        total, done = self.lacking(queries), 0
+        if total:
+            self._report(ASKING, 0, total)
         by_relation: dict[str, list[Query]] = {}
         for query in dict.fromkeys(queries):
             by_relation.setdefault(query.relation, []).append(query)
@@ -50,6 +55,15 @@ class Voices:
                         self.failed.add(answer.query)
                     else:
                         known[answer.query] = _scores(answer)
+                    self._report(ASKING, done := done + 1, total)
+
+    def lacking(self, queries: Sequence[Query]) -> int:
+        """Return how many answers are to be asked for."""
+        return sum(
+            query not in known and query not in self.failed
+            for known in self._scores.values()
+            for query in dict.fromkeys(queries)
+        )
 
     def forget(self, queries: Sequence[Query]) -> None:
         """Let go of what was said of queries."""
