@@ -177,6 +177,7 @@ def _first(
 def main() -> None:
     """Run the command line: exit 0 when all went well, 1 when the run failed, 2 when the input is wrong."""
     try:
+        _open_streams()
         show_logs()
         try:
             with _terminations():
@@ -192,6 +193,16 @@ def main() -> None:
     except KeyboardInterrupt:  # while the program itself is read
         sys.stderr.write(f"error: {INTERRUPTED}\n")
         sys.exit(1)
+
+
+def _open_streams() -> None:
+    """Put what refuses in place of streams that are closed, so that no file is opened under their numbers."""
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY))  # refuses what is written
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import tenacity
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.files.address import is_web_address
 from lmkbc.files.certificates import trusted
 from lmkbc.files.source import digest
 from lmkbc.progress import Report
@@ -49,6 +50,8 @@ def download(url: str, accepted: Collection[str], path: Path, what: str, progres
 
     what: for the progress. LmkbcError where it cannot be had, or is another.
     """
+    if not is_web_address(url):
+        raise InputError(f"{url!r} is no http or https address: nothing can be fetched from there")
     part = path.with_name(f"{path.name}.part")
     attempt = tenacity.Retrying(
         retry=tenacity.retry_if_exception(_passing),
@@ -58,7 +61,7 @@ def download(url: str, accepted: Collection[str], path: Path, what: str, progres
     )
     try:
         attempt(_stream, what, url, part, progress)
-    except httpx2.HTTPError as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
         told = str(error)
         if isinstance(error, httpx2.HTTPStatusError):  # which says so in two lines
             told = f"{error.response.status_code} {error.response.reason_phrase}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator
 from datetime import date, time
@@ -13,12 +14,20 @@ from lmkbc.files.jsonl import read_bytes
 
 MOST_BYTES = 1 << 20
 """Of a file, for which memory holds a hundred times as much."""
+PARTS = 20
+"""Of a dotted key: the parser's memory grows with their square."""
+_LONG_KEY = re.compile(
+    rb"""(?<![A-Za-z0-9_-])(?:(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){%d}""" % PARTS
+)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
     """A TOML file of settings. InputError says where it is wrong; a date is no setting, but the text for it may be."""
+    content = read_bytes(path, MOST_BYTES)
+    if _LONG_KEY.search(content):
+        raise InputError(f"{path}: nested too deep, a key has more than {PARTS} parts; write flat tables")
     try:
-        table = tomllib.loads(read_bytes(path, MOST_BYTES).decode())
+        table = tomllib.loads(content.decode())
         dated = next((leaf for leaf in _leaves(table) if isinstance(leaf[1], date | time)), None)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not valid TOML: {error}") from None

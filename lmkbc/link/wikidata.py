@@ -19,6 +19,7 @@ import httpx2
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, stop_before_delay
 
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.files.address import is_web_address
 from lmkbc.files.certificates import trusted
 from lmkbc.link.api import Call, Refusal
 from lmkbc.link.bounded import ACCEPTED, BodyError, read_body
@@ -66,7 +67,7 @@ class Client:
         timeout: float = 20.0,
         deadline: float = 60.0,
     ) -> None:
-        if not _is_web_address(api_url):
+        if not is_web_address(api_url):
             raise InputError(f"API URL {api_url!r} is no web address: give one like {API_URL}")
         self._url, self._timeout, self._deadline = api_url, timeout, deadline
         self._headers = {"User-Agent": user_agent(contact), "Accept-Encoding": ACCEPTED}
@@ -174,14 +175,6 @@ class Client:
         if error.code in PASSING or error.code.startswith("internal_api_error"):
             return _TryAgainError(error.code[:80], after)
         return LmkbcError(f"{self._url} refused a request: {(error.info or error.code)[:200]}")
-
-
-def _is_web_address(url: str) -> bool:
-    try:
-        parsed = httpx2.URL(url)
-    except httpx2.InvalidURL:
-        return False
-    return parsed.scheme in {"https", "http"} and bool(parsed.host) and (parsed.port or 0) < 1 << 16
 
 
 def user_agent(contact: str | None) -> str:

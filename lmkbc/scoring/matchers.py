@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from lmkbc.names import Memo, folded_key, plain_key
+from lmkbc.scoring.matching import most_pairs
 
 Counts = tuple[int, int, int]
 """Of one query: hits, predicted objects, gold objects. Every edition's P, R and F1 follow from these three."""
@@ -201,19 +202,8 @@ class MatchingScorer:
         return tuple(i for i, names in enumerate(gold) if key in map(_FOLDED.__getitem__, names))
 
     def count(self, matches: Sequence[tuple[int, ...]]) -> int:
-        """Hits of a set of distinct answers: the size of a maximum matching (Kuhn's augmenting paths)."""
-        owner: dict[int, int] = {}
-
-        def augment(answer: int, seen: set[int]) -> bool:
-            for index in matches[answer]:
-                if index not in seen:
-                    seen.add(index)
-                    if index not in owner or augment(owner[index], seen):
-                        owner[index] = answer
-                        return True
-            return False
-
-        return sum(augment(answer, set()) for answer in range(len(matches)) if matches[answer])
+        """Hits of a set of distinct answers: the size of a maximum matching."""
+        return most_pairs(matches)
 
     def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
         """Score one row: predicted is a list of strings (or lists), gold a list of alias lists (or strings)."""

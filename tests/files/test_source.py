@@ -95,6 +95,12 @@ def test_what_is_held_as_a_whole_has_a_bound(tmp_path: Path, monkeypatch: pytest
     path.write_bytes(b"# " + bytes(1 << 20))
     with pytest.raises(InputError, match="a holds more than 1 MiB"):
         read_toml(path)
+    for content in (b"a" + b".a" * 30_000 + b" = 1", b'["a"' + b' . "a"' * 30_000 + b"]"):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match="a: nested too deep, a key has more than 20 parts; write flat tables"):
+            read_toml(path)
+    path.write_bytes(b"a = '" + b"a" * (1 << 19) + b"'\nb = '" + b". . ." * 9999 + b"'")
+    assert sorted(read_toml(path)) == ["a", "b"]
     monkeypatch.setattr(jsonl, "MOST_VALUES", 1000)
     path.write_bytes(ROW % 1 * 100)
     assert len(jsonl.read_column(path, "ObjectEntitiesID").values) == 1

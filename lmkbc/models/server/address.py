@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from lmkbc.errors import InputError
+from lmkbc.files.address import is_web_address
 from lmkbc.models.files import model_identity, model_name, same_model
 from lmkbc.models.server.keys import KEY, is_loopback, variable_of, warn_of_plain
 from lmkbc.models.store import Call
@@ -66,9 +67,9 @@ class Server:
         other machines share the store.
         """
         given = base_url or os.environ.get(BASE_URL)
-        url = (given or recipe_url or OPENAI).rstrip("/")
-        parts = urlsplit(url) if _is_address(url) else urlsplit("")
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        url = (given or recipe_url or OPENAI).strip().rstrip("/")
+        parts = urlsplit(url) if is_web_address(url) else urlsplit("")
+        if not parts.hostname:
             raise InputError(f"the base URL {url!r} is no http or https address: give one like {OPENAI}")
         if parts.username or parts.password or parts.query or parts.fragment:
             raise InputError(f"the base URL of {parts.hostname} carries more than an address: give the key in {KEY}")
@@ -78,7 +79,9 @@ class Server:
         if offline:
             return cls(url, model, revision, any_model, owner=owner)
         variable = variable_of(parts, of_recipe=not given and bool(recipe_url), wanted=key_env)
-        key = os.environ.get(variable, "") if variable else ""
+        key = os.environ.get(variable, "").strip() if variable else ""
+        if not (key.isascii() and key.isprintable()):
+            raise InputError(f"the key in {variable} holds a character that no key has: copy it again")
         if not key and not is_loopback(parts.hostname):
             raise InputError(f"{parts.hostname} needs a key: set the environment variable {variable}")
         warn_of_plain(parts)
@@ -134,11 +137,3 @@ def _owner() -> str:
     except (OSError, KeyError):  # a number without a name, as in containers
         user = str(os.getuid())
     return f"{user}@{platform.node()}"
-
-
-def _is_address(url: str) -> bool:
-    """Whether the standard library can take a URL apart: not where brackets or the port make no sense."""
-    try:
-        return urlsplit(url).port != 0
-    except ValueError:
-        return False
