@@ -17,6 +17,7 @@ test: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest --numprocesses 2
+	$(BIN)/python tests/processors.py sse4 -m pytest --numprocesses 2 -m floats
 
 # What needs no deep-learning library and no server, in less than a minute.
 test-fast: $(VENV)/dev

@@ -70,6 +70,7 @@ def test_the_printed_relation_and_edition_pass_what_every_other_passes_and_chang
         assert re.search(rf"\[{name}\] PASSED", said), f"no test was about {name}"
 
 
+@pytest.mark.floats
 def test_sixty_seconds_work_when_typed(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

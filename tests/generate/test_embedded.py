@@ -44,6 +44,8 @@ from lmkbc.types import (
 from tests.candidates import proposals, voices
 from tests.opened import recipe_of
 
+pytestmark = pytest.mark.floats
+
 PLACE = EntityType("place", "Q1")
 EDITION = Edition(
     name="tiny",

@@ -18,6 +18,8 @@ from lmkbc.models.encoder import Encoder, find_encoder
 from lmkbc.models.files import file_digest
 from lmkbc.models.packaged import ENCODER, Packaged
 
+pytestmark = pytest.mark.floats
+
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:

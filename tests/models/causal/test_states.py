@@ -9,6 +9,8 @@ from tiny_causal import model, tokenizer
 
 from lmkbc.models.causal.model import CausalModel
 
+pytestmark = pytest.mark.floats
+
 PROMPTS = ["Which river?", "What", "Which languages does she speak? ", "What", "x" * 60, "Which rivers are long?"]
 
 

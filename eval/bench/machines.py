@@ -1,0 +1,95 @@
+"""What a system answers on other processors: seconds, memory, F1, and how many rows differ from the first.
+
+    python eval/bench/machines.py [--system embedded] [--edition mini] [--split val] [--progress]
+
+Processors are emulated by telling libraries which instructions to leave unused (`tests/processors.py`). Each starts
+with an empty cache, and the whole command is measured; models are unpacked anew. --progress prints the estimate of the
+time left, every ten seconds, beside what it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+
+from processors import PROCESSORS
+
+ESTIMATE = re.compile(r"^\s*(\d+)%, ([\d.]+) (s|min|h) left")
+SECONDS = {"s": 1, "min": 60, "h": 3600}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--system", help="the default where it is left out")
+    parser.add_argument("--edition", default="mini")
+    parser.add_argument("--split", default="val")
+    parser.add_argument("--processors", nargs="+", default=list(PROCESSORS), choices=list(PROCESSORS))
+    parser.add_argument("--progress", action="store_true", help="print what the time left was said to be, and was")
+    given = parser.parse_args(argv)
+    print(f"{'processor':10} {'seconds':>8} {'CPU-s':>7} {'GB':>5} {'F1':>6}  rows that differ  SHA-256 of predictions")
+    first: dict[Any, Any] | None = None
+    for name in given.processors:
+        with TemporaryDirectory() as folder:
+            out, told = Path(folder) / "run", Path(folder) / "told"
+            words = ["predict", "--edition", given.edition, "--split", given.split, "--out", str(out)]
+            words += ["--system", given.system] if given.system else []
+            environment = {**os.environ, **PROCESSORS[name], "XDG_CACHE_HOME": str(Path(folder) / "cache")}
+            start, before = time.monotonic(), _used()
+            with told.open("wb") as stream:
+                subprocess.run([sys.executable, "-m", "lmkbc", *words], env=environment, stderr=stream, check=True)
+            seconds, used = time.monotonic() - start, _used() - before
+            memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
+            content = (out / "predictions.jsonl").read_bytes()
+            rows = {_key(row): row for row in map(json.loads, content.splitlines())}
+            first = first or rows
+            differ = sum(rows[key] != first[key] for key in first)
+            print(
+                f"{name:10} {seconds:8.1f} {used:7.1f} {memory:5.2f} {_f1(out):>6}  {differ:4} of {len(rows):4}"
+                f"      {hashlib.sha256(content).hexdigest()[:16]}",
+                flush=True,
+            )
+            if given.progress:
+                _print_progress(told.read_text(encoding="utf-8"), seconds)
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["SubjectEntity"], row.get("SubjectEntityID"), row["Relation"]
+
+
+def _used() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return children.ru_utime + children.ru_stime
+
+
+def _f1(out: Path) -> str:
+    """The official score of a run; "-" where the split has no gold."""
+    told = subprocess.run(
+        [sys.executable, "-m", "lmkbc", "evaluate", str(out)], capture_output=True, text=True, check=False
+    )
+    rows = [line.split() for line in told.stdout.splitlines() if line.startswith("*** Average")]
+    return rows[0][5] if rows else "-"
+
+
+def _print_progress(told: str, seconds: float) -> None:
+    """The lines that tell of the time left come every ten seconds; what was left is known now."""
+    lines = [match for line in told.splitlines() if (match := ESTIMATE.match(line))]
+    for number, match in enumerate(lines, start=1):
+        said, left = float(match[2]) * SECONDS[match[3]], seconds - 10 * number
+        print(f"    {match[1]:>3} %: {said:5.0f} s left were told, {left:5.0f} s were left")
+
+
+if __name__ == "__main__":
+    main()
