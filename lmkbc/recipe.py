@@ -9,7 +9,7 @@ from typing import Any
 
 from lmkbc.errors import InputError
 from lmkbc.files.places import fetched_frames
-from lmkbc.files.toml import read_toml
+from lmkbc.files.toml import leaves, read_toml
 from lmkbc.generate.spec import GeneratorSpec, check_names, specs
 from lmkbc.link.grouping import Grouping
 from lmkbc.link.recipe import Linking
@@ -23,6 +23,10 @@ from lmkbc.settings import checked
 from lmkbc.workspace import Workspace
 
 STEPS = ("generate", "link", "clean", "pool", "select")
+MOST = 1_000_000
+"""The largest whole number of a recipe, but of the settings in `LARGEST`."""
+LARGEST = {"draws": 10_000, "concurrency": 10_000, "seed": (1 << 63) - 1, "tokens_per_minute": 1 << 40}
+"""By a setting's name, the largest whole number that it takes."""
 NEEDED = ("description", "generate", "select")
 
 
@@ -62,10 +66,19 @@ def read_recipe(workspace: Workspace, name: str) -> Recipe:
 def read_file(path: Path) -> RecipeFile:
     """A recipe's file. InputError for what is no TOML, or lacks a part."""
     table = read_toml(path)
+    _check_counts(path, table)
     lacking = [part for part in NEEDED if part not in table]
     if lacking and table.keys() <= {field.name for field in fields(RecipeFile)}:  # else a name is misspelt
         raise InputError(f"{path}: lacks {lacking[0]}; a recipe needs description, [[generate]] and [select]")
     return checked(RecipeFile, table, f"{path}: a recipe")
+
+
+def _check_counts(path: Path, table: Mapping[str, Any]) -> None:
+    """InputError for a whole number that is larger than any that makes sense, before memory is taken by it."""
+    for place, value in leaves(table):
+        most = LARGEST.get(place.rpartition(".")[2], MOST)
+        if isinstance(value, int) and abs(value) > most:
+            raise InputError(f"{path}, field {place}: {value} is too large; give at most {most:,}")
 
 
 def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation], words: str = "") -> Recipe:

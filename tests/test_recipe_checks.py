@@ -241,3 +241,19 @@ def test_the_bundled_recipes_make_sense(command: Command) -> None:
         status, _, told = command("systems", "check", *given)
         assert (status, f"{len(bundled)} recipes make sense" in told) == (0, True), told
     assert command("systems", "check", "prior")[2] == "1 recipe makes sense\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("sampling = { draws = 1000000000 }", r"field generate\[0\]\.sampling\.draws: 1000000000 .* at most 10,000"),
+        ("shots = { k = 1000000000 }", r"field generate\[0\]\.shots\.k: 1000000000 .* at most 1,000,000"),
+        ("limits = { concurrency = 100000000 }", "at most 10,000"),
+    ],
+)
+def test_a_count_beyond_all_sense_is_refused_by_its_field(tmp_path: Path, line: str, told: str) -> None:
+    path = tmp_path / "r.toml"
+    table = f'[[generate]]\ncomponent = "chat"\nmodel = "m"\n{line}\n[select]\nrule = "cutoff"\nthreshold = 0.5\n'
+    path.write_text(f'description = "r"\n{table}')
+    with pytest.raises(InputError, match=told):
+        read_file(path)

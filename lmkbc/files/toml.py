@@ -28,7 +28,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: nested too deep, a key has more than {PARTS} parts; write flat tables")
     try:
         table = tomllib.loads(content.decode())
-        dated = next((leaf for leaf in _leaves(table) if isinstance(leaf[1], date | time)), None)
+        dated = next((leaf for leaf in leaves(table) if isinstance(leaf[1], date | time)), None)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not valid TOML: {error}") from None
     except RecursionError:
@@ -38,13 +38,13 @@ def read_toml(path: Path) -> dict[str, Any]:
     return table
 
 
-def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
     """What stands at the ends of a nest of tables and lists, and where."""
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield from _leaves(inner, f"{place}.{name}" if place else name)
+            yield from leaves(inner, f"{place}.{name}" if place else name)
     elif isinstance(value, list):
         for number, inner in enumerate(value):
-            yield from _leaves(inner, f"{place}[{number}]")
+            yield from leaves(inner, f"{place}[{number}]")
     else:
         yield place, value

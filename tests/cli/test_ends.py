@@ -42,7 +42,12 @@ def test_a_closed_stream_is_no_traceback(tmp_path: Path, closed: str, status: in
     gold = ROOT / "eval" / "mini" / "val.jsonl"
     command = f"{sys.executable} -m lmkbc evaluate {gold} --edition mini --split val {closed}"
     ended = subprocess.run(
-        ["sh", "-c", command], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True
+        ["sh", "-c", command],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        check=False,
+        text=True,
     )
     told = "error: the machine refused the output: not writable; mend that, and run the command again\n"
     assert (ended.returncode, ended.stderr) == (status, told if closed == ">&-" else "")
