@@ -7,6 +7,7 @@ relations ask. What is held between is a byte a row.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,9 @@ from lmkbc.files.tables import Row, Table
 from lmkbc.names import as_qid, shown
 
 COLUMNS = ("name", "id", "class")
+TOLD = 250_000
+"""Rows after which a check says how far it is."""
+log = logging.getLogger(__name__)
 
 
 class Subject(NamedTuple):
@@ -70,6 +74,8 @@ class Subjects:
         seen = _Seen()
         for row in table.rows():
             found.kept.append(seen.add(_subject(row, len(found.kept)), row.place))
+            if len(found.kept) % TOLD == 0:
+                log.info("%s: %s rows checked", path, f"{len(found.kept):,}")
         seen.settle(found.kept)
         if not any(found.kept):
             raise InputError(f"{path} names no subject: it needs a column 'name', and a row for each")
@@ -77,7 +83,7 @@ class Subjects:
             _keep_first(found.kept, limit)
         for row, kept in zip(table.rows(), found.kept, strict=False):
             if kept:
-                found.classes[_subject(row, 0).class_] += 1
+                found.classes[(row.values[2] or "").strip()] += 1
         found.counts = {"rows": len(found.kept), "subjects": len(found), **seen.counts}
         found.remarks = [f"{path}: {remark}" for remark in seen.remarks()]
         return found
@@ -93,7 +99,7 @@ def _keep_first(kept: bytearray, limit: int) -> None:
 def _subject(row: Row, at: int) -> Subject:
     """A row as a subject. InputError for a blank name, or an id that is none."""
     name, given, class_ = row.values
-    if not shown(name or ""):
+    if not (name and ("a" <= name[0].lower() <= "z" or shown(name))):
         raise InputError(f"{row.place}, field name: empty; name the subject")
     qid = as_qid(given) if given and given.strip() else None
     if given and given.strip() and qid is None:

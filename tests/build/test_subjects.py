@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from pathlib import Path
 
 import polars as pl
@@ -161,3 +162,14 @@ def test_a_file_that_changes_under_way_is_noticed(tmp_path: Path) -> None:
     written(tmp_path / "s.csv", ROWS[:1], "csv")
     with pytest.raises(InputError, match="has changed while it was read"):
         list(subjects)
+
+
+def test_a_long_check_says_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sys.modules[Subjects.__module__], "TOLD", 2)
+    caplog.set_level("INFO")
+    path = tmp_path / "s.csv"
+    path.write_text("name\na\nb\nc\nd\n")
+    assert len(Subjects.of(path)) == 4
+    assert [record.getMessage() for record in caplog.records] == [f"{path}: {n} rows checked" for n in (2, 4)]
