@@ -71,6 +71,8 @@ class Run:
     """Of all that ask servers: the limits hold for their sum."""
     models: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
     """Loaded models, so that a second step with the same one does not load it again."""
+    computed: dict[str, Mapping[str, Any]] = field(default_factory=dict, repr=False, compare=False)
+    """Model -> in what it computes on this machine: device, type, instructions, threads."""
 
     listings: dict[str, Sequence[str]] = field(default_factory=dict, repr=False, compare=False)
     """Server -> the models that it says it serves, once it was asked."""

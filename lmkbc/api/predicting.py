@@ -190,7 +190,8 @@ def predict(
             models=steps.models,
         )
         seconds = round(time.monotonic() - start, 3)
-        written[submission.TIMING] = (json.dumps({"seconds": seconds, "usage": steps.usage}) + "\n").encode()
+        timing = {"seconds": seconds, "usage": steps.usage, "computed": run.computed}
+        written[submission.TIMING] = (json.dumps(timing) + "\n").encode()
         directory = run_directory.write(directory, written)
     if submission.PREDICTIONS not in written:
         raise run_directory.unfinished(files.tally.failures, directory, written)

@@ -13,6 +13,7 @@ from lmkbc.models.causal.scorer import CausalScorer
 from lmkbc.models.causal.unasked import Unasked
 from lmkbc.models.files import model_name
 from lmkbc.models.located import is_available
+from lmkbc.models.precision import computes
 from lmkbc.models.store import Store
 from lmkbc.run import Run
 from lmkbc.types import Notes
@@ -61,6 +62,7 @@ class LocalSettings:
 
         own = source, self.revision, self.dtype, self.device, self.trust_remote_code, self.quantise
         model, digest = run.loaded(own, read)
+        run.computed[model_name(source)] = computes(model.model)
         return Local(model, model_name(source), digest, run.store)
 
 

@@ -23,6 +23,15 @@ def multiplies_bf16(device: torch.device) -> bool:
     return any(has.get(name) for name in INSTRUCTIONS)
 
 
+def computes(model: torch.nn.Module) -> dict[str, str | int]:
+    """Return in what a model computes here: device, type of its weights, and on a CPU instructions and threads."""
+    weight = next(model.parameters())
+    how: dict[str, str | int] = {"device": weight.device.type, "dtype": str(weight.dtype).removeprefix("torch.")}
+    if weight.device.type == "cpu":
+        how |= {"instructions": torch.backends.cpu.get_cpu_capability(), "threads": torch.get_num_threads()}
+    return how
+
+
 def half_precision(device: torch.device) -> AbstractContextManager[object]:
     """Compute in bf16 where the hardware multiplies it natively, else in fp32. Weights stay in fp32."""
     return torch.autocast(device.type, dtype=torch.bfloat16) if multiplies_bf16(device) else nullcontext()

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 import tiny_causal
+import torch
 from command import Command
 from opened import asks, recipe_of
 
 from lmkbc.ask.plan import Asking
+from lmkbc.generate.causal import Causal
 from lmkbc.models.base import Prompt
 from lmkbc.models.causal import decode as decode_module
 from lmkbc.models.causal.decode import Decoding
@@ -149,3 +151,14 @@ def test_generators_of_one_name_are_told_of_together(tiny: Path, tmp_path: Path)
     assert _summed({"cost": 0.5, "calls": 2}, {"cost": None, "calls": 1}) == {"cost": 0.5, "calls": 3}
     both = recipe_of(table, {**table, "shots": {"k": 1}}, name="x")
     assert propose(run, both, QUERIES).usage["causal"]["calls"] == 2 * len(QUERIES)
+
+
+def test_a_run_says_in_what_its_model_computed(tiny: Path) -> None:
+    run = Run(workspace=SPACE, edition=EDITION, model=str(tiny))
+    Causal(component="causal").local(run)
+    assert run.computed[tiny.name] == {
+        "device": "cpu",
+        "dtype": "float32",
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+    }
