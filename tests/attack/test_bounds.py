@@ -26,7 +26,16 @@ READERS: dict[str, Callable[[Path, Path], Sequence[object]]] = {
     "--system": lambda file, folder: ["predict", *MINI, "--system", toml(file, folder), "--out", folder / "o"],
     "--search-table": lambda file, folder: ["link", GOLD, "--edition", "mini", "--search-table", file, "--offline"],
     "link build": lambda file, folder: ["link", "build", folder / "i.sqlite", "--dump", file],
-    "subjects": lambda file, folder: ["build", "--subjects", file, "--edition", "mini", "--out", folder / "kb"],
+    "subjects": lambda file, folder: [
+        "build",
+        "--subjects",
+        file,
+        "--system",
+        "prior",
+        "--out",
+        folder / "kb",
+        *MINI[:2],
+    ],
 }
 ROW = b'{"SubjectEntity": "a", "Relation": "CountryBordersCountry", "ObjectEntities": ['
 
@@ -86,9 +95,9 @@ def folder() -> Iterator[Path]:
 def test_endless_input_to(reader: str, given: str, folder: Path) -> None:
     code, told, peak = run(READERS[reader](INPUTS[given](folder), folder), folder)
     print(f"{reader}, {given}: {peak:.0f} MB, exit status {code}")
-    assert code in (1, 2), told
+    assert code in (1, 2) or (reader == "link build" and "skipped" in told), told  # which skips lines that are none
     assert "Traceback" not in told
-    assert "error: " in told
+    assert "error: " in told or not code
     assert peak < MOST, f"{reader} of {given} took {peak:.0f} MB"
 
 
