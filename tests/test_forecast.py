@@ -120,7 +120,9 @@ def test_signals_are_foretold_of_train_too(run: Run, tiny: Path, tmp_path: Path)
     everybody = [*(row.query for row in run.train), *QUERIES]
     alone = forecast(run, recipe_of(table), everybody)
     counts = {part.name: part.asked and part.asked.requests for part in whole.parts}
-    assert counts == {"states": len(set(everybody)), "signal": alone.total("requests")}
+    assert counts == {"states": 0, "signal": alone.total("requests")}  # read with their options
+    only = recipe_of({"component": "embedded", "encoder": False, "states": states})
+    assert foretold(run, only, tmp_path).total("requests") == len(set(everybody))
     assert [part.asked for part in forecast(run, recipe_of({"component": "prior"}), QUERIES).parts] == [None]
 
 

@@ -113,7 +113,9 @@ def progress() -> Iterator[Report]:
         if key not in tasks:
             for other in tasks.values() if whole.known else ():
                 bar.update(other, visible=False)
-            tasks[key] = bar.add_task("", total=total, unit=printable(unit), whole=whole if whole.known else None)
+            tasks[key] = bar.add_task(
+                printable(label), total=total, unit=printable(unit), whole=whole if whole.known else None
+            )
         elif done < before[key] and not whole.known:  # it begins again, and so does its clock
             bar.reset(tasks[key])
         before[key] = done

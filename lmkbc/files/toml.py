@@ -17,14 +17,17 @@ MOST_BYTES = 1 << 20
 PARTS = 20
 """Of a dotted key: the parser's memory grows with their square."""
 _LONG_KEY = re.compile(
-    rb"""(?<![A-Za-z0-9_-])(?:(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){%d}""" % PARTS
+    rb"""(?P<key>(?<![A-Za-z0-9_-])(?:(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){%d})"""
+    rb"""|\#[^\n]*+|\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}.*?'{3}|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+'""" % PARTS,
+    re.DOTALL,
 )
+"""A long key, or else a comment or a string, which is passed over whole: a text may have many dots."""
 
 
 def read_toml(path: Path) -> dict[str, Any]:
     """A TOML file of settings. InputError says where it is wrong; a date is no setting, but the text for it may be."""
     content = read_bytes(path, MOST_BYTES)
-    if _LONG_KEY.search(content):
+    if any(token["key"] for token in _LONG_KEY.finditer(content)):
         raise InputError(f"{path}: nested too deep, a key has more than {PARTS} parts; write flat tables")
     try:
         table = tomllib.loads(content.decode())

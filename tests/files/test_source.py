@@ -155,3 +155,9 @@ def test_a_device_in_a_model_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").symlink_to("/dev/zero")
     with pytest.raises(InputError, match="no regular file"):
         sizes.check(tmp_path)
+
+
+def test_a_text_of_many_sentences_is_no_long_key(tmp_path: Path) -> None:
+    path = tmp_path / "r.toml"
+    path.write_text(f'task = "{"Answer. " * 50}"\n[prompt]\nblock = """\nA. {"b." * 50}"""\n')
+    assert read_toml(path)["task"] == "Answer. " * 50
