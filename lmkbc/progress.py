@@ -44,15 +44,16 @@ class Step(str):
     """The name of a step that is announced before its run comes to it, as (step, 0, total).
 
     seconds: what one of what is counted takes on a usual machine, about. The run measures how much slower or faster it
-    is, so what matters is how the steps compare.
+    is, so what matters is how the steps compare. last: whether it comes after those that are announced later, too.
     """
 
     seconds: float
+    last: bool
 
-    def __new__(cls, name: str, seconds: float) -> Step:
+    def __new__(cls, name: str, seconds: float, *, last: bool = False) -> Step:
         """Make the name of an announced step."""
         step = super().__new__(cls, name)
-        step.seconds = seconds
+        step.seconds, step.last = seconds, last
         return step
 
 
@@ -65,6 +66,7 @@ class _Part:
 
     total: int
     seconds: float
+    last: bool = False
     before: int = 0
     latest: int = 0
     spent: float = 0.0
@@ -95,8 +97,8 @@ class Whole:
 
     @property
     def known(self) -> bool:
-        """Whether steps were announced."""
-        return bool(self._parts)
+        """Whether the steps that take the time were announced, and not only what ends a run."""
+        return any(not part.last for part in self._parts.values())
 
     def report(self, step: str, done: int, total: int | None) -> None:
         """Take in where a run is. The time since the last report counts for the step that is reported now."""
@@ -108,12 +110,13 @@ class Whole:
             if part and part.begun:
                 self._parts = {}
             else:
-                self._parts[key] = _Part(total or 0, step.seconds)
+                self._parts[key] = _Part(total or 0, step.seconds, step.last)
         elif part:
             part.take(done, now - self._latest)
             earlier = list(self._parts)[: list(self._parts).index(key)]
-            for skipped in (one for one in earlier if not self._parts[one].begun):  # it was stored, and took no time
-                self._parts[skipped].total = 0
+            for one in (self._parts[name] for name in earlier):
+                if not (one.begun or one.last):  # it was stored, and takes no time
+                    one.total = 0
         self._latest = now
 
     def left(self) -> float:

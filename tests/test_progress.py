@@ -178,6 +178,18 @@ def test_a_step_that_was_stored_and_one_that_begins_again_are_counted() -> None:
     assert whole.share() == 1
 
 
+def test_what_ends_a_run_may_be_announced_first() -> None:
+    clock = Clock()
+    whole = Whole(clock)
+    whole.report(Step("figures", 3.0, last=True), 0, 4)
+    assert not whole.known  # a run whose other steps take no time has a bar for each step
+    whole.report(Step("ask (queries)", 1.0), 0, 10)
+    whole.report("ask (queries)", 0, 10)
+    clock.now += 10
+    whole.report("ask (queries)", 10, 10)
+    assert whole.left() == 12
+
+
 def test_a_run_of_many_blocks_is_not_taken_for_its_first() -> None:
     clock = Clock()
     lines = Lines(print, clock)
