@@ -13,7 +13,7 @@ from typing import NamedTuple
 Report = Callable[[str, int, int | None], None]
 """Called with (step, done, total) as a run goes on: first with 0 done, where the total is known before the work.
 
-A `Step` announces a step that comes later.
+An `ExpectedStep` announces a step that comes later.
 
 What is counted may stand in brackets at the end of a step's name; what follows ", loss" in it may change.
 """
@@ -40,7 +40,7 @@ class Named(NamedTuple):
         return cls(parts["name"], parts["key"], parts["unit"] or "") if parts else cls(step, step, "")
 
 
-class Step(str):
+class ExpectedStep(str):
     """The name of a step that is announced before its run comes to it, as (step, 0, total).
 
     seconds: what one of what is counted takes on a usual machine, about. The run measures how much slower or faster it
@@ -50,7 +50,7 @@ class Step(str):
     seconds: float
     last: bool
 
-    def __new__(cls, name: str, seconds: float, *, last: bool = False) -> Step:
+    def __new__(cls, name: str, seconds: float, *, last: bool = False) -> ExpectedStep:
         """Make the name of an announced step."""
         step = super().__new__(cls, name)
         step.seconds, step.last = seconds, last
@@ -84,7 +84,7 @@ class _Part:
         self.spent += seconds
 
 
-class Whole:
+class Overall:
     """How far a run is as a whole, and how long it will still take, where its steps were announced.
 
     Announcing a step a second time says that the run goes on block by block; how many is not known, and no whole is.
@@ -106,7 +106,7 @@ class Whole:
         if self._began is None:
             self._began = self._latest = now
         part = self._parts.get(key)
-        if isinstance(step, Step):
+        if isinstance(step, ExpectedStep):
             if part and part.begun:
                 self._parts = {}
             else:
@@ -155,7 +155,7 @@ class Lines:
         self._at: tuple[Named, int, int | None] | None = None
         self._from: dict[str, tuple[float, int]] = {}
         self._done: dict[str, int] = {}
-        self._whole = Whole(clock)
+        self._whole = Overall(clock)
         self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
 
     def report(self, step: str, done: int, total: int | None) -> None:
@@ -165,7 +165,7 @@ class Lines:
         """
         named = Named.of(step)
         self._whole.report(step, done, total)
-        if isinstance(step, Step):
+        if isinstance(step, ExpectedStep):
             return
         if named.key not in self._from or done < self._done[named.key]:
             self._from[named.key] = self._clock(), done

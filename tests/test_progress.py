@@ -8,10 +8,10 @@ import pytest
 
 from lmkbc.progress import (
     PERIOD,
+    ExpectedStep,
     Lines,
     Named,
-    Step,
-    Whole,
+    Overall,
     lasting,
     silent,
 )
@@ -141,10 +141,10 @@ def test_silence(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr() == ("", "")
 
 
-def announced(clock: Clock) -> Whole:
-    whole = Whole(clock)
+def announced(clock: Clock) -> Overall:
+    whole = Overall(clock)
     for name, seconds, total in (("read (rows)", 1.0, 10), ("ask (queries)", 2.0, 50), ("fit (trees)", 0.5, 40)):
-        whole.report(Step(name, seconds), 0, total)
+        whole.report(ExpectedStep(name, seconds), 0, total)
     return whole
 
 
@@ -180,10 +180,10 @@ def test_a_step_that_was_stored_and_one_that_begins_again_are_counted() -> None:
 
 def test_what_ends_a_run_may_be_announced_first() -> None:
     clock = Clock()
-    whole = Whole(clock)
-    whole.report(Step("figures", 3.0, last=True), 0, 4)
+    whole = Overall(clock)
+    whole.report(ExpectedStep("figures", 3.0, last=True), 0, 4)
     assert not whole.known  # a run whose other steps take no time has a bar for each step
-    whole.report(Step("ask (queries)", 1.0), 0, 10)
+    whole.report(ExpectedStep("ask (queries)", 1.0), 0, 10)
     whole.report("ask (queries)", 0, 10)
     clock.now += 10
     whole.report("ask (queries)", 10, 10)
@@ -195,7 +195,7 @@ def test_a_run_of_many_blocks_is_not_taken_for_its_first() -> None:
     lines = Lines(print, clock)
     for block in range(2):
         lines.report("steps (queries)", 20 * block, 40)
-        lines.report(Step("ask (queries)", 1.0), 0, 20)
+        lines.report(ExpectedStep("ask (queries)", 1.0), 0, 20)
         lines.report("ask (queries)", 0, 20)
         clock.now += 20
         lines.report("ask (queries)", 20, 20)
@@ -206,7 +206,7 @@ def test_a_run_of_many_blocks_is_not_taken_for_its_first() -> None:
 
 
 def test_a_run_without_announced_steps_tells_of_its_step() -> None:
-    whole = Whole(Clock())
+    whole = Overall(Clock())
     whole.report("tune (folds)", 3, 5)
     assert not whole.known
     assert (whole.left(), whole.share()) == (0, 0)

@@ -20,7 +20,7 @@ from lmkbc.api.scores import HasRun, Scores, listed, score
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.finished import Finished, edition_of
-from lmkbc.progress import Report, Step, silent
+from lmkbc.progress import ExpectedStep, Report, silent
 from lmkbc.workspace import has_gold
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def predict(
     with writing_alone(directory), closing(RunFiles(run.edition, as_empty=failed_as_empty)) as files:
         run_directory.check(directory, part)
         if page and has_gold(split):
-            progress(Step("figures", 1.5, last=True), 0, 6)  # of the page
+            progress(ExpectedStep("figures", 1.5, last=True), 0, 6)  # of the page
         steps = Steps(run, recipe, progress)
         for block in steps.over(queries):
             files.add(block, decide(selector, block.sets))

@@ -25,7 +25,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lmkbc.cli.screen import note, plain
-from lmkbc.progress import PERIOD, Lines, Named, Report, Step, Whole, lasting
+from lmkbc.progress import PERIOD, ExpectedStep, Lines, Named, Overall, Report, lasting
 
 
 def printable(text: str) -> str:
@@ -65,7 +65,7 @@ class _Left(TimeRemainingColumn):
 
     def render(self, task: Task) -> Text:
         """Return the time, as short as it can be."""
-        whole: Whole | None = task.fields.get("whole")
+        whole: Overall | None = task.fields.get("whole")
         return Text(lasting(whole.left()), style="progress.remaining") if whole else super().render(task)
 
 
@@ -100,11 +100,11 @@ def progress() -> Iterator[Report]:
     )
     tasks: dict[str, TaskID] = {}
     before: dict[str, int] = {}
-    whole = Whole()
+    whole = Overall()
 
     def report(step: str, done: int, total: int | None) -> None:
         whole.report(step, done, total)
-        if isinstance(step, Step):
+        if isinstance(step, ExpectedStep):
             return
         key, label, unit = Named.of(step)
         if whole.known:

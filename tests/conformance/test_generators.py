@@ -23,7 +23,7 @@ from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.entities import FILE, Entities
 from lmkbc.pipeline import Steps, propose
-from lmkbc.progress import Step
+from lmkbc.progress import ExpectedStep
 from lmkbc.run import Run, Servers
 from lmkbc.train.controls import randomised
 from lmkbc.train.facts import of_examples
@@ -221,7 +221,7 @@ def test_progress_is_reported_from_nothing_to_the_end(component: str, opened: Op
     told: dict[str, list[tuple[int, int | None]]] = {}
 
     def report(step: str, done: int, total: int | None) -> None:
-        if not isinstance(step, Step):  # which only tells what may come
+        if not isinstance(step, ExpectedStep):  # which only tells what may come
             told.setdefault(step, []).append((done, total))
 
     found = propose(run, recipe_of({"component": component, **table}), REPEATED, report)

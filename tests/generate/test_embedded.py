@@ -31,7 +31,7 @@ from lmkbc.generate.embedded.trees import (
     Trees,
 )
 from lmkbc.generate.embedded.voices import UNKNOWN, Voices
-from lmkbc.progress import Report, Step, silent
+from lmkbc.progress import ExpectedStep, Report, silent
 from lmkbc.types import (
     Absence,
     Candidate,
@@ -324,11 +324,11 @@ def test_each_step_is_told_before_it_begins_and_to_its_end(tmp_path: Path) -> No
     )
     answers = made.generate([Query("Xanton", "speaks"), Query("Xanton", "measures")])
     assert next(answers).query.relation == "speaks"  # the first relation's answers do not wait for the second's
-    assert [(name, total) for name, _, total in told if isinstance(name, Step)] == [
+    assert [(name, total) for name, _, total in told if isinstance(name, ExpectedStep)] == [
         ("signals (folds)", 10),
         ("boost (trees)", ITERATIONS),
     ]
-    told = [step for step in told if not isinstance(step[0], Step)]
+    told = [step for step in told if not isinstance(step[0], ExpectedStep)]
     steps = {name: [done for one, done, _ in told if one == name] for name, _, _ in told}
     assert steps == {"signals (folds)": list(range(11)), "boost (trees)": [0, *range(ITERATIONS + 1)]}
     assert {total for _, _, total in told} == {10, ITERATIONS}

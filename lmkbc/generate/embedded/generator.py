@@ -21,7 +21,7 @@ from lmkbc.generate.embedded.voices import ASKING, Voices
 from lmkbc.generate.prior import Floats
 from lmkbc.generate.spec import GeneratorSpec, Question, Relations, specs
 from lmkbc.models.encoder import Encoder, find_encoder
-from lmkbc.progress import Report, Step, silent
+from lmkbc.progress import ExpectedStep, Report, silent
 from lmkbc.relation import Relation
 from lmkbc.run import Run
 from lmkbc.settings import checked
@@ -170,12 +170,13 @@ class EmbeddedGenerator:
         asked, rows = [*train, *queries], len(train)
         texts = {query.subject for query in asked} | set(_labels(self._train))
         lacking = sum(query not in self._states for query in asked)
+        unknown = len(texts - self._vectors.keys()) if self._encoder else 0
         for step, total in (
-            (Step("sentence vectors (texts)", 0.004), len(texts - self._vectors.keys()) if self._encoder else 0),
-            (Step(ASKING, 0.03), self._voices.lacking(asked)),
-            (Step("states (queries)", 0.001), lacking if self._reader else 0),
-            (Step(SIGNALS, 0.0004 * rows), sum(FOLDS * _rounds(fold) for fold in fits)),
-            (Step(BOOST, 0.00004 * rows), ITERATIONS * len(fits)),
+            (ExpectedStep("sentence vectors (texts)", 0.004), unknown),
+            (ExpectedStep(ASKING, 0.03), self._voices.lacking(asked)),
+            (ExpectedStep("states (queries)", 0.001), lacking if self._reader else 0),
+            (ExpectedStep(SIGNALS, 0.0004 * rows), sum(FOLDS * _rounds(fold) for fold in fits)),
+            (ExpectedStep(BOOST, 0.00004 * rows), ITERATIONS * len(fits)),
         ):
             if total:
                 self._report(step, 0, total)
