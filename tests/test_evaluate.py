@@ -8,6 +8,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from command import Command
 
 from lmkbc.errors import InputError
 from lmkbc.evaluate import evaluate_file
@@ -145,3 +146,10 @@ def test_memory_grows_by_counts_not_by_rows(tmp_path: Path) -> None:
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] - peaks[0] < 18_000 * 300
+
+
+def test_a_field_nested_without_end_is_one_sentence(command: Command, tmp_path: Path) -> None:
+    """The file is read again to see whether it is another edition's, by a reader that takes any field."""
+    (tmp_path / "deep.jsonl").write_text('{"SubjectEntity": ' + "[" * 100_000 + "]" * 100_000 + "}\n")
+    status, _, told = command("evaluate", "deep.jsonl", "--edition", "mini", "--split", "val")
+    assert (status, told.count("\n"), "line 1, field SubjectEntity" in told) == (2, 1, True), told

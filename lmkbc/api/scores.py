@@ -218,7 +218,7 @@ def _first_rows(path: Path) -> tuple[set[str], set[str]]:
             for row in map(json.loads, filter(bytes.strip, islice(lines(file), SAMPLE))):
                 relations.add(str(row["Relation"]))
                 columns = columns & row.keys() if columns else {*row}
-    except (InputError, ValueError, TypeError, KeyError, AttributeError):
+    except (InputError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return set(), set()
     return relations, columns
 

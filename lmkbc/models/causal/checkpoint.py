@@ -164,7 +164,7 @@ def _base(adapter: Path) -> str:
     """The model that an adapter adapts."""
     try:
         base = json.loads((adapter / ADAPTER).read_text(encoding="utf-8")).get("base_model_name_or_path")
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
         raise InputError(f"{adapter / ADAPTER} cannot be read ({error}): save the adapter anew") from None
     if not base:
         raise InputError(f"{adapter / ADAPTER}, field base_model_name_or_path: missing; name the base model")

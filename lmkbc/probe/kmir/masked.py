@@ -144,7 +144,7 @@ def _mark(identity: str, plan: Plan, questions: Sequence[Question], dev: Sequenc
 def _recorded(out: Path) -> str | None:
     try:
         return str(json.loads((out / "training.json").read_bytes()).get("training"))
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         return None
 
 
