@@ -83,7 +83,7 @@ class Scores:
 
     @property
     def remark(self) -> str:
-        """What to say beside the scores where the rules saw the split; "" where they did not."""
+        """Return what to say beside the scores where the rules saw the split; "" where they did not."""
         return self.in_sample.remark(whole=self.part.is_whole) if self.in_sample else ""
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What the files of a base are called; and removing or moving these alone, whatever else lies among them."""
+"""Names of the files of a base. Only these are removed or moved, whatever else lies among them."""
 
 from __future__ import annotations
 

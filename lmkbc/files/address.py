@@ -1,4 +1,4 @@
-"""What a web address looks like that can be asked."""
+"""Checks of web addresses, before anything is asked of them."""
 
 from __future__ import annotations
 

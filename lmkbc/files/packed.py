@@ -180,7 +180,7 @@ def read(path: Path, file: IO[bytes]) -> bytes:
 
 
 def too_large(path: Path, most: int) -> InputError:
-    """What to say of a file that has more bytes than are read of its kind."""
+    """Return the error of a file that has more bytes than are read of its kind."""
     return InputError(f"{path} holds more than {most >> 20} MiB, the most that such a file may have: give a part")
 
 

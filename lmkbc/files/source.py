@@ -73,7 +73,7 @@ def _named(path: Path) -> Iterator[None]:
 
 
 def _at_once(number: int) -> bytes | None:
-    """What a pipe holds by now; None where it holds nothing and nobody is about to write to it."""
+    """Return what a pipe holds by now; None where it holds nothing and nobody is about to write to it."""
     try:
         return os.read(number, _PIECE) or None
     except BlockingIOError:

@@ -42,7 +42,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """What stands at the ends of a nest of tables and lists, and where."""
+    """Yield what stands at the ends of a nest of tables and lists, and where."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from leaves(inner, f"{place}.{name}" if place else name)

@@ -16,8 +16,8 @@ import torch
 from transformers import PreTrainedModel
 
 from lmkbc.models.causal.options import Option
-from lmkbc.models.causal.prefixes import Group, Tokens, portions
-from lmkbc.models.causal.trees import Beginnings, Tree, columns
+from lmkbc.models.causal.prefixes import Group, Tokens
+from lmkbc.models.causal.trees import Beginnings, Tree, parts_of
 from lmkbc.models.parallel import side_by_side
 
 
@@ -40,15 +40,11 @@ def read_options(
     Log-probabilities are natural logarithms of the probability that a prompt goes on with an option. groups: prompts
     by beginning, which is shorter than any prompt. layer: behind which states are read, if they are asked for.
     """
-    jobs = []
-    for group in groups:
-        shared = prompts[group.members[0]][0].whole[: group.shared]
-        sizes = [_size(prompts[member], group.shared) for member in group.members]
-        parts = list(portions(group.members, sizes, columns(model)))
-        jobs += list(enumerate(partial(_read, model, beginnings, shared, prompts, part, layer) for part in parts))
-    jobs.sort(key=lambda job: job[0])  # the first part of each group reads what the group begins with
-    for part in side_by_side(model, [job for _, job in jobs]):
-        yield from part
+    parts = parts_of(model, groups, lambda member, shared: _size(prompts[member], shared))
+    starts = ((prompts[part[0]][0].whole[: group.shared], part) for group, part in parts)
+    jobs = [partial(_read, model, beginnings, start, prompts, part, layer) for start, part in starts]
+    for found in side_by_side(model, jobs):
+        yield from found
 
 
 def _size(options: Sequence[Option], shared: int) -> int:

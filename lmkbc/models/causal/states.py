@@ -10,8 +10,8 @@ import torch
 from transformers import PreTrainedModel
 
 from lmkbc.models.causal.branches import Batched
-from lmkbc.models.causal.prefixes import Group, Tokens, of_one_length, portions
-from lmkbc.models.causal.trees import Beginnings, Tree, columns
+from lmkbc.models.causal.prefixes import Group, Tokens, of_one_length
+from lmkbc.models.causal.trees import Beginnings, Tree, columns, parts_of
 from lmkbc.models.parallel import side_by_side
 
 
@@ -28,14 +28,10 @@ def packed_states(
 
     groups: prompts by beginning, which is shorter than any prompt.
     """
-    jobs = []
-    for group in groups:
-        sizes = [len(prompts[member]) - group.shared for member in group.members]
-        parts = list(portions(group.members, sizes, columns(model)))
-        jobs += list(enumerate(partial(_read, model, beginnings, group.shared, prompts, part, layer) for part in parts))
-    jobs.sort(key=lambda job: job[0])  # the first part of each group reads what the group begins with
-    for part in side_by_side(model, [job for _, job in jobs]):
-        yield from part
+    parts = parts_of(model, groups, lambda member, shared: len(prompts[member]) - shared)
+    jobs = [partial(_read, model, beginnings, group.shared, prompts, part, layer) for group, part in parts]
+    for found in side_by_side(model, jobs):
+        yield from found
 
 
 def _read(

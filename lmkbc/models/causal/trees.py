@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
@@ -12,7 +12,7 @@ import torch
 from transformers import DynamicCache, PreTrainedModel
 
 from lmkbc.models.causal.branches import forward
-from lmkbc.models.causal.prefixes import Group, Tokens
+from lmkbc.models.causal.prefixes import Group, Tokens, portions
 
 COLUMNS = 768
 """Tokens that are read at one time: more save little, and what they see of each other grows with the square."""
@@ -78,6 +78,20 @@ class Tree:
             **({} if layer is None else {"take_states": lambda hidden: states.append(hidden[layer][0])}),
         )[0]
         return logits, states[0] if states else None
+
+
+def parts_of(
+    model: PreTrainedModel, groups: Sequence[Group], size: Callable[[int, int], int]
+) -> list[tuple[Group, list[int]]]:
+    """Return the members of groups in parts that are read at one time, the first part of every group first.
+
+    size: from a member and what its group shares to its own tokens. A first part reads what its group begins with.
+    """
+    parts = []
+    for group in groups:
+        sizes = [size(member, group.shared) for member in group.members]
+        parts += [(number, group, part) for number, part in enumerate(portions(group.members, sizes, columns(model)))]
+    return [(group, part) for _, group, part in sorted(parts, key=lambda one: one[0])]
 
 
 class Beginnings:
