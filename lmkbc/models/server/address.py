@@ -94,7 +94,7 @@ class Server:
 
     @property
     def place(self) -> str:
-        """Return the server's name in the store: its address, and whose it is where each user has one of that address."""
+        """Return the name in the store: the address, and whose it is where each user has one of that address."""
         return f"{self.base_url} of {self.owner}" if self.owner else self.base_url
 
     def call(self, prompt: Any, sampling: Mapping[str, Any], **how: Any) -> Call:
