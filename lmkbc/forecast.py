@@ -66,7 +66,7 @@ class _Unsaid(Notes):
     def remark(self, sentence: str) -> None:
         """Say nothing."""
 
-    def replied(self, query: Query, voice: str, texts: Iterable[str | None]) -> None:
+    def replied(self, query: Query, source: str, texts: Iterable[str | None]) -> None:
         """Keep nothing, however many queries there are."""
 
 

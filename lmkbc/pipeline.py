@@ -78,27 +78,27 @@ class Steps:
         replayed = any(files is not None for files in answers)
         self._links = recipe.link.open(run, self._linking, replayed=replayed) if run.edition.target == "id" else None
         self._types = recipe.clean.open(run)
-        self._voices: list[_Voice] = []
+        self._sources: list[_OpenSource] = []
         for spec, files in zip(recipe.generate, answers, strict=True):
             notes = Notes()
             for name, generator in spec.opened(run if files is None else replace(run, answers=files), notes):
-                self._voices.append(_Voice(name, spec.name, generator, notes))
+                self._sources.append(_OpenSource(name, spec.name, generator, notes))
         self._grouper = recipe.group.open(run, self._grouping)
 
     @property
     def usage(self) -> dict[str, Any]:
         """Generator -> tokens and cost of what was asked so far."""
         usage: dict[str, Any] = {}
-        for voice in reversed({id(voice.notes): voice for voice in reversed(self._voices)}.values()):
-            if voice.notes.usage:
-                usage[voice.name] = _summed(usage.get(voice.name, {}), voice.notes.usage)
+        for source in reversed({id(source.notes): source for source in reversed(self._sources)}.values()):
+            if source.notes.usage:
+                usage[source.name] = _summed(usage.get(source.name, {}), source.notes.usage)
         steps = {"group": self._grouping.usage, "link": self._linking.usage}
         return usage | {step: told for step, told in steps.items() if told}
 
     @property
     def models(self) -> list[str]:
         """The models whose answers these are, in the order of the steps that asked them."""
-        notes = [voice.notes for voice in self._voices] + [self._linking, self._grouping]
+        notes = [source.notes for source in self._sources] + [self._linking, self._grouping]
         return list(dict.fromkeys(model for one in notes for model in one.models))
 
     def over(self, queries: Iterable[Query], total: int | None = None, block: int = BLOCK) -> Iterator[Block]:
@@ -111,8 +111,8 @@ class Steps:
         if isinstance(queries, Sequence):
             times = Counter(queries)
             total, repeated = len(times), frozenset(query for query, count in times.items() if count > 1)
-        pool = Merging(Pool(self._run.edition, self._recipe.pool), [voice.named for voice in self._voices])
-        known: list[dict[Query, CandidateSet]] = [{} for _ in self._voices]  # of queries that occur again
+        pool = Merging(Pool(self._run.edition, self._recipe.pool), [source.named for source in self._sources])
+        known: list[dict[Query, CandidateSet]] = [{} for _ in self._sources]  # of queries that occur again
         asked, done, passages = set[Query](), 0, dict[Query, Sequence[Passage]]()
         replies: defaultdict[Query, list[Replies]] = defaultdict(list)
         stream = iter(queries)
@@ -122,15 +122,15 @@ class Steps:
             new = [query for query in dict.fromkeys(some) if query not in asked]
             asked |= repeated.intersection(new)
             groups = []
-            for voice, earlier in zip(self._voices, known, strict=True):
-                sets = earlier | self._asked(voice, new, done, total)
+            for source, earlier in zip(self._sources, known, strict=True):
+                sets = earlier | self._asked(source, new, done, total)
                 earlier.update((query, sets[query]) for query in repeated.intersection(new))
                 groups.append([sets[query] for query in some])
-                passages |= voice.notes.passages
-                voice.notes.passages.clear()
-                for query in filter(voice.notes.replies.__contains__, new):
-                    replies[query].append(voice.notes.replies[query])
-                voice.notes.replies.clear()
+                passages |= source.notes.passages
+                source.notes.passages.clear()
+                for query in filter(source.notes.replies.__contains__, new):
+                    replies[query].append(source.notes.replies[query])
+                source.notes.replies.clear()
             if self._grouper:
                 groups = self._grouper.grouped(groups)
             self._report("pool (queries)", done, total)
@@ -143,18 +143,18 @@ class Steps:
 
     def ended(self) -> None:
         """Check and tell what can only be known once all queries were asked. InputError for files of no use."""
-        for voice in self._voices:
-            while voice.notes.at_end:
-                voice.notes.at_end.pop(0)()
+        for source in self._sources:
+            while source.notes.at_end:
+                source.notes.at_end.pop(0)()
 
     def _asked(
-        self, voice: _Voice, queries: Sequence[Query], done: int, total: int | None
+        self, source: _OpenSource, queries: Sequence[Query], done: int, total: int | None
     ) -> dict[Query, CandidateSet]:
-        """What a voice proposes for distinct queries, in any order, linked and cleaned. done: queries before these."""
-        step = f"{voice.name} (queries)"
+        """What a source proposes for distinct queries, in any order, linked and cleaned. done: queries before these."""
+        step = f"{source.name} (queries)"
         self._report(step, done, total)
         proposed = []
-        for count, candidates in enumerate(voice.generator.generate(queries) if queries else (), start=1):
+        for count, candidates in enumerate(source.generator.generate(queries) if queries else (), start=1):
             proposed.append(candidates)
             self._report(step, done + count, total)
         if self._links is not None:
@@ -175,7 +175,7 @@ class Steps:
         return linked
 
 
-class _Voice(NamedTuple):
+class _OpenSource(NamedTuple):
     """A generator of a run: its name, that by which its recipe says that pools know it, and what it notes."""
 
     name: str

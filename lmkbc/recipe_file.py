@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from lmkbc.ask.words import Source
+from lmkbc.ask.words import WordingSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class RecipeFile:
     year: int | None = None
     wording: Literal["own", "authors"] = "own"
     differs: tuple[str, ...] = ()
-    source: Source | None = None
+    source: WordingSource | None = None
     published: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -59,10 +59,10 @@ class RecipeFile:
 
 
 def _models(table: Mapping[str, Any]) -> Iterator[str]:
-    """The models of a generator's table, voice by voice, and of the tables within."""
-    voices = table.get("each")
-    for voice in voices if isinstance(voices, list) else [{}]:
-        whole = {name: value for name, value in {**table, **voice}.items() if value is not voices}
+    """The models of a generator's table, source by source, and of the tables within."""
+    sources = table.get("each")
+    for source in sources if isinstance(sources, list) else [{}]:
+        whole = {name: value for name, value in {**table, **source}.items() if value is not sources}
         if isinstance(model := whole.get("model"), str):
             yield model
         for value in whole.values():

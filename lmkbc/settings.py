@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 import msgspec
 
 from lmkbc.errors import InputError, did_you_mean
+from lmkbc.renamed import renamed
 
 Settings = TypeVar("Settings")
 Make = Callable[[type, Any], Any]
@@ -30,6 +31,7 @@ def checked(kind: type[Settings], table: Any, what: str, make: Make | None = Non
 
     make: from a type that is no dataclass and a value, what the value stands for; TypeError says what is wrong with it.
     """
+    table = _with_new_names(kind, table)
     _Check(what, make).part(kind, table, "")
     try:
         return msgspec.convert(table, kind, dec_hook=make)
@@ -38,6 +40,24 @@ def checked(kind: type[Settings], table: Any, what: str, make: Make | None = Non
         raise InputError(f"{what}: {f'{place}: ' if place else ''}{reason}") from None
     except InputError as error:  # said of a part that a dataclass looks into itself
         raise InputError(f"{what}: {error}") from None
+
+
+def _with_new_names(kind: Any, value: Any) -> Any:
+    """Return a table, and those within, with new names in place of old ones (`lmkbc.renamed`)."""
+    for option in _options(kind):
+        args = get_args(option)
+        if isinstance(value, Mapping) and is_dataclass(option):
+            hints = _hints(option)  # type: ignore[arg-type]
+            new = {renamed(str(name), hints): inner for name, inner in value.items()}
+            return {name: _with_new_names(hints.get(name, Any), inner) for name, inner in new.items()}
+        if isinstance(value, Mapping) and _origin(option, Mapping):
+            return {name: _with_new_names(args[1], inner) for name, inner in value.items()}
+        if isinstance(value, list | tuple) and _origin(option, Sequence):
+            kinds = args if _fixed(option) else args[:1] * len(value)
+            return [_with_new_names(part, inner) for part, inner in zip(kinds, value, strict=False)]
+        if isinstance(value, str) and get_origin(option) is Literal:
+            return renamed(value, args)
+    return value
 
 
 def changed(settings: Settings, table: Mapping[str, Any], what: str) -> Settings:

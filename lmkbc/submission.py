@@ -25,8 +25,17 @@ from lmkbc.files import jsonl
 from lmkbc.files.spool import Content, pieces
 from lmkbc.generate.recorded_rows import EXISTENCE
 from lmkbc.relation import Relation
-from lmkbc.types import Absence, Candidate, CandidateSet, Dropped, Prediction, Query, Replies, State
-from lmkbc.voice import Voice
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Dropped,
+    Nil,
+    Prediction,
+    Query,
+    Replies,
+    Source,
+    State,
+)
 
 PREDICTIONS = "predictions.jsonl"
 
@@ -138,7 +147,7 @@ def missing_lines(sets: Iterable[CandidateSet]) -> bytes:
 def reply_rows(replies: Mapping[Query, Iterable[Replies]]) -> bytes:
     """What models wrote about some queries, as completions."""
     return json_lines(
-        _row(query) | {"model": one.voice, "completions": one.texts} for query, own in replies.items() for one in own
+        _row(query) | {"model": one.source, "completions": one.texts} for query, own in replies.items() for one in own
     )
 
 
@@ -149,11 +158,11 @@ def withheld_lines(predictions: Iterable[Prediction]) -> bytes:
 
 def _proposals(candidates: CandidateSet) -> Iterator[str]:
     """The candidates, the proposal to answer nothing where its score puts it, and last the doubt of any object."""
-    proposals: list[Candidate | Absence] = [*candidates.candidates]
-    for absence in candidates.nothing:
-        rank = -absence.score, -len(absence.sources)
+    proposals: list[Candidate | Nil] = [*candidates.candidates]
+    for nil in candidates.nothing:
+        rank = -nil.score, -len(nil.sources)
         worse = (place for place, proposal in enumerate(proposals) if (-proposal.score, -len(proposal.sources)) >= rank)
-        proposals.insert(next(worse, len(proposals)), absence)
+        proposals.insert(next(worse, len(proposals)), nil)
     for proposal in proposals:
         named = proposal if isinstance(proposal, Candidate) else None
         text = f'{{"object": {encode_basestring(named.text if named else "")}, "score": {round(proposal.score, 6)!r}'
@@ -164,15 +173,15 @@ def _proposals(candidates: CandidateSet) -> Iterator[str]:
         if named and named.truth is not None:
             text += f', "truth": {round(named.truth, 6)!r}'
         yield text + "}"
-    for doubt in candidates.doubts:
-        voices = "; ".join(sorted(f"{voice}{EXISTENCE}" for voice in doubt.sources))
-        yield f'{{"object": "", "score": {round(doubt.score, 6)!r}, "source": {encode_basestring(voices)}}}'
+    for doubt in candidates.nil_probabilities:
+        sources = "; ".join(sorted(f"{source}{EXISTENCE}" for source in doubt.sources))
+        yield f'{{"object": "", "score": {round(doubt.score, 6)!r}, "source": {encode_basestring(sources)}}}'
 
 
 @lru_cache(1 << 14)
-def _sources(voices: tuple[Voice, ...]) -> str:
-    """Voices as JSON names them: a run has few, and names them over and over."""
-    return encode_basestring("; ".join(sorted(map(str, voices))))
+def _sources(sources: tuple[Source, ...]) -> str:
+    """OtherSources as JSON names them: a run has few, and names them over and over."""
+    return encode_basestring("; ".join(sorted(map(str, sources))))
 
 
 def archive(predictions: Content) -> bytes:

@@ -8,13 +8,37 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, TypeVar
+from urllib.parse import unquote
 
 import msgspec
 from msgspec import structs
 
-from lmkbc.voice import Voice
-
 log = logging.getLogger(__name__)
+
+_ESCAPED_DRAW = str.maketrans({"%": "%25", ";": "%3B"})
+_ESCAPED = _ESCAPED_DRAW | str.maketrans({"#": "%23"})
+
+
+class Source(NamedTuple):
+    """Who proposes a candidate: a model, and which of its draws, clozes or sources; "" where it has but one.
+
+    Its text, "MODEL#DRAW", stands in files alone, where several are joined by "; ": what would be taken for either
+    sign is escaped there as in a URL.
+    """
+
+    model: str
+    draw: str = ""
+
+    def __str__(self) -> str:
+        """The source as a file names it; `read` is the way back."""
+        model = self.model.translate(_ESCAPED)
+        return f"{model}#{self.draw.translate(_ESCAPED_DRAW)}" if self.draw else model
+
+    @classmethod
+    def read(cls, text: str) -> Source:
+        """The source that a file names."""
+        model, _, draw = text.partition("#")
+        return cls(unquote(model, errors="surrogateescape"), unquote(draw, errors="surrogateescape"))
 
 
 class Query(msgspec.Struct, frozen=True, gc=False):
@@ -82,7 +106,7 @@ class Fact:
 
 
 class Candidate(msgspec.Struct, frozen=True, gc=False):
-    """A proposed object; `sources` are the voices behind it.
+    """A proposed object; `sources` are the sources behind it.
 
     by_model: once pooled, what each model that proposes it makes of it, as (model, score), in [0, 1].
     truth: how likely it holds, as a verifier says, in [0, 1]; None where none was asked or none could tell.
@@ -90,22 +114,22 @@ class Candidate(msgspec.Struct, frozen=True, gc=False):
 
     text: str
     score: float = 1.0
-    sources: tuple[Voice, ...] = ()
+    sources: tuple[Source, ...] = ()
     id: str | None = None
     by_model: tuple[tuple[str, float], ...] = ()
     truth: float | None = None
 
 
-class Absence(msgspec.Struct, frozen=True, gc=False):
-    """How sure voices are that there is no object: score and by_model as a candidate's, in [0, 1]."""
+class Nil(msgspec.Struct, frozen=True, gc=False):
+    """A proposal that there is no object (NIL): score and by_model as a candidate's, in [0, 1]."""
 
     score: float = 1.0
-    sources: tuple[Voice, ...] = ()
+    sources: tuple[Source, ...] = ()
     by_model: tuple[tuple[str, float], ...] = ()
 
 
-Proposal = TypeVar("Proposal", Candidate, Absence)
-"""What a voice may put forward: an object, or that there is none."""
+Proposal = TypeVar("Proposal", Candidate, Nil)
+"""What a source may put forward: an object, or that there is none."""
 
 
 class State(StrEnum):
@@ -146,16 +170,16 @@ class Dropped(NamedTuple):
 class CandidateSet:
     """All candidates of one query, best first once pooled, the state of each draw that made them, what was dropped.
 
-    nothing: proposals to answer nothing, scored like objects. doubts: what voices say, apart from any answer, of
-    whether there is an object at all. Of either there is one at most once pooled.
+    nothing: proposals to answer nothing, scored like objects. nil_probabilities: the probability of each source, apart
+    from any answer, that there is no object. A pooled set has one of either at most.
     """
 
     query: Query
     candidates: tuple[Candidate, ...] = ()
     draws: tuple[State, ...] = (State.ANSWERED,)
     dropped: tuple[Dropped, ...] = ()
-    nothing: tuple[Absence, ...] = ()
-    doubts: tuple[Absence, ...] = ()
+    nothing: tuple[Nil, ...] = ()
+    nil_probabilities: tuple[Nil, ...] = ()
 
     @classmethod
     def proposing(cls, query: Query, proposals: Iterable[Candidate]) -> CandidateSet:
@@ -164,7 +188,7 @@ class CandidateSet:
         return cls(
             query,
             tuple(candidate for candidate in whole if candidate.text),
-            nothing=tuple(Absence(candidate.score, candidate.sources) for candidate in whole if not candidate.text),
+            nothing=tuple(Nil(candidate.score, candidate.sources) for candidate in whole if not candidate.text),
         )
 
     @property
@@ -174,22 +198,28 @@ class CandidateSet:
 
     @property
     def existence(self) -> float | None:
-        """The probability that there is an object at all, as voices have it apart from their answers; None if none."""
-        return 1 - math.fsum(doubt.score for doubt in self.doubts) / len(self.doubts) if self.doubts else None
+        """The probability that there is an object at all, as sources have it apart from their answers; None if none."""
+        return (
+            1 - math.fsum(doubt.score for doubt in self.nil_probabilities) / len(self.nil_probabilities)
+            if self.nil_probabilities
+            else None
+        )
 
-    def with_voices(self, name: Callable[[Voice], Voice]) -> CandidateSet:
-        """The set with its voices renamed."""
+    def with_sources(self, name: Callable[[Source], Source]) -> CandidateSet:
+        """The set with its sources renamed."""
 
-        def called(voices: Iterable[Voice]) -> tuple[Voice, ...]:
-            return tuple(map(name, voices))
+        def called(sources: Iterable[Source]) -> tuple[Source, ...]:
+            return tuple(map(name, sources))
 
         return replace(
             self,
             candidates=tuple(
                 structs.replace(candidate, sources=called(candidate.sources)) for candidate in self.candidates
             ),
-            nothing=tuple(structs.replace(absence, sources=called(absence.sources)) for absence in self.nothing),
-            doubts=tuple(structs.replace(absence, sources=called(absence.sources)) for absence in self.doubts),
+            nothing=tuple(structs.replace(nil, sources=called(nil.sources)) for nil in self.nothing),
+            nil_probabilities=tuple(
+                structs.replace(nil, sources=called(nil.sources)) for nil in self.nil_probabilities
+            ),
         )
 
     def without(self, wrong: Callable[[Candidate], bool], rule: str) -> CandidateSet:
@@ -212,8 +242,8 @@ def together(query: Query, sets: Iterable[CandidateSet]) -> CandidateSet:
         tuple(candidate for item in whole for candidate in item.candidates),
         tuple(state for item in whole for state in item.draws),
         tuple(loss for item in whole for loss in item.dropped),
-        tuple(absence for item in whole for absence in item.nothing),
-        tuple(doubt for item in whole for doubt in item.doubts),
+        tuple(nil for item in whole for nil in item.nothing),
+        tuple(doubt for item in whole for doubt in item.nil_probabilities),
     )
 
 
@@ -240,9 +270,9 @@ class Passage:
 
 
 class Replies(NamedTuple):
-    """What a model wrote about a query, draw by draw; None for a call that failed. voice: what the model is called."""
+    """What a model wrote about a query, draw by draw; None for a call that failed. source: what the model is called."""
 
-    voice: str
+    source: str
     texts: tuple[str | None, ...]
 
 
@@ -272,9 +302,9 @@ class Notes:
         """Note whose answers a step takes, each model once."""
         self.models += [model for model in models if model not in self.models]
 
-    def replied(self, query: Query, voice: str, texts: Iterable[str | None]) -> None:
+    def replied(self, query: Query, source: str, texts: Iterable[str | None]) -> None:
         """Note what a model wrote about a query."""
-        self.replies[query] = Replies(voice, tuple(texts))
+        self.replies[query] = Replies(source, tuple(texts))
 
 
 class Generator(Protocol):

@@ -20,19 +20,24 @@ from lmkbc.files.source import digest
 from lmkbc.pipeline import Block
 from lmkbc.progress import silent
 from lmkbc.run import Run
-from lmkbc.types import Candidate, CandidateSet, Query, State
-from lmkbc.voice import Voice
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Query,
+    Source,
+    State,
+)
 from lmkbc.workspace import Workspace
 from tests.opened import recipe_of
 
 SPACE = Workspace()
-VOICE = (Voice("model", "0"),)
+SOURCE = (Source("model", "0"),)
 Answer = Callable[[Query], CandidateSet]
 
 
 def answered(query: Query, *objects: tuple[str, str | None, float]) -> CandidateSet:
     """A set of objects: text, id and score each."""
-    return CandidateSet(query, tuple(Candidate(text, score, VOICE, qid) for text, qid, score in objects))
+    return CandidateSet(query, tuple(Candidate(text, score, SOURCE, qid) for text, qid, score in objects))
 
 
 def failed(query: Query) -> CandidateSet:

@@ -1,29 +1,36 @@
-"""Candidate sets, as tests write them: what a query's voices propose in one list."""
+"""Candidate sets, as tests write them: what a query's sources propose in one list."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lmkbc.types import Absence, Candidate, CandidateSet, Dropped, Query, State
-from lmkbc.voice import Voice
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Dropped,
+    Nil,
+    Query,
+    Source,
+    State,
+)
 
 
-def voices(*texts: str) -> tuple[Voice, ...]:
-    """Voices by what files call them."""
-    return tuple(map(Voice.read, texts))
+def sources(*texts: str) -> tuple[Source, ...]:
+    """OtherSources by what files call them."""
+    return tuple(map(Source.read, texts))
 
 
-def proposals(found: CandidateSet) -> list[Candidate | Absence]:
+def proposals(found: CandidateSet) -> list[Candidate | Nil]:
     """All that is proposed in a set: objects, and to answer nothing."""
     return [*found.candidates, *found.nothing]
 
 
 def candidate_set(
     query: Query,
-    proposals: Iterable[Candidate | Absence] = (),
+    proposals: Iterable[Candidate | Nil] = (),
     draws: tuple[State, ...] = (State.ANSWERED,),
     dropped: tuple[Dropped, ...] = (),
-    doubts: tuple[Absence, ...] = (),
+    nil_probabilities: tuple[Nil, ...] = (),
 ) -> CandidateSet:
     """A set of objects and proposals to answer nothing."""
     given = tuple(proposals)
@@ -32,6 +39,6 @@ def candidate_set(
         tuple(one for one in given if isinstance(one, Candidate)),
         draws,
         dropped,
-        tuple(one for one in given if isinstance(one, Absence)),
-        doubts,
+        tuple(one for one in given if isinstance(one, Nil)),
+        nil_probabilities,
     )

@@ -9,8 +9,14 @@ from dataclasses import dataclass
 
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.run import Run
-from lmkbc.types import Candidate, CandidateSet, Generator, Notes, Query
-from lmkbc.voice import Voice
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Generator,
+    Notes,
+    Query,
+    Source,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,4 +42,4 @@ class Echo:
                 os.kill(os.getpid(), signal.SIGKILL)
             if query.subject in self._spec.odd:
                 raise RuntimeError("odd")
-            yield CandidateSet(query, (Candidate(query.subject, 1.0, (Voice("echo"),), "Q7"),))
+            yield CandidateSet(query, (Candidate(query.subject, 1.0, (Source("echo"),), "Q7"),))

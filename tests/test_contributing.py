@@ -64,7 +64,7 @@ def test_the_printed_generator_is_a_recipe_s(tmp_path: Path, monkeypatch: pytest
     run = Run(workspace=space, edition=space.edition("mini"), offline=True)
     made = {name: [*generator.generate([QUERY, QUERY])] for name, generator in generators(run, recipe)}
     assert {name: [one.candidates[0].score for one in sets] for name, sets in made.items()} == {
-        "voice 1": [0.5],
+        "source 1": [0.5],
         "loud": [1.0],
     }
 
@@ -79,7 +79,7 @@ def test_the_printed_rule_and_generator_added_as_told_pass_what_all_others_pass(
     package = copied(tmp_path) / "lmkbc"
     (package / "select" / "half.py").write_text(block("Adding a rule"), encoding="utf-8")
     rules = package / "select" / "registry.py"
-    replaced(rules, "from lmkbc.select.gate", "from lmkbc.select.half import Half\nfrom lmkbc.select.gate")
+    replaced(rules, "from lmkbc.select.abstention", "from lmkbc.select.half import Half\nfrom lmkbc.select.abstention")
     replaced(rules, "= [Cutoff, ", "= [Half, Cutoff, ")
     (package / "generate" / "echo.py").write_text(block("Adding a generator"), encoding="utf-8")
     (line,) = re.findall(r'`("echo": "[^`]*")`', TEXT)

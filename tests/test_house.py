@@ -18,7 +18,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = """
-    errors progress settings names voice
+    errors progress renamed settings names
     types
     relation
     plugins

@@ -39,8 +39,8 @@ def answering(path: Path, *rows: dict[str, Any]) -> tuple[str, ...]:
 def test_recorded_answers_are_of_the_models_that_their_rows_name(tmp_path: Path) -> None:
     named = [ANSWER | {"model": name} for name in ("gpt-4", "a", "gpt-4")]
     assert answering(tmp_path / "x.jsonl", *named) == ("a", "gpt-4")
-    voices = [{"object": "Libya", "score": 1, "source": "gpt-4#1; llama%3B#x"}, {"object": "Niger", "score": 1}]
-    assert answering(tmp_path / "x.jsonl", {"candidates": voices, "pooled": True}) == ("gpt-4", "llama;")
+    sources = [{"object": "Libya", "score": 1, "source": "gpt-4#1; llama%3B#x"}, {"object": "Niger", "score": 1}]
+    assert answering(tmp_path / "x.jsonl", {"candidates": sources, "pooled": True}) == ("gpt-4", "llama;")
     draws = [{"object": "Libya", "score": 1, "source": "cloze 3"}]  # of one model: a draw is none
     assert answering(tmp_path / "bert.candidates.jsonl", {"candidates": draws}) == ("bert",)
 

@@ -10,6 +10,7 @@ import pytest
 import tomli_w
 from command import Command
 
+from lmkbc import renamed
 from lmkbc.ask.plan import Asks
 from lmkbc.errors import InputError
 from lmkbc.recipe import read_file, read_recipe
@@ -95,11 +96,11 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         (generating({"verify": "x"}), "generator 'chat': setting 'verify' is 'x': give a table"),
         (
             generating({"each": [{}, {"promt": {}}]}),
-            "generator 'chat', voice 'voice 2' has no setting 'promt': did you mean 'prompt'?",
+            "generator 'chat', source 'source 2' has no setting 'promt': did you mean 'prompt'?",
         ),
         (
             generating({"each": [{"name": "a", "limits": {"atempts": 1}}]}),
-            "generator 'chat', voice 'a' has no setting 'limits.atempts': did you mean 'attempts'?",
+            "generator 'chat', source 'a' has no setting 'limits.atempts': did you mean 'attempts'?",
         ),
         (generating({"name": 5, "each": [{}]}), "generator 'chat': setting 'name' is 5: give a string"),
         (generating({"each": 5}), "generator 'chat': each is a list of tables"),
@@ -125,7 +126,10 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
             {"select": {"rule": "verified", "inner": {"rule": "cutoff", "threshold": "x"}}},
             "select: rule verified: setting 'inner': rule cutoff: setting 'threshold' is 'x': give a number",
         ),
-        ({"select": {"rule": ["cutoff"]}}, "select: a selection table needs rule = NAME, one of among, attested"),
+        (
+            {"select": {"rule": ["cutoff"]}},
+            "select: a selection table needs rule = NAME, one of abstention-threshold, ball",
+        ),
         ({"select": {**CUTOFF, "relations": 5}}, "select.relations is 5: give a table"),
         ({"select": {**CUTOFF, "relations": {"x": 5}}}, "select.relations: setting 'x' is 5: give a table"),
         (
@@ -214,8 +218,8 @@ def test_the_authors_words_come_before_the_recipe_s(tmp_path: Path, monkeypatch:
     (tmp_path / "mine").mkdir()
     frames = '[area]\nblock = "What is the size of {subject}?"\n[parts.second."*"]\nblock = "And {subject}?"\n'
     (tmp_path / "mine" / "frames.toml").write_text(frames)
-    voices = [{"name": "first", "frames": "none.toml"}, {"name": "second"}]
-    path = written(tmp_path, wording="authors", generate=[{**CHAT, "each": voices}, {"component": "prior"}])
+    sources = [{"name": "first", "frames": "none.toml"}, {"name": "second"}]
+    path = written(tmp_path, wording="authors", generate=[{**CHAT, "each": sources}, {"component": "prior"}])
     recipe = read_recipe(SPACE, str(path))
     assert [table["frames"] for table in recipe.tables["generate"]] == [str(tmp_path / "mine" / "frames.toml")] * 2
     first, second, _prior = recipe.generate
@@ -257,3 +261,12 @@ def test_a_count_beyond_all_sense_is_refused_by_its_field(tmp_path: Path, line: 
     path.write_text(f'description = "r"\n{table}')
     with pytest.raises(InputError, match=told):
         read_file(path)
+
+
+def test_an_old_name_is_read_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    renamed._warn.cache_clear()
+    inner = {"rule": "none-gate", "threshold": 0.5, "inner": {"rule": "cutoff", "threshold": 0.1}}
+    table = {"rule": "attested", "voice": "list", "witness": "years", "inner": inner}
+    new = {"rule": "corroborated", "source": "list", "corroborating": "years"}
+    assert build(table) == build(new | {"inner": inner | {"rule": "abstention-threshold"}})
+    assert "'witness' is now called 'corroborating'" in caplog.text

@@ -17,8 +17,17 @@ from lmkbc.files.spool import pieces
 from lmkbc.pipeline import Block
 from lmkbc.run import Run
 from lmkbc.run_files import RunFiles
-from lmkbc.types import Absence, Candidate, CandidateSet, Dropped, Passage, Prediction, Query, State
-from lmkbc.voice import Voice
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Dropped,
+    Nil,
+    Passage,
+    Prediction,
+    Query,
+    Source,
+    State,
+)
 from lmkbc.workspace import Workspace
 
 MINI = Workspace().edition("mini")
@@ -27,9 +36,11 @@ Row = tuple[CandidateSet, Prediction, list[Passage]]
 
 texts = st.text(max_size=4)
 shares = st.floats(0, 1)
-voices = st.lists(st.builds(Voice, st.sampled_from(["m", "n"]), st.sampled_from(["", "0", "1"])), max_size=2).map(tuple)
-objects = st.builds(Candidate, texts, shares, voices, st.sampled_from(["Q1", "Q2", "Q3"]), truth=st.none() | shares)
-absences = st.lists(st.builds(Absence, shares, voices), max_size=1).map(tuple)
+sources = st.lists(st.builds(Source, st.sampled_from(["m", "n"]), st.sampled_from(["", "0", "1"])), max_size=2).map(
+    tuple
+)
+objects = st.builds(Candidate, texts, shares, sources, st.sampled_from(["Q1", "Q2", "Q3"]), truth=st.none() | shares)
+nils = st.lists(st.builds(Nil, shares, sources), max_size=1).map(tuple)
 losses = st.lists(st.builds(Dropped, texts, st.sampled_from(["subject", "link"])), max_size=1).map(tuple)
 passages = st.lists(st.builds(Passage, texts, texts, shares), max_size=1)
 
@@ -46,7 +57,7 @@ def rows(draw: st.DrawFn) -> list[Row]:
             made.append((CandidateSet(query, draws=(state,)), Prediction(query, failed=True), draw(found)))
             continue
         held = draw(st.lists(objects, max_size=3, unique_by=lambda one: one.id))
-        one = CandidateSet(query, tuple(held), (State.ANSWERED,), draw(losses), draw(absences), draw(absences))
+        one = CandidateSet(query, tuple(held), (State.ANSWERED,), draw(losses), draw(nils), draw(nils))
         kept = tuple(held[: draw(st.integers(0, len(held)))])
         made.append(
             (one, Prediction(query, kept, withheld="" if kept else draw(st.sampled_from(["", "x"]))), draw(found))

@@ -22,13 +22,13 @@ from lmkbc.submission import (
     prediction_lines,
 )
 from lmkbc.types import (
-    Absence,
     Candidate,
+    Nil,
     Prediction,
     Query,
 )
 from lmkbc.workspace import Workspace
-from tests.candidates import candidate_set, voices
+from tests.candidates import candidate_set, sources
 
 SPACE = Workspace()
 IDS, STRINGS = SPACE.edition("2023"), SPACE.edition("2026")
@@ -71,7 +71,7 @@ def test_same_inputs_same_bytes_and_one_root_file() -> None:
             "SubjectEntityID": "Q584",
             "ObjectEntitiesID": ["Q183"],
         }
-    found = candidate_set(QUERY, (Candidate("Germany", 0.5, voices("m#0"), "Q183"), Absence(0.1)))
+    found = candidate_set(QUERY, (Candidate("Germany", 0.5, sources("m#0"), "Q183"), Nil(0.1)))
     assert candidate_lines([found]) == candidate_lines([found])
     assert candidate_lines([found])[4:8] == bytes(4)  # gzip's time
 

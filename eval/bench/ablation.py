@@ -4,8 +4,8 @@
 
 Official F1 without and with: number channels pooled and cut by where most draws agree (stab-mid), on numbers alone;
 a threshold per relation in place of one for all, both tuned out of fold; votes in two stages in place of one, untuned.
-What the witness of a list is worth needs answers of two kinds, which none of the files has: --model asks a small real
-model for both, on the first rows of the relation.
+The worth of a corroborating source needs answers of two kinds, which none of the files has: --model asks a small
+real model for both, on the first rows of the relation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lmkbc.generate.recorded import RecordedSpec
 from lmkbc.pipeline import decide, propose
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run import Run
-from lmkbc.select.attested import Attested
+from lmkbc.select.corroborated import Corroborated
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.numeric import StabMid
 from lmkbc.select.rule import PerRelation, Rule
@@ -111,26 +111,26 @@ class Bench:
         return official(made, [self.examples[place] for place in rows], self.edition).overall.f1
 
     def attested(self, model: str, rows: int) -> str:
-        """A small model's lists as they are, and as the witness leaves them, on the first rows of their relation."""
+        """Compare a small model's lists with and without the corroborating source, on a relation's first rows."""
         os.environ["HF_HUB_OFFLINE"] = "1"
         recipe, rule, relation = attesting(read_recipe(self.workspace, "cs2-26"), self.edition.relations)
         chosen: list[Example] = [example for example in self.examples if example.query.relation == relation][:rows]
         run = Run(workspace=self.workspace, edition=self.edition, model=model, offline=True)
         sets = propose(run, recipe, [example.query for example in chosen]).sets
         f1 = []
-        for selector in (Attested(inner=rule.inner, voice=rule.voice, witness=""), rule):
+        for selector in (Corroborated(inner=rule.inner, source=rule.source, corroborating=""), rule):
             made = {one.query: one for one in decide(selector, sets)}
             f1.append(official(made, chosen, self.edition).overall.f1)
         return f"{f1[0]:7.4f}  {f1[1]:6.4f}  ({model}, {len(chosen)} rows)"
 
 
-def attesting(recipe: Recipe, relations: Sequence[str]) -> tuple[Recipe, Attested, str]:
-    """A recipe's rule that has a witness, and the relation that it serves, as the edition calls it."""
+def attesting(recipe: Recipe, relations: Sequence[str]) -> tuple[Recipe, Corroborated, str]:
+    """Return a recipe's rule with a corroborating source, and the relation that it serves, as the edition calls it."""
     rules: Mapping[str, Rule] = recipe.select.rules
     for relation in relations:
-        if isinstance(rule := rules.get(relation), Attested):
+        if isinstance(rule := rules.get(relation), Corroborated):
             return recipe, rule, relation
-    raise ValueError(f"{recipe.name} has no rule with a witness")
+    raise ValueError(f"{recipe.name} has no rule with a corroborating source")
 
 
 if __name__ == "__main__":

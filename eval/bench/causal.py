@@ -100,12 +100,12 @@ def alone(causal: CausalModel, text: str) -> str:
 
 
 def recipe_prompts(name: str, causal: CausalModel, given: argparse.Namespace) -> list[str]:
-    """What the first generative voice of a recipe asks about the first subjects of the relation."""
+    """What the first generative source of a recipe asks about the first subjects of the relation."""
     space = Workspace(data=given.data)
     edition = space.edition(given.edition)
     run = Run(workspace=space, edition=edition, offline=True)
     recipe = read_recipe(space, name)
-    specs = (one for spec in recipe.generate for one in spec.whole())  # a voice may stand in another's stack
+    specs = (one for spec in recipe.generate for one in spec.whole())  # a source may stand in another's stack
     spec = next(one for one in specs if isinstance(one, LanguageModelSpec))
     if given.shots is not None:
         spec = replace(spec, shots=replace(spec.shots, k=given.shots))

@@ -28,8 +28,12 @@ from lmkbc.run_files import RunFiles
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.pool import Pool
 from lmkbc.select.rule import PerRelation
-from lmkbc.types import Candidate, CandidateSet, Query
-from lmkbc.voice import Voice
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Query,
+    Source,
+)
 from lmkbc.workspace import Workspace
 
 QUERIES = 2000
@@ -39,12 +43,12 @@ def made_up(edition: Edition, candidates: int, model: str, seed: int) -> list[Ca
     """Sets of so many candidates out of a closed list four times as long, scored at random."""
     drawn = random.Random(seed)
     names = [Candidate(f"Object {place}", 1.0, (), f"Q{place + 1}") for place in range(4 * candidates)]
-    voice = (Voice(model),)
+    source = (Source(model),)
     relation = edition.relations[0]
     return [
         CandidateSet(
             Query(f"Subject {row}", relation, f"Q{row}"),
-            tuple(Candidate(one.text, drawn.random() ** 4, voice, one.id) for one in drawn.sample(names, candidates)),
+            tuple(Candidate(one.text, drawn.random() ** 4, source, one.id) for one in drawn.sample(names, candidates)),
         )
         for row in range(QUERIES)
     ]

@@ -119,9 +119,9 @@ def without_cut(candidates: CandidateSet) -> CandidateSet:
 
     def left(proposals: Sequence[Proposal]) -> Iterator[Proposal]:
         for one in proposals:
-            if voices := tuple(voice for voice in one.sources if draws[int(voice.draw)].is_answer):
-                score = len(voices) / spoke
-                yield structs.replace(one, score=score, sources=voices, by_model=((voices[0].model, score),))
+            if sources := tuple(source for source in one.sources if draws[int(source.draw)].is_answer):
+                score = len(sources) / spoke
+                yield structs.replace(one, score=score, sources=sources, by_model=((sources[0].model, score),))
 
     kept = tuple(sorted(left(candidates.candidates), key=lambda one: -one.score))
     return replace(candidates, candidates=kept, draws=draws, nothing=tuple(left(candidates.nothing)))

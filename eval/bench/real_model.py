@@ -1,4 +1,4 @@
-"""Every bundled recipe with a generative voice on one real model of this machine, on a few rows of each relation.
+"""Every bundled recipe with a generative source on one real model of this machine, on a few rows of each relation.
 
     python eval/bench/real_model.py --edition 2023 --per-relation 10 [--recipes lix23,bl23-gpt-ids] [--server]
 
@@ -82,10 +82,10 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def meant_for(recipe: Recipe, edition: Edition) -> bool:
-    """Whether a recipe has a generative voice, and scores of the edition or of none at all."""
+    """Whether a recipe has a generative source, and scores of the edition or of none at all."""
     places = [place.split("/")[0] for place in recipe.published]
-    voice = any(isinstance(spec, LanguageModelSpec) for spec in recipe.generate)
-    return voice and (edition.name in places or not places)
+    source = any(isinstance(spec, LanguageModelSpec) for spec in recipe.generate)
+    return source and (edition.name in places or not places)
 
 
 def unfit(recipe: Recipe) -> str:

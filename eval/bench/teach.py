@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench.of(given, given.models or Path(folder), how)
         print(f"{given.edition}, {len(bench.examples)} rows of {', '.join(bench.relations)}", flush=True)
-        print(f"{'voice':10}" + "".join(f"{name:>17}" for name in COLUMNS) + f"{'CPU-seconds':>13}")
+        print(f"{'source':10}" + "".join(f"{name:>17}" for name in COLUMNS) + f"{'CPU-seconds':>13}")
         bench.floor()
         for name in given.only:
             bench.row(name)
@@ -123,19 +123,19 @@ class Bench:
         return gather(self.run.workspace, self.places, [self.run.edition.name])
 
     def recipes(self) -> list[Recipe]:
-        """The closed list of the system's voice, a recipe for each column."""
+        """The closed list of the system's source, a recipe for each column."""
         alone = self.recipe("nothing")
         embedded = read_recipe(self.run.workspace, POOLED).generate
         return [alone, self.recipe("background"), replace(alone, generate=(*embedded, *alone.generate))]
 
     def recipe(self, off: Literal["nothing", "background"]) -> Recipe:
-        """The closed list of the system's voice, alone."""
+        """The closed list of the system's source, alone."""
         system = read_recipe(self.run.workspace, SYSTEM)
-        voice = next(
+        source = next(
             spec for table in system.generate for spec in table.whole() if isinstance(spec, Causal) and spec.closed
         )
-        closed = replace(voice.closed or ClosedList(), off=off)
-        return replace(system, generate=(replace(voice, closed=closed, only=tuple(self.relations)),))
+        closed = replace(source.closed or ClosedList(), off=off)
+        return replace(system, generate=(replace(source, closed=closed, only=tuple(self.relations)),))
 
     def floor(self) -> None:
         """The class prior and the embedded default on the same rows."""
@@ -145,7 +145,7 @@ class Bench:
         print(f"{POOLED:10}{self.score(POOLED, self.run, embedded):17.4f}", flush=True)
 
     def row(self, name: str) -> None:
-        """Teach a model where the row is of a taught one, and print its F1 by both voices."""
+        """Teach a model where the row is of a taught one, and print its F1 by both sources."""
         run, recipe, start = self.run, self.recipe("nothing"), time.process_time()
         if name == "base":
             self.show(name, run, start)
@@ -153,7 +153,7 @@ class Bench:
             self.show(name, self.taught(name, run, recipe), start)
         else:
             with with_random_weights(run, recipe) as twin:
-                assert twin is not None  # the recipe's only voice is a local model
+                assert twin is not None  # the recipe's only source is a local model
                 self.show(name, self.taught(name, *twin), start)
 
     def taught(self, name: str, run: Run, recipe: Recipe) -> Run:

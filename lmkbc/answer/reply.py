@@ -16,8 +16,15 @@ from lmkbc.ask.style import PromptStyle
 from lmkbc.models.base import CUT_OFF, WITHHELD, Reply, answer_of
 from lmkbc.models.causal.endings import list_end
 from lmkbc.relation import Relation
-from lmkbc.types import Absence, Candidate, CandidateSet, Query, State, together
-from lmkbc.voice import Voice
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Nil,
+    Query,
+    Source,
+    State,
+    together,
+)
 
 _QID = re.compile(r"\bQ[1-9]\d{0,11}\b")
 
@@ -31,7 +38,7 @@ def candidates(
     *,
     clean: bool = True,
 ) -> CandidateSet:
-    """The set of one query. Each draw is a voice; a draw without reply is missing, never empty.
+    """The set of one query. Each draw is a source; a draw without reply is missing, never empty.
 
     A draw that never came to its answer, as others did, names nothing. clean: whether names are brought into the
     relation's shape; else they stay as they were written.
@@ -42,7 +49,7 @@ def candidates(
         (
             CandidateSet(query, draws=(State.TRUNCATED,))
             if unfinished[draw]
-            else _draw(query, reply, relation, style, Voice(name, str(draw)), clean)
+            else _draw(query, reply, relation, style, Source(name, str(draw)), clean)
             for draw, reply in enumerate(replies)
         ),
     )
@@ -52,31 +59,31 @@ def broken(query: Query, relation: Relation, style: PromptStyle, reply: Reply | 
     """Whether something was said that is no answer, though nobody withheld it."""
     if reply is None or reply.finish in WITHHELD or not reply.is_answer:
         return False
-    return _draw(query, reply, relation, style, Voice("")).draws == (State.UNPARSED,)
+    return _draw(query, reply, relation, style, Source("")).draws == (State.UNPARSED,)
 
 
 def mends(query: Query, relation: Relation, style: PromptStyle, reply: Reply | None) -> bool:
     """Whether a repair names objects: one that names none is a failed parse, as what it repairs, and nothing empty."""
     if reply is None:
         return False
-    (state,) = _draw(query, reply, relation, style, Voice("")).draws
+    (state,) = _draw(query, reply, relation, style, Source("")).draws
     return state.has_objects or state is State.DROPPED
 
 
 def united(sets: Sequence[CandidateSet]) -> CandidateSet:
-    """The sets of a query that was asked in several parts as one: what the parts of a draw say, its voice says.
+    """The sets of a query that was asked in several parts as one: what the parts of a draw say, its source says.
 
     A draw that lacks a part is missing, since it is asked again when the run is; else it answered where any part did.
     """
     if len(sets) == 1:
         return sets[0]
     draws = tuple(_whole_state(states) for states in zip(*(one.draws for one in sets), strict=True))
-    best: dict[tuple[str, Voice], Candidate] = {}
+    best: dict[tuple[str, Source], Candidate] = {}
     whole = together(sets[0].query, sets)
     for candidate in whole.candidates:
-        (voice,) = candidate.sources
-        if draws[int(voice.draw)].has_objects:
-            key = candidate.text.casefold(), voice
+        (source,) = candidate.sources
+        if draws[int(source.draw)].has_objects:
+            key = candidate.text.casefold(), source
             best[key] = max(best.get(key, candidate), candidate, key=lambda one: one.score)
     spoken = [state is State.MISSING or state.has_objects for state in draws]
     silent = [one for one in whole.nothing if not spoken[int(one.sources[0].draw)]]
@@ -89,7 +96,7 @@ def _whole_state(parts: Sequence[State]) -> State:
 
 
 def _draw(
-    query: Query, reply: Reply | None, relation: Relation, style: PromptStyle, voice: Voice, clean: bool = True
+    query: Query, reply: Reply | None, relation: Relation, style: PromptStyle, source: Source, clean: bool = True
 ) -> CandidateSet:
     """What one draw comes to."""
     if reply is None or reply.failed:
@@ -99,14 +106,14 @@ def _draw(
     text = captured(answer_of(reply.text) or reply.text, style.answer) if style.answer else reply.text
     cut = reply.finish in CUT_OFF and list_end(text) is None  # behind its list, nothing is lost
     if style.objects == "ids" and relation.kind != "number" and (ids := _ids(text, cut)):
-        found = tuple(Candidate(one, _sureness(one, reply), (voice,), one) for one in ids)
+        found = tuple(Candidate(one, _sureness(one, reply), (source,), one) for one in ids)
         return CandidateSet(query, found, (State.CUT if cut else State.ANSWERED,))
     if clean:
         parsed = parse(text, relation, query.subject, style.null)
     else:
         parsed = verbatim(text, relation, query.subject, style.null)
     if parsed.state is State.ABSTAINED and not cut:
-        return CandidateSet(query, draws=(parsed.state,), nothing=(Absence(1.0, (voice,)),))
+        return CandidateSet(query, draws=(parsed.state,), nothing=(Nil(1.0, (source,)),))
     objects = parsed.objects
     if cut and clean:
         objects = _whole(text, objects, relation, query.subject)
@@ -114,7 +121,7 @@ def _draw(
         return CandidateSet(query, draws=(State.TRUNCATED,))
     sieved = [(one, *(sifted((one,), relation, query.subject) if clean else ((one,), ()))) for one in objects]
     kept = [(text, one) for one, texts, _ in sieved for text in texts]
-    scores = {text.casefold(): Candidate(text, _sureness(item, reply), (voice,)) for text, item in reversed(kept)}
+    scores = {text.casefold(): Candidate(text, _sureness(item, reply), (source,)) for text, item in reversed(kept)}
     state = State.DROPPED if objects and not kept else State.CUT if cut else parsed.state
     dropped = (*parsed.dropped, *(loss for _, _, losses in sieved for loss in losses))
     return CandidateSet(query, tuple(scores.values())[::-1], (state,), dropped)

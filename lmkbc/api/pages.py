@@ -56,7 +56,7 @@ def report(
     first so many queries, alone. progress: told how far it is.
     """
     from lmkbc.report.links import Evidence
-    from lmkbc.report.run import Source, page  # which draws figures
+    from lmkbc.report.run import ReportInput, page  # which draws figures
 
     opened = finished(run)
     if opened is None:
@@ -71,6 +71,6 @@ def report(
     part = Part.of(space, chosen, listed(relation), limit)
     named = split or opened.said("split") or "val"
     path = path or space.gold_path(chosen, named)
-    written = page(space, Source(opened, chosen, named, path, replies, part, evidence), progress).encode()
+    written = page(space, ReportInput(opened, chosen, named, path, replies, part, evidence), progress).encode()
     write_bytes(place, written)
     return Page(place, len(written))

@@ -40,7 +40,7 @@ class WordFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class WordingSource:
     """Where a system's words are published. licence, credit: which are kept beside them.
 
     frame: settings that every frame has besides, where {template} is what the file says.
@@ -52,7 +52,7 @@ class Source:
     frame: Mapping[str, Any] = field(default_factory=dict)
 
 
-def converted(source: Source, files: Mapping[WordFile, bytes]) -> dict[str, Settings]:
+def converted(source: WordingSource, files: Mapping[WordFile, bytes]) -> dict[str, Settings]:
     """Relation, as the authors call it -> frame. InputError names the file and what is wrong in it."""
     made: dict[str, Settings] = {}
     for file, raw in files.items():

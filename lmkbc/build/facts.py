@@ -21,8 +21,12 @@ from lmkbc.pipeline import decide
 from lmkbc.relation import Kind, Relation
 from lmkbc.select.confidence import confidences
 from lmkbc.select.rule import PerRelation
-from lmkbc.types import Candidate, CandidateSet, State
-from lmkbc.voice import Voice
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Source,
+    State,
+)
 
 SCHEMA_VERSION = "1"
 """Raised when a column changes its meaning; columns that are new and may be null leave it."""
@@ -93,7 +97,7 @@ class Maker:
     def tables(self, rows: Sequence[int], sets: Sequence[CandidateSet]) -> Tables:
         """The tables of a block. rows: of each set the place of its subject; sets: pooled, one per query."""
         made: tuple[list[tuple[Any, ...]], ...] = ([], [], [])
-        heard: dict[tuple[Voice, ...], int] = {}  # many facts have the same sources, which are written once
+        heard: dict[tuple[Source, ...], int] = {}  # many facts have the same sources, which are written once
         chosen, made_sure = decide(self.selector, sets), confidences(self.selector, sets)
         least = [self.least or 0.0] * len(sets)
         if self.least is None:
@@ -115,7 +119,7 @@ class Maker:
             else:
                 made[1].append((*about, *self._nothing(found, "withheld" if kept.withheld else why_nothing(found))))
         facts, nothing, missing = map(_frame, made, (FACTS | {"sources": pl.Int64}, NOTHING, MISSING))
-        named = pl.Series("sources", [voices(sources)[0] for sources in heard], pl.List(pl.String))
+        named = pl.Series("sources", [named_sources(sources)[0] for sources in heard], pl.List(pl.String))
         return Tables(facts.with_columns(named.gather(facts["sources"])), nothing, missing)
 
     def _fact(self, kept: Candidate, stated: Stated, p: float, calibrated: bool, sources: int) -> tuple[Any, ...]:
@@ -129,14 +133,14 @@ class Maker:
             round(p, 6),
             calibrated,
             sources,
-            voices(kept.sources)[1],
+            named_sources(kept.sources)[1],
             self.run,
         )
 
     def _nothing(self, found: CandidateSet, reason: str) -> tuple[Any, ...]:
-        heard = tuple(voice for absence in found.nothing for voice in absence.sources)
-        score = max((absence.score for absence in found.nothing), default=None)
-        return reason, None if score is None else round(score, 6), voices(heard)[1], self.run
+        heard = tuple(source for nil in found.nothing for source in nil.sources)
+        score = max((nil.score for nil in found.nothing), default=None)
+        return reason, None if score is None else round(score, 6), named_sources(heard)[1], self.run
 
 
 def _frame(rows: Sequence[tuple[Any, ...]], schema: Mapping[str, Any]) -> pl.DataFrame:
@@ -155,10 +159,10 @@ def why_nothing(found: CandidateSet) -> str:
 
 
 @lru_cache(1 << 16)
-def voices(sources: tuple[Voice, ...]) -> tuple[list[str], str]:
-    """Some voices as files name them, and the models behind them."""
-    names = [writable(str(voice)) for voice in sorted(sources)]
-    return names, "; ".join(sorted({writable(str(Voice(voice.model))) for voice in sources}))
+def named_sources(sources: tuple[Source, ...]) -> tuple[list[str], str]:
+    """Some sources as files name them, and the models behind them."""
+    names = [writable(str(source)) for source in sorted(sources)]
+    return names, "; ".join(sorted({writable(str(Source(source.model))) for source in sources}))
 
 
 def writable(text: str) -> str:

@@ -107,14 +107,14 @@ class Causal(LocalSettings, LanguageModelSpec):
             context=self.provider(run, local.scorer),
             store=local.store(),
             identity=local.identity,
-            voice=self.name,
+            source=self.name,
             clean=self.clean,
             notes=notes,
         )
 
     def _ranking(self, run: Run, scorer: OptionScorer, model: str) -> Generator:
-        how, voice = self.closed or ClosedList(), self.name or model
-        return ClosedGenerator(scorer, self.asking(run), run.edition, run.relations, run.train, how, voice)
+        how, source = self.closed or ClosedList(), self.name or model
+        return ClosedGenerator(scorer, self.asking(run), run.edition, run.relations, run.train, how, source)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +133,7 @@ class CausalCompleter(LocalSettings, CompleterSpec):
 
 
 class CausalGenerator:
-    """Proposes what a local model answers: draw k of the model "m" is the voice "m#k", or another where voice says so.
+    """Proposes what a local model answers: draw k of the model "m" is the source "m#k", or "source#k".
 
     context: what is told of a query in its prompt. identity: what tells this model from others of its name in the
     store, weights included. clean: bring names into the relation's shape. notes: where passages go, what was asked, and
@@ -150,13 +150,13 @@ class CausalGenerator:
         context: Provider | None = None,
         store: Store | None = None,
         identity: str = "",
-        voice: str = "",
+        source: str = "",
         clean: bool = True,
         notes: Notes | None = None,
     ) -> None:
         self.notes = notes or Notes()
-        self._voice = voice or name
-        self._talk = Conversation(asking, relations, self._voice, context, self.notes, clean=clean)
+        self._source = source or name
+        self._talk = Conversation(asking, relations, self._source, context, self.notes, clean=clean)
         self._model, self._draws = model, KeptDraws(store, name, identity)
         self._ends: Counter[str] = Counter()
         self._shortened = 0
@@ -173,7 +173,7 @@ class CausalGenerator:
         if self._shortened:
             shortened = counted(self._shortened, "prompt was", "prompts were")
             ends.append(f"{shortened} shown fewer examples, to fit the model's window")
-        return tuple(f"{self._voice}: {one}" for one in (*ends, *self._draws.remarks))
+        return tuple(f"{self._source}: {one}" for one in (*ends, *self._draws.remarks))
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """One set per distinct query, in the order in which the model comes to them."""

@@ -64,12 +64,12 @@ Course = list[list[Slots] | Reply | None]
 
 
 class Chain:
-    """The steps of one query. doubts: of each step that is a doubt, the share that says no, where any says either."""
+    """The steps of one query. nil_probabilities: per "doubt" step, the share of its draws that say no."""
 
     def __init__(self, asking: Asking, relation: Relation, query: Query) -> None:
         self._asking, self._relation, self._query = asking, relation, query
         self._plan = asking.plan(query)
-        self.doubts: dict[str, float] = {}
+        self.nil_probabilities: dict[str, float] = {}
 
     def course(self) -> Talk[Course]:
         """Ask step after step."""
@@ -142,7 +142,7 @@ class Chain:
             course[:] = [None] * len(course)
         said = [holds for reply in replies.values() if reply and (holds := verdict(reply)) is not None]
         if said:
-            self.doubts[step.name] = said.count(False) / len(said)
+            self.nil_probabilities[step.name] = said.count(False) / len(said)
 
     def _replies(
         self, wanted: Mapping[Prompt, Sequence[int]], step: Step

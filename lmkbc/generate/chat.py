@@ -117,7 +117,7 @@ class ChatCompleter(ServerSettings, CompleterSpec):
 class ChatGenerator:
     """Asks a server. Whatever it is asked stays in the store, so that a run, killed or not, can be gone on with.
 
-    name: what its voices are called; the model's name unless given. schema: ask for JSON of a fixed shape.
+    name: what its sources are called; the model's name unless given. schema: ask for JSON of a fixed shape.
     executor: "calls" asks query by query; "batch" sends all of them as one job of the Batch API.
     context: what is told of a query in its prompt. clean: bring names into the relation's shape. notes: where usage,
     remarks and passages go when it is done.

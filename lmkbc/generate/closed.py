@@ -79,9 +79,9 @@ class ClosedGenerator:
         relations: Mapping[str, Relation],
         train: Sequence[Example],
         how: ClosedList,
-        voice: str,
+        source: str,
     ) -> None:
-        self._scorer, self._asking, self._relations, self._how, self._voice = scorer, asking, relations, how, voice
+        self._scorer, self._asking, self._relations, self._how, self._source = scorer, asking, relations, how, source
         self._rows: defaultdict[str, list[Example]] = defaultdict(list)
         for example in train:
             self._rows[example.query.relation].append(example)
@@ -113,7 +113,7 @@ class ClosedGenerator:
                         continue
                     shares = np.zeros(len(closed.candidates))
                     shares[scored.columns] = _shares(scored.logs - taken.off(scored))
-                    yield ranked(scored.query, closed.candidates, np.round(shares, 6), self._voice)
+                    yield ranked(scored.query, closed.candidates, np.round(shares, 6), self._source)
 
     def _listed(self, closed: ClosedSet, query: Query) -> list[int]:
         """The columns that are scored for a query: none, and the most frequent objects of the other rows, if any."""

@@ -29,8 +29,16 @@ from lmkbc.models.encoder import find_encoder
 from lmkbc.models.files import model_name
 from lmkbc.relation import Relation
 from lmkbc.run import Run
-from lmkbc.types import Absence, CandidateSet, Example, Generator, Notes, Passage, Query
-from lmkbc.voice import Voice
+from lmkbc.types import (
+    CandidateSet,
+    Example,
+    Generator,
+    Nil,
+    Notes,
+    Passage,
+    Query,
+    Source,
+)
 
 Opened = tuple[Generator, Callable[[Check], LanguageModel]]
 """A generator, and what opens the model that verifies for it."""
@@ -67,7 +75,7 @@ class LanguageModelSpec(Asks, GeneratorSpec):
         check_names(self.relations, relations, f"generator {self.component!r}: relations")
         check_names(self.verify.only if self.verify else (), relations, f"generator {self.component!r}: verify.only")
 
-    def voices(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
+    def sources(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
         """The generator, which calls its draws by the table's name itself."""
         yield self.name or self.component, self.open(run, notes)
 
@@ -144,7 +152,7 @@ class LanguageModelSpec(Asks, GeneratorSpec):
 class Conversation:
     """What a model is asked about queries, what follows on its replies, and the candidates that all of them come to.
 
-    name: what the model's voices are called. context: what finds passages that prompts tell. notes: where those go.
+    name: what the model's sources are called. context: what finds passages that prompts tell. notes: where those go.
     clean: whether names are brought into the relation's shape.
     """
 
@@ -181,8 +189,8 @@ class Conversation:
         texts = (None if reply is None else reply.text for part in parts for reply in part)
         self._notes.replied(query, self._name, texts)
         found = self.candidates(query, parts)
-        doubts = (Absence(share, (Voice(self._name, name),)) for name, share in chain.doubts.items())
-        return replace(found, doubts=(*found.doubts, *doubts))
+        nil_probabilities = (Nil(share, (Source(self._name, name),)) for name, share in chain.nil_probabilities.items())
+        return replace(found, nil_probabilities=(*found.nil_probabilities, *nil_probabilities))
 
     def first(self, query: Query) -> list[Request]:
         """What is asked about a query before anything is answered."""

@@ -19,10 +19,16 @@ from lmkbc.models.masked.tensors import masked
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.run import Run
-from lmkbc.types import Candidate, CandidateSet, Generator, Notes, Query
-from lmkbc.voice import Voice
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Generator,
+    Notes,
+    Query,
+    Source,
+)
 
-VOICE = Voice("entity-masked")
+SOURCE = Source("entity-masked")
 ALL = -1
 """The model that has seen every fold."""
 
@@ -117,4 +123,4 @@ class EntityMasked:
             yield CandidateSet.proposing(query, map(self._candidate, scores, (known[number] for number in numbers)))
 
     def _candidate(self, score: float, number: int) -> Candidate:
-        return Candidate(self._entities.names[number], score, (VOICE,), self._entities.ids[number] or None)
+        return Candidate(self._entities.names[number], score, (SOURCE,), self._entities.ids[number] or None)

@@ -7,8 +7,14 @@ from dataclasses import dataclass
 
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.run import Run
-from lmkbc.types import Absence, CandidateSet, Generator, Notes, Query
-from lmkbc.voice import Voice
+from lmkbc.types import (
+    CandidateSet,
+    Generator,
+    Nil,
+    Notes,
+    Query,
+    Source,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,4 +32,4 @@ class AllEmpty:
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one set per query that only proposes to answer nothing."""
         for query in dict.fromkeys(queries):
-            yield CandidateSet(query, nothing=(Absence(1.0, (Voice("nothing"),)),))
+            yield CandidateSet(query, nothing=(Nil(1.0, (Source("nothing"),)),))

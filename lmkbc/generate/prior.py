@@ -17,8 +17,15 @@ from lmkbc.edition import Edition
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.relation import Relation
 from lmkbc.run import Run
-from lmkbc.types import Candidate, CandidateSet, Example, Generator, Notes, Query
-from lmkbc.voice import Voice
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Example,
+    Generator,
+    Notes,
+    Query,
+    Source,
+)
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -141,9 +148,9 @@ class ClassPrior:
 
 def ranked(query: Query, candidates: Sequence[Candidate], scores: Floats, model: str) -> CandidateSet:
     """The possible candidates of a closed set, best first, in their own order on a tie; one without text is nothing."""
-    voice = (Voice(model),)
+    source = (Source(model),)
     best = (column for column in np.argsort(-scores, kind="stable") if scores[column] > 0)
     return CandidateSet.proposing(
         query,
-        (structs.replace(candidates[column], score=float(scores[column]), sources=voice) for column in best),
+        (structs.replace(candidates[column], score=float(scores[column]), sources=source) for column in best),
     )

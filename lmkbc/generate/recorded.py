@@ -3,7 +3,7 @@
 A completions row holds raw texts, one per draw; a candidates row holds scored objects. Rows are matched by subject and
 relation, and by SubjectEntityID where row and query have one; rows that repeat a query are further draws of it.
 
-Each draw of a model is a voice; a candidates row speaks with one voice. A draw that abstains proposes to answer
+Each draw of a model is a source; a candidates row speaks with one source. A draw that abstains proposes to answer
 nothing, a draw without an answer, or whose objects were all dropped, contributes nothing but its state. A model's own
 probability p that an object exists is a doubt of 1 - p, and never a draw.
 """
@@ -28,8 +28,18 @@ from lmkbc.models.base import Reply
 from lmkbc.relation import Relation
 from lmkbc.run import Run
 from lmkbc.scoring.matchers import number
-from lmkbc.types import Absence, Candidate, CandidateSet, Dropped, Generator, Notes, Query, State, together
-from lmkbc.voice import Voice
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Dropped,
+    Generator,
+    Nil,
+    Notes,
+    Query,
+    Source,
+    State,
+    together,
+)
 
 log = logging.getLogger(__name__)
 
@@ -57,14 +67,14 @@ class RecordedSpec(GeneratorSpec):
         notes.at_end.append(recorded.ended)
         return recorded
 
-    def voices(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
+    def sources(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
         """A generator for each file, called by the file's name where there are several."""
         if len(run.files) < 2:
-            yield from super().voices(run, notes)
+            yield from super().sources(run, notes)
         else:
             for path in run.files:
                 yield from (
-                    (path.name, candidates) for _, candidates in super().voices(replace(run, files=(path,)), notes)
+                    (path.name, candidates) for _, candidates in super().sources(replace(run, files=(path,)), notes)
                 )
 
 
@@ -72,7 +82,7 @@ class Recorded:
     """A generator that asks nobody: it replays files.
 
     paths: completions or candidates files, plain or gzipped. missing: path -> queries that the file lacks; it grows
-    with `generate` and `voices`, and `ended` tells of it. clean: bring names into the relation's shape. read: what
+    with `generate` and `sources`, and `ended` tells of it. clean: bring names into the relation's shape. read: what
     reads a query's replies, called by a name. name: of the one model whose draws all files hold. InputError names file,
     line and field.
     """
@@ -100,7 +110,7 @@ class Recorded:
         if name:
             first, *_ = self._files
             self._files = {first: _Rows([row for rows in self._files.values() for row in rows.all])}
-        self._names = {first: name} if name else _voice_names({path: rows.model for path, rows in self._files.items()})
+        self._names = {first: name} if name else _source_names({path: rows.model for path, rows in self._files.items()})
 
     @property
     def models(self) -> list[str]:
@@ -110,10 +120,10 @@ class Recorded:
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """One set per distinct query, in order: what all files say, not yet pooled."""
         distinct = list(dict.fromkeys(queries))
-        for query, *sets in zip(distinct, *self.voices(distinct).values(), strict=True):
+        for query, *sets in zip(distinct, *self.sources(distinct).values(), strict=True):
             yield together(query, sets)
 
-    def voices(self, queries: Sequence[Query]) -> dict[str, list[CandidateSet]]:
+    def sources(self, queries: Sequence[Query]) -> dict[str, list[CandidateSet]]:
         """The sets of each file apart, by the name that the file speaks under, for pooling that weighs files."""
         return {self._names[path]: self._replay(path, queries) for path in self._files}
 
@@ -153,8 +163,8 @@ class Recorded:
                 scored = _pooled if row.pooled else partial(_scored, clean=self._clean)
                 replies.append(scored(query, self._with_ids(row), name, relation))
             if row.existence is not None:
-                doubt = Absence(1 - row.existence, (Voice(name),))
-                replies.append(CandidateSet(query, draws=(), doubts=(doubt,)))
+                doubt = Nil(1 - row.existence, (Source(name),))
+                replies.append(CandidateSet(query, draws=(), nil_probabilities=(doubt,)))
         texts = [text for row in rows for text in row.completions or ()]
         if texts:  # a call that failed left null
             replies.append(self._read(query, [None if text is None else Reply(text) for text in texts], name))
@@ -198,13 +208,13 @@ def _scored(query: Query, row: RecordedRow, model: str, relation: Relation, *, c
 
     An object that has an id is no spelling left to clean, except that a number is its own id.
     """
-    best: dict[tuple[str, Voice], Candidate] = {}
-    nothing: dict[Voice, Absence] = {}
+    best: dict[tuple[str, Source], Candidate] = {}
+    nothing: dict[Source, Nil] = {}
     dropped: list[Dropped] = []
     for given in row.candidates or ():
-        voice = Voice(model, given.source or "")
+        source = Source(model, given.source or "")
         if not given.object:
-            nothing[voice] = max(nothing.get(voice, Absence(-1.0)), Absence(given.score, (voice,)), key=_score)
+            nothing[source] = max(nothing.get(source, Nil(-1.0)), Nil(given.score, (source,)), key=_score)
             continue
         known = given.id if given.id and (relation.kind != "number" or number(given.id) is not None) else None
         texts: tuple[str, ...] = (given.object,)
@@ -212,55 +222,55 @@ def _scored(query: Query, row: RecordedRow, model: str, relation: Relation, *, c
             texts, losses = sifted(texts, relation, row.SubjectEntity)
             dropped += losses
         for text in texts:
-            key = known or text.casefold(), voice
+            key = known or text.casefold(), source
             if key not in best or best[key].score < given.score:
-                best[key] = Candidate(text, given.score, (voice,), known, truth=given.truth)
+                best[key] = Candidate(text, given.score, (source,), known, truth=given.truth)
     state = State.ANSWERED if best else State.DROPPED if dropped else State.ABSTAINED
     if state is State.DROPPED and all(loss.rule == UNWRITABLE for loss in dropped):
         state = State.UNPARSED
-    voices = 1 if state is State.ABSTAINED else max(len({voice for _, voice in best} | set(nothing)), 1)
-    silence = tuple(nothing.values()) or ((Absence(1.0, (Voice(model),)),) if state is State.ABSTAINED else ())
-    return CandidateSet(query, tuple(best.values()), (state,) * voices, tuple(dropped), silence)
+    sources = 1 if state is State.ABSTAINED else max(len({source for _, source in best} | set(nothing)), 1)
+    silence = tuple(nothing.values()) or ((Nil(1.0, (Source(model),)),) if state is State.ABSTAINED else ())
+    return CandidateSet(query, tuple(best.values()), (state,) * sources, tuple(dropped), silence)
 
 
 def _pooled(query: Query, row: RecordedRow, model: str, _: Relation) -> CandidateSet:
-    """The candidates of an earlier run as they are: cleaned, with the scores of all voices as one, and their names."""
+    """The candidates of an earlier run as they are: cleaned, with the scores of all sources as one, and their names."""
     proposals = row.candidates or ()
     objects = tuple(
-        Candidate(proposal.object, proposal.score, _voices(proposal, model), proposal.id, truth=proposal.truth)
+        Candidate(proposal.object, proposal.score, _sources(proposal, model), proposal.id, truth=proposal.truth)
         for proposal in proposals
         if proposal.object
     )
-    absences = [proposal for proposal in proposals if not proposal.object]
-    doubts = [proposal for proposal in absences if _doubts(proposal)]
+    nils = [proposal for proposal in proposals if not proposal.object]
+    nil_probabilities = [proposal for proposal in nils if _doubts(proposal)]
     return CandidateSet(
         query,
         objects,
         (State.ANSWERED if objects else row.silence,),
         nothing=tuple(
-            Absence(proposal.score, _voices(proposal, model)) for proposal in absences if proposal not in doubts
+            Nil(proposal.score, _sources(proposal, model)) for proposal in nils if proposal not in nil_probabilities
         ),
-        doubts=tuple(Absence(proposal.score, _voices(proposal, model)) for proposal in doubts),
+        nil_probabilities=tuple(Nil(proposal.score, _sources(proposal, model)) for proposal in nil_probabilities),
     )
 
 
 def _doubts(row: CandidateRow) -> bool:
     """Whether a row without an object only says how likely there is none."""
-    return bool(row.source) and all(voice.endswith(EXISTENCE) for voice in str(row.source).split("; "))
+    return bool(row.source) and all(source.endswith(EXISTENCE) for source in str(row.source).split("; "))
 
 
-def _voices(row: CandidateRow, model: str) -> tuple[Voice, ...]:
-    """The voices that a pooled row names."""
+def _sources(row: CandidateRow, model: str) -> tuple[Source, ...]:
+    """The sources that a pooled row names."""
     if not row.source:
-        return (Voice(model),)
-    return tuple(Voice.read(text.removesuffix(EXISTENCE)) for text in row.source.split("; "))
+        return (Source(model),)
+    return tuple(Source.read(text.removesuffix(EXISTENCE)) for text in row.source.split("; "))
 
 
-def _score(absence: Absence) -> float:
-    return absence.score
+def _score(nil: Nil) -> float:
+    return nil.score
 
 
-def _voice_names(models: Mapping[Path, str | None]) -> dict[Path, str]:
+def _source_names(models: Mapping[Path, str | None]) -> dict[Path, str]:
     """The name each file speaks under: its model, or the file's own name where it has none or shares its model."""
     shared = Counter(models.values())
     names = {path: model if model and shared[model] == 1 else _stem(path) for path, model in models.items()}

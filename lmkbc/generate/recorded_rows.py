@@ -18,11 +18,13 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import packed
 from lmkbc.files.jsonl import numbered_lines, read_bytes, read_jsonl
-from lmkbc.types import State
-from lmkbc.voice import Voice
+from lmkbc.types import (
+    Source,
+    State,
+)
 
 EXISTENCE = "?existence"
-"""What ends the name of a voice, in a file, that only says whether there is an object at all."""
+"""What ends the name of a source, in a file, that only says whether there is an object at all."""
 
 _NO_NUMBER = re.compile(rb'"(\w+)"\s*:\s*-?(?:NaN|Infinity|inf|nan)\b')
 
@@ -40,7 +42,7 @@ class CandidateRow(msgspec.Struct, gc=False):
 class RecordedRow(msgspec.Struct, gc=False):
     """One line of a completions or a candidates file. A completion that is null is a call that failed.
 
-    pooled: the scores are of all voices together, whose names a candidate's source lists. dropped: objects were named,
+    pooled: the scores are of all sources together, whose names a candidate's source lists. dropped: objects were named,
     and none of them was kept.
     """
 
@@ -99,27 +101,27 @@ class _Answering(msgspec.Struct, gc=False):
     pooled: bool = False
 
 
-class _Voice(msgspec.Struct, gc=False):
-    """The voices of a pooled candidate."""
+class _Row(msgspec.Struct, gc=False):
+    """The sources of a pooled candidate."""
 
     source: str | None = None
 
 
 class _Pooled(msgspec.Struct, gc=False):
-    """The voices of a line of pooled candidates."""
+    """The sources of a line of pooled candidates."""
 
-    candidates: list[_Voice] | None = None
+    candidates: list[_Row] | None = None
 
 
 def models_in(path: Path) -> set[str]:
-    """Return the models that a recorded file names, in its rows or else as voices of pooled candidates."""
+    """Return the models that a recorded file names, in its rows or else as sources of pooled candidates."""
     rows = read_jsonl(path, _Answering)
     models = {row.model for row in rows if row.model}
     if models or not any(row.pooled for row in rows):
         return models
-    sources = {voice.source for row in read_jsonl(path, _Pooled) for voice in row.candidates or () if voice.source}
-    voices = {text.removesuffix(EXISTENCE) for source in sources for text in source.split("; ")}
-    return {Voice.read(text).model for text in voices}
+    sources = {source.source for row in read_jsonl(path, _Pooled) for source in row.candidates or () if source.source}
+    sources = {text.removesuffix(EXISTENCE) for source in sources for text in source.split("; ")}
+    return {Source.read(text).model for text in sources}
 
 
 def _refuse_no_number(path: Path) -> None:

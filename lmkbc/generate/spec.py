@@ -89,7 +89,7 @@ class GeneratorSpec(ABC):
     def open(self, run: Run, notes: Notes) -> Generator:
         """The generator. InputError for what a run lacks."""
 
-    def voices(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
+    def sources(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
         """The generators that the table stands for, with their names: one, unless a kind says otherwise."""
         generator = self.open(run, notes)
         yield self.name or self.component, Named(generator, self.name) if self.name else generator
@@ -102,7 +102,7 @@ class GeneratorSpec(ABC):
         """The generators, asked about the relations that the table names."""
         chosen = [run.workspace.relation(name) for name in self.only]
         spellings = {spelling for relation in chosen for spelling in (relation.name, *relation.names)}
-        for name, generator in self.voices(run, notes):
+        for name, generator in self.sources(run, notes):
             yield name, Only(generator, spellings) if self.only else generator
 
 
@@ -116,16 +116,16 @@ def check_names(names: Sequence[str] | Mapping[str, Any], relations: Relations, 
 def specs(tables: Sequence[Mapping[str, Any]], frames: str = "") -> tuple[GeneratorSpec, ...]:
     """The generators' tables of a recipe, checked. InputError names the table by its component and the setting.
 
-    frames: a file of frames for all that ask by such, in place of their own; where it has parts, each voice's own.
+    frames: a file of frames for all that ask by such, in place of their own; where it has parts, each source's own.
     """
-    return tuple(_spec(voice, "each" in table, frames) for table in tables for voice in voices_of(table))
+    return tuple(_spec(source, "each" in table, frames) for table in tables for source in sources_of(table))
 
 
 def _spec(table: Mapping[str, Any], one_of_each: bool, frames: str) -> GeneratorSpec:
     spec = _plugged(table) or declared(table, GENERATORS, "unknown generator")
     if frames and issubclass(spec, Asks):
         table = {**table, "frames": part(frames, str(table.get("name", "")))}
-    what = f"generator {table['component']!r}" + (f", voice {table['name']!r}" if one_of_each else "")
+    what = f"generator {table['component']!r}" + (f", source {table['name']!r}" if one_of_each else "")
     return checked(spec, table, what)
 
 
@@ -152,10 +152,10 @@ def declared(table: Mapping[str, Any], known: Mapping[str, str], unknown: str) -
     return spec
 
 
-def voices_of(table: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def sources_of(table: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """A generator's table; or, where it holds a list `each`, one table per entry, with what the entry says instead.
 
-    Entries without a name are numbered, since each is a voice of its own.
+    Entries without a name are numbered, since each is a source of its own.
     """
     if "each" not in table:
         yield table
@@ -163,9 +163,9 @@ def voices_of(table: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     shared, entries = {name: value for name, value in table.items() if name != "each"}, table["each"]
     if not (isinstance(entries, list) and entries and all(isinstance(own, Mapping) for own in entries)):
         raise InputError(
-            f"generator {table.get('component')!r}: each is a list of tables, with what each voice differs in"
+            f"generator {table.get('component')!r}: each is a list of tables, with what each source differs in"
         )
-    if not isinstance(name := shared.get("name", "voice"), str):
+    if not isinstance(name := shared.get("name", "source"), str):
         raise InputError(f"generator {table.get('component')!r}: setting 'name' is {name!r}: give a string")
     for number, own in enumerate(entries, start=1):
         yield merged(shared, {"name": f"{name} {number}"} | own)

@@ -25,8 +25,15 @@ from lmkbc.ask.prompts import fill, one_line
 from lmkbc.models.base import LanguageModel
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation, Shape
-from lmkbc.types import Candidate, CandidateSet, Example, Generator, Notes, Query
-from lmkbc.voice import Voice
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Example,
+    Generator,
+    Notes,
+    Query,
+    Source,
+)
 
 Lens = Literal["statement", "clozes", "question", "reverse"]
 Truths = dict[tuple[Query, str], list[float]]
@@ -48,7 +55,7 @@ class Check:
     answer, or in "reverse", where the model names the subject of an object. by: what is read, the probability of the
     two words or the text. words: for true and for false. shots: worked examples, half of them true.
     jury: the truth is the "mean" of the lenses, or their "votes", the share of them that hold it true. only: the
-    relations that are checked, all if none is named. most_sources: candidates that more voices name are believed
+    relations that are checked, all if none is named. most_sources: candidates that more sources name are believed
     unasked. draws: texts per question. temperature: at which they are drawn, unless given 1 for several and else 0.
     match: backwards, the share of the subject's words that a name must hold; 1 takes its own name alone.
     """
@@ -81,7 +88,7 @@ class Check:
 
 
 class FactCheck:
-    """Asks a scorer about every object of every set once, however many voices name it.
+    """Asks a scorer about every object of every set once, however many sources name it.
 
     A fact that the scorer says nothing clear about stays without a truth; so does the proposal to answer nothing.
     examples leave out the query's own subject.
@@ -123,12 +130,12 @@ class FactCheck:
         relation = self._relations[candidates.query.relation]
         if self._check.only and not {relation.name, *relation.names}.intersection(self._check.only):
             return
-        voices: defaultdict[str, set[Voice]] = defaultdict(set)
+        sources: defaultdict[str, set[Source]] = defaultdict(set)
         for candidate in candidates.candidates:
             if relation.kind == "number" or candidate.text != candidate.id:
-                voices[candidate.text].update(candidate.sources)
+                sources[candidate.text].update(candidate.sources)
         most = self._check.most_sources
-        yield from (text for text, names in voices.items() if text and (most is None or len(names) <= most))
+        yield from (text for text, names in sources.items() if text and (most is None or len(names) <= most))
 
     def _judgement(self, candidate: Candidate, truths: Sequence[float] | None) -> Candidate:
         if not truths:

@@ -1,15 +1,19 @@
-"""Generators around another one: one that asks it about some relations alone, one that calls its voices by a name."""
+"""Generators around another one: one that asks it about some relations alone, one that calls its sources by a name."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from lmkbc.types import CandidateSet, Generator, Query
-from lmkbc.voice import Voice
+from lmkbc.types import (
+    CandidateSet,
+    Generator,
+    Query,
+    Source,
+)
 
 
 class Only:
-    """A generator that is asked about some relations; of the others it says nothing, and is no voice at all."""
+    """A generator that is asked about some relations; of the others it says nothing, and is no source at all."""
 
     def __init__(self, generator: Generator, relations: Collection[str]) -> None:
         self._generator, self._relations = generator, frozenset(relations)
@@ -24,7 +28,7 @@ class Only:
 
 
 class Named:
-    """A generator that is one model in pools: its voice "prior" is "name#prior" there."""
+    """A generator that is one model in pools: its source "prior" is "name#prior" there."""
 
     def __init__(self, generator: Generator, name: str) -> None:
         self._generator, self._name = generator, name
@@ -32,4 +36,4 @@ class Named:
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """The generator's sets, their sources renamed."""
         for candidates in self._generator.generate(queries):
-            yield candidates.with_voices(lambda voice: Voice(self._name, str(voice)))
+            yield candidates.with_sources(lambda source: Source(self._name, str(source)))

@@ -1,6 +1,6 @@
-"""Grouping: a language model is asked which answers to a query are names of one object, before voices are pooled.
+"""Grouping: a language model is asked which answers to a query are names of one object, before sources are pooled.
 
-Of the names of a group, the one that most voices propose stays for all of them, so that voices which name one object
+Of the names of a group, the one that most sources propose stays for all of them, so that sources which name one object
 differently agree on it (MAVE, LM-KBC 2026, names of stock exchanges).
 """
 
@@ -26,7 +26,7 @@ from lmkbc.types import CandidateSet, Notes, State
 _NUMBER = re.compile(r"\d{1,4}")
 
 Sets = list[list[CandidateSet]]
-"""Voice -> query -> what it proposes."""
+"""Source -> query -> what it proposes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Grouping:
     """A recipe's table `group`. ask: the model, by component and settings; where there is none, nothing is grouped.
 
     only: the relations whose names are grouped, all of names if none is named. most: names of a query that are shown,
-    those that most voices propose.
+    those that most sources propose.
     """
 
     ask: Mapping[str, Any] = field(default_factory=dict)
@@ -77,12 +77,12 @@ class Grouper:
     def __init__(self, model: Writer, relations: Mapping[str, Relation], most: int) -> None:
         self._model, self._relations, self._most = model, relations, most
 
-    def grouped(self, voices: Sequence[Sequence[CandidateSet]]) -> Sets:
-        """All voices' sets, each in the order of the queries, with one name for each object.
+    def grouped(self, sources: Sequence[Sequence[CandidateSet]]) -> Sets:
+        """All sources' sets, each in the order of the queries, with one name for each object.
 
         A query about which the model could not be asked is missing, since its names would count as different objects.
         """
-        columns = [list(sets) for sets in zip(*voices, strict=True)]
+        columns = [list(sets) for sets in zip(*sources, strict=True)]
         asked = {place: names for place, sets in enumerate(columns) if len(names := self._names(sets)) > 1}
         prompts = [self._prompt(columns[place][0], names) for place, names in asked.items()]
         distinct = list(dict.fromkeys(prompts))
@@ -96,10 +96,10 @@ class Grouper:
             else:
                 canonical = _canonical(names, reply)
                 columns[place] = [_renamed(one, canonical) for one in columns[place]]
-        return [list(sets) for sets in zip(*columns, strict=True)] if columns else [[] for _ in voices]
+        return [list(sets) for sets in zip(*columns, strict=True)] if columns else [[] for _ in sources]
 
     def _names(self, sets: Sequence[CandidateSet]) -> list[str]:
-        """The names of a query's candidates, those that most voices propose first; spellings of a name are one."""
+        """The names of a query's candidates, those that most sources propose first; spellings of a name are one."""
         if not sets or sets[0].query.relation not in self._relations:
             return []
         votes: defaultdict[str, Counter[str]] = defaultdict(Counter)

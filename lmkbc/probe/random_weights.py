@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lmkbc.generate.embedded.generator import Embedded
-from lmkbc.generate.spec import GeneratorSpec, voices_of
+from lmkbc.generate.spec import GeneratorSpec, sources_of
 from lmkbc.recipe import Recipe
 from lmkbc.run import Run
 
@@ -26,7 +26,7 @@ LOCAL = ("causal", "entity-masked", "masked")
 def with_random_weights(run: Run, recipe: Recipe, seed: int = 0) -> Iterator[tuple[Run, Recipe] | None]:
     """The same recipe on random weights, and the run to open it in; None where no step reads a local model.
 
-    The models lie in a temporary directory until the block ends. Voices of one model share its random twin.
+    The models lie in a temporary directory until the block ends. OtherSources of one model share its random twin.
     """
     with tempfile.TemporaryDirectory() as folder:
         twins = _Twins(run, Path(folder), seed)
@@ -44,7 +44,7 @@ class _Twins:
     def of(self, spec: GeneratorSpec) -> GeneratorSpec:
         """A generator's table whose local models, those of its signals too, are others."""
         if isinstance(spec, Embedded):
-            signals = tuple(self._redrawn(voice) for table in spec.signals for voice in voices_of(table))
+            signals = tuple(self._redrawn(source) for table in spec.signals for source in sources_of(table))
             states = spec.states and self._redrawn(spec.states, "causal")
             return replace(spec, signals=signals, states=states)
         own = {field.name: getattr(spec, field.name) for field in fields(spec)}

@@ -35,7 +35,7 @@ FLOOR = "prior"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ReportInput:
     """What a report is made of.
 
     replies: completions files whose raw texts are shown. split: as people name it. part: of it, what is shown.
@@ -51,7 +51,7 @@ class Source:
     evidence: Evidence = TRAIN_ALONE
 
 
-def page(space: Workspace, source: Source, report: Report = silent) -> str:
+def page(space: Workspace, source: ReportInput, report: Report = silent) -> str:
     """The page. InputError where predictions and gold do not fit. report: told of the steps."""
     edition, run = source.edition, source.run
     answers = run.answers(edition)
@@ -91,7 +91,7 @@ def write_beside(run: Run, directory: Path, split: str, report: Report = silent)
     """Put the page of a run into its directory; the recorded replies that the run read are shown in it."""
     gold = run.workspace.gold_path(run.edition, split)
     evidence = Evidence.of(run.index, run.search_table, offline=run.offline)
-    source = Source(Finished.at(directory), run.edition, split, gold, run.files, evidence=evidence)
+    source = ReportInput(Finished.at(directory), run.edition, split, gold, run.files, evidence=evidence)
     write_bytes(directory / submission.REPORT, page(run.workspace, source, report).encode())
 
 
@@ -100,7 +100,7 @@ def _asked(run: Finished, answered: bool) -> bool:
     return answered or not run.is_part
 
 
-def _about(run: Finished, edition: Edition, source: Source) -> dict[str, str]:
+def _about(run: Finished, edition: Edition, source: ReportInput) -> dict[str, str]:
     chosen = run.manifest.get("selection")
     how = chosen.get("how") if isinstance(chosen, dict) else None
     answered = run.manifest.get("models")

@@ -1,1 +1,1 @@
-"""Voices to one scored list, and rules that decide what of it is kept."""
+"""OtherSources to one scored list, and rules that decide what of it is kept."""

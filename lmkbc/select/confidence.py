@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lmkbc.scoring.matchers import number
+from lmkbc.select.abstention import AbstentionThreshold
 from lmkbc.select.calibrated import Calibrated
 from lmkbc.select.calibration import Calibration
-from lmkbc.select.gate import NoneGate
 from lmkbc.select.ranking import Floats, Ranking
 from lmkbc.select.rule import PerRelation, Rule
 from lmkbc.types import Candidate, CandidateSet
@@ -61,7 +61,7 @@ def calibration_of(selector: PerRelation, relation: str) -> Calibration | None:
 
 def _own(rule: Rule) -> Calibration | None:
     """The calibration of a rule that reads the candidates as they are."""
-    if isinstance(rule, NoneGate):
+    if isinstance(rule, AbstentionThreshold):
         return _own(rule.inner)
     return rule.calibration if isinstance(rule, Calibrated) else None
 

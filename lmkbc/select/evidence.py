@@ -1,4 +1,4 @@
-"""The evidence for candidates and for nothing: what a calibration weighs, about voices in general.
+"""The evidence for candidates and for nothing: what a calibration weighs, about sources in general.
 
 Each feature is a column with a name. The features of single models carry the model's name, and their weights are
 learned from data: nothing is known here of any model.

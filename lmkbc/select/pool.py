@@ -1,7 +1,7 @@
-"""Pooling: many voices' candidates of one query, merged into one scored list, best first.
+"""Pooling: many sources' candidates of one query, merged into one scored list, best first.
 
-A voice is one draw of one generator. Only draws that answered or abstained are counted; a failed one is no voice at
-all, and never a voice for nothing, and one whose objects were all dropped is a voice that names none. On sampled
+A source is one draw of one generator. Only draws that answered or abstained are counted; a failed one is no source at
+all, and never a source for nothing, and one whose objects were all dropped is a source that names none. On sampled
 answers, whose scores are all 1, "mean" is the share of votes.
 """
 
@@ -21,8 +21,14 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.names import folded_key
 from lmkbc.scoring.matchers import number
-from lmkbc.types import Absence, Candidate, CandidateSet, Proposal, State
-from lmkbc.voice import Voice
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Nil,
+    Proposal,
+    Source,
+    State,
+)
 
 Method = Literal["mean", "vote", "union", "max", "count-max", "background"]
 Per = Literal["draw", "model"]
@@ -36,10 +42,10 @@ REMEMBERED = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pooling:
-    """How voices are merged, as a recipe's plain data. Scores are in [0, 1].
+    """How sources are merged, as a recipe's plain data. Scores are in [0, 1].
 
-    method: "mean" score over voices, silence counting 0; "vote", the share of voices that name an object, whatever
-    their score; "max" over voices; "union", the max over models of their mean; "count-max", the number of voices and
+    method: "mean" score over sources, silence counting 0; "vote", the share of sources that name an object, whatever
+    their score; "max" over sources; "union", the max over models of their mean; "count-max", the number of sources and
     then the best score (Ning & Celebi 2022); "background", the mean divided by the candidate's mean over all queries
     of the relation, so that what a model always says sinks, and rescaled so that the best keeps its score.
     per: whether every draw counts alike or every model does, whatever its number of draws.
@@ -60,11 +66,11 @@ class Pooling:
 
 
 class Pool:
-    """Merges the voices of an edition's queries.
+    """Merges the sources of an edition's queries.
 
     Objects merge by QID once linked, numbers by value, else by the edition's normalisation; the commonest spelling
-    stays. A proposal to answer nothing is scored like an object. What voices say of whether there is an object at all
-    stays apart: the mean of the voices' doubts.
+    stays. A proposal to answer nothing is scored like an object. What sources say of whether there is an object at all
+    stays apart: the mean of the sources' nil_probabilities.
     """
 
     def __init__(self, edition: Edition, how: Pooling | None = None) -> None:
@@ -96,26 +102,33 @@ class Pool:
                     ballots[place].append((group, candidate))
                 else:
                     ballots[place] = [(group, candidate)]
-        silent = [(group, absence) for group, item in enumerate(sets) for absence in item.nothing]
-        voices = [sum(map(self._counts, item.draws)) for item in sets]
+        silent = [(group, nil) for group, item in enumerate(sets) for nil in item.nothing]
+        sources = [sum(map(self._counts, item.draws)) for item in sets]
         cast = _Cast(
-            voices,
-            self._shares(voices, weights),
+            sources,
+            self._shares(sources, weights),
             models,
-            max([sum(voices), _count(silent), *map(_count, ballots.values())]) if self.how.method == "count-max" else 0,
+            max([sum(sources), _count(silent), *map(_count, ballots.values())])
+            if self.how.method == "count-max"
+            else 0,
         )
         alone = self._alone(cast) if self.how.method in ("mean", "vote") else None
         pooled = [alone(*its[0]) if alone and len(its) == 1 else self._one(its, cast) for its in ballots.values()]
         pooled.sort(key=_best_first)
-        nothing: tuple[Absence, ...] = ()
+        nothing: tuple[Nil, ...] = ()
         if silent:
             score, by_model = self._scored(silent, cast)
-            nothing = (Absence(score, _voices_of(silent), by_model),)
-        doubts = [(group, doubt) for group, item in enumerate(sets) for doubt in item.doubts]
+            nothing = (Nil(score, _sources_of(silent), by_model),)
+        nil_probabilities = [(group, doubt) for group, item in enumerate(sets) for doubt in item.nil_probabilities]
         draws = tuple(state for item in sets for state in item.draws)
         dropped = tuple(dict.fromkeys(loss for item in sets for loss in item.dropped))
         return CandidateSet(
-            sets[0].query, tuple(pooled), draws, dropped, nothing, tuple(_mean_doubt(doubts, weights, models))
+            sets[0].query,
+            tuple(pooled),
+            draws,
+            dropped,
+            nothing,
+            tuple(_mean_doubt(nil_probabilities, weights, models)),
         )
 
     def _counts(self, state: State) -> bool:
@@ -130,19 +143,19 @@ class Pool:
             return ("id", id_) if id_ else ("name", folded_key(text))
         return "name", self._normal(text) or text
 
-    def _shares(self, voices: Sequence[int], weights: Sequence[float]) -> list[float]:
-        """What one voice of each group counts; those of all groups that spoke sum to 1."""
+    def _shares(self, sources: Sequence[int], weights: Sequence[float]) -> list[float]:
+        """What one source of each group counts; those of all groups that spoke sum to 1."""
         each = [
             0.0 if not count else weight / count if self.how.per == "model" else weight
-            for count, weight in zip(voices, weights, strict=True)
+            for count, weight in zip(sources, weights, strict=True)
         ]
-        total = math.fsum(share * count for share, count in zip(each, voices, strict=True))
+        total = math.fsum(share * count for share, count in zip(each, sources, strict=True))
         return [share / total if total else 0.0 for share in each]
 
     def _alone(self, cast: _Cast) -> Callable[[int, Candidate], Candidate]:
         """What `_one` makes of a lone ballot, by mean or vote: the way of nearly all candidates, so a short one."""
         shares, models, votes = cast.shares, cast.models, self.how.method == "vote"
-        counts = [max(count, 1) for count in cast.voices]
+        counts = [max(count, 1) for count in cast.sources]
 
         def merged(group: int, only: Candidate) -> Candidate:
             own = 0.0 if only.score < 0 else only.score
@@ -159,7 +172,7 @@ class Pool:
         return merged
 
     def _one(self, ballots: list[_Ballot[Candidate]], cast: _Cast) -> Candidate:
-        """One candidate for many: all voices, the commonest spelling (ties: the first in the alphabet), the id.
+        """One candidate for many: all sources, the commonest spelling (ties: the first in the alphabet), the id.
 
         Its truth is the mean over the spellings and generators that were verified.
         """
@@ -172,13 +185,13 @@ class Pool:
         ids = {candidate.id for _, candidate in ballots if candidate.id}
         truths = {(group, c.text): c.truth for group, c in ballots if c.truth is not None}
         truth = math.fsum(truths.values()) / len(truths) if truths else None
-        return Candidate(text, score, _voices_of(ballots), min(ids, default=None), by_model, truth)
+        return Candidate(text, score, _sources_of(ballots), min(ids, default=None), by_model, truth)
 
     def _scored(self, ballots: Sequence[_Ballot[Any]], cast: _Cast) -> tuple[float, ByModel]:
-        """What is proposed as all voices have it, and as each model does: the mean over its voices."""
-        method, voices = self.how.method, cast.voices
+        """What is proposed as all sources have it, and as each model does: the mean over its sources."""
+        method, sources = self.how.method, cast.sources
         best = _best(ballots)
-        means = _means(best, voices)
+        means = _means(best, sources)
         by_model = tuple(sorted((cast.models[group], min(mean, 1.0)) for group, mean in means))
         if method == "max":
             score = max(best.values())
@@ -189,14 +202,14 @@ class Pool:
         elif method == "vote":
             score = math.fsum([cast.shares[group] for group, _ in best])
         else:
-            score = math.fsum([cast.shares[voice[0]] * own for voice, own in best.items()])
+            score = math.fsum([cast.shares[source[0]] * own for source, own in best.items()])
         return min(score, 1.0), by_model
 
 
 class _Cast(NamedTuple):
-    """Of one query, by group: how many voices it has, what each counts, and its model. most: the largest count."""
+    """Of one query, by group: how many sources it has, what each counts, and its model. most: the largest count."""
 
-    voices: Sequence[int]
+    sources: Sequence[int]
     shares: Sequence[float]
     models: Sequence[str]
     most: int
@@ -207,58 +220,58 @@ def _best_first(candidate: Candidate) -> tuple[float, int, str, str]:
 
 
 def _count(ballots: Sequence[_Ballot[Any]]) -> int:
-    return len({(group, voice) for group, proposal in ballots for voice in proposal.sources or ("",)})
+    return len({(group, source) for group, proposal in ballots for source in proposal.sources or ("",)})
 
 
-def _best(ballots: Sequence[_Ballot[Any]]) -> dict[tuple[int, tuple[Voice, ...]], float]:
-    """What each voice makes of a candidate, which it may propose under several spellings: its highest score."""
-    best: dict[tuple[int, tuple[Voice, ...]], float] = {}
+def _best(ballots: Sequence[_Ballot[Any]]) -> dict[tuple[int, tuple[Source, ...]], float]:
+    """What each source makes of a candidate, which it may propose under several spellings: its highest score."""
+    best: dict[tuple[int, tuple[Source, ...]], float] = {}
     for group, proposal in ballots:
-        voice = group, proposal.sources
-        best[voice] = max(proposal.score, best.get(voice, 0.0))
+        source = group, proposal.sources
+        best[source] = max(proposal.score, best.get(source, 0.0))
     return best
 
 
-def _means(best: Mapping[tuple[int, tuple[Voice, ...]], float], voices: Sequence[int]) -> list[tuple[int, float]]:
-    """The mean score over a group's voices, silence counting 0, of each group that proposes a candidate."""
+def _means(best: Mapping[tuple[int, tuple[Source, ...]], float], sources: Sequence[int]) -> list[tuple[int, float]]:
+    """The mean score over a group's sources, silence counting 0, of each group that proposes a candidate."""
     totals: dict[int, float] = {}
     for (group, _), score in best.items():
         totals[group] = totals.get(group, 0.0) + score
-    return [(group, total / max(voices[group], 1)) for group, total in sorted(totals.items())]
+    return [(group, total / max(sources[group], 1)) for group, total in sorted(totals.items())]
 
 
-def _voices_of(ballots: Sequence[_Ballot[Any]]) -> tuple[Voice, ...]:
+def _sources_of(ballots: Sequence[_Ballot[Any]]) -> tuple[Source, ...]:
     first = ballots[0][1].sources
     if all(proposal.sources == first for _, proposal in ballots):
         return _sorted(first)
-    return tuple(sorted({voice for _, proposal in ballots for voice in proposal.sources}))
+    return tuple(sorted({source for _, proposal in ballots for source in proposal.sources}))
 
 
-def _sorted(voices: tuple[Voice, ...]) -> tuple[Voice, ...]:
-    return voices if len(voices) < 2 else tuple(sorted(set(voices)))
+def _sorted(sources: tuple[Source, ...]) -> tuple[Source, ...]:
+    return sources if len(sources) < 2 else tuple(sorted(set(sources)))
 
 
 def _mean_doubt(
-    doubts: Sequence[_Ballot[Absence]], weights: Sequence[float], models: Sequence[str]
-) -> Iterator[Absence]:
-    """The mean of all doubts, if there are any, each model's counting its weight."""
-    if doubts:
-        total = math.fsum(weights[group] for group, _ in doubts)
-        given = math.fsum(weights[group] * doubt.score for group, doubt in doubts)
-        means = _means(_best(doubts), [1] * len(models))
+    nil_probabilities: Sequence[_Ballot[Nil]], weights: Sequence[float], models: Sequence[str]
+) -> Iterator[Nil]:
+    """The mean of all nil_probabilities, if there are any, each model's counting its weight."""
+    if nil_probabilities:
+        total = math.fsum(weights[group] for group, _ in nil_probabilities)
+        given = math.fsum(weights[group] * doubt.score for group, doubt in nil_probabilities)
+        means = _means(_best(nil_probabilities), [1] * len(models))
         by_model = tuple(sorted((models[group], min(mean, 1.0)) for group, mean in means))
-        yield Absence(min(max(given / total, 0.0), 1.0) if total else 0.0, _voices_of(doubts), by_model)
+        yield Nil(min(max(given / total, 0.0), 1.0) if total else 0.0, _sources_of(nil_probabilities), by_model)
 
 
 def model_of(group: Sequence[CandidateSet]) -> str:
     """The model behind a generator's sets, the first that is heard."""
-    voices = (
-        voice
+    sources = (
+        source
         for item in group
-        for proposal in chain[Candidate | Absence](item.candidates, item.nothing, item.doubts)
-        for voice in proposal.sources
+        for proposal in chain[Candidate | Nil](item.candidates, item.nothing, item.nil_probabilities)
+        for source in proposal.sources
     )
-    return next(voices, Voice("")).model
+    return next(sources, Source("")).model
 
 
 def distinct(models: Sequence[str]) -> list[str]:

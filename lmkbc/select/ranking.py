@@ -42,7 +42,7 @@ class Ranking:
         scores = np.full((len(ranked), max(map(len, ranked), default=0)), -1.0)
         for row, candidates in zip(scores, ranked, strict=True):
             row[: len(candidates)] = [min(max(candidate.score, 0.0), 1.0) for candidate in candidates]
-        nothing = [max((absence.score for absence in candidates.nothing), default=0.0) for candidates in sets]
+        nothing = [max((nil.score for nil in candidates.nothing), default=0.0) for candidates in sets]
         abstained = [_abstained(s.draws) for s in sets]
         doubt = [0.5 if (p := candidates.existence) is None else 1 - p for candidates in sets]
         return cls(ranked, scores, _unit(nothing), _unit(abstained), _unit(doubt), _silence(sets))
@@ -72,7 +72,7 @@ class Ranking:
         """How many distinct models stand behind each candidate, (n, m)."""
         counts = np.zeros(self.scores.shape, dtype=np.int64)
         for row, candidates in zip(counts, self.ranked, strict=True):
-            row[: len(candidates)] = [len({voice.model for voice in c.sources}) for c in candidates]
+            row[: len(candidates)] = [len({source.model for source in c.sources}) for c in candidates]
         return counts
 
     @cached_property
@@ -115,8 +115,8 @@ def _silence(sets: Sequence[CandidateSet]) -> dict[str, Floats]:
     columns: dict[str, Floats] = {}
     for row, candidates in enumerate(sets):
         scores = {f"{model}:nothing": 0.0 for candidate in candidates.candidates for model, _ in candidate.by_model}
-        for kind, absences in (("nothing", candidates.nothing), ("doubt", candidates.doubts)):
-            for model, score in (pair for absence in absences for pair in absence.by_model):
+        for kind, nils in (("nothing", candidates.nothing), ("doubt", candidates.nil_probabilities)):
+            for model, score in (pair for nil in nils for pair in nil.by_model):
                 scores[f"{model}:{kind}"] = max(scores.get(f"{model}:{kind}", 0.0), score)
         for name, score in scores.items():
             columns.setdefault(name, np.full(len(sets), -1.0))[row] = score

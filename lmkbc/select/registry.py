@@ -9,16 +9,17 @@ from typing import Any
 
 from lmkbc import plugins
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.select.among import Among
-from lmkbc.select.attested import Attested
+from lmkbc.renamed import renamed
+from lmkbc.select.abstention import AbstentionThreshold
 from lmkbc.select.calibrated import Calibrated
+from lmkbc.select.corroborated import Corroborated
 from lmkbc.select.cutoffs import (
     Cutoff,
     Relative,
     TopK,
 )
 from lmkbc.select.expected_f1 import ExpectedF1
-from lmkbc.select.gate import NoneGate
+from lmkbc.select.fallback import Fallback
 from lmkbc.select.numeric import (
     Ball,
     ExpectedScore,
@@ -26,16 +27,16 @@ from lmkbc.select.numeric import (
     StabMid,
     WeightedMedian,
 )
-from lmkbc.select.otherwise import Otherwise
 from lmkbc.select.quorum import Quorum
 from lmkbc.select.rule import Rule
+from lmkbc.select.source_filter import SourceFilter
 from lmkbc.select.sticky import Sticky
 from lmkbc.select.two_stage import TwoStage
 from lmkbc.select.verified import Verified
 from lmkbc.settings import checked
 
-THRESHOLDS: list[type[Rule]] = [Cutoff, Relative, Sticky, TopK, Quorum, NoneGate, Verified]
-SOURCES: list[type[Rule]] = [TwoStage, Among, Attested, Otherwise]
+THRESHOLDS: list[type[Rule]] = [Cutoff, Relative, Sticky, TopK, Quorum, AbstentionThreshold, Verified]
+SOURCES: list[type[Rule]] = [TwoStage, SourceFilter, Corroborated, Fallback]
 EXPECTATIONS: list[type[Rule]] = [ExpectedF1, Calibrated]
 NUMBERS: list[type[Rule]] = [StabMid, ExpectedScore, Ball, LogCluster, WeightedMedian]
 RULES = {rule.name: rule for rule in THRESHOLDS + SOURCES + EXPECTATIONS + NUMBERS}
@@ -43,7 +44,7 @@ RULES = {rule.name: rule for rule in THRESHOLDS + SOURCES + EXPECTATIONS + NUMBE
 
 def rule_class(name: str) -> type[Rule]:
     """The rule of a name, one of ours or a plug-in's. InputError suggests the nearest."""
-    if name in RULES:
+    if (name := renamed(name, RULES)) in RULES:
         return RULES[name]
     if (rule := plugins.load(plugins.RULES, name)) is None:
         known = [*RULES, *plugins.names(plugins.RULES)]

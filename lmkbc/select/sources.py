@@ -13,7 +13,7 @@ from lmkbc.types import CandidateSet, Proposal
 def sources(candidates: CandidateSet) -> list[str]:
     """The sources that propose objects, or nothing, or say whether there is any; in order."""
     given = [candidate.by_model for candidate in candidates.candidates]
-    given += [absence.by_model for absence in (*candidates.nothing, *candidates.doubts)]
+    given += [nil.by_model for nil in (*candidates.nothing, *candidates.nil_probabilities)]
     return sorted({source for by_model in given for source, _ in by_model})
 
 
@@ -24,7 +24,7 @@ def own(candidates: CandidateSet, source: str) -> CandidateSet:
         candidates,
         candidates=tuple(objects),
         nothing=tuple(_own(candidates.nothing, source)),
-        doubts=tuple(_own(candidates.doubts, source)),
+        nil_probabilities=tuple(_own(candidates.nil_probabilities, source)),
     )
 
 

@@ -10,8 +10,14 @@ from msgspec import structs
 
 from lmkbc.select.rule import Rule
 from lmkbc.select.sources import own, sources
-from lmkbc.types import Absence, Candidate, CandidateSet, Prediction, State
-from lmkbc.voice import Voice
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Nil,
+    Prediction,
+    Source,
+    State,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,14 +59,14 @@ def _votes(candidates: CandidateSet, kept: Mapping[str, Prediction]) -> Candidat
         candidates.query,
         tuple(voted),
         tuple(State.ABSTAINED if source in silent else State.ANSWERED for source in kept),
-        nothing=(Absence(**_share(silent, len(kept))),) if silent else (),
-        doubts=candidates.doubts,
+        nothing=(Nil(**_share(silent, len(kept))),) if silent else (),
+        nil_probabilities=candidates.nil_probabilities,
     )
 
 
 def _share(votes: list[str], heard: int) -> dict[str, Any]:
     return {
         "score": len(votes) / heard,
-        "sources": tuple(Voice(source) for source in votes),
+        "sources": tuple(Source(source) for source in votes),
         "by_model": tuple((source, 1.0) for source in votes),
     }

@@ -10,7 +10,7 @@ import numpy as np
 
 from lmkbc import plugins
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.select.among import Among
+from lmkbc.select.abstention import AbstentionThreshold, Evidence
 from lmkbc.select.calibrated import Calibrated
 from lmkbc.select.cutoffs import (
     Cutoff,
@@ -18,7 +18,6 @@ from lmkbc.select.cutoffs import (
     TopK,
 )
 from lmkbc.select.expected_f1 import ExpectedF1
-from lmkbc.select.gate import Evidence, NoneGate
 from lmkbc.select.numeric import (
     Ball,
     ExpectedScore,
@@ -30,6 +29,7 @@ from lmkbc.select.quorum import Quorum
 from lmkbc.select.ranking import Mask
 from lmkbc.select.registry import RULES
 from lmkbc.select.rule import Rule, significant
+from lmkbc.select.source_filter import SourceFilter
 from lmkbc.select.sticky import Sticky
 from lmkbc.tune.calibrate import PRIOR, Weights, fit_expected_f1
 from lmkbc.tune.grid import grid
@@ -70,7 +70,7 @@ class Task:
         return bool(self.outcomes.ranking.models.max(initial=0) > 1)
 
     @property
-    def voices(self) -> int:
+    def sources(self) -> int:
         """How many models are heard at all."""
         return len(self.outcomes.ranking.by_model)
 
@@ -122,7 +122,7 @@ def fit_quorum(task: Task, rows: Mask) -> Rule:
     return _best(task, rows, [Quorum(models=models) for models in range(1, most + 1)])
 
 
-def fit_among(task: Task, rows: Mask) -> Rule:
+def fit_source_filter(task: Task, rows: Mask) -> Rule:
     """The sources to listen to, and the share of them that must name an object (Biester et al. 2023: which wordings).
 
     To the best one that is added which helps most, again and again while F1 rises.
@@ -130,7 +130,7 @@ def fit_among(task: Task, rows: Mask) -> Rule:
 
     def best(sources: tuple[str, ...]) -> tuple[float, Rule]:
         shares = dict.fromkeys(significant(count / len(sources)) for count in range(1, len(sources) + 1))
-        options = [Among(sources=sources, inner=Cutoff(threshold=share, least=task.least)) for share in shares]
+        options = [SourceFilter(sources=sources, inner=Cutoff(threshold=share, least=task.least)) for share in shares]
         rule = _best(task, rows, options)
         return float(task.outcomes.cached_f1(rule)[rows].sum()), rule
 
@@ -150,13 +150,13 @@ def fit_gate(task: Task, rows: Mask) -> Rule:
     full = rows & ~task.outcomes.empty
     inner = fit_cutoff(replace(task, nullable=False), full if full.any() else rows)
     answered, silent = task.outcomes.f1(inner), task.outcomes.empty.astype(float)
-    gates: list[NoneGate] = []
+    gates: list[AbstentionThreshold] = []
     for evidence in get_args(Evidence):
-        gate = NoneGate(inner=inner, threshold=1.0, evidence=evidence)
+        gate = AbstentionThreshold(inner=inner, threshold=1.0, evidence=evidence)
         strength = gate.strength(task.outcomes.ranking)
         if np.ptp(strength[rows]) > 0:
             threshold, _ = Curve.of(gate_steps(strength, answered, silent), rows).best()
-            gates.append(NoneGate(inner=inner, threshold=threshold, evidence=evidence))
+            gates.append(AbstentionThreshold(inner=inner, threshold=threshold, evidence=evidence))
     return _best(task, rows, gates) if gates else inner
 
 
@@ -197,9 +197,9 @@ FAMILIES: Mapping[str, Fit] = {
     Ball.name: _grid([Ball(tolerance=width) for width in WIDTHS]),
     LogCluster.name: _grid([LogCluster(width=width) for width in WIDTHS]),
     Quorum.name: fit_quorum,
-    NoneGate.name: fit_gate,
+    AbstentionThreshold.name: fit_gate,
     Sticky.name: fit_sticky,
-    Among.name: fit_among,
+    SourceFilter.name: fit_source_filter,
     ExpectedF1.name: fit_as_scored,
     Calibrated.name: fit_expectation,
 }
@@ -223,7 +223,11 @@ def applicable(task: Task, rules: Sequence[str] | None) -> Iterator[str]:
     """
     check_rules(rules)
     for name in FAMILIES:
-        needs = {Quorum.name: task.several, NoneGate.name: task.nullable, Among.name: task.voices > 2}
+        needs = {
+            Quorum.name: task.several,
+            AbstentionThreshold.name: task.nullable,
+            SourceFilter.name: task.sources > 2,
+        }
         fits = needs.get(name, task.numeric or name not in NUMERIC)
         if fits and (rules is None or name in rules or name == Cutoff.name):
             yield name

@@ -11,7 +11,7 @@ import numpy as np
 
 from lmkbc.edition import Edition
 from lmkbc.scoring.table import f1
-from lmkbc.select.gate import NoneGate
+from lmkbc.select.abstention import AbstentionThreshold
 from lmkbc.select.numeric import NumericRule
 from lmkbc.select.ranking import (
     Floats,
@@ -96,7 +96,7 @@ class Outcomes:
             return f1
         if isinstance(rule, MaskRule):
             return self._mask_f1(rule.keep(self.ranking))
-        if isinstance(rule, NoneGate):
+        if isinstance(rule, AbstentionThreshold):
             return np.where(rule.open(self.ranking), self.f1(rule.inner), self.empty)
         if isinstance(rule, NumericRule):
             made = [

@@ -20,8 +20,8 @@ from optuna.trial import BaseTrial, FixedTrial, FrozenTrial, TrialState, create_
 from sqlalchemy.exc import SQLAlchemyError
 
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.select.abstention import AbstentionThreshold, Evidence
 from lmkbc.select.cutoffs import Cutoff, Relative
-from lmkbc.select.gate import Evidence, NoneGate
 from lmkbc.select.quorum import Quorum
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import (
@@ -93,13 +93,13 @@ class Joint:
         """A rule behind the gate."""
         if self.evidence is None:
             return inner
-        return NoneGate(inner=inner, threshold=self.threshold, evidence=self.evidence)
+        return AbstentionThreshold(inner=inner, threshold=self.threshold, evidence=self.evidence)
 
     def steps(self, task: Task) -> Steps:
         """How F1 depends on the swept parameter."""
         steps = swept_steps(task.outcomes, self.rule)
         gate = self.gate(self.rule)
-        if not isinstance(gate, NoneGate):
+        if not isinstance(gate, AbstentionThreshold):
             return steps
         return gated(steps, gate.open(task.outcomes.ranking), task.outcomes.empty.astype(float))
 
@@ -132,7 +132,7 @@ class Space:
         allowed = set(applicable(task, rules))
         gates = (
             [evidence for evidence in get_args(Evidence) if _varies(task, rows, evidence)]
-            if NoneGate.name in allowed
+            if AbstentionThreshold.name in allowed
             else []
         )
         idle = set() if gates else {name for name, kind in SEARCHED.items() if not kind.joint()}
@@ -164,7 +164,7 @@ class Space:
             joint = SEARCHED[name].joint().items()
             own = {f"{name}.{parameter}": _within(getattr(fitted, parameter), span) for parameter, span in joint}
             starts.append({"rule": name, **own, **opened})
-        if self.gates and isinstance(fitted := fit(self.task, NoneGate.name, rows), NoneGate):
+        if self.gates and isinstance(fitted := fit(self.task, AbstentionThreshold.name, rows), AbstentionThreshold):
             starts.append(
                 {"rule": Cutoff.name, "gate": fitted.evidence, "gate.threshold": _within(fitted.threshold, CUT)}
             )
@@ -177,7 +177,7 @@ def _spread(scores: Floats) -> bool:
 
 
 def _varies(task: Task, rows: Mask, evidence: Evidence) -> bool:
-    gate = NoneGate(inner=UNFITTED, threshold=1.0, evidence=evidence)
+    gate = AbstentionThreshold(inner=UNFITTED, threshold=1.0, evidence=evidence)
     return bool(np.ptp(gate.strength(task.outcomes.ranking)[rows]) > 0)
 
 

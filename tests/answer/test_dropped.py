@@ -16,15 +16,15 @@ from lmkbc.select.pool import Pool
 from lmkbc.select.ranking import Ranking
 from lmkbc.submission import candidate_lines, losses
 from lmkbc.types import (
-    Absence,
     Candidate,
     Dropped,
+    Nil,
     Query,
     State,
 )
 from lmkbc.workspace import Workspace
 from tests.answer.test_clean import AREA, CLOSED, COUNT, OPEN, SUBJECT
-from tests.candidates import candidate_set, voices
+from tests.candidates import candidate_set, sources
 
 SPACE = Workspace()
 MINI = SPACE.edition("mini")
@@ -50,10 +50,10 @@ def test_what_is_dropped_is_named_with_its_rule(relation: Any, text: str, rule: 
     assert sifted([text], relation, SUBJECT) == ((), (Dropped(text[:300], rule),))
 
 
-def test_pooling_keeps_what_was_dropped_and_counts_its_voice() -> None:
+def test_pooling_keeps_what_was_dropped_and_counts_its_source() -> None:
     query = Query("a", MINI.relations[0])
     gone = candidate_set(query, (), (State.DROPPED,), (Dropped("b", "stop"),))
-    named = candidate_set(query, (Candidate("c", 1.0, voices("m#0")),), (State.ANSWERED,))
+    named = candidate_set(query, (Candidate("c", 1.0, sources("m#0")),), (State.ANSWERED,))
     (pooled,) = Pool(edition=MINI).merge([[gone], [named]])
     assert (pooled.dropped, pooled.draws) == ((Dropped("b", "stop"),), (State.DROPPED, State.ANSWERED))
     assert pooled.candidates[0].score == 0.5
@@ -65,7 +65,7 @@ def test_losses_are_what_was_dropped_or_not_linked() -> None:
     edition = SPACE.edition("2023")
     found = candidate_set(
         Query("a", edition.relations[0]),
-        (Candidate("B"), Candidate("C", id="Q1"), Absence()),
+        (Candidate("B"), Candidate("C", id="Q1"), Nil()),
         dropped=(Dropped("D", "stop"), Dropped("d", "stop")),
     )
     assert [loss.rule for loss in losses(edition, found)] == ["stop", "link"]

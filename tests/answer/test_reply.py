@@ -83,7 +83,7 @@ def test_an_id_that_was_cut_off_is_none() -> None:
     assert names(drawn("CountryBordersCountry", "Q912, Q10", "stop", QIDS)) == ["Q912", "Q10"]
 
 
-def test_the_mark_stays_where_parts_and_voices_come_together() -> None:
+def test_the_mark_stays_where_parts_and_sources_come_together() -> None:
     cut, whole = drawn("CountryBordersCountry", SUDAN), drawn("CountryBordersCountry", '["Mali"]', "stop")
     one = united([cut, whole])
     assert (one.draws, sorted(names(one))) == ((State.CUT,), ["Mali", "Sudan", "Tanzania"])

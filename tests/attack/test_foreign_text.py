@@ -19,8 +19,12 @@ from forge import ROOT, Forge
 from places import CAUSAL, Places
 from test_hostile_text import run
 
-from lmkbc.types import Candidate, CandidateSet, Query
-from lmkbc.voice import Voice
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Query,
+    Source,
+)
 
 MOST = 500
 """MB of memory that rendering may take at its peak, of this process and of the one that renders."""
@@ -115,7 +119,7 @@ def test_texts_that_leave_their_comment(tmp_path: Path, command: Command, seed: 
         return "x" + "".join(draw.choices(PIECES, k=draw.randint(1, 9))) + draw.choice("x*/|")
 
     def answer(query: Query) -> CandidateSet:
-        return CandidateSet(query, (Candidate(text(), 0.9, (Voice(text(), text()),), "Q1016"),))
+        return CandidateSet(query, (Candidate(text(), 0.9, (Source(text(), text()),), "Q1016"),))
 
     base = Base(tmp_path, [])
     with base.file.open("w", newline="") as file:

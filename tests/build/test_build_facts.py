@@ -7,14 +7,20 @@ from decimal import Decimal
 
 import polars as pl
 import pytest
-from bases import SPACE, VOICE, answered, failed
+from bases import SOURCE, SPACE, answered, failed
 from hypothesis import given
 from hypothesis import strategies as st
 from opened import recipe_of
 
 from lmkbc.build.facts import FACTS, MISSING, NOTHING, Maker, Stated, Tables, decimal
-from lmkbc.types import Absence, Candidate, CandidateSet, Query, State
-from lmkbc.voice import Voice
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Nil,
+    Query,
+    Source,
+    State,
+)
 
 RELATIONS = {name: Stated.of(SPACE.relation(name)) for name in ("CountryBordersCountry", "hasArea")}
 MAKER = Maker(recipe_of({"component": "prior"}).select, RELATIONS, "run")
@@ -22,7 +28,7 @@ BORDERS, AREA = Query("Chad", "CountryBordersCountry", "Q657"), Query("Chad", "h
 
 
 def test_a_row_per_object_and_one_for_each_query_without() -> None:
-    silent = CandidateSet(BORDERS, (), (State.ABSTAINED,), nothing=(Absence(0.75, VOICE),))
+    silent = CandidateSet(BORDERS, (), (State.ABSTAINED,), nothing=(Nil(0.75, SOURCE),))
     dropped = CandidateSet(BORDERS, (), (State.DROPPED,))
     faint = answered(BORDERS, ("Sudan", "Q1049", 0.25))
     sets = [
@@ -70,8 +76,8 @@ def test_blocks_may_be_made_anywhere_and_of_any_size() -> None:
 
 
 @given(st.text(), st.one_of(st.none(), st.text(max_size=6)), st.text(max_size=9))
-def test_any_text_of_a_model_is_a_row(text: str, qid: str | None, voice: str) -> None:
-    found = CandidateSet(BORDERS, (Candidate(text + "\ud800", 0.9, (Voice(voice + "\udfff"),), qid),))
+def test_any_text_of_a_model_is_a_row(text: str, qid: str | None, source: str) -> None:
+    found = CandidateSet(BORDERS, (Candidate(text + "\ud800", 0.9, (Source(source + "\udfff"),), qid),))
     row = MAKER.tables([0], [found]).facts.row(0, named=True)
     assert row["object"] == text + "\\ud800"
     assert row["object_id"] is None or row["object_id"] == qid

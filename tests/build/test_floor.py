@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from bases import SPACE, VOICE, answered
+from bases import SOURCE, SPACE, answered
 from opened import recipe_of
 
 from lmkbc.build.facts import Maker, Stated
@@ -13,7 +13,7 @@ from lmkbc.select.calibration import Calibration
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.rule import PerRelation, Rule
-from lmkbc.types import Absence, CandidateSet, Query
+from lmkbc.types import CandidateSet, Nil, Query
 
 NAMES = ("CountryBordersCountry", "hasArea", "personHasCityOfDeath")
 RELATIONS = {name: Stated.of(SPACE.relation(name)) for name in NAMES}
@@ -35,7 +35,7 @@ def kept(
 def of(*scores: float, query: Query = BORDERS) -> CandidateSet:
     """Candidates of these scores, where hardly anything says that there is none."""
     found = answered(query, *((f"{at}", f"Q{at}", score) for at, score in enumerate(scores, start=1)))
-    return replace(found, nothing=(Absence(1e-6, VOICE),))
+    return replace(found, nothing=(Nil(1e-6, SOURCE),))
 
 
 @pytest.mark.parametrize(

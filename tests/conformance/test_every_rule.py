@@ -15,8 +15,8 @@ from msgspec import structs
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.registry import RULES, build
 from lmkbc.select.rule import Choice, MaskRule, PerRelation, Real, Rule, Whole
-from lmkbc.types import Absence, Candidate, CandidateSet, Prediction, Query, State
-from tests.candidates import candidate_set, voices
+from lmkbc.types import Candidate, CandidateSet, Nil, Prediction, Query, State
+from tests.candidates import candidate_set, sources
 
 QUERY = Query("Ada", "PersonHasNumberOfChildren")
 INNER = {"rule": "top-k", "k": 2}
@@ -50,9 +50,9 @@ def candidate_sets(draw: st.DrawFn) -> CandidateSet:
     """Pooled sets: numbers and names, distinct, best first, with what is said about nothing."""
     texts = draw(st.lists(st.sampled_from([*map(str, range(1, 40)), "Lima", "Oslo", "Rome"]), unique=True, max_size=8))
     scores = draw(st.lists(st.floats(0, 1), min_size=len(texts), max_size=len(texts), unique=True))
-    found = [Candidate(t, s, voices("m#0"), None, (("m", s),)) for t, s in zip(texts, scores, strict=True)]
+    found = [Candidate(t, s, sources("m#0"), None, (("m", s),)) for t, s in zip(texts, scores, strict=True)]
     if draw(st.booleans()):
-        found.append(Absence(draw(st.floats(0, 1)), voices("m#1")))
+        found.append(Nil(draw(st.floats(0, 1)), sources("m#1")))
     found.sort(key=lambda one: -one.score)
     draws = tuple(draw(st.lists(st.sampled_from([State.ANSWERED, State.ABSTAINED]), min_size=1, max_size=4)))
     return candidate_set(QUERY, tuple(found), draws)
@@ -85,7 +85,7 @@ def test_a_rule_keeps_what_was_proposed_in_no_matter_which_order(name: str, data
 def test_nothing_proposed_is_nothing_kept_and_failed_stays_failed(name: str, data: st.DataObject) -> None:
     rule = build(data.draw(tables(name)))
     assert rule.select(candidate_set(QUERY)) == Prediction(QUERY)
-    assert rule.select(candidate_set(QUERY, (Absence(0.5),))) == Prediction(QUERY)
+    assert rule.select(candidate_set(QUERY, (Nil(0.5),))) == Prediction(QUERY)
     missing = candidate_set(QUERY, draws=(State.MISSING, State.UNPARSED))
     assert rule.select(missing) == Prediction(QUERY, failed=True)
 

@@ -140,9 +140,9 @@ def test_statement_nodes_carry_confidence_model_and_date_and_numbers_their_unit(
 
 @given(st.text(), st.text(), st.text(), st.text(), st.sampled_from(["entity", "string", "number"]))
 def test_whatever_a_model_wrote_every_line_is_a_triple(
-    subject: str, value: str, model: str, voice: str, kind: str
+    subject: str, value: str, model: str, source: str, kind: str
 ) -> None:
-    hostile = fact(subject, None, object=value, object_id=None, model=model, sources=[voice])._replace(
+    hostile = fact(subject, None, object=value, object_id=None, model=model, sources=[source])._replace(
         about=About("P1", kind)  # type: ignore[arg-type]
     )
     for write in (Triples().truthy, Triples(date="2026-11-22", run="x").statement):

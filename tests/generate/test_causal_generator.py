@@ -23,7 +23,7 @@ from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run import Run
 from lmkbc.types import Passage, Query, State
 from lmkbc.workspace import Workspace
-from tests.candidates import voices
+from tests.candidates import sources
 
 SPACE = Workspace()
 EDITION = SPACE.edition("mini")
@@ -65,13 +65,13 @@ def queries() -> list[Query]:
     return SPACE.queries(EDITION, "val")
 
 
-def test_each_draw_is_a_voice_and_failures_are_no_answers() -> None:
+def test_each_draw_is_a_source_and_failures_are_no_answers() -> None:
     model = Scripted([Completion(' ["Peru"]'), Completion(" []"), Completion(' ["Pe', finished=False)])
     asked = generator(model, draws=3)
     query = next(one for one in queries() if RELATIONS[one.relation].kind == "entity")
     (found,) = asked.generate([query])
-    assert [(one.text, one.sources) for one in found.candidates if one.text] in ([("Peru", voices("tiny#0"))], [])
-    assert voices("tiny#1") in [one.sources for one in found.nothing]
+    assert [(one.text, one.sources) for one in found.candidates if one.text] in ([("Peru", sources("tiny#0"))], [])
+    assert sources("tiny#1") in [one.sources for one in found.nothing]
     assert found.draws == (State.ANSWERED, State.ABSTAINED, State.TRUNCATED)
     assert asked.notes.remarks == ["tiny: 1 of 3 draws cut off at max_tokens"]
 
@@ -309,7 +309,7 @@ def test_a_recipe_may_verify(tiny: Path) -> None:
     assert len(truths) > 1
 
 
-def test_voices_of_one_model_load_it_once(tiny: Path) -> None:
+def test_sources_of_one_model_load_it_once(tiny: Path) -> None:
     each = [{"name": "a"}, {"name": "b", "prompt": {"ask": "{question} "}}]
     (first, one), (second, other) = generators(run(), recipe(tiny, each=each, sampling={"max_tokens": 4}))
     assert (first, second) == ("a", "b")
@@ -317,7 +317,7 @@ def test_voices_of_one_model_load_it_once(tiny: Path) -> None:
     assert isinstance(other, CausalGenerator)
     assert one._model is other._model
     (found,) = other.generate(queries()[:1])
-    assert {voice for c in found.candidates for voice in c.sources} <= {*voices("b#0")}
+    assert {source for c in found.candidates for source in c.sources} <= {*sources("b#0")}
 
 
 def test_slots_are_parts_of_one_answer() -> None:

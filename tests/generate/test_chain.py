@@ -111,7 +111,7 @@ def names(found: CandidateSet) -> dict[str, set[str]]:
     """Candidate -> the draws that name it."""
     draws: dict[str, set[str]] = {}
     for candidate in found.candidates:
-        draws.setdefault(candidate.text, set()).update(voice.draw for voice in candidate.sources)
+        draws.setdefault(candidate.text, set()).update(source.draw for source in candidate.sources)
     return draws
 
 

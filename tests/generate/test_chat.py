@@ -22,13 +22,13 @@ from lmkbc.models.server.client import ServerError
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.store import Store
 from lmkbc.types import (
-    Absence,
     CandidateSet,
+    Nil,
     Query,
     State,
 )
 from lmkbc.workspace import Workspace
-from tests.candidates import voices
+from tests.candidates import sources
 
 ROOT = Path(__file__).resolve().parents[2]
 CANARY = "sk-canary-7f3a91c2"
@@ -77,9 +77,9 @@ def run(generator: ChatGenerator, asked: list[Query]) -> dict[str, CandidateSet]
 def test_answers_are_parsed_and_named_after_model_and_draw(chat: Chat) -> None:
     with Loopback(lambda body: '["Spain", "None"]' if "land 0" in prompt_of(body) else "[]") as server:
         found = run(chat(server), queries(2))
-    assert [(c.text, c.sources) for c in found["land 0"].candidates] == [("Spain", voices("stand-in#0"))]
+    assert [(c.text, c.sources) for c in found["land 0"].candidates] == [("Spain", sources("stand-in#0"))]
     assert found["land 1"].draws == (State.ABSTAINED,)
-    assert found["land 1"].nothing == (Absence(1.0, voices("stand-in#0")),)
+    assert found["land 1"].nothing == (Nil(1.0, sources("stand-in#0")),)
 
 
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != "429-huge"])
@@ -209,8 +209,8 @@ def test_many_draws_come_from_one_request(chat: Chat) -> None:
         run(chat(server, sampling={"draws": 6, "temperature": 1.0}), queries(1))
         assert [body.get("n") for body in server.requests] == [4, 2]
     assert found["land 0"].draws == (State.ANSWERED,) * 4
-    assert {voice for c in found["land 0"].candidates for voice in c.sources} == {
-        *voices(*(f"stand-in#{k}" for k in range(4)))
+    assert {source for c in found["land 0"].candidates for source in c.sources} == {
+        *sources(*(f"stand-in#{k}" for k in range(4)))
     }
 
 

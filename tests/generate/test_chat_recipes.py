@@ -298,7 +298,7 @@ def test_a_model_chooses_among_hits_once(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_limits_hold_for_all_that_ask_in_a_run(tmp_path: Path) -> None:
-    recipe = tmp_path / "voices.toml"
+    recipe = tmp_path / "sources.toml"
     recipe.write_text(
         'description = "x"\n[[generate]]\ncomponent = "chat"\nmodel = "m"\nshots.k = 0\nsampling.max_tokens = 10\n'
         'each = [{ name = "a" }, { name = "b", prompt.task = "Say." }]\n[select]\nrule = "cutoff"\nthreshold = 0.5\n'
@@ -306,10 +306,10 @@ def test_limits_hold_for_all_that_ask_in_a_run(tmp_path: Path) -> None:
     asked = [Query(f"land {place}", "CountryBordersCountry") for place in range(10)]
     with Loopback() as server:
         space = context(server.url, tmp_path, options={"max_tokens": 1100})
-        voices = [
+        sources = [
             list(generator.generate(asked)) for _, generator in generators(space, read_recipe(SPACE, str(recipe)))
         ]
-    assert [sum(not one.failed for one in found) for found in voices] == [10, 0]  # of 110 tokens each
+    assert [sum(not one.failed for one in found) for found in sources] == [10, 0]  # of 110 tokens each
     assert server.served == 10
 
 

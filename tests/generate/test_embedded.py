@@ -19,6 +19,7 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.arrays import Store, key
 from lmkbc.generate.embedded.generator import VERSION, EmbeddedGenerator
 from lmkbc.generate.embedded.links import Links
+from lmkbc.generate.embedded.other_sources import UNKNOWN, OtherSources
 from lmkbc.generate.embedded.signals import FLOOR, steady
 from lmkbc.generate.embedded.stack import Stack
 from lmkbc.generate.embedded.table import Pairs
@@ -30,18 +31,17 @@ from lmkbc.generate.embedded.trees import (
     RATE,
     Trees,
 )
-from lmkbc.generate.embedded.voices import UNKNOWN, Voices
 from lmkbc.progress import ExpectedStep, Report, silent
 from lmkbc.types import (
-    Absence,
     Candidate,
     CandidateSet,
     Example,
     GoldObject,
+    Nil,
     Query,
     State,
 )
-from tests.candidates import proposals, voices
+from tests.candidates import proposals, sources
 from tests.opened import recipe_of
 
 pytestmark = pytest.mark.floats
@@ -116,7 +116,7 @@ def generator(cache: Path, train: Sequence[Example] = TRAIN, encoder: Letters | 
     return EmbeddedGenerator(EDITION, RELATIONS, train, encoder, Store(cache), seed)  # type: ignore[arg-type]
 
 
-class Voice:
+class Source:
     """A generator that knows some languages by heart, and fails where it is told to."""
 
     def __init__(self, known: dict[str, str], failing: frozenset[str] = frozenset()) -> None:
@@ -132,8 +132,10 @@ class Voice:
                 yield CandidateSet(query, (Candidate(name, 0.9),) if name else (), draws=(State.ANSWERED,) * bool(name))
 
 
-def heard(cache: Path, train: Sequence[Example], voice: Voice, *, own: bool = True) -> EmbeddedGenerator:
-    return EmbeddedGenerator(EDITION, RELATIONS, train, None, Store(cache), voices=Voices({"voice": voice}), own=own)
+def heard(cache: Path, train: Sequence[Example], source: Source, *, own: bool = True) -> EmbeddedGenerator:
+    return EmbeddedGenerator(
+        EDITION, RELATIONS, train, None, Store(cache), sources=OtherSources({"source": source}), own=own
+    )
 
 
 def best(found: CandidateSet) -> str:
@@ -167,7 +169,7 @@ def test_scores_are_probabilities_best_first_and_nothing_is_proposed(cache: Path
         assert scores == sorted(scores, reverse=True)
         assert all(0 < score < 1 for score in scores)
         assert len(found.nothing) == 1
-        assert all(one.sources == voices("embedded") for one in proposals(found))
+        assert all(one.sources == sources("embedded") for one in proposals(found))
 
 
 def test_a_number_is_one_that_the_tolerance_makes_right(cache: Path) -> None:
@@ -356,27 +358,27 @@ def test_trees_that_tell_of_themselves_are_the_trees_that_do_not(rows: int) -> N
 
 
 def untold(count: int = 120) -> tuple[list[Example], dict[str, str]]:
-    """Towns whose names tell nothing of their language, and what a voice knows by heart of them and of two more."""
+    """Towns whose names tell nothing of their language, and what a source knows by heart of them and of two more."""
     draw = random.Random(1)
     names = ["".join(draw.choices("bdfgklmnprstaeiou", k=7)).title() for _ in range(count)]
     known = {name: draw.choice([*LANGUAGES.values()]) for name in [*names, "Here", "There"]}
     return [example(name, "speaks", known[name]) for name in names], known
 
 
-def test_a_voice_that_is_right_of_train_is_heeded_and_asked_once(tmp_path: Path) -> None:
+def test_a_source_that_is_right_of_train_is_heeded_and_asked_once(tmp_path: Path) -> None:
     train, known = untold()
-    voice = Voice(known)
-    made = heard(tmp_path, train, voice)
+    source = Source(known)
+    made = heard(tmp_path, train, source)
     queries = [Query("Here", "speaks"), Query("There", "speaks")]
     for _ in range(2):
         found = by_query(made.generate(queries))
         assert {query.subject: best(each) for query, each in found.items()} == {
             q.subject: known[q.subject] for q in queries
         }
-    assert Counter(voice.asked) == Counter([*(row.query for row in train), *queries, *queries])  # train alone is kept
-    mistaken = Voice(known | dict.fromkeys(known, "Volapük"))
+    assert Counter(source.asked) == Counter([*(row.query for row in train), *queries, *queries])  # train alone is kept
+    mistaken = Source(known | dict.fromkeys(known, "Volapük"))
     assert by_query(heard(tmp_path, train, mistaken).generate(queries)) != found, (
-        "what was fitted to another voice is no use"
+        "what was fitted to another source is no use"
     )
 
 
@@ -390,8 +392,8 @@ def test_names_are_looked_at_only_where_a_stack_has_signals_of_its_own(tmp_path:
             for row in TRAIN
             if row.query.relation == "speaks"
         ]
-        voice = Voice({prefix + name: language for name, language in known.items()})
-        made = heard(tmp_path, train, voice, own=own)
+        source = Source({prefix + name: language for name, language in known.items()})
+        made = heard(tmp_path, train, source, own=own)
         found = by_query(made.generate([row.query for row in train]))
         return [[(one.text, one.score) for one in found[row.query].candidates] for row in train]
 
@@ -403,29 +405,29 @@ def test_a_stack_of_nothing_is_told_before_anything_is_asked() -> None:
         recipe_of({"component": "embedded", "own": False})
 
 
-def test_what_a_voice_fails_to_answer_has_failed(tmp_path: Path) -> None:
+def test_what_a_source_fails_to_answer_has_failed(tmp_path: Path) -> None:
     train, known = untold(40)
     here, there = Query("Here", "speaks"), Query("There", "speaks")
-    found = by_query(heard(tmp_path, train, Voice(known, frozenset({"Here"}))).generate([here, there]))
+    found = by_query(heard(tmp_path, train, Source(known, frozenset({"Here"}))).generate([here, there]))
     assert (found[here].failed, found[there].failed) == (True, False)
     with pytest.raises(LmkbcError, match=r"was not answered.*run again"):
-        list(heard(tmp_path, train, Voice(known, frozenset({train[3].query.subject}))).generate([here]))
+        list(heard(tmp_path, train, Source(known, frozenset({train[3].query.subject}))).generate([here]))
 
 
-def test_a_voice_names_objects_by_id_or_by_name_and_may_know_nothing() -> None:
+def test_a_source_names_objects_by_id_or_by_name_and_may_know_nothing() -> None:
     query, other = Query("Here", "speaks"), Query("There", "speaks")
 
     class Said:
         def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
             yield CandidateSet(
-                query, (Candidate("tongue", 0.5, id="Q1"), Candidate("ENGLISH", 0.25)), nothing=(Absence(0.125),)
+                query, (Candidate("tongue", 0.5, id="Q1"), Candidate("ENGLISH", 0.25)), nothing=(Nil(0.125),)
             )
             yield CandidateSet(other, draws=())
 
-    voices = Voices({"said": Said()})
-    voices.ask([query, other])
+    sources = OtherSources({"said": Said()})
+    sources.ask([query, other])
     closed = [Candidate(""), Candidate("English"), Candidate("A tongue", id="Q1"), Candidate("Elvish")]
-    signal = voices.signals([query, other], closed)["said"]
+    signal = sources.signals([query, other], closed)["said"]
     assert signal.tolist() == [[0.125, 0.25, 0.5, UNKNOWN], [UNKNOWN] * 4]
 
 
@@ -463,15 +465,15 @@ def test_what_several_draws_say_is_a_mean_in_which_silence_counts_0() -> None:
             yield CandidateSet(
                 query,
                 (
-                    Candidate("English", 1.0, voices("m#1")),
-                    Candidate("english", 0.5, voices("m#1")),
-                    Candidate("English", 1.0, voices("m#2")),
+                    Candidate("English", 1.0, sources("m#1")),
+                    Candidate("english", 0.5, sources("m#1")),
+                    Candidate("English", 1.0, sources("m#2")),
                 ),
                 draws=(State.ANSWERED, State.ANSWERED, State.ABSTAINED, State.UNPARSED, State.ANSWERED),
-                nothing=(Absence(1.0, voices("m#3")),),
+                nothing=(Nil(1.0, sources("m#3")),),
             )
 
-    heard_of = Voices({"m": Drawn()})
+    heard_of = OtherSources({"m": Drawn()})
     heard_of.ask([query])
     assert heard_of.signals([query], [Candidate(""), Candidate("English")])["m"].tolist() == [[0.25, 0.5]]
 

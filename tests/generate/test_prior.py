@@ -87,7 +87,7 @@ def test_prior_proposes_shares_and_the_share_of_empties() -> None:
         ("x", 0.75),
         ("y", 0.25),
     ]
-    assert [absence.score for absence in found.nothing] == [0.25]
+    assert [nil.score for nil in found.nothing] == [0.25]
 
 
 def test_a_train_query_is_no_evidence_for_itself() -> None:

@@ -15,15 +15,15 @@ from lmkbc.generate.recorded import Recorded
 from lmkbc.select.pool import Pool
 from lmkbc.submission import candidate_lines
 from lmkbc.types import (
-    Absence,
     Candidate,
     CandidateSet,
     Dropped,
+    Nil,
     Query,
     State,
 )
 from lmkbc.workspace import Workspace
-from tests.candidates import candidate_set, voices
+from tests.candidates import candidate_set, sources
 
 SPACE = Workspace()
 EDITION = SPACE.edition("2023")
@@ -45,7 +45,7 @@ def replay(path: Path, *queries: Query) -> list[CandidateSet]:
     return list(Recorded([path], EDITION, SPACE.relations).generate(queries or (QUERY,)))
 
 
-def test_each_draw_is_a_voice(tmp_path: Path) -> None:
+def test_each_draw_is_a_source(tmp_path: Path) -> None:
     texts = ["['Joe Strummer', 'Mick Jones']", "None", "Joe Strummer", "", '["Joe', None]
     path = write(tmp_path / "a.jsonl", row(model="gpt", completions=texts, usage={"n": 1}, prompt="?"))
     (found,) = replay(path)
@@ -58,11 +58,11 @@ def test_each_draw_is_a_voice(tmp_path: Path) -> None:
         State.MISSING,
     )
     assert found.candidates == (
-        Candidate("Joe Strummer", 1.0, voices("gpt#0")),
-        Candidate("Mick Jones", 1.0, voices("gpt#0")),
-        Candidate("Joe Strummer", 1.0, voices("gpt#2")),
+        Candidate("Joe Strummer", 1.0, sources("gpt#0")),
+        Candidate("Mick Jones", 1.0, sources("gpt#0")),
+        Candidate("Joe Strummer", 1.0, sources("gpt#2")),
     )
-    assert found.nothing == (Absence(1.0, voices("gpt#1")),)
+    assert found.nothing == (Nil(1.0, sources("gpt#1")),)
     assert not found.failed
 
 
@@ -72,14 +72,14 @@ def test_an_answer_cleaned_to_nothing_is_still_an_answer(tmp_path: Path) -> None
     assert found.dropped == (Dropped("The Clash", "subject"),)
 
 
-def test_existence_probabilities_are_a_voice_of_their_own(tmp_path: Path) -> None:
+def test_existence_probabilities_are_a_source_of_their_own(tmp_path: Path) -> None:
     given = {"YES": 0.6, "NO": 0.2, "UNKNOWN": 0.2}
     rows = row(model="gpt", completions=["Ann Lee"], existence_probabilities=given), row("B", completions=["None"])
     found = replay(write(tmp_path / "a.jsonl", *rows))[0]
-    assert found.doubts == (Absence(pytest.approx(0.25), voices("a")),)  # type: ignore[arg-type]
+    assert found.nil_probabilities == (Nil(pytest.approx(0.25), sources("a")),)  # type: ignore[arg-type]
     assert found.draws == (State.ANSWERED,)
     per_draw = row(completions=["x", "y"], existence_probabilities=[0.5, 1.0])
-    assert replay(write(tmp_path / "b.jsonl", per_draw))[0].doubts[0].score == pytest.approx(0.25)
+    assert replay(write(tmp_path / "b.jsonl", per_draw))[0].nil_probabilities[0].score == pytest.approx(0.25)
 
 
 def test_a_lacking_query_is_failed_and_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -112,7 +112,7 @@ def test_repeated_rows_are_further_draws(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", row(completions=["Ann Lee"]), row(completions=["Bo Day"]))
     namesakes = replay(path, Query("The Clash", BAND, "Q1"), Query("The Clash", BAND, "Q2"))
     for found in namesakes:
-        assert [candidate.sources for candidate in found.candidates] == [voices("a#0"), voices("a#1")]
+        assert [candidate.sources for candidate in found.candidates] == [sources("a#0"), sources("a#1")]
 
 
 def test_candidates_keep_scores_and_ids(tmp_path: Path) -> None:
@@ -125,35 +125,35 @@ def test_candidates_keep_scores_and_ids(tmp_path: Path) -> None:
     ]
     (found,) = replay(write(tmp_path / "bert.candidates.jsonl", row(candidates=given)))
     assert found.candidates == (
-        Candidate("Joe Strummer", 0.7, voices("bert"), "Q1"),
-        Candidate("mick jones", 0.1, voices("bert")),
+        Candidate("Joe Strummer", 0.7, sources("bert"), "Q1"),
+        Candidate("mick jones", 0.1, sources("bert")),
     )
-    assert found.nothing == (Absence(0.2, voices("bert")),)
+    assert found.nothing == (Nil(0.2, sources("bert")),)
     assert found.draws == (State.ANSWERED,)
 
 
 def test_a_number_is_its_own_id(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", row("Ann", COUNT, candidates=[{"object": "4", "score": 0.5, "id": "Q202"}]))
-    assert replay(path, Query("Ann", COUNT))[0].candidates == (Candidate("4", 0.5, voices("a")),)
+    assert replay(path, Query("Ann", COUNT))[0].candidates == (Candidate("4", 0.5, sources("a")),)
 
 
-def test_sources_are_voices(tmp_path: Path) -> None:
+def test_sources_are_sources(tmp_path: Path) -> None:
     given = [{"object": "Ann Lee", "score": 0.5, "source": "p1"}, {"object": "Ann Lee", "score": 0.3, "source": "p2"}]
     (found,) = replay(write(tmp_path / "a.jsonl", row(candidates=given)))
-    assert [candidate.sources for candidate in found.candidates] == [voices("a#p1"), voices("a#p2")]
+    assert [candidate.sources for candidate in found.candidates] == [sources("a#p1"), sources("a#p2")]
     assert len(found.draws) == 2
 
 
 def test_no_candidates_is_an_empty_answer(tmp_path: Path) -> None:
     (found,) = replay(write(tmp_path / "a.jsonl", row(candidates=[])))
-    assert (found.candidates, found.nothing, found.draws) == ((), (Absence(1.0, voices("a")),), (State.ABSTAINED,))
+    assert (found.candidates, found.nothing, found.draws) == ((), (Nil(1.0, sources("a")),), (State.ABSTAINED,))
 
 
 def test_an_id_that_no_submission_could_name_is_none(tmp_path: Path) -> None:
     given = [{"object": "Joe Strummer", "score": 0.7, "id": "[UNK]"}]
     for pooled in (False, True):
         (found,) = replay(write(tmp_path / "a.jsonl", row(candidates=given, pooled=pooled)))
-        assert found.candidates == (Candidate("Joe Strummer", 0.7, voices("a")),)
+        assert found.candidates == (Candidate("Joe Strummer", 0.7, sources("a")),)
 
 
 def test_ten_thousand_candidates(tmp_path: Path) -> None:
@@ -165,11 +165,11 @@ def test_candidates_of_a_run_come_back_as_they_were_pooled(tmp_path: Path) -> No
     pooled = candidate_set(
         QUERY,
         (
-            Candidate("Joe Strummer", 0.9, voices("gpt#0", "gpt#1", "llama#0"), truth=0.75),
-            Candidate("Mick Jones", 0.4, voices("llama#0"), "Q2", truth=0.0),
-            Absence(0.1, voices("gpt#2")),
+            Candidate("Joe Strummer", 0.9, sources("gpt#0", "gpt#1", "llama#0"), truth=0.75),
+            Candidate("Mick Jones", 0.4, sources("llama#0"), "Q2", truth=0.0),
+            Nil(0.1, sources("gpt#2")),
         ),
-        doubts=(Absence(0.2, voices("gpt")),),
+        nil_probabilities=(Nil(0.2, sources("gpt")),),
     )
     failed, empty = candidate_set(Query("Blur", BAND), (), (State.MISSING,)), candidate_set(Query("Bis", BAND))
     path = tmp_path / "candidates.jsonl.gz"
@@ -180,7 +180,7 @@ def test_candidates_of_a_run_come_back_as_they_were_pooled(tmp_path: Path) -> No
     assert [(c.text, c.score, c.sources, c.truth) for c in again.candidates] == [
         (c.text, c.score, c.sources, c.truth) for c in pooled.candidates
     ]
-    for now, before in ((again.nothing, pooled.nothing), (again.doubts, pooled.doubts)):
+    for now, before in ((again.nothing, pooled.nothing), (again.nil_probabilities, pooled.nil_probabilities)):
         assert [(one.score, one.sources) for one in now] == [(one.score, one.sources) for one in before]
 
 
@@ -190,15 +190,15 @@ def test_files_speak_apart_and_together(tmp_path: Path) -> None:
     packed = tmp_path / "three.jsonl.gz"
     packed.write_bytes(gzip.compress(json.dumps(row(model="llama", completions=["None"])).encode()))
     recorded = Recorded([first, second, packed], EDITION, SPACE.relations)
-    apart = recorded.voices([QUERY])
+    apart = recorded.sources([QUERY])
     assert {name: sets[0].draws for name, sets in apart.items()} == {
         "one": (State.ANSWERED,),
         "two": (State.ANSWERED,),
         "llama": (State.ABSTAINED,),
     }
     (whole,) = recorded.generate([QUERY])
-    assert [candidate.sources for candidate in whole.candidates] == [voices("one#0"), voices("two")]
-    assert [absence.sources for absence in whole.nothing] == [voices("llama#0")]
+    assert [candidate.sources for candidate in whole.candidates] == [sources("one#0"), sources("two")]
+    assert [nil.sources for nil in whole.nothing] == [sources("llama#0")]
     assert len(whole.draws) == 3
 
 
@@ -207,7 +207,7 @@ def test_one_file_twice_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="given twice"):
         Recorded([path, path], EDITION, SPACE.relations)
     other = write(tmp_path / "a.candidates.jsonl", row(completions=["x"]))
-    names = Recorded([path, other], EDITION, SPACE.relations).voices([QUERY])
+    names = Recorded([path, other], EDITION, SPACE.relations).sources([QUERY])
     assert list(names) == [f"{tmp_path.name}/a.jsonl", f"{tmp_path.name}/a.candidates.jsonl"]
     with pytest.raises(InputError, match="no recorded file"):
         Recorded([], EDITION, SPACE.relations)

@@ -19,7 +19,7 @@ from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run import Run, Servers
 from lmkbc.types import CandidateSet, Query, State
 from lmkbc.workspace import Workspace
-from tests.candidates import voices
+from tests.candidates import sources
 
 SPACE = Workspace()
 EDITION = SPACE.edition("mini")
@@ -57,7 +57,7 @@ def test_recorded_answers_are_read_as_the_model_s_and_nobody_is_asked(table: dic
     one, two, three = proposed(recipe_of(table | style), path, tmp_path=tmp_path).sets
     assert (texts(one), one.draws) == (["Peru"], (State.ANSWERED, State.ABSTAINED))
     name = table["model"].rpartition("/")[2] if table is CAUSAL else "gpt-4"
-    assert {str(voice) for voice in one.candidates[0].sources} <= {f"{name}#0", f"{table['model']}#0"}
+    assert {str(source) for source in one.candidates[0].sources} <= {f"{name}#0", f"{table['model']}#0"}
     assert two.draws[1] is State.MISSING
     assert (three.draws, three.failed) == ((State.MISSING,), True)
 
@@ -90,8 +90,8 @@ def test_what_is_lacking_is_asked_of_a_server_that_is_named(tmp_path: Path) -> N
         given = {"base_url": server.url, "any_model": True}
         found = proposed(recipe, path, tmp_path=tmp_path, servers=given).sets
     assert [texts(one) for one in found] == [["Peru"], ["Chad"], ["Chad"]]
-    assert {voice for one in found for candidate in one.candidates for voice in candidate.sources} == {
-        *voices("gpt-4#0", "llama#0")
+    assert {source for one in found for candidate in one.candidates for source in candidate.sources} == {
+        *sources("gpt-4#0", "llama#0")
     }
     assert sorted(prompt.rpartition("land ")[2][:1] for prompt in asked) == ["1", "2"]
 
@@ -112,7 +112,7 @@ def test_each_model_of_a_recipe_takes_its_own_answers(tmp_path: Path) -> None:
     third = answers(tmp_path / "c.jsonl", said(1, '["Mali"]'))
     found = proposed(recipe, third, first, second, tmp_path=tmp_path).sets
     sources = {candidate.text: candidate.sources for one in found for candidate in one.candidates}
-    assert sources == {"Peru": voices("a#0"), "Chad": voices("owner/b-7b#0"), "Mali": voices("c#0")}
+    assert sources == {"Peru": sources("a#0"), "Chad": sources("owner/b-7b#0"), "Mali": sources("c#0")}
     assert found[0].draws == (State.ANSWERED, State.ANSWERED, State.MISSING)
     with pytest.raises(
         InputError, match=r"x\.jsonl: of the models that the recipe asks \(a, owner/b-7b, c\), it is no"
@@ -123,7 +123,10 @@ def test_each_model_of_a_recipe_takes_its_own_answers(tmp_path: Path) -> None:
 def test_two_files_of_one_model_are_its_draws(tmp_path: Path) -> None:
     files = [answers(tmp_path / f"{name}.jsonl", said(0, f'["{name}"]')) for name in ("Peru", "Chad")]
     (found, *_) = proposed(recipe_of(CHAT), *files, tmp_path=tmp_path).sets
-    assert {one.text: one.sources for one in found.candidates} == {"Peru": voices("gpt-4#0"), "Chad": voices("gpt-4#1")}
+    assert {one.text: one.sources for one in found.candidates} == {
+        "Peru": sources("gpt-4#0"),
+        "Chad": sources("gpt-4#1"),
+    }
 
 
 def test_scored_candidates_stand_for_a_masked_model(tmp_path: Path) -> None:

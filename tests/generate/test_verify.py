@@ -20,16 +20,16 @@ from lmkbc.models.causal.scorer import CausalScorer
 from lmkbc.models.store import Store
 from lmkbc.settings import checked
 from lmkbc.types import (
-    Absence,
     Candidate,
     CandidateSet,
     Example,
     GoldObject,
+    Nil,
     Notes,
     Query,
 )
 from lmkbc.workspace import Workspace
-from tests.candidates import candidate_set, voices
+from tests.candidates import candidate_set, sources
 
 SPACE = Workspace()
 NAME = "CountryBordersCountry"
@@ -77,8 +77,8 @@ def check(scorer: Any, **table: Any) -> FactCheck:
 
 
 def one(subject: str, *objects: str, count: int = 1) -> CandidateSet:
-    found = [Candidate(name, 0.8, voices(f"m#{voice}")) for voice in range(count) for name in objects]
-    return candidate_set(Query(subject, NAME), (*found, Absence(0.3, voices("m#9"))))
+    found = [Candidate(name, 0.8, sources(f"m#{source}")) for source in range(count) for name in objects]
+    return candidate_set(Query(subject, NAME), (*found, Nil(0.3, sources("m#9"))))
 
 
 def truths(found: CandidateSet) -> dict[str, float | None]:
@@ -160,7 +160,7 @@ def test_other_relations_and_corroborated_candidates_are_not_asked() -> None:
     assert scorer.asked == []
     (found,) = check(scorer, most_sources=3, only=["country-borders"]).verify([several])
     assert truths(found)["Peru"] == 0.1
-    assert len(scorer.asked) == 1  # three voices, one question
+    assert len(scorer.asked) == 1  # three sources, one question
 
 
 def test_several_lenses_and_their_jury() -> None:
@@ -211,7 +211,7 @@ def test_names_are_put_in_and_never_interpreted() -> None:
 
 def test_nothing_to_verify_asks_nobody() -> None:
     scorer = Knowing()
-    empty = candidate_set(Query("France", NAME), (Absence(1.0, voices("m#0")),))
+    empty = candidate_set(Query("France", NAME), (Nil(1.0, sources("m#0")),))
     assert list(check(scorer, lenses=["statement", "reverse"]).verify([empty])) == [empty]
     assert list(check(scorer).verify([])) == []
     assert scorer.asked == []

@@ -17,7 +17,7 @@ from lmkbc.recipe_file import RecipeFile
 from lmkbc.run import Run, Servers
 from lmkbc.types import Candidate, CandidateSet, Query, State
 from lmkbc.workspace import Workspace
-from tests.candidates import candidate_set, voices
+from tests.candidates import candidate_set, sources
 
 SPACE = Workspace()
 NAME = "companyTradesAtStockExchange"
@@ -25,8 +25,8 @@ RELATIONS = {NAME: SPACE.relation(NAME)}
 ACME = Query("Acme", NAME)
 
 
-def named(voice: str, *names: str, query: Query = ACME) -> CandidateSet:
-    return candidate_set(query, tuple(Candidate(name, 1.0, voices(f"{voice}#0")) for name in names))
+def named(source: str, *names: str, query: Query = ACME) -> CandidateSet:
+    return candidate_set(query, tuple(Candidate(name, 1.0, sources(f"{source}#0")) for name in names))
 
 
 GIVEN = [
@@ -50,7 +50,7 @@ GIVEN = [
         ("", None),
     ],
 )
-def test_names_of_a_group_become_the_one_that_most_voices_propose(reply: str, texts: list[list[str]] | None) -> None:
+def test_names_of_a_group_become_the_one_that_most_sources_propose(reply: str, texts: list[list[str]] | None) -> None:
     model = Writing(reply)
     found = Grouper(model, RELATIONS, 40).grouped(GIVEN)
     (prompt,) = model.asked
@@ -79,14 +79,14 @@ def test_nobody_is_asked_about_one_name_nor_about_other_relations() -> None:
 
 
 def recipe(**group: Any) -> Recipe:
-    voice = {"component": "chat", "model": "m", "shots": {"k": 0}}
+    source = {"component": "chat", "model": "m", "shots": {"k": 0}}
     each = [{"name": "a"}, {"name": "b", "prompt": {"task": "Say."}}]
     select = {"rule": "quorum", "models": 2}
-    file = RecipeFile(description="", generate=({**voice, "each": each},), select=select, group=group)
+    file = RecipeFile(description="", generate=({**source, "each": each},), select=select, group=group)
     return make_recipe("x", file, SPACE.relations)
 
 
-def test_voices_that_name_one_object_differently_agree(tmp_path: Path) -> None:
+def test_sources_that_name_one_object_differently_agree(tmp_path: Path) -> None:
     def answer(body: dict[str, Any]) -> str:
         text = prompt_of(body)
         return "1, 2" if "Write the numbers" in text else '["Ruritania"]' if "Say." in text else '["Grand Duchy of it"]'

@@ -13,8 +13,8 @@ from lmkbc.link.search_table import SearchTable
 from lmkbc.link.train_objects import TrainObjects
 from lmkbc.relation import Relation
 from lmkbc.types import (
-    Absence,
     Candidate,
+    Nil,
     Query,
 )
 from tests.candidates import candidate_set
@@ -68,7 +68,7 @@ def test_odd_texts_stay_unlinked(relations, examples, text: str) -> None:
 
 def test_proposals_to_answer_nothing_and_given_ids_are_left_alone(relations) -> None:
     linker = Linker(relations, search=SearchTable({"Inn": "Q1"}))
-    group = candidate_set(Query("s", "rivers"), (Absence(0.3), Candidate("  "), Candidate("Inn", id="Q5")))
+    group = candidate_set(Query("s", "rivers"), (Nil(0.3), Candidate("  "), Candidate("Inn", id="Q5")))
     assert list(linker.link([group])) == [group]
 
 

@@ -91,13 +91,13 @@ def test_a_recipe_of_ones_own_that_bears_a_controls_name_is_asked_itself() -> No
     assert table.overall.system != table.overall.controls["prior"]
 
 
-def test_voices_that_name_their_own_models_are_drawn_anew_too(tmp_path: Path) -> None:
+def test_sources_that_name_their_own_models_are_drawn_anew_too(tmp_path: Path) -> None:
     for name in ("one", "two"):
         tiny_causal.model("gpt2", seed=3).save_pretrained(tmp_path / name)
         tiny_causal.tokenizer().save_pretrained(tmp_path / name)
     one, two = str(tmp_path / "one"), str(tmp_path / "two")
-    voices = [{"prompt": {"form": "completion"}}, {"model": two}, {}]
-    recipe = {"component": "causal", "model": one, "each": voices}
+    sources = [{"prompt": {"form": "completion"}}, {"model": two}, {}]
+    recipe = {"component": "causal", "model": one, "each": sources}
     system = recipe_of(recipe, name="local", select={"rule": "top-k", "k": 1})
     with with_random_weights(CONTEXT, system) as drawn:
         assert drawn is not None
@@ -113,9 +113,9 @@ def test_the_models_of_a_stacks_signals_and_states_are_drawn_anew(tmp_path: Path
     tiny_causal.model("gpt2", seed=3).save_pretrained(tmp_path / "model")
     tiny_causal.tokenizer().save_pretrained(tmp_path / "model")
     own = str(tmp_path / "model")
-    voices = {"component": "causal", "model": own, "each": [{"name": "one"}, {"name": "two"}]}
+    sources = {"component": "causal", "model": own, "each": [{"name": "one"}, {"name": "two"}]}
     served = {"component": "chat", "model": "gpt-4"}
-    recipe = {"component": "embedded", "states": {"model": own}, "signals": [voices, served, {"component": "prior"}]}
+    recipe = {"component": "embedded", "states": {"model": own}, "signals": [sources, served, {"component": "prior"}]}
     with with_random_weights(CONTEXT, recipe_of(recipe)) as drawn:
         assert drawn is not None
         (spec,) = drawn[1].generate

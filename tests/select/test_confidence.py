@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmkbc.select.abstention import AbstentionThreshold
 from lmkbc.select.calibrated import Calibrated
 from lmkbc.select.confidence import confidences
 from lmkbc.select.cutoffs import Cutoff, TopK
 from lmkbc.select.expected_f1 import ExpectedF1
-from lmkbc.select.gate import NoneGate
 from lmkbc.select.numeric import WeightedMedian
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.rule import PerRelation
@@ -21,7 +21,7 @@ WEIGHTS = {"bias": -0.5, "score": 0.7, "share": 0.4, "lead": 0.3, "agreed": 0.2,
 CALIBRATED = Calibrated(inner=ExpectedF1(), weights=WEIGHTS, habits={"a": 0.4})
 SELECTOR = PerRelation(
     TopK(k=1),
-    {"own": CALIBRATED, "gated": NoneGate(inner=CALIBRATED, threshold=0.9), "fitted": Cutoff(threshold=0.5)},
+    {"own": CALIBRATED, "gated": AbstentionThreshold(inner=CALIBRATED, threshold=0.9), "fitted": Cutoff(threshold=0.5)},
     {"fitted": CALIBRATED.calibration},
 )
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from lmkbc.scoring.table import f1
 from lmkbc.select.expected_f1 import ExpectedF1, expected_f1
 from lmkbc.types import (
-    Absence,
     Candidate,
+    Nil,
     Query,
 )
 from tests.candidates import candidate_set
@@ -53,8 +53,8 @@ def test_missing_objects_make_longer_answers_worthwhile() -> None:
 
 def test_the_proposal_of_nothing_replaces_the_chance_that_all_are_wrong() -> None:
     found = (Candidate("a", 0.5),)
-    assert ExpectedF1().select(candidate_set(Query("s", "r"), (*found, Absence(0.6)))).objects == ()
-    assert ExpectedF1().select(candidate_set(Query("s", "r"), (*found, Absence(0.4)))).objects == found
+    assert ExpectedF1().select(candidate_set(Query("s", "r"), (*found, Nil(0.6)))).objects == ()
+    assert ExpectedF1().select(candidate_set(Query("s", "r"), (*found, Nil(0.4)))).objects == found
 
 
 def test_a_long_list_is_not_cut_at_the_limit() -> None:
@@ -62,7 +62,7 @@ def test_a_long_list_is_not_cut_at_the_limit() -> None:
     assert len(ExpectedF1().select(likely).objects) == 50
     mixed = tuple(Candidate(f"{i:02}", 0.9 if i < 25 else 0.05) for i in range(50))
     assert len(ExpectedF1().select(candidate_set(Query("s", "r"), mixed)).objects) == 25
-    assert not ExpectedF1().select(candidate_set(Query("s", "r"), (*likely.candidates, Absence(0.99)))).objects
+    assert not ExpectedF1().select(candidate_set(Query("s", "r"), (*likely.candidates, Nil(0.99)))).objects
 
 
 @given(st.lists(st.floats(0, 1), min_size=ExpectedF1.limit + 1, max_size=30))

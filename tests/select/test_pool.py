@@ -23,10 +23,16 @@ from lmkbc.select.pool import (
 )
 from lmkbc.settings import checked
 from lmkbc.submission import candidate_rows
-from lmkbc.types import Absence, Candidate, CandidateSet, Query, State
-from lmkbc.voice import Voice
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Nil,
+    Query,
+    Source,
+    State,
+)
 from lmkbc.workspace import Workspace
-from tests.candidates import candidate_set, voices
+from tests.candidates import candidate_set, sources
 
 EDITIONS = Workspace().editions
 STRINGS, IDS = EDITIONS["2026"], EDITIONS["2023"]
@@ -44,17 +50,17 @@ def draws(model: str, *answers: list[str] | State, query: Query = QUERY) -> Cand
     """Sampled answers: a list of names, [] for an abstention, a state for a failure."""
     candidates, states = [], []
     for index, answer in enumerate(answers):
-        voice = (Voice(model, str(index)),)
+        source = (Source(model, str(index)),)
         if isinstance(answer, State):
             states.append(answer)
             continue
         states.append(State.ANSWERED if answer else State.ABSTAINED)
-        candidates += [Candidate(name, 1.0, voice) for name in answer] or [Absence(1.0, voice)]
+        candidates += [Candidate(name, 1.0, source) for name in answer] or [Nil(1.0, source)]
     return candidate_set(query, tuple(candidates), tuple(states))
 
 
 def scored(model: str, query: Query = QUERY, **scores: float) -> CandidateSet:
-    return candidate_set(query, tuple(Candidate(name, score, voices(model)) for name, score in scores.items()))
+    return candidate_set(query, tuple(Candidate(name, score, sources(model)) for name, score in scores.items()))
 
 
 def rows(merged: CandidateSet) -> list[dict[str, Any]]:
@@ -73,7 +79,7 @@ def test_votes_are_shares_of_the_draws_that_spoke() -> None:
         assert pooled(one, method=method) == {"Ann": 0.666667, "Bo": 0.333333, "": 0.333333}
 
 
-def test_an_answer_that_was_cleaned_away_still_counts_as_a_voice() -> None:
+def test_an_answer_that_was_cleaned_away_still_counts_as_a_source() -> None:
     one = replace(draws("m", ["Ann"], ["Ann"]), draws=(State.ANSWERED,) * 4)
     assert pooled(one) == {"Ann": 0.5}
 
@@ -128,15 +134,15 @@ def test_equal_objects_merge_under_the_editions_normalisation() -> None:
 
 def test_linked_objects_merge_by_id() -> None:
     candidates = (
-        Candidate("USA", 1.0, voices("m#0"), "Q30"),
-        Candidate("United States", 1.0, voices("m#1"), "Q30"),
-        Candidate("Georgia", 1.0, voices("m#0"), "Q230"),
-        Candidate("Georgia", 1.0, voices("m#1"), "Q1428"),
+        Candidate("USA", 1.0, sources("m#0"), "Q30"),
+        Candidate("United States", 1.0, sources("m#1"), "Q30"),
+        Candidate("Georgia", 1.0, sources("m#0"), "Q230"),
+        Candidate("Georgia", 1.0, sources("m#1"), "Q1428"),
     )
     one = candidate_set(QUERY, candidates, (State.ANSWERED, State.ANSWERED))
     (merged,) = Pool(edition=IDS).merge([[one]])
     assert [(c.id, c.score) for c in merged.candidates] == [("Q30", 1.0), ("Q1428", 0.5), ("Q230", 0.5)]
-    assert merged.candidates[0].sources == voices("m#0", "m#1")
+    assert merged.candidates[0].sources == sources("m#0", "m#1")
 
 
 def test_numbers_merge_by_value() -> None:
@@ -144,9 +150,9 @@ def test_numbers_merge_by_value() -> None:
 
 
 def test_existence_stays_apart() -> None:
-    doubt = Absence(0.9, voices("m"))
+    doubt = Nil(0.9, sources("m"))
     one = draws("m", ["Ann"], [])
-    (merged,) = Pool(edition=STRINGS).merge([[replace(one, doubts=(doubt,))]])
+    (merged,) = Pool(edition=STRINGS).merge([[replace(one, nil_probabilities=(doubt,))]])
     assert [(row["object"], row["score"]) for row in rows(merged)] == [("", 0.5), ("Ann", 0.5), ("", 0.9)]
     assert merged.existence == pytest.approx(0.1)
     assert one.existence is None
@@ -205,36 +211,40 @@ def test_what_each_model_says_is_kept_apart() -> None:
             [
                 candidate_set(
                     QUERY,
-                    (Candidate("A", 1.0, voices("m#0"), "Q1"), Candidate("A", 1.0, voices("m#1"), "Q1")),
+                    (Candidate("A", 1.0, sources("m#0"), "Q1"), Candidate("A", 1.0, sources("m#1"), "Q1")),
                     answered * 3,
                 )
             ],
-            [candidate_set(QUERY, (Candidate("A", 0.3, voices("n"), "Q1"),), doubts=(Absence(0.2, voices("n")),))],
+            [
+                candidate_set(
+                    QUERY, (Candidate("A", 0.3, sources("n"), "Q1"),), nil_probabilities=(Nil(0.2, sources("n")),)
+                )
+            ],
         ]
     )[0]
     assert found.candidates[0].by_model == (("m", 2 / 3), ("n", 0.3))
-    assert found.doubts[0].by_model == (("n", 0.2),)
+    assert found.nil_probabilities[0].by_model == (("n", 0.2),)
 
 
 def test_two_groups_of_one_model_are_told_apart() -> None:
-    sets = [candidate_set(QUERY, (Candidate("A", score, voices("m"), "Q1"),)) for score in (0.5, 0.7)]
+    sets = [candidate_set(QUERY, (Candidate("A", score, sources("m"), "Q1"),)) for score in (0.5, 0.7)]
     (found,) = pool(IDS, {}).merge([[one] for one in sets])
     assert found.candidates[0].by_model == (("m", 0.5), ("m+2", 0.7))
 
 
 def test_what_was_verified_stays_verified() -> None:
-    one = [Candidate("Ann", 1.0, voices(f"m#{draw}"), truth=0.9) for draw in range(3)]
+    one = [Candidate("Ann", 1.0, sources(f"m#{draw}"), truth=0.9) for draw in range(3)]
     other = [
-        Candidate("ann", 1.0, voices("n#0"), truth=0.5),
-        Candidate("Bo", 1.0, voices("n#0")),
-        Absence(0.5, voices("n#1")),
+        Candidate("ann", 1.0, sources("n#0"), truth=0.5),
+        Candidate("Bo", 1.0, sources("n#0")),
+        Nil(0.5, sources("n#1")),
     ]
     (merged,) = Pool(edition=STRINGS).merge([[candidate_set(QUERY, tuple(found))] for found in (one, other)])
     assert {c.text: c.truth for c in merged.candidates} == {"Ann": 0.7, "Bo": None}
 
 
 def test_a_subject_is_not_its_own_object() -> None:
-    found = candidate_set(Query("s", "r", "Q1"), (Candidate("s", id="Q1"), Candidate("t", id="Q2"), Absence()))
+    found = candidate_set(Query("s", "r", "Q1"), (Candidate("s", id="Q1"), Candidate("t", id="Q2"), Nil()))
     relation = Workspace().relation("CountryBordersCountry")
     assert [c.text for c in without_subject(found, relation).candidates] == ["t"]
     allowed = replace(relation, shape=replace(relation.shape, may_be_subject=True))
@@ -242,10 +252,10 @@ def test_a_subject_is_not_its_own_object() -> None:
 
 
 @given(st.text(), st.text())
-def test_a_voice_is_itself_again_after_a_file(model: str, draw: str) -> None:
-    voice = Voice(model, draw)
-    assert Voice.read(str(voice)) == voice
-    assert ";" not in str(voice)
+def test_a_source_is_itself_again_after_a_file(model: str, draw: str) -> None:
+    source = Source(model, draw)
+    assert Source.read(str(source)) == source
+    assert ";" not in str(source)
 
 
 def test_a_sign_in_a_models_name_changes_nothing() -> None:

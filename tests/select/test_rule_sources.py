@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from lmkbc.errors import InputError
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.registry import build
-from lmkbc.types import Absence, Candidate, CandidateSet, Query, State
+from lmkbc.types import Candidate, CandidateSet, Nil, Query, State
 
-CITY = {"rule": "none-gate", "evidence": "lead", "threshold": 0.5, "inner": {"rule": "top-k", "k": 1}}
+CITY = {"rule": "abstention-threshold", "evidence": "lead", "threshold": 0.5, "inner": {"rule": "top-k", "k": 1}}
 HALF = {"rule": "cutoff", "threshold": 0.5}
 AGREED = {"rule": "cutoff", "threshold": 0.6}
 MEDIAN = {"rule": "weighted-median", "between": True}
@@ -31,7 +31,7 @@ def pooled(**sources: Mapping[str, float]) -> CandidateSet:
     ]
     objects.sort(key=lambda one: (-one.score, one.text))
     nothing = tuple(
-        Absence(sum(share for _, share in given) / len(sources), by_model=given)
+        Nil(sum(share for _, share in given) / len(sources), by_model=given)
         for name, given in shares.items()
         if not name
     )
@@ -59,7 +59,7 @@ def test_a_leading_city_stands_against_what_its_source_says_of_nothing() -> None
 
 
 def test_numbers_meet_in_the_median_of_medians() -> None:
-    across = {"rule": "none-gate", "threshold": 0.4, "inner": MEDIAN}
+    across = {"rule": "abstention-threshold", "threshold": 0.4, "inner": MEDIAN}
     table = {"rule": "two-stage", "within": MEDIAN, "across": across}
     a, b, c = {"10": 0.4, "20": 0.2, "1000": 0.4}, {"30": 0.5, "50": 0.5}, {"7": 1.0}
     assert kept(table, a=a) == ["20"]
@@ -73,12 +73,12 @@ def test_numbers_meet_in_the_median_of_medians() -> None:
 
 def test_some_sources_are_listened_to_and_the_others_are_left_out() -> None:
     a, b, c = {"x": 0.9, "y": 0.4}, {"x": 0.1, "": 0.9}, {"z": 1.0}
-    table = {"rule": "among", "inner": HALF, "sources": ["a", "b"]}
+    table = {"rule": "source-filter", "inner": HALF, "sources": ["a", "b"]}
     assert kept(table, a=a, b=b, c=c) == ["x"]
     assert kept({**table, "sources": ["c"]}, a=a, b=b, c=c) == ["z"]
     assert kept({**table, "sources": ["a", "d"]}, a=a, b=b) == ["x"]  # who is not heard counts nothing
     assert kept({**table, "sources": ["d"]}, a=a, b=b) == []
-    with pytest.raises(InputError, match="sources of rule among is empty: name at least one source"):
+    with pytest.raises(InputError, match="sources of rule source-filter is empty: name at least one source"):
         build({**table, "sources": []})
 
 
@@ -86,7 +86,7 @@ def test_some_sources_are_listened_to_and_the_others_are_left_out() -> None:
 def test_of_all_sources_each_counts_alike(sources: dict[str, dict[str, float]]) -> None:
     heard = {name: said for name, said in sources.items() if said}
     found = pooled(**heard)
-    rule = {"rule": "among", "inner": {"rule": "top-k", "k": 9}, "sources": list("abcd")}
+    rule = {"rule": "source-filter", "inner": {"rule": "top-k", "k": 9}, "sources": list("abcd")}
     assert build(rule).select(found).objects == found.candidates
     if heard and len(heard) > 1:
         left = {**rule, "sources": sorted(heard)[1:]}
@@ -96,8 +96,8 @@ def test_of_all_sources_each_counts_alike(sources: dict[str, dict[str, float]]) 
 
 
 def test_a_source_may_deny_and_say_no_more() -> None:
-    inner = {"rule": "among", "inner": HALF, "sources": ["a"]}
-    table = {"rule": "none-gate", "evidence": "lead", "source": "land", "threshold": 0.5, "inner": inner}
+    inner = {"rule": "source-filter", "inner": HALF, "sources": ["a"]}
+    table = {"rule": "abstention-threshold", "evidence": "lead", "source": "land", "threshold": 0.5, "inner": inner}
     assert kept(table, a={"x": 1.0}, land={"": 0.6, "y": 0.4}) == []
     assert kept(table, a={"x": 1.0}, land={"": 0.4, "y": 0.6}) == ["x"]
     assert kept(table, a={"x": 0.5, "": 0.5}) == ["x"]  # silence is no denial
@@ -106,8 +106,8 @@ def test_a_source_may_deny_and_say_no_more() -> None:
 
 
 def test_an_abstention_is_reversed_where_several_signals_agree() -> None:
-    sure = {"rule": "none-gate", "threshold": 0.26, "inner": {"rule": "relative", "ratio": 1.0, "best": 0.3}}
-    table = {"rule": "otherwise", "first": HALF, "then": sure}
+    sure = {"rule": "abstention-threshold", "threshold": 0.26, "inner": {"rule": "relative", "ratio": 1.0, "best": 0.3}}
+    table = {"rule": "fallback", "first": HALF, "then": sure}
     assert kept(table, a={"x": 0.6, "y": 0.4}) == ["x"]
     assert kept(table, a={"x": 0.4, "y": 0.3, "": 0.2}) == ["x"]
     assert kept(table, a={"x": 0.4, "": 0.3}) == []

@@ -22,13 +22,13 @@ from lmkbc.select.registry import build
 from lmkbc.select.rule import Rule
 from lmkbc.select.sticky import Sticky
 from lmkbc.types import (
-    Absence,
     Candidate,
     CandidateSet,
+    Nil,
     Query,
     State,
 )
-from tests.candidates import candidate_set, voices
+from tests.candidates import candidate_set, sources
 
 QUERY = Query("France", "borders")
 
@@ -38,7 +38,7 @@ def candidates(
 ) -> CandidateSet:
     """Candidates a, b, c, ... with the given scores."""
     found = [Candidate("abcdefghij"[i], score) for i, score in enumerate(scores)]
-    return candidate_set(QUERY, (*found, *([] if nothing is None else [Absence(nothing)])), draws)
+    return candidate_set(QUERY, (*found, *([] if nothing is None else [Nil(nothing)])), draws)
 
 
 def kept(rule: Rule, found: CandidateSet) -> str:
@@ -75,8 +75,8 @@ def test_quorum_counts_models_not_draws() -> None:
     found = candidate_set(
         QUERY,
         (
-            Candidate("one", 0.9, voices("gpt-4#1", "gpt-4#2", "gpt-4#3")),
-            Candidate("two", 0.5, voices("gpt-4#1", "llama")),
+            Candidate("one", 0.9, sources("gpt-4#1", "gpt-4#2", "gpt-4#3")),
+            Candidate("two", 0.5, sources("gpt-4#1", "llama")),
         ),
     )
     assert [c.text for c in Quorum(models=2).select(found).objects] == ["two"]
@@ -91,15 +91,17 @@ def test_quorum_counts_models_not_draws() -> None:
         ("lead", candidates(0.3, nothing=0.4), True),
         ("lead", candidates(0.5, nothing=0.4), False),
         ("lead", candidates(), False),
-        ("existence", candidate_set(QUERY, (Candidate("a"),), doubts=(Absence(0.6),)), True),
-        ("existence", candidate_set(QUERY, (Candidate("a"),), doubts=(Absence(0.4),)), False),
-        ("nothing", candidate_set(QUERY, (Candidate("a"),), doubts=(Absence(0.6),)), False),
+        ("existence", candidate_set(QUERY, (Candidate("a"),), nil_probabilities=(Nil(0.6),)), True),
+        ("existence", candidate_set(QUERY, (Candidate("a"),), nil_probabilities=(Nil(0.4),)), False),
+        ("nothing", candidate_set(QUERY, (Candidate("a"),), nil_probabilities=(Nil(0.6),)), False),
         ("draws", candidates(0.3, draws=(State.ABSTAINED, State.ANSWERED)), True),
         ("draws", candidates(0.3, draws=(State.ABSTAINED, State.ANSWERED, State.ANSWERED, State.MISSING)), False),
     ],
 )
 def test_gate(evidence: str, found: CandidateSet, silent: bool) -> None:
-    rule = build({"rule": "none-gate", "threshold": 0.5, "evidence": evidence, "inner": {"rule": "top-k", "k": 1}})
+    rule = build(
+        {"rule": "abstention-threshold", "threshold": 0.5, "evidence": evidence, "inner": {"rule": "top-k", "k": 1}}
+    )
     assert (rule.select(found).objects == ()) == (silent or not found.candidates)
 
 
@@ -122,8 +124,8 @@ def test_each_model_is_weighed_by_itself() -> None:
 def test_a_doubt_of_one_model_counts_where_the_mean_does_not() -> None:
     rule = Calibrated(inner=ExpectedF1(), nothing={"m:doubt": 1.0})
     for doubt, expected in ((0.9, ""), (0.1, "a")):
-        gate = Absence(0.5, by_model=(("m", doubt), ("n", 1 - doubt)))
-        assert kept(rule, candidate_set(QUERY, (Candidate("a", 0.6),), doubts=(gate,))) == expected
+        gate = Nil(0.5, by_model=(("m", doubt), ("n", 1 - doubt)))
+        assert kept(rule, candidate_set(QUERY, (Candidate("a", 0.6),), nil_probabilities=(gate,))) == expected
 
 
 def test_calibrated_nothing_competes_with_the_best() -> None:
@@ -133,8 +135,8 @@ def test_calibrated_nothing_competes_with_the_best() -> None:
 
 
 def test_a_quorum_admits_what_verification_vouches_for() -> None:
-    alone = [Candidate(name, 0.2, voices("m#1"), truth=truth) for name, truth in (("a", 0.7), ("b", 0.5), ("c", None))]
-    found = candidate_set(QUERY, (*alone, Candidate("d", 0.1, voices("m#1", "n#1"), truth=0.0)))
+    alone = [Candidate(name, 0.2, sources("m#1"), truth=truth) for name, truth in (("a", 0.7), ("b", 0.5), ("c", None))]
+    found = candidate_set(QUERY, (*alone, Candidate("d", 0.1, sources("m#1", "n#1"), truth=0.0)))
     assert kept(Quorum(models=2), found) == "d"
     assert kept(Quorum(models=2, admit=2 / 3), found) == "ad"
     assert kept(Quorum(models=2, admit=0.0), found) == "abd"  # whom nobody judged is not vouched for
@@ -162,10 +164,10 @@ def test_nan_is_refused() -> None:
             "'best': known are: previous, threshold",
         ),
         (
-            {"rule": "none-gate", "threshold": 0.1, "evidence": "mood", "inner": {"rule": "top-k", "k": 1}},
+            {"rule": "abstention-threshold", "threshold": 0.1, "evidence": "mood", "inner": {"rule": "top-k", "k": 1}},
             "known are: draws, existence",
         ),
-        ({"rule": "none-gate", "threshold": 0.1, "inner": "top-k"}, "a table with its own rule"),
+        ({"rule": "abstention-threshold", "threshold": 0.1, "inner": "top-k"}, "a table with its own rule"),
         ({"rule": "calibrated", "inner": {"rule": "ball"}}, "a rule that keeps candidates"),
         (
             {"rule": "calibrated", "inner": {"rule": "expected-f1"}, "habits": {"a": "b"}},

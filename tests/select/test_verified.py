@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from lmkbc.errors import InputError
+from lmkbc.select.abstention import AbstentionThreshold
 from lmkbc.select.cutoffs import Cutoff, TopK
 from lmkbc.select.expected_f1 import ExpectedF1
-from lmkbc.select.gate import NoneGate
 from lmkbc.select.registry import build
 from lmkbc.select.verified import Verified, judged
 from lmkbc.types import (
-    Absence,
     Candidate,
+    Nil,
     Query,
     State,
 )
@@ -25,7 +25,7 @@ FOUND = candidate_set(
         Candidate("b", 0.6, truth=0.9),
         Candidate("c", 0.5),
         Candidate("d", 0.4, truth=0.5),
-        Absence(0.2),
+        Nil(0.2),
     ),
 )
 
@@ -50,7 +50,7 @@ def test_what_the_verdicts_leave_best_first(table: dict[str, str | float], left:
 
 
 def test_any_rule_may_stand_inside() -> None:
-    gate = NoneGate(inner=Cutoff(threshold=0.1), threshold=0.2)
+    gate = AbstentionThreshold(inner=Cutoff(threshold=0.1), threshold=0.2)
     assert Verified(inner=gate).select(FOUND).objects == ()
     assert [one.text for one in Verified(inner=TopK(k=1)).select(FOUND).objects] == ["b"]
     assert build(Verified(inner=gate, combine="product", least=0.4).to_table()) == Verified(

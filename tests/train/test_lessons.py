@@ -36,7 +36,7 @@ RELATION = "PersonPlaysInstrument"
 NOBODY = HeldOut(frozenset(), ())
 
 
-def voice(**more: Any) -> Causal:
+def source(**more: Any) -> Causal:
     style = {"form": "completion", "listing": "comma", "null": "none"}
     table = {"component": "causal", "model": "tiny", "prompt": style, "shots": {"k": 2, "names": 20}, **more}
     spec = recipe_of(table).generate[0]
@@ -50,7 +50,7 @@ def fact(subject: str, *objects: str) -> Fact:
 
 
 def lessons(facts: Sequence[Fact], spec: Causal | None = None) -> list[Lesson]:
-    return of_facts(RUN, spec or voice(), MODEL, Corpus(tuple(facts), (), {}, NOBODY), 0)
+    return of_facts(RUN, spec or source(), MODEL, Corpus(tuple(facts), (), {}, NOBODY), 0)
 
 
 def text(lesson: Lesson) -> str:
@@ -89,7 +89,7 @@ def test_no_lesson_tells_of_a_held_out_subject_however_it_is_spelt(split: str, t
     (tmp_path / SILVER / f"{RELATION}.jsonl.gz").write_bytes(packed)
     corpus = gather(SPACE, [tmp_path], [EDITION.name])
     assert corpus.removed["silver"] == (1, len(names))
-    found = of_facts(RUN, voice(), MODEL, corpus, 10**6)
+    found = of_facts(RUN, source(), MODEL, corpus, 10**6)
     questions = [line for lesson in found for line in text(lesson).split("\n") if line.startswith("Question:")]
     assert any("Free One" in line for line in questions)
     asked = {RUN.relations[name].question.format(subject=subject) for name in RUN.relations for subject in secret}
@@ -113,7 +113,7 @@ def test_every_answer_is_learnt_with_its_end_and_nothing_else(answers: list[list
 def test_in_every_form_the_last_answer_at_least_is_learnt(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MODEL.tokenizer, "chat_template", CHAT)
     style = {"form": form, "listing": "comma", "null": "none"}
-    (lesson,) = lessons([fact(f"S{number}", f"object{number}") for number in range(3)], voice(prompt=style))
+    (lesson,) = lessons([fact(f"S{number}", f"object{number}") for number in range(3)], source(prompt=style))
     last = text(lesson).split("S")[-1][0]
     assert f"object{last}" in learnt(lesson)[-1]
     assert all("?" not in stretch for stretch in learnt(lesson))
@@ -122,15 +122,15 @@ def test_in_every_form_the_last_answer_at_least_is_learnt(form: str, monkeypatch
 def test_a_prompt_holds_as_many_facts_as_it_shows_and_asks_and_is_what_the_model_is_asked() -> None:
     facts = [fact(f"S{number}", "harp") for number in range(7)]
     assert sorted(lesson.answers for lesson in lessons(facts)) == [1, 3, 3]
-    assert [lesson.answers for lesson in lessons(facts, voice(shots={"k": 0}))] == [1] * 7
-    spec = voice()
+    assert [lesson.answers for lesson in lessons(facts, source(shots={"k": 0}))] == [1] * 7
+    spec = source()
     (lesson,) = lessons(facts[:1], spec)
     assert text(lesson).startswith(spec.asking(RUN, []).prompt(Query("S0", RELATION)).text)
 
 
-def test_only_the_relations_that_the_voice_answers_are_learnt() -> None:
-    assert lessons([fact("S", "harp")], voice(only=[RELATION]))
-    assert not lessons([fact("S", "harp")], voice(only=["CountryBordersCountry"]))
+def test_only_the_relations_that_the_source_answers_are_learnt() -> None:
+    assert lessons([fact("S", "harp")], source(only=[RELATION]))
+    assert not lessons([fact("S", "harp")], source(only=["CountryBordersCountry"]))
 
 
 @given(st.lists(st.integers(1, 9), max_size=20), st.integers(1, 5))

@@ -109,10 +109,10 @@ def test_a_held_out_fact_stops_the_training_before_it_begins(tiny: Path, tmp_pat
 
 def test_the_command_teaches_facts_and_tells_the_proof(command: Command, tiny: Path, tmp_path: Path) -> None:
     pytest.importorskip("peft", reason="peft is not installed: install lmkbc[lora]")
-    voice = "component = 'causal'\nshots = { k = 1 }\nonly = ['PersonPlaysInstrument']"
+    source = "component = 'causal'\nshots = { k = 1 }\nonly = ['PersonPlaysInstrument']"
     select = "rule = 'cutoff'\nthreshold = 0.5"
     (tmp_path / "tiny.toml").write_text(
-        f"description = 'd'\n[[generate]]\n{voice}\nprompt = {{ form = 'completion' }}\n[select]\n{select}\n"
+        f"description = 'd'\n[[generate]]\n{source}\nprompt = {{ form = 'completion' }}\n[select]\n{select}\n"
     )
     out = tmp_path / "adapter"
     arguments = ["train", "lora", "--out", out, "--edition", "mini", "--system", "tiny.toml"]

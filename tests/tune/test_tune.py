@@ -22,11 +22,11 @@ from lmkbc.tune.folds import by_subject
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.tune import Tuned, official, tune
 from lmkbc.types import (
-    Absence,
     Candidate,
     CandidateSet,
     Example,
     GoldObject,
+    Nil,
     Query,
     State,
 )
@@ -47,7 +47,7 @@ def example(subject: str, *gold: str, relation: str = RELATION) -> Example:
 
 def scored(made: Example, nothing: float | None = None, **scores: float) -> CandidateSet:
     found = [Candidate(name, score, id=name) for name, score in scores.items()]
-    return candidate_set(made.query, (*found, *([] if nothing is None else [Absence(nothing)])))
+    return candidate_set(made.query, (*found, *([] if nothing is None else [Nil(nothing)])))
 
 
 def toy(rows: int, relation: str = RELATION, seed: int = 0) -> tuple[list[CandidateSet], list[Example]]:
@@ -144,7 +144,7 @@ def test_a_relation_with_few_rows_keeps_what_many_have_taught() -> None:
     assert abs(own.weights["score"] - kept.weights["score"]) > 0.1
 
 
-@pytest.mark.parametrize("rules", [["quorum"], ["none-gate"], ["ball"], ["sticky", "expected-f1"]])
+@pytest.mark.parametrize("rules", [["quorum"], ["abstention-threshold"], ["ball"], ["sticky", "expected-f1"]])
 def test_rules_that_do_not_apply_leave_the_cut_off(rules: list[str]) -> None:
     sets, examples = toy(20)
     borders = toy(20, OTHER)

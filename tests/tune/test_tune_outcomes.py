@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from lmkbc import AliasScorer, Download, Edition, IdScorer, MatchingScorer, Metric, ValueScorer
 from lmkbc.scoring.matchers import Scorer
+from lmkbc.select.abstention import AbstentionThreshold
 from lmkbc.select.cutoffs import (
     Cutoff,
     Relative,
     TopK,
 )
-from lmkbc.select.gate import NoneGate
 from lmkbc.select.numeric import Ball
 from lmkbc.select.quorum import Quorum
 from lmkbc.select.rule import Rule, SweptRule
@@ -31,14 +31,14 @@ from lmkbc.tune.sweep import (
     swept_steps,
 )
 from lmkbc.types import (
-    Absence,
     Candidate,
     CandidateSet,
     Example,
     GoldObject,
+    Nil,
     Query,
 )
-from tests.candidates import candidate_set, voices
+from tests.candidates import candidate_set, sources
 
 NAMES = ("Ada", "ADA", "Bo", "Cy", "Di")
 SPLITS = dict.fromkeys(("train", "val", "test"), Download("https://example.org", "0" * 64))
@@ -75,8 +75,8 @@ def problems(draw: st.DrawFn) -> tuple[list[CandidateSet], list[Example]]:
         found = draw(st.lists(st.tuples(st.sampled_from(NAMES), SCORE, st.integers(1, 3)), max_size=5))
         gold = draw(st.lists(st.lists(st.sampled_from(NAMES), min_size=1, max_size=2), max_size=3))
         nothing = draw(st.none() | SCORE)
-        made = [Candidate(name, s, voices(*(f"m{j}#1" for j in range(n))), id=name) for name, s, n in found]
-        sets.append(candidate_set(query, tuple(made + ([] if nothing is None else [Absence(nothing)]))))
+        made = [Candidate(name, s, sources(*(f"m{j}#1" for j in range(n))), id=name) for name, s, n in found]
+        sets.append(candidate_set(query, tuple(made + ([] if nothing is None else [Nil(nothing)]))))
         unique = {names[0]: GoldObject(tuple(names), names[0]) for names in gold}
         examples.append(Example(query, tuple(unique.values())))
     return sets, examples
@@ -88,8 +88,8 @@ RULES: list[Rule] = [
     Relative(ratio=0.5),
     Quorum(models=2),
     Quorum(models=2, floor=0.2),
-    NoneGate(inner=Quorum(models=1), threshold=0.3, evidence="lead"),
-    NoneGate(inner=Cutoff(threshold=0.1), threshold=0.25),
+    AbstentionThreshold(inner=Quorum(models=1), threshold=0.3, evidence="lead"),
+    AbstentionThreshold(inner=Cutoff(threshold=0.1), threshold=0.25),
     Ball(),
 ]
 
@@ -160,11 +160,11 @@ def test_a_swept_parameter_is_exact_whatever_the_others_are(
 def test_the_gate_sweep_is_exact(problem: tuple[list[CandidateSet], list[Example]]) -> None:
     outcomes = Outcomes(*problem, edition(SCORERS["ids"]))
     inner = TopK(k=1)
-    strength = NoneGate(inner=inner, threshold=1.0).strength(outcomes.ranking)
+    strength = AbstentionThreshold(inner=inner, threshold=1.0).strength(outcomes.ranking)
     steps = gate_steps(strength, outcomes.f1(inner), outcomes.empty.astype(float))
     threshold, total = Curve.of(steps, np.ones(len(outcomes), dtype=np.bool_)).best()
-    assert outcomes.f1(NoneGate(inner=inner, threshold=threshold)).sum() == pytest.approx(total)
-    assert total >= max(outcomes.f1(NoneGate(inner=inner, threshold=t)).sum() for t in THRESHOLDS) - 1e-9
+    assert outcomes.f1(AbstentionThreshold(inner=inner, threshold=threshold)).sum() == pytest.approx(total)
+    assert total >= max(outcomes.f1(AbstentionThreshold(inner=inner, threshold=t)).sum() for t in THRESHOLDS) - 1e-9
 
 
 def test_a_plateau_resolves_to_the_middle_of_the_widest() -> None:

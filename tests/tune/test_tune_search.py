@@ -14,8 +14,8 @@ from optuna.trial import TrialState
 
 from lmkbc import IdScorer, thresholds
 from lmkbc.origin import Origin
+from lmkbc.select.abstention import AbstentionThreshold
 from lmkbc.select.cutoffs import Relative
-from lmkbc.select.gate import NoneGate
 from lmkbc.select.sticky import Sticky
 from lmkbc.tune import defaults
 from lmkbc.tune.families import Task, fit
@@ -30,15 +30,15 @@ from lmkbc.tune.search import (
 )
 from lmkbc.tune.tune import Tuned, tune
 from lmkbc.types import (
-    Absence,
     Candidate,
     CandidateSet,
     Example,
     GoldObject,
+    Nil,
     Query,
 )
 from lmkbc.workspace import Workspace
-from tests.candidates import candidate_set, voices
+from tests.candidates import candidate_set, sources
 
 SPACE = Workspace()
 EDITION = SPACE.edition("2023")
@@ -53,10 +53,10 @@ def problem(rows: int, relation: str = RELATION, seed: int = 0) -> tuple[list[Ca
     for row in range(rows):
         best = rng.choice((1.0, 0.1, 0.01))
         scores = [best, *(best * rng.uniform(0.05, 1.0) for _ in range(5))]
-        found = [Candidate(f"Q{i}", score, voices("m#0"), f"Q{i}") for i, score in enumerate(scores)]
+        found = [Candidate(f"Q{i}", score, sources("m#0"), f"Q{i}") for i, score in enumerate(scores)]
         gold = [one.text for one in found if one.score >= max(0.5 * best, 0.02)]
         query = Query(f"s{row}", relation)
-        sets.append(candidate_set(query, (*found, Absence(rng.random()))))
+        sets.append(candidate_set(query, (*found, Nil(rng.random()))))
         examples.append(Example(query, tuple(GoldObject((name,), name) for name in gold)))
     return sets, examples
 
@@ -71,7 +71,7 @@ def tuned(sets: list[CandidateSet], examples: list[Example], **options: Any) -> 
 
 def found(scores: tuple[float, ...], nothing: float | None = None) -> CandidateSet:
     said = [Candidate(f"Q{i}", score, id=f"Q{i}") for i, score in enumerate(scores)]
-    return candidate_set(Query("s", RELATION), (*said, *([] if nothing is None else [Absence(nothing)])))
+    return candidate_set(Query("s", RELATION), (*said, *([] if nothing is None else [Nil(nothing)])))
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_trial_is_scored_on_queries_that_its_threshold_was_not_swept_on() -> N
         assert f1[inner == fold].tolist() == task.outcomes.f1(rule)[inner == fold].tolist()
     gated = Joint(Relative(ratio=0.5), "nothing", 0.9)
     rule = gated.fit(gated.steps(task), rows)
-    assert isinstance(rule, NoneGate)
+    assert isinstance(rule, AbstentionThreshold)
     assert (rule.threshold, rule.evidence) == (0.9, "nothing")
 
 

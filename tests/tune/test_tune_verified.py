@@ -20,7 +20,7 @@ from lmkbc.types import (
     Query,
 )
 from lmkbc.workspace import Workspace
-from tests.candidates import voices
+from tests.candidates import sources
 
 SPACE = Workspace()
 EDITION = SPACE.edition("2023")
@@ -40,7 +40,7 @@ def rows(relation: str, seed: int) -> list[tuple[CandidateSet, Example]]:
             right = name in [one.id for one in gold]
             tells, silent = rng.betavariate(5, 2) if right else rng.betavariate(2, 5), rng.betavariate(2, 2)
             score, truth = (silent, tells) if relation == HELPED else (tells, silent)
-            found.append(Candidate(name, score, voices("m#0"), name, truth=None if relation == UNASKED else truth))
+            found.append(Candidate(name, score, sources("m#0"), name, truth=None if relation == UNASKED else truth))
         query = Query(f"{relation} {row}", relation)
         rng.shuffle(found)
         made.append((CandidateSet(query, tuple(found)), Example(query, gold)))

@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: lmkbc probe kamel KAMEL.tar.xz --model gpt2 --shots 5 --fixed --properties P36,P47 --limit 20"
 FORMS = ("chat", "completion")
-Source = Annotated[Path, typer.Argument(help="KAMEL.tar.xz, or the directory that holds P36/test.jsonl and the like.")]
+KamelFiles = Annotated[
+    Path, typer.Argument(help="KAMEL.tar.xz, or the directory that holds P36/test.jsonl and the like.")
+]
 
 
 def kamel(
-    source: Source,
+    source: KamelFiles,
     model: Annotated[str, typer.Option("--model", help="Causal model (id, directory), or the server's name for one.")],
     shots: Annotated[int, typer.Option(min=0, help="Examples before each question; the paper has 1, 5 and 10.")] = 5,
     fixed: Annotated[

@@ -15,9 +15,9 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import places
 from lmkbc.files.arrays import Store, Unwritten, key
+from lmkbc.generate.embedded.other_sources import ASKING, OtherSources
 from lmkbc.generate.embedded.stack import FOLDS, ROUNDS, SIGNALS, Stack, folds
 from lmkbc.generate.embedded.trees import BOOST, ITERATIONS, Trees
-from lmkbc.generate.embedded.voices import ASKING, Voices
 from lmkbc.generate.prior import Floats
 from lmkbc.generate.spec import GeneratorSpec, Question, Relations, specs
 from lmkbc.models.encoder import Encoder, find_encoder
@@ -91,8 +91,8 @@ class Embedded(GeneratorSpec):
         encoder = find_encoder() if self.own and self.encoder else None
         reading, kept = self._reading(), _store(run.cache)
         reader = reading.open(run, notes, kept) if reading else None
-        generators = dict(voice for spec in specs(self.signals) for voice in spec.opened(run, notes))
-        voices = Voices(generators, run.report)
+        generators = dict(source for spec in specs(self.signals) for source in spec.opened(run, notes))
+        sources = OtherSources(generators, run.report)
         return EmbeddedGenerator(
             run.edition,
             run.relations,
@@ -101,7 +101,7 @@ class Embedded(GeneratorSpec):
             kept,
             report=run.report,
             reader=reader,
-            voices=voices,
+            sources=sources,
             own=self.own,
         )
 
@@ -111,10 +111,10 @@ class EmbeddedGenerator:
 
     relations: by the edition's spelling. encoder: None to work on strings alone. kept: where what is fitted is kept,
     the user's cache if None. report: told of each step of fitting, which comes before the first answer. reader: reads a
-    language model's states. voices: what other generators say, as signals beside its own. own: whether it has such.
+    language model's states. sources: what other generators say, as signals beside its own. own: whether it has such.
     Scores are probabilities; the empty candidate carries that of "no object". A query that train answers is scored by
-    a stack fitted without the fold of its subject; one that a voice failed to answer has failed. InputError without
-    train, LmkbcError where a voice fails there.
+    a stack fitted without the fold of its subject; one that a source failed to answer has failed. InputError without
+    train, LmkbcError where a source fails there.
     """
 
     def __init__(
@@ -127,14 +127,14 @@ class EmbeddedGenerator:
         seed: int = 0,
         report: Report = silent,
         reader: StateReader | None = None,
-        voices: Voices | None = None,
+        sources: OtherSources | None = None,
         own: bool = True,
     ) -> None:
         if not train:
             raise InputError(f"edition {edition.name} has no train rows here: the embedded default learns from them")
         self._edition, self._relations, self._train = edition, relations, train
         self._encoder, self._seed, self._report = encoder, seed, report
-        self._reader, self._voices, self._own = reader, voices or Voices({}), own
+        self._reader, self._sources, self._own = reader, sources or OtherSources({}), own
         self._store = kept or _store(None)
         self._fold = folds(train, FOLDS, seed)
         self._known = {pair: int(f) for row, f in zip(train, self._fold, strict=True) for pair in _pairs(row.query)}
@@ -152,16 +152,16 @@ class EmbeddedGenerator:
         with threadpool_limits(1):  # small arrays: threads that wait for one another cost more than they bring
             self._embed_all([row.query.subject for row in self._train] + list(_labels(self._train)))
             self._embed_all([query.subject for query in queries])
-        self._voices.ask([*(row.query for row in self._train), *queries])
+        self._sources.ask([*(row.query for row in self._train), *queries])
         self._read_all([row.query for row in self._train] + list(queries))  # after: their prompts may be read by then
-        if lost := next((row.query for row in self._train if row.query in self._voices.failed), None):
+        if lost := next((row.query for row in self._train if row.query in self._sources.failed), None):
             raise LmkbcError(
                 f"the train query ({lost.subject!r}, {lost.relation!r}) was not answered, so that signals cannot be "
                 "weighed: run again, and only what is missing is asked"
             )
         for fold, group in grouped.items():
-            yield from (CandidateSet(query, draws=(State.MISSING,)) for query in group if query in self._voices.failed)
-            yield from self._scored(fold, [query for query in group if query not in self._voices.failed])
+            yield from (CandidateSet(query, draws=(State.MISSING,)) for query in group if query in self._sources.failed)
+            yield from self._scored(fold, [query for query in group if query not in self._sources.failed])
         self._forget(queries)
 
     def _announce(self, queries: Sequence[Query], fits: Sequence[int | None]) -> None:
@@ -173,7 +173,7 @@ class EmbeddedGenerator:
         unknown = len(texts - self._vectors.keys()) if self._encoder else 0
         for step, total in (
             (ExpectedStep("sentence vectors (texts)", 0.004), unknown),
-            (ExpectedStep(ASKING, 0.03), self._voices.lacking(asked)),
+            (ExpectedStep(ASKING, 0.03), self._sources.lacking(asked)),
             (ExpectedStep("states (queries)", 0.001), lacking if self._reader else 0),
             (ExpectedStep(SIGNALS, 0.0004 * rows), sum(FOLDS * _rounds(fold) for fold in fits)),
             (ExpectedStep(BOOST, 0.00004 * rows), ITERATIONS * len(fits)),
@@ -200,7 +200,7 @@ class EmbeddedGenerator:
     def _fit(self, held_out: int | None) -> tuple[Stack, Trees]:
         train = [row for row, fold in zip(self._train, self._fold, strict=True) if fold != held_out]
         read = self._read if self._reader else None
-        stack = Stack(self._edition, self._relations, train, self._embed, read, self._voices, own=self._own)
+        stack = Stack(self._edition, self._relations, train, self._embed, read, self._sources, own=self._own)
         rounds = _rounds(held_out)
         name = key(*self._fingerprint(), rounds, train, *self._heard([row.query for row in train]))
         return stack, Trees.of(
@@ -208,9 +208,9 @@ class EmbeddedGenerator:
         )
 
     def _heard(self, queries: Sequence[Query]) -> Iterator[Any]:
-        """What a fit takes from models, as far as there are any: what voices say, and the hash of states."""
-        if self._voices:
-            yield self._voices.said(queries)
+        """What a fit takes from models, as far as there are any: what sources say, and the hash of states."""
+        if self._sources:
+            yield self._sources.said(queries)
         if self._reader:
             yield hashlib.sha256(self._read(queries).tobytes()).hexdigest()
 
@@ -249,7 +249,7 @@ class EmbeddedGenerator:
         others = [query for query in queries if query not in train]
         for query in others:
             self._states.pop(query, None)
-        self._voices.forget(others)
+        self._sources.forget(others)
 
     def _embed_all(self, texts: Sequence[str]) -> None:
         """Look up or compute the vectors that are not known yet, as one block."""

@@ -1,4 +1,4 @@
-"""The voices of the embedded default: each scores a relation's closed set of candidates for some queries.
+"""The sources of the embedded default: each scores a relation's closed set of candidates for some queries.
 
 A signal maps train rows and queries of one relation to scores (m, c + 1); column 0 is "no object". Fitting is part of
 the call: a relation has about a hundred rows, so a fit costs milliseconds and nothing needs storing.

@@ -15,10 +15,10 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from lmkbc.edition import Edition
 from lmkbc.generate.embedded.links import Links
+from lmkbc.generate.embedded.other_sources import OtherSources
 from lmkbc.generate.embedded.signals import Texts
 from lmkbc.generate.embedded.table import Pairs, Table
 from lmkbc.generate.embedded.trees import Trees
-from lmkbc.generate.embedded.voices import Voices
 from lmkbc.generate.prior import ClosedSet, Floats, ranked
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
@@ -54,7 +54,7 @@ class Stack:
     """Signals and links of some train rows; `trees` turn them into probabilities once learned or set.
 
     embed: texts -> (n, d) vectors, d = 0 without an encoder. read: queries -> (n, s) states of a language model.
-    voices: what other generators say, of train too. own: whether train's words, names and links are signals.
+    sources: what other generators say, of train too. own: whether train's words, names and links are signals.
     """
 
     def __init__(
@@ -64,12 +64,12 @@ class Stack:
         train: Sequence[Example],
         embed: Embed,
         read: Read | None = None,
-        voices: Voices | None = None,
+        sources: OtherSources | None = None,
         *,
         own: bool = True,
     ) -> None:
         self._train, self._embed, self._read, self._own = train, embed, read, own
-        self._voices = voices or Voices({})
+        self._sources = sources or OtherSources({})
         self._links = Links(edition, train) if own else None
         self._tables: dict[str, Table] = {}
         for name in edition.relations:
@@ -85,7 +85,7 @@ class Stack:
         closed = ClosedSet.of(edition, relation, rows)
         entities = self._links.of_candidates(closed.candidates) if self._links else np.zeros(0, dtype=np.int64)
         texts, labels = self._subjects(queries), self._texts(closed.labels)
-        return Table(queries[0].relation, queries, texts, positions, closed, labels, entities, self._voices)
+        return Table(queries[0].relation, queries, texts, positions, closed, labels, entities, self._sources)
 
     def _texts(self, texts: Sequence[str]) -> Texts:
         nothing = sparse.csr_array((len(texts), 0))

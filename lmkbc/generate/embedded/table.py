@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lmkbc.generate.embedded.links import Links
+from lmkbc.generate.embedded.other_sources import OtherSources
 from lmkbc.generate.embedded.signals import (
     Fit,
     Texts,
     scores,
     steady,
 )
-from lmkbc.generate.embedded.voices import Voices
 from lmkbc.generate.prior import ClosedSet, Floats
 from lmkbc.types import Query
 
@@ -46,7 +46,7 @@ class Table:
     closed: ClosedSet
     labels: Texts
     entities: Ints
-    voices: Voices
+    sources: OtherSources
 
     def pairs(self, links: Links | None, rows: Ints, within: Ints, queries: Sequence[Query], texts: Texts) -> Pairs:
         """Each query with the candidates that some signal ranks high, learned from some rows of the table only.
@@ -62,7 +62,7 @@ class Table:
         linked = {}
         if links is not None:
             linked = links.scores(self.relation, within, links.of_queries(queries), self.entities[columns])
-        heard = self.voices.signals(queries, [self.closed.candidates[column] for column in columns])
+        heard = self.sources.signals(queries, [self.closed.candidates[column] for column in columns])
         pooled, features = np.zeros((len(queries), len(columns)), dtype=bool), []
         for name, exact in (fitted | linked | heard).items():
             signal = steady(exact, COARSE) if name in heard or name.startswith("state_") else steady(exact)

@@ -36,8 +36,15 @@ from lmkbc.models.masked.vocabulary import expand, piece_counts
 from lmkbc.models.masked.words import Words
 from lmkbc.relation import Relation
 from lmkbc.run import Run
-from lmkbc.types import Candidate, CandidateSet, Example, Generator, Notes, Query
-from lmkbc.voice import Voice
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Example,
+    Generator,
+    Notes,
+    Query,
+    Source,
+)
 
 CHUNK = 256
 """Queries answered at a time: enough for full batches, few enough to show progress."""
@@ -109,7 +116,7 @@ class Masked(GeneratorSpec):
 
 
 class MaskedGenerator:
-    """Asks a masked LM every query's clozes. Scores are probabilities; a voice is the model with a cloze.
+    """Asks a masked LM every query's clozes. Scores are probabilities; a source is the model with a cloze.
 
     relations: by the edition's spelling. train: what the closed vocabularies come from; an object that only the
     query's own row names is not proposed. A declared veto scales all scores and proposes to answer nothing.
@@ -238,12 +245,12 @@ class MaskedGenerator:
         candidates = []
         for name in {**scores, **named} if known.vetoed < 1 else ():
             score = min(max(scores.get(name, 0.0), named.get(name, 0.0)), 1.0)
-            voices = [Voice(self._name, str(place)) for place, proposed in enumerate(proposals) if name in proposed]
-            voices += [Voice(self._name, "name")] if name in named else []
-            candidates.append(Candidate(name, score * (1 - known.vetoed), tuple(voices)))
+            sources = [Source(self._name, str(place)) for place, proposed in enumerate(proposals) if name in proposed]
+            sources += [Source(self._name, "name")] if name in named else []
+            candidates.append(Candidate(name, score * (1 - known.vetoed), tuple(sources)))
         candidates.sort(key=lambda candidate: -candidate.score)
         if known.vetoed:
-            candidates.append(Candidate("", known.vetoed, (Voice(self._name, "veto"),)))
+            candidates.append(Candidate("", known.vetoed, (Source(self._name, "veto"),)))
         return CandidateSet.proposing(query, candidates)
 
     def _expanded(self, backbone: Backbone) -> Backbone:

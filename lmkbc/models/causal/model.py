@@ -189,7 +189,7 @@ class CausalModel:
 
     def replayed(self, texts: Sequence[str]) -> None:
         """Count what texts would have taken, whose answers were stored without a count."""
-        new = [text for text in dict.fromkeys(texts) if text not in self._sizes]  # voices replay the same prompts
+        new = [text for text in dict.fromkeys(texts) if text not in self._sizes]  # sources replay the same prompts
         self._sizes |= zip(new, map(len, self.encode(new)), strict=True)
         for text in texts:
             self.usage.replayed(self._sizes[text])

@@ -32,7 +32,7 @@ from lmkbc.types import (
     Query,
 )
 from lmkbc.workspace import Workspace
-from tests.candidates import proposals, voices
+from tests.candidates import proposals, sources
 
 CAPITAL = Relation(
     name="capital",
@@ -92,7 +92,7 @@ def test_scores_are_the_probabilities_of_words(backbone: Backbone) -> None:
     plain = Words(backbone.tokenizer).plain
     best = sorted(plain, key=lambda index: -float(wanted[index]))[:10]
     assert scores(found) == pytest.approx({plain[index]: float(wanted[index]) for index in best}, rel=1e-4)
-    assert {candidate.sources for candidate in found.candidates} == {voices(f"{Path(backbone.name).name}#0")}
+    assert {candidate.sources for candidate in found.candidates} == {sources(f"{Path(backbone.name).name}#0")}
 
 
 def test_a_list_is_a_vocabulary(backbone: Backbone) -> None:
@@ -243,7 +243,7 @@ def test_words_of_the_name_are_asked_too(backbone: Backbone) -> None:
     assert [one.text for one in found.candidates] == sorted(
         filter(None, scores(found)), key=lambda name: -scores(found)[name]
     )
-    assert any(voice.draw == "name" for one in found.candidates if one.text == "Lima" for voice in one.sources)
+    assert any(source.draw == "name" for one in found.candidates if one.text == "Lima" for source in one.sources)
 
 
 def test_a_neutral_subject_calibrates(backbone: Backbone) -> None:
@@ -337,8 +337,8 @@ def test_ensembles(proposals: list[dict[str, float]]) -> None:
         assert mean[name] == pytest.approx(sum(said) / len(proposals))
         assert most[name] == max(said)
         assert 0 < count[name] <= 1
-    voices = {name: sum(name in each for each in proposals) for name in count}
-    order = [(voices[name], most[name]) for name in count]
+    sources = {name: sum(name in each for each in proposals) for name in count}
+    order = [(sources[name], most[name]) for name in count]
     if len(set(most.values())) == len(most):
         assert order == sorted(order, reverse=True)
     assert list(mean.values()) == sorted(mean.values(), reverse=True)

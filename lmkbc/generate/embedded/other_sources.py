@@ -10,18 +10,23 @@ import numpy as np
 from lmkbc.generate.prior import Floats
 from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent
-from lmkbc.types import Candidate, CandidateSet, Generator, Query
-from lmkbc.voice import Voice
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Generator,
+    Query,
+    Source,
+)
 
 ASKING = "language models (answers)"
 """The step of asking, in reports."""
 UNKNOWN = -1.0
-"""The score of what a voice was not asked, or did not name: below all that it did."""
+"""The score of what a source was not asked, or did not name: below all that it did."""
 Scores = dict[str, float]
 """Object -> score: by QID, by its folded name, and by "" for none."""
 
 
-class Voices:
+class OtherSources:
     """What generators, by name, say of queries; each query is asked once.
 
     failed: queries that some of them failed to answer, and that are therefore not known.
@@ -36,7 +41,7 @@ class Voices:
         return bool(self._generators)
 
     def ask(self, queries: Sequence[Query]) -> None:
-        """Take in what the voices say of queries that they were not asked before.
+        """Take in what the sources say of queries that they were not asked before.
 
         They are asked relation by relation, so that a model reads once what all prompts of a relation begin with.
         """
@@ -73,11 +78,11 @@ class Voices:
         self.failed.difference_update(queries)
 
     def said(self, queries: Sequence[Query]) -> dict[str, list[Scores]]:
-        """Voice -> the scores that it gives, by query; for the name of what was fitted to them."""
+        """Source -> the scores that it gives, by query; for the name of what was fitted to them."""
         return {name: [known.get(query, {}) for query in queries] for name, known in self._scores.items()}
 
     def signals(self, queries: Sequence[Query], candidates: Sequence[Candidate]) -> dict[str, Floats]:
-        """Voice -> its scores of a closed set, (m, c + 1), UNKNOWN where it gives none."""
+        """Source -> its scores of a closed set, (m, c + 1), UNKNOWN where it gives none."""
         names = [(candidate.id or "", folded_key(candidate.text)) for candidate in candidates]
         return {
             name: np.array([[_score(scores, *keys) for keys in names] for scores in rows])
@@ -87,12 +92,12 @@ class Voices:
 
 def _scores(answer: CandidateSet) -> Scores:
     """The mean over the draws that answered, of the best that each says; silence counts 0."""
-    by_draw: defaultdict[str, defaultdict[tuple[Voice, ...], float]] = defaultdict(lambda: defaultdict(float))
+    by_draw: defaultdict[str, defaultdict[tuple[Source, ...], float]] = defaultdict(lambda: defaultdict(float))
     for candidate in answer.candidates:
         for key in filter(None, (candidate.id, folded_key(candidate.text))):
             by_draw[key][candidate.sources] = max(candidate.score, by_draw[key][candidate.sources])
-    for absence in answer.nothing:
-        by_draw[""][absence.sources] = absence.score
+    for nil in answer.nothing:
+        by_draw[""][nil.sources] = nil.score
     draws = max(sum(state.is_answer for state in answer.draws), 1)
     return {key: sum(scores.values()) / draws for key, scores in by_draw.items()}
 

@@ -1,4 +1,4 @@
-"""Among: another rule on what some of the sources propose, the others left out."""
+"""Source filter: another rule on what some of the sources propose; the others are left out."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from lmkbc.select.rule import MaskRule, kept_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Among(MaskRule):
+class SourceFilter(MaskRule):
     """Select as `inner` does of what `sources` propose, each counting alike (Biester et al. 2023: which wordings).
 
     A candidate scores the mean over those of the sources that propose objects or nothing for the query; what none of
     them proposes is left out. So is what the other sources say of nothing.
     """
 
-    name: ClassVar[str] = "among"
+    name: ClassVar[str] = "source-filter"
     inner: MaskRule
     sources: tuple[str, ...]
 
     def __post_init__(self) -> None:
         """Refuse to listen to nobody."""
         if not self.sources:
-            raise InputError("sources of rule among is empty: name at least one source")
+            raise InputError("sources of rule source-filter is empty: name at least one source")
 
     def shares(self, ranking: Ranking) -> tuple[Floats, Floats]:
         """The scores of candidates, (n, m), -1 for those left out, and of nothing, (n,)."""

@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 from msgspec import structs
 
-from lmkbc.select.among import Among
 from lmkbc.select.pool import Pool
+from lmkbc.select.source_filter import SourceFilter
 from lmkbc.tune.families import Task, applicable, fit
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.tune import tune
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
 from lmkbc.workspace import Workspace
-from tests.candidates import candidate_set, voices
+from tests.candidates import candidate_set, sources
 
 SPACE = Workspace()
 EDITION = SPACE.edition("2023")
@@ -34,7 +34,7 @@ def answers(rows: int) -> tuple[list[CandidateSet], list[Example]]:
         examples.append(Example(query, tuple(GoldObject((name,), name) for name in gold)))
         for group, model in zip(groups, (*GOOD, *BAD), strict=True):
             named = [*gold, f"Q{drawn.randint(1000, 9999)}"] if model in GOOD else ["Q1", "Q2", gold[0]]
-            group.append(candidate_set(query, tuple(Candidate(one, 1.0, voices(model), one) for one in named)))
+            group.append(candidate_set(query, tuple(Candidate(one, 1.0, sources(model), one) for one in named)))
     return Pool(EDITION).merge(groups), examples
 
 
@@ -42,17 +42,17 @@ def test_wordings_that_mislead_are_left_out() -> None:
     sets, examples = answers(40)
     task = Task(RELATION, Outcomes(sets, examples, EDITION), nullable=False)
     every = np.ones(len(sets), dtype=np.bool_)
-    rule = fit(task, "among", every)
-    assert isinstance(rule, Among)
+    rule = fit(task, "source-filter", every)
+    assert isinstance(rule, SourceFilter)
     assert set(rule.sources) == set(GOOD)
     assert task.outcomes.f1(rule).mean() == 1.0
     assert task.outcomes.f1(fit(task, "cutoff", every)).mean() < 0.9
     tuned = tune(sets, examples, EDITION, relations=SPACE.relations, trials=0)
-    assert isinstance(tuned.relations[RELATION].rule, Among)
+    assert isinstance(tuned.relations[RELATION].rule, SourceFilter)
     assert tuned.cv_macro_f1 == 1.0
 
 
-def test_two_voices_are_no_choice() -> None:
+def test_two_sources_are_no_choice() -> None:
     sets, examples = answers(6)
     few = [replace(one, candidates=tuple(c for c in one.candidates if c.sources[0].model in GOOD)) for one in sets]
     few = [
@@ -61,4 +61,4 @@ def test_two_voices_are_no_choice() -> None:
     ]
     for found, chosen in ((sets, True), (few, False)):
         task = Task(RELATION, Outcomes(found, examples, EDITION), nullable=False)
-        assert ("among" in applicable(task, None)) == chosen
+        assert ("source-filter" in applicable(task, None)) == chosen

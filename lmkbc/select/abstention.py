@@ -1,4 +1,4 @@
-"""The none-gate: answer nothing where the evidence says so, else leave it to another rule."""
+"""Abstention threshold: answer nothing where the evidence says so, else leave it to another rule."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Evidence = Literal["nothing", "lead", "draws", "existence"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoneGate(Rule):
+class AbstentionThreshold(Rule):
     """Answer nothing where the evidence for it is at least `threshold`, else as `inner` does.
 
     evidence: "nothing" is the score of the proposal to answer nothing, "lead" its share of the sum with the best
     candidate's score, "draws" the share of draws that abstained, "existence" one minus the existence probability.
     source: the one whose word alone counts, as far as it says something: silence is no denial (MAVE, LM-KBC 2026, asks
-    a source whether there is an object at all). Around `among`, which leaves it out, such a source only denies.
+    a source whether there is an object at all). Around `source-filter`, which leaves it out, such a source only denies.
     """
 
-    name: ClassVar[str] = "none-gate"
+    name: ClassVar[str] = "abstention-threshold"
     search: ClassVar[Mapping[str, Range]] = {"threshold": CUT}
     inner: Rule
     threshold: float
@@ -37,9 +37,11 @@ class NoneGate(Rule):
         """Refuse unknown evidence."""
         if self.evidence not in get_args(Evidence):
             known = ", ".join(get_args(Evidence))
-            raise InputError(f"evidence of rule none-gate is {self.evidence!r}: use one of {known}")
+            raise InputError(f"evidence of rule abstention-threshold is {self.evidence!r}: use one of {known}")
         if self.source and self.evidence == "draws":
-            raise InputError("evidence of rule none-gate is 'draws', of all sources: with a source, use 'nothing'")
+            raise InputError(
+                "evidence of rule abstention-threshold is 'draws', of all sources: with a source, use 'nothing'"
+            )
 
     def strength(self, ranking: Ranking) -> Floats:
         """The evidence for answering nothing, in [0, 1], (n,)."""

@@ -1,4 +1,4 @@
-"""One generator's table for many voices; generators for some relations only; slots, and second turns."""
+"""One generator's table for many sources; generators for some relations only; slots, and second turns."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from lmkbc.recipe import Recipe
 from lmkbc.run import Run, Servers
 from lmkbc.select.pool import Pool
 from lmkbc.types import (
-    Absence,
     Candidate,
+    Nil,
     Query,
     State,
 )
 from lmkbc.workspace import Workspace
-from tests.candidates import candidate_set, voices
+from tests.candidates import candidate_set, sources
 
 SPACE = Workspace()
 EDITION = SPACE.edition("mini")
@@ -50,7 +50,7 @@ def run(tmp_path: Path) -> Callable[..., Run]:
 Opens = Callable[..., Run]
 
 
-def test_one_table_makes_a_voice_per_entry(run: Opens) -> None:
+def test_one_table_makes_a_source_per_entry(run: Opens) -> None:
     wordings = [{}, {"prompt": {"ask": "Name them: {question}"}}, {"name": "short", "sampling": {"max_tokens": 3}}]
     recipe = system(name="w", each=wordings, prompt={"null": "none"}, sampling={"max_tokens": 9, "temperature": 0.0})
     with Loopback(lambda _: '["Spain"]') as server:
@@ -60,17 +60,17 @@ def test_one_table_makes_a_voice_per_entry(run: Opens) -> None:
     assert [body["max_tokens"] for body in server.requests] == [9, 9, 3]
     assert [prompt_of(body).startswith("Name them") for body in server.requests] == [False, True, False]
     (pooled,) = Pool(edition=EDITION).merge(sets)
-    assert {voice.model for voice in pooled.candidates[0].sources} == set(built)
+    assert {source.model for source in pooled.candidates[0].sources} == set(built)
 
 
-def test_what_each_voice_costs_is_told_apart(run: Opens, tmp_path: Path) -> None:
+def test_what_each_source_costs_is_told_apart(run: Opens, tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text("{}")
     with Loopback(lambda _: '["Spain"]') as server:
         made = propose(run(server.url, search_table=tmp_path / "t.json"), system(each=[{}, {"name": "b"}]), [BORDERS])
-    assert {name: spent["prompt_tokens"] for name, spent in made.usage.items()} == {"voice 1": 100, "b": 100}
+    assert {name: spent["prompt_tokens"] for name, spent in made.usage.items()} == {"source 1": 100, "b": 100}
 
 
-def test_a_generator_for_some_relations_is_no_voice_for_others(run: Opens) -> None:
+def test_a_generator_for_some_relations_is_no_source_for_others(run: Opens) -> None:
     with Loopback(lambda _: '["Spain"]') as server:
         some = {"name": "one", "only": ["country-borders"], "prompt": {"task": "List."}}
         built = generators(run(server.url), system(each=[{"name": "all"}, some]))
@@ -99,7 +99,7 @@ def test_a_query_is_asked_for_each_slot_and_answered_once(run: Opens) -> None:
     assert len(server.requests) == 3
     assert found.draws == (A, A)
     assert [(c.text, c.sources) for c in found.candidates] == [
-        (name, voices(f"m#{draw}")) for names in (("Spain", "Peru"), ("Chad",)) for draw in (0, 1) for name in names
+        (name, sources(f"m#{draw}")) for names in (("Spain", "Peru"), ("Chad",)) for draw in (0, 1) for name in names
     ]
 
 
@@ -118,7 +118,7 @@ def test_slots_go_into_one_batch_job(run: Opens) -> None:
     [((A, N), A), ((A, M), M), ((N, M), M), ((N, N), N), ((N, U), N), ((U, T), T), ((U, U), U), ((A, T), A)],
 )
 def test_what_becomes_of_a_draw_in_parts(parts: tuple[State, ...], state: State) -> None:
-    said = {A: (Candidate("a", 0.5, voices("m#0")),), N: (Absence(1.0, voices("m#0")),)}
+    said = {A: (Candidate("a", 0.5, sources("m#0")),), N: (Nil(1.0, sources("m#0")),)}
     whole = united([candidate_set(BORDERS, said.get(part, ()), (part,)) for part in parts])
     assert whole == candidate_set(BORDERS, said.get(state, ()), (state,))
 
@@ -178,7 +178,7 @@ def test_a_lost_second_turn_is_a_lost_answer(run: Opens, tmp_path: Path) -> None
         ({"each": []}, "each is a list of tables"),
         ({"each": ["a"]}, "each is a list of tables"),
         ({"prompt": "short"}, "setting 'prompt' is 'short': give a table"),
-        ({"each": [{"shots": 5}]}, "voice 'voice 1': setting 'shots' is 5: give a table"),
+        ({"each": [{"shots": 5}]}, "source 'source 1': setting 'shots' is 5: give a table"),
         ({"only": ["country-bordrs"]}, "did you mean 'country-borders'"),
         ({"only": "country-borders"}, "setting 'only' is 'country-borders': give a list of strings"),
         ({"prompt": {"steps": [{"name": "slot", "items": ["a"]}]}}, "nothing reads what step 'slot' fills"),

@@ -1,4 +1,4 @@
-"""Attested: one source's list, corrected by how much of it another one attests."""
+"""Corroborated: one source's list, corrected by how much of it another source proposes too."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from lmkbc.types import Candidate, CandidateSet, Prediction
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attested(Rule):
-    """Trust one source's list, `voice`, and correct it where another, the `witness`, attests little of it.
+class Corroborated(Rule):
+    """Trust the list of one source, and correct it where another source corroborates little of it.
 
-    `inner` selects the list from what the voice proposes. The query's confidence is the share of the list that the
-    witness proposes with a score of at least `attest`. Below `prune`, what the witness never proposes is dropped; below
-    `add`, candidates that verification holds true with at least `admit` join, whoever proposes them (CS2, LM-KBC 2026:
-    lists of award winners, attested year by year, and led back from the winner to the award). A witness that is not
-    heard corrects nothing; where the voice is not, `inner` selects from the candidates of all.
+    `inner` selects the list from what `source` proposes. The query's confidence is the share of the list that the
+    source `corroborating` proposes with a score of at least `attest`. Below `prune`, objects that it never proposes are
+    dropped. Below `add`, candidates whose verification score is at least `admit` join, whoever proposes them (CS2,
+    LM-KBC 2026: lists of award winners, checked year by year, and led back from the winner to the award). Without
+    answers of `corroborating` nothing is corrected. Without answers of `source`, `inner` selects from all candidates.
     """
 
-    name: ClassVar[str] = "attested"
+    name: ClassVar[str] = "corroborated"
     inner: Rule
-    voice: str
-    witness: str
+    source: str
+    corroborating: str
     attest: float = 0.25
     prune: float = 0.5
     add: float = 0.7
@@ -33,12 +33,12 @@ class Attested(Rule):
     def select(self, candidates: CandidateSet) -> Prediction:
         """The list, without the pruned, then the added."""
         heard = sources(candidates)
-        if candidates.failed or self.voice not in heard:
+        if candidates.failed or self.source not in heard:
             return self.inner.select(candidates)
-        kept = self.inner.select(own(candidates, self.voice))
-        if self.witness not in heard:
+        kept = self.inner.select(own(candidates, self.source))
+        if self.corroborating not in heard:
             return kept
-        rates = {candidate.text: candidate.score for candidate in own(candidates, self.witness).candidates}
+        rates = {candidate.text: candidate.score for candidate in own(candidates, self.corroborating).candidates}
         attested = [rates.get(candidate.text, 0.0) for candidate in kept.objects]
         confidence = sum(rate >= self.attest for rate in attested) / max(len(attested), 1)
         objects = kept.objects

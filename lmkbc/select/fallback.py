@@ -1,4 +1,4 @@
-"""Otherwise: a second rule where the first keeps nothing."""
+"""Fallback: a second rule where the first keeps nothing."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from lmkbc.types import CandidateSet, Prediction
 
 
 @dataclass(frozen=True, kw_only=True)
-class Otherwise(Rule):
+class Fallback(Rule):
     """As `first` does, and where it keeps nothing, as `then` does.
 
     With gates around `then`, an abstention is reversed where several signals agree that it is one too many (CS2, LM-KBC
     2026: few draws for nothing, a probable object, and a leading candidate).
     """
 
-    name: ClassVar[str] = "otherwise"
+    name: ClassVar[str] = "fallback"
     first: Rule
     then: Rule
 
