@@ -18,8 +18,7 @@ from lmkbc.link.linker import Linker
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run import Run
-from lmkbc.select.merging import Merging
-from lmkbc.select.pool import Pool
+from lmkbc.select.pool import Merging, Pool
 from lmkbc.types import (
     CandidateSet,
     Generator,

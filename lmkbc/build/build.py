@@ -149,8 +149,6 @@ class Build:
             if there and (there.depth, there.queries) == (place.depth, self._size(plan, n)):
                 made[n] = there
         todo = [n for n in range(last) if n not in made or made[n].failed]
-        if todo and self.recipe.pool.method == "background":  # which weighs all queries against each other
-            todo = [*range(last)]
         stated = {name: Stated.of(relation) for name, relation in plan.relations.items()}
         work = Work(self.run, self.recipe, Maker(self.selector, stated, self.start["run"], self.least))
         asked = self._here(work, plan, todo, report)

@@ -91,7 +91,7 @@ class Work:
     def shared(self, workers: int) -> Work:
         """The same for one of so many workers elsewhere: its paths whole, and its share of what may be spent.
 
-        InputError for a store whose password would have to travel along, and for a pool that weighs all queries.
+        InputError for a store whose password would have to travel along.
         """
         servers = self.run.servers
         store = servers.store or default_place()
@@ -99,11 +99,6 @@ class Work:
             raise InputError(
                 f"{store} is given with a password, which is sent to no worker: leave it out of --store, and set "
                 "PGPASSWORD, or a line in ~/.pgpass, where workers run"
-            )
-        if self.recipe.pool.method == "background":
-            raise InputError(
-                f"{self.recipe.name} weighs all queries of a run against each other (pool.method 'background'), which "
-                "workers cannot: leave out --engine"
             )
         servers = replace(
             servers,

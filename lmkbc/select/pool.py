@@ -1,21 +1,20 @@
 """Pooling: many sources' candidates of one query, merged into one scored list, best first.
 
 A source is one draw of one generator. Only draws that answered or abstained are counted; a failed one is no source at
-all, and never a source for nothing, and one whose objects were all dropped is a source that names none. On sampled
-answers, whose scores are all 1, "mean" is the share of votes.
+all, and never a source for nothing, and one whose objects were all dropped is a source that names none. The score is
+the mean over the sources, 0 for those that do not name the object: of sampled answers, whose scores are all 1, it is
+the share of votes.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 from typing import Any, Literal, NamedTuple
-
-from msgspec import structs
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
@@ -30,7 +29,6 @@ from lmkbc.types import (
     State,
 )
 
-Method = Literal["mean", "vote", "union", "max", "count-max", "background"]
 Per = Literal["draw", "model"]
 Of = Literal["answers", "replies"]
 ByModel = tuple[tuple[str, float], ...]
@@ -42,18 +40,13 @@ REMEMBERED = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pooling:
-    """How sources are merged, as a recipe's plain data. Scores are in [0, 1].
+    """How sources are merged, as a recipe's plain data.
 
-    method: "mean" score over sources, silence counting 0; "vote", the share of sources that name an object, whatever
-    their score; "max" over sources; "union", the max over models of their mean; "count-max", the number of sources and
-    then the best score (Ning & Celebi 2022); "background", the mean divided by the candidate's mean over all queries
-    of the relation, so that what a model always says sinks, and rescaled so that the best keeps its score.
     per: whether every draw counts alike or every model does, whatever its number of draws.
     of: what shares are of: the draws that came to an answer, or all that the model replied to, whatever came of them.
-    weights: model -> weight, 1 where not given. "union", "max" and "count-max" weigh nothing.
+    weights: model -> weight, 1 where not given.
     """
 
-    method: Method = "mean"
     per: Per = "model"
     of: Of = "answers"
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -89,8 +82,7 @@ class Pool:
             if name not in models:
                 raise InputError(f"pool weighs {name!r}, which no generator is called: {did_you_mean(name, models)}")
         weights = [self.how.weights.get(model, 1.0) for model in models]
-        pooled = (self._pooled(sets, weights, models) for sets in zip(*groups, strict=True))
-        return _against_background(list(pooled), self._key) if self.how.method == "background" else pooled
+        return (self._pooled(sets, weights, models) for sets in zip(*groups, strict=True))
 
     def _pooled(self, sets: Sequence[CandidateSet], weights: Sequence[float], models: Sequence[str]) -> CandidateSet:
         ballots: dict[Hashable, list[_Ballot[Candidate]]] = {}
@@ -104,22 +96,15 @@ class Pool:
                     ballots[place] = [(group, candidate)]
         silent = [(group, nil) for group, item in enumerate(sets) for nil in item.nothing]
         sources = [sum(map(self._counts, item.draws)) for item in sets]
-        cast = _Cast(
-            sources,
-            self._shares(sources, weights),
-            models,
-            max([sum(sources), _count(silent), *map(_count, ballots.values())])
-            if self.how.method == "count-max"
-            else 0,
-        )
-        alone = self._alone(cast) if self.how.method in ("mean", "vote") else None
-        pooled = [alone(*its[0]) if alone and len(its) == 1 else self._one(its, cast) for its in ballots.values()]
+        cast = _Cast(sources, self._shares(sources, weights), models)
+        alone = _alone(cast)
+        pooled = [alone(*its[0]) if len(its) == 1 else _merged(its, cast) for its in ballots.values()]
         pooled.sort(key=_best_first)
         nothing: tuple[Nil, ...] = ()
         if silent:
-            score, by_model = self._scored(silent, cast)
+            score, by_model = _scored(silent, cast)
             nothing = (Nil(score, _sources_of(silent), by_model),)
-        nil_probabilities = [(group, doubt) for group, item in enumerate(sets) for doubt in item.nil_probabilities]
+        nil_probabilities = [(group, nil) for group, item in enumerate(sets) for nil in item.nil_probabilities]
         draws = tuple(state for item in sets for state in item.draws)
         dropped = tuple(dict.fromkeys(loss for item in sets for loss in item.dropped))
         return CandidateSet(
@@ -128,15 +113,15 @@ class Pool:
             draws,
             dropped,
             nothing,
-            tuple(_mean_doubt(nil_probabilities, weights, models)),
+            _mean_nil_probability(nil_probabilities, weights, models),
         )
 
     def _counts(self, state: State) -> bool:
-        """Whether a draw is one that shares are of."""
+        """Return whether a draw is one that shares are of."""
         return state is not State.MISSING if self.how.of == "replies" else state.is_answer
 
     def _key_of(self, id_: str | None, text: str) -> Hashable:
-        """Under what a candidate is the same as another."""
+        """Return the key under which a candidate is the same as another."""
         if (value := number(id_ or text)) is not None:
             return "number", value
         if self._ids:
@@ -144,7 +129,7 @@ class Pool:
         return "name", self._normal(text) or text
 
     def _shares(self, sources: Sequence[int], weights: Sequence[float]) -> list[float]:
-        """What one source of each group counts; those of all groups that spoke sum to 1."""
+        """Return what one source of each group counts; those of all groups that spoke sum to 1."""
         each = [
             0.0 if not count else weight / count if self.how.per == "model" else weight
             for count, weight in zip(sources, weights, strict=True)
@@ -152,75 +137,57 @@ class Pool:
         total = math.fsum(share * count for share, count in zip(each, sources, strict=True))
         return [share / total if total else 0.0 for share in each]
 
-    def _alone(self, cast: _Cast) -> Callable[[int, Candidate], Candidate]:
-        """What `_one` makes of a lone ballot, by mean or vote: the way of nearly all candidates, so a short one."""
-        shares, models, votes = cast.shares, cast.models, self.how.method == "vote"
-        counts = [max(count, 1) for count in cast.sources]
-
-        def merged(group: int, only: Candidate) -> Candidate:
-            own = 0.0 if only.score < 0 else only.score
-            score, mean = shares[group] * (1.0 if votes else own), own / counts[group]
-            return Candidate(
-                only.text,
-                1.0 if score > 1 else score,
-                only.sources if len(only.sources) < 2 else _sorted(only.sources),
-                only.id,
-                ((models[group], 1.0 if mean > 1 else mean),),
-                only.truth,
-            )
-
-        return merged
-
-    def _one(self, ballots: list[_Ballot[Candidate]], cast: _Cast) -> Candidate:
-        """One candidate for many: all sources, the commonest spelling (ties: the first in the alphabet), the id.
-
-        Its truth is the mean over the spellings and generators that were verified.
-        """
-        score, by_model = self._scored(ballots, cast)
-        _, first = ballots[0]
-        text = first.text
-        if any(candidate.text != text for _, candidate in ballots):
-            spellings = Counter(candidate.text for _, candidate in ballots)
-            text = min(spellings, key=lambda spelling: (-spellings[spelling], spelling))
-        ids = {candidate.id for _, candidate in ballots if candidate.id}
-        truths = {(group, c.text): c.truth for group, c in ballots if c.truth is not None}
-        truth = math.fsum(truths.values()) / len(truths) if truths else None
-        return Candidate(text, score, _sources_of(ballots), min(ids, default=None), by_model, truth)
-
-    def _scored(self, ballots: Sequence[_Ballot[Any]], cast: _Cast) -> tuple[float, ByModel]:
-        """What is proposed as all sources have it, and as each model does: the mean over its sources."""
-        method, sources = self.how.method, cast.sources
-        best = _best(ballots)
-        means = _means(best, sources)
-        by_model = tuple(sorted((cast.models[group], min(mean, 1.0)) for group, mean in means))
-        if method == "max":
-            score = max(best.values())
-        elif method == "count-max":
-            score = (_count(ballots) - 1 + min(max(best.values()), 1.0)) / cast.most
-        elif method == "union":
-            score = max(mean for _, mean in means)
-        elif method == "vote":
-            score = math.fsum([cast.shares[group] for group, _ in best])
-        else:
-            score = math.fsum([cast.shares[source[0]] * own for source, own in best.items()])
-        return min(score, 1.0), by_model
-
 
 class _Cast(NamedTuple):
-    """Of one query, by group: how many sources it has, what each counts, and its model. most: the largest count."""
+    """Of one query, by group: how many sources it has, what each counts, and its model."""
 
     sources: Sequence[int]
     shares: Sequence[float]
     models: Sequence[str]
-    most: int
+
+
+def _alone(cast: _Cast) -> Callable[[int, Candidate], Candidate]:
+    """Return what makes a candidate of a lone ballot as `_merged` does: of nearly all candidates, so a short way."""
+    shares, models, counts = cast.shares, cast.models, [max(count, 1) for count in cast.sources]
+
+    def merged(group: int, only: Candidate) -> Candidate:
+        own = 0.0 if only.score < 0 else only.score
+        score, mean = shares[group] * own, own / counts[group]
+        return Candidate(
+            only.text,
+            1.0 if score > 1 else score,
+            only.sources if len(only.sources) < 2 else _sorted(only.sources),
+            only.id,
+            ((models[group], 1.0 if mean > 1 else mean),),
+            only.truth,
+        )
+
+    return merged
+
+
+def _merged(ballots: list[_Ballot[Candidate]], cast: _Cast) -> Candidate:
+    """Return one candidate for many: all sources, the commonest spelling (ties: the first in the alphabet), the id.
+
+    Its truth is the mean over the spellings and generators that were verified.
+    """
+    score, by_model = _scored(ballots, cast)
+    spellings = Counter(candidate.text for _, candidate in ballots)
+    text = min(spellings, key=lambda spelling: (-spellings[spelling], spelling))
+    ids = {candidate.id for _, candidate in ballots if candidate.id}
+    truths = {(group, c.text): c.truth for group, c in ballots if c.truth is not None}
+    truth = math.fsum(truths.values()) / len(truths) if truths else None
+    return Candidate(text, score, _sources_of(ballots), min(ids, default=None), by_model, truth)
+
+
+def _scored(ballots: Sequence[_Ballot[Any]], cast: _Cast) -> tuple[float, ByModel]:
+    """Return the mean score over all sources of what is proposed, and the mean over each model's sources."""
+    best = _best(ballots)
+    score = math.fsum([cast.shares[group] * own for (group, _), own in best.items()])
+    return min(score, 1.0), _by_model(best, cast.sources, cast.models)
 
 
 def _best_first(candidate: Candidate) -> tuple[float, int, str, str]:
     return -candidate.score, -len(candidate.sources), candidate.text, candidate.id or ""
-
-
-def _count(ballots: Sequence[_Ballot[Any]]) -> int:
-    return len({(group, source) for group, proposal in ballots for source in proposal.sources or ("",)})
 
 
 def _best(ballots: Sequence[_Ballot[Any]]) -> dict[tuple[int, tuple[Source, ...]], float]:
@@ -232,12 +199,16 @@ def _best(ballots: Sequence[_Ballot[Any]]) -> dict[tuple[int, tuple[Source, ...]
     return best
 
 
-def _means(best: Mapping[tuple[int, tuple[Source, ...]], float], sources: Sequence[int]) -> list[tuple[int, float]]:
-    """The mean score over a group's sources, silence counting 0, of each group that proposes a candidate."""
+def _by_model(
+    best: Mapping[tuple[int, tuple[Source, ...]], float], sources: Sequence[int], models: Sequence[str]
+) -> ByModel:
+    """Return each proposing model with its mean score over its sources, silence counting 0."""
     totals: dict[int, float] = {}
     for (group, _), score in best.items():
         totals[group] = totals.get(group, 0.0) + score
-    return [(group, total / max(sources[group], 1)) for group, total in sorted(totals.items())]
+    return tuple(
+        sorted((models[group], min(total / max(sources[group], 1), 1.0)) for group, total in sorted(totals.items()))
+    )
 
 
 def _sources_of(ballots: Sequence[_Ballot[Any]]) -> tuple[Source, ...]:
@@ -251,16 +222,16 @@ def _sorted(sources: tuple[Source, ...]) -> tuple[Source, ...]:
     return sources if len(sources) < 2 else tuple(sorted(set(sources)))
 
 
-def _mean_doubt(
-    nil_probabilities: Sequence[_Ballot[Nil]], weights: Sequence[float], models: Sequence[str]
-) -> Iterator[Nil]:
-    """The mean of all nil_probabilities, if there are any, each model's counting its weight."""
-    if nil_probabilities:
-        total = math.fsum(weights[group] for group, _ in nil_probabilities)
-        given = math.fsum(weights[group] * doubt.score for group, doubt in nil_probabilities)
-        means = _means(_best(nil_probabilities), [1] * len(models))
-        by_model = tuple(sorted((models[group], min(mean, 1.0)) for group, mean in means))
-        yield Nil(min(max(given / total, 0.0), 1.0) if total else 0.0, _sources_of(nil_probabilities), by_model)
+def _mean_nil_probability(
+    nils: Sequence[_Ballot[Nil]], weights: Sequence[float], models: Sequence[str]
+) -> tuple[Nil, ...]:
+    """Return the mean of all NIL probabilities, each model's counting its weight, or nothing if there are none."""
+    if not nils:
+        return ()
+    total = math.fsum(weights[group] for group, _ in nils)
+    given = math.fsum(weights[group] * nil.score for group, nil in nils)
+    by_model = _by_model(_best(nils), [1] * len(models), models)
+    return (Nil(min(max(given / total, 0.0), 1.0) if total else 0.0, _sources_of(nils), by_model),)
 
 
 def model_of(group: Sequence[CandidateSet]) -> str:
@@ -284,24 +255,25 @@ def distinct(models: Sequence[str]) -> list[str]:
     return names
 
 
-def _against_background(
-    sets: Sequence[CandidateSet], key: Callable[[str | None, str], Hashable]
-) -> Iterator[CandidateSet]:
-    """Scores divided by the candidate's mean score over all queries of the relation, the best score kept."""
-    queries = Counter(item.query.relation for item in sets)
-    total: defaultdict[Hashable, float] = defaultdict(float)
-    for item in sets:
-        for candidate in item.candidates:
-            total[item.query.relation, key(candidate.id, candidate.text)] += (
-                candidate.score / queries[item.query.relation]
-            )
-    for item in sets:
-        objects = [candidate for candidate in item.candidates if candidate.score > 0]
-        lifted = [
-            candidate.score / total[item.query.relation, key(candidate.id, candidate.text)] for candidate in objects
-        ]
-        scale = max((candidate.score for candidate in objects), default=0.0) / max(lifted, default=1.0)
-        scores = {id(candidate): min(lift * scale, 1.0) for candidate, lift in zip(objects, lifted, strict=True)}
-        rescored = [structs.replace(c, score=scores.get(id(c), c.score)) for c in item.candidates]
-        rescored.sort(key=lambda candidate: -candidate.score)
-        yield replace(item, candidates=tuple(rescored))
+class Merging:
+    """A pool of a run's blocks, one after the other.
+
+    named: what generators are called that say so before they speak, "" for the others. Blocks wait until it is known
+    which model each generator is.
+    """
+
+    def __init__(self, pool: Pool, named: Sequence[str] = ()) -> None:
+        self._pool, self._models = pool, list(named)
+        self._waiting: list[list[CandidateSet]] = []
+
+    def add(self, groups: Sequence[Sequence[CandidateSet]], *, last: bool) -> list[CandidateSet]:
+        """Return the sets that are pooled by now: of these groups and those before, or none yet."""
+        self._models = self._models or [""] * len(groups)
+        self._waiting = self._waiting or [[] for _ in groups]
+        for place, group in enumerate(groups):
+            self._models[place] = self._models[place] or model_of(group)
+            self._waiting[place] += group
+        if not (last or all(self._models)):
+            return []
+        waiting, self._waiting = self._waiting, []
+        return list(self._pool.merged(waiting, distinct(self._models)))

@@ -214,12 +214,6 @@ def test_a_password_is_sent_to_no_worker(work: Work) -> None:
         assert "secret" not in str(caught.value)
 
 
-def test_a_pool_that_weighs_all_queries_stays_here(work: Work) -> None:
-    recipe = replace(work.recipe, pool=replace(work.recipe.pool, method="background"))
-    with pytest.raises(InputError, match="leave out --engine"):
-        replace(work, recipe=recipe).shared(2)
-
-
 @pytest.mark.parametrize(
     ("given_options", "said"),
     [

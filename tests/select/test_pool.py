@@ -1,4 +1,4 @@
-"""Pooling: what each method computes, what merges, and that neither order nor failures matter."""
+"""Pooling: what a score is, what merges, and that neither order nor failures matter."""
 
 from __future__ import annotations
 
@@ -16,11 +16,7 @@ from msgspec import structs
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.link.type_filter import without_subject
-from lmkbc.select.merging import Merging
-from lmkbc.select.pool import (
-    Pool,
-    Pooling,
-)
+from lmkbc.select.pool import Merging, Pool, Pooling
 from lmkbc.settings import checked
 from lmkbc.submission import candidate_rows
 from lmkbc.types import (
@@ -41,9 +37,6 @@ QUERY = Query("Some Subject", "awardWonBy")
 
 def pool(edition: Edition, settings: Mapping[str, Any]) -> Pool:
     return Pool(edition, checked(Pooling, settings, "pool"))
-
-
-METHODS = ("mean", "vote", "union", "max", "count-max", "background")
 
 
 def draws(model: str, *answers: list[str] | State, query: Query = QUERY) -> CandidateSet:
@@ -75,8 +68,12 @@ def pooled(*sets: CandidateSet, edition: Edition = STRINGS, **settings: object) 
 
 def test_votes_are_shares_of_the_draws_that_spoke() -> None:
     one = draws("m", ["Ann", "Bo"], ["Ann"], [], State.UNPARSED, State.TRUNCATED)
-    for method in ("mean", "vote"):
-        assert pooled(one, method=method) == {"Ann": 0.666667, "Bo": 0.333333, "": 0.333333}
+    assert pooled(one) == {"Ann": 0.666667, "Bo": 0.333333, "": 0.333333}
+
+
+def test_the_score_is_the_mean_over_models() -> None:
+    found = pooled(scored("m", Ann=0.8, Bo=0.1), scored("n", Ann=0.4, Cy=0.5))
+    assert found == {"Ann": 0.6, "Cy": 0.25, "Bo": 0.05}
 
 
 def test_an_answer_that_was_cleaned_away_still_counts_as_a_source() -> None:
@@ -96,34 +93,6 @@ def test_a_model_that_failed_is_left_out() -> None:
     (merged,) = Pool(edition=STRINGS).merge([[draws("m", State.MISSING)], [draws("n", State.UNPARSED)]])
     assert merged.failed
     assert merged.candidates == ()
-
-
-def test_methods_on_scores() -> None:
-    sets = scored("m", Ann=0.8, Bo=0.1), scored("n", Ann=0.4, Cy=0.5)
-    assert pooled(*sets, method="mean") == {"Ann": 0.6, "Cy": 0.25, "Bo": 0.05}
-    assert pooled(*sets, method="max") == {"Ann": 0.8, "Cy": 0.5, "Bo": 0.1}
-    assert pooled(*sets, method="vote") == {"Ann": 1.0, "Bo": 0.5, "Cy": 0.5}
-    assert pooled(*sets, method="union") == {"Ann": 0.8, "Cy": 0.5, "Bo": 0.1}
-    assert pooled(*sets, method="count-max") == {"Ann": 0.9, "Cy": 0.25, "Bo": 0.05}
-
-
-def test_count_comes_before_probability() -> None:
-    found = pooled(scored("m", Ann=0.1, Bo=0.9), scored("n", Ann=0.1), method="count-max")
-    assert list(found) == ["Ann", "Bo"]
-
-
-def test_union_is_the_surest_model() -> None:
-    found = pooled(draws("m", ["Ann"], ["Ann"], [], []), draws("n", ["Bo"]), method="union")
-    assert found == {"Bo": 1.0, "Ann": 0.5, "": 0.5}
-
-
-def test_what_is_said_everywhere_sinks() -> None:
-    queries = [Query(f"S{index}", "awardWonBy") for index in range(4)]
-    sets = [scored("m", query, Usual=0.6) for query in queries[:3]] + [scored("m", queries[3], Usual=0.6, Rare=0.5)]
-    merged = pool(STRINGS, {"method": "background"}).merge([sets])
-    assert [candidate.text for candidate in merged[3].candidates] == ["Rare", "Usual"]
-    assert merged[3].candidates[0].score == pytest.approx(0.6)
-    assert merged[0].candidates[0].score == pytest.approx(0.6)
 
 
 def test_equal_objects_merge_under_the_editions_normalisation() -> None:
@@ -160,8 +129,7 @@ def test_existence_stays_apart() -> None:
 
 def test_wrong_settings_are_named() -> None:
     for settings, hint in (
-        ({"methd": "mean"}, "did you mean 'method'"),
-        ({"method": "median"}, "setting 'method' is 'median': did you mean 'mean'"),
+        ({"wieghts": {}}, "did you mean 'weights'"),
         ({"per": "vote"}, "setting 'per' is 'vote'"),
         ({"weights": {"m": -1}}, "weight of 'm'"),
     ):
@@ -175,10 +143,10 @@ ANSWER = st.one_of(st.lists(st.sampled_from(["Ann", "ann", "Bo", "12", "12.0"]),
 MODELS = st.lists(st.lists(ANSWER, min_size=1, max_size=5), min_size=1, max_size=3)
 
 
-@given(MODELS, st.sampled_from(METHODS), st.sampled_from(["draw", "model"]), st.randoms(use_true_random=False))
-def test_order_is_irrelevant_and_scores_are_shares(models: list, method: str, per: str, random: random.Random) -> None:
+@given(MODELS, st.sampled_from(["draw", "model"]), st.randoms(use_true_random=False))
+def test_order_is_irrelevant_and_scores_are_shares(models: list, per: str, random: random.Random) -> None:
     sets = [draws(f"m{index}", *answers) for index, answers in enumerate(models)]
-    pool = Pool(STRINGS, checked(Pooling, {"method": method, "per": per}, "pool"))
+    pool = Pool(STRINGS, Pooling(per=per))
     (merged,) = pool.merge([[one] for one in sets])
     shuffled = [replace(one, candidates=tuple(random.sample(one.candidates, len(one.candidates)))) for one in sets]
     random.shuffle(shuffled)
@@ -260,15 +228,14 @@ def test_a_source_is_itself_again_after_a_file(model: str, draw: str) -> None:
 
 def test_a_sign_in_a_models_name_changes_nothing() -> None:
     """Votes and what each model makes of a candidate are the same, whatever the model is called."""
-    for method in METHODS:
-        plain, odd = (
-            pool(STRINGS, {"method": method}).merge([[draws(name, ["Ann", "Bo"], ["Ann"], [])]])[0]
-            for name in ("model", "mo#del; ?existence")
-        )
-        assert [(one.text, one.score, len(one.sources)) for one in odd.candidates] == [
-            (one.text, one.score, len(one.sources)) for one in plain.candidates
-        ]
-        assert odd.candidates[0].by_model == (("mo#del; ?existence", plain.candidates[0].by_model[0][1]),)
+    plain, odd = (
+        pool(STRINGS, {}).merge([[draws(name, ["Ann", "Bo"], ["Ann"], [])]])[0]
+        for name in ("model", "mo#del; ?existence")
+    )
+    assert [(one.text, one.score, len(one.sources)) for one in odd.candidates] == [
+        (one.text, one.score, len(one.sources)) for one in plain.candidates
+    ]
+    assert odd.candidates[0].by_model == (("mo#del; ?existence", plain.candidates[0].by_model[0][1]),)
 
 
 def test_shares_may_be_of_all_that_a_model_replied_to() -> None:
@@ -294,11 +261,3 @@ def test_blocks_wait_until_it_is_known_whose_model_speaks() -> None:
     assert merging.add(blocks[1], last=True) == whole
     named = Merging(Pool(STRINGS), ["quiet", "m", "m"])
     assert named.add(blocks[0], last=False) + named.add(blocks[1], last=True) == whole
-
-
-def test_the_background_is_that_of_all_blocks() -> None:
-    sets = [scored("m", Lima=0.5, Oslo=0.5), scored("m", OTHER, Oslo=0.5)]
-    pooling = pool(STRINGS, {"method": "background"})
-    merging = Merging(pooling)
-    assert merging.add([sets[:1]], last=False) == []
-    assert merging.add([sets[1:]], last=True) == pooling.merge([sets])
