@@ -11,11 +11,11 @@ import tomli_w
 from lmkbc.ask.words import WordFile, converted
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
+from lmkbc.files.checksum import file_sha256
 from lmkbc.files.fetch import download
 from lmkbc.files.jsonl import read_bytes
 from lmkbc.files.packed import DOCUMENT
 from lmkbc.files.places import fetched_frames
-from lmkbc.files.source import digest
 from lmkbc.progress import Report
 from lmkbc.recipe import make_recipe, read_file
 from lmkbc.workspace import Workspace
@@ -37,7 +37,7 @@ def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progres
     for number, source in enumerate(file.source.files, start=1):
         kept = frames.with_name(f"source-{number}")
         digests = [source.sha256] if source.sha256 else accepted
-        if not (kept.is_file() and digest(kept) in digests):
+        if file_sha256(kept) not in digests:
             download(source.url, digests, kept, name, progress)
         texts[source] = read_bytes(kept, DOCUMENT)
     new = frames.with_name("frames.new.toml")

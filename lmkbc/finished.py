@@ -13,9 +13,9 @@ import msgspec
 from lmkbc import submission
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
+from lmkbc.files.checksum import file_sha256
 from lmkbc.files.jsonl import read_bytes, read_column, read_jsonl
 from lmkbc.files.packed import DOCUMENT
-from lmkbc.files.source import digest
 from lmkbc.scoring.table import WRONG, Pair, Table
 from lmkbc.workspace import Workspace
 
@@ -117,7 +117,7 @@ def _beside(path: Path) -> dict[str, Any]:
         return {}
     told = _manifest(manifest)
     outputs = told.get("outputs")
-    own = isinstance(outputs, dict) and outputs.get(path.name) == digest(path)
+    own = isinstance(outputs, dict) and outputs.get(path.name) == file_sha256(path)
     return told if own else {}
 
 

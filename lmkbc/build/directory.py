@@ -25,8 +25,8 @@ from lmkbc.build.facts import Tables
 from lmkbc.build.manifest import Manifest, Shard
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import atomic
+from lmkbc.files.checksum import file_sha256
 from lmkbc.files.lock import writing_alone
-from lmkbc.files.source import digest
 from lmkbc.progress import Report, silent
 
 log = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ class Directory:
         for done, (name, sha256) in enumerate(outputs.items()):
             report("check (files)", done, len(outputs))
             path = self.path / name
-            if not layout.PART.fullmatch(name) or not path.is_file() or digest(path) != sha256:
+            if not layout.PART.fullmatch(name) or not path.is_file() or file_sha256(path) != sha256:
                 yield name
         report("check (files)", len(outputs), len(outputs))
 

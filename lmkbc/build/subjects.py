@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lmkbc.errors import InputError
-from lmkbc.files.source import digest
+from lmkbc.files.checksum import file_sha256
 from lmkbc.files.tables import Row, Table
 from lmkbc.names import as_qid, shown
 
@@ -70,7 +70,7 @@ class Subjects:
         subject. A name without a QID is the subject that has this name, with a QID elsewhere or not.
         """
         table = Table(path, COLUMNS, 1)
-        found = cls(table, digest(path))
+        found = cls(table, file_sha256(path))
         seen = _Seen()
         for row in table.rows():
             found.kept.append(seen.add(_subject(row, len(found.kept)), row.place))

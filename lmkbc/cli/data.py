@@ -15,8 +15,8 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError, counted
 from lmkbc.files import fetch as fetching
 from lmkbc.files.atomic import check_directory
+from lmkbc.files.checksum import file_sha256
 from lmkbc.files.places import data_dirs
-from lmkbc.files.source import digest
 from lmkbc.workspace import Workspace
 
 app = typer.Typer(no_args_is_help=True, help="List, check and fetch the official splits.", rich_markup_mode=None)
@@ -89,7 +89,7 @@ def _checked(space: Workspace, edition: Edition, row: dict[str, Any]) -> dict[st
     if row["path"] is None:
         return {"rows": None}
     source = edition.splits[row["split"]]
-    same = source is None or digest(Path(row["path"])) == source.sha256
+    same = source is None or file_sha256(Path(row["path"])) == source.sha256
     return {"state": "ok" if same else "differs", "rows": len(space.queries(edition, row["split"]))}
 
 

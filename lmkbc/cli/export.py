@@ -17,7 +17,7 @@ from lmkbc.export import quickstatements, wikidata_json
 from lmkbc.export.knowledge import Knowledge
 from lmkbc.export.terms import OWN, checked_base
 from lmkbc.export.triples import Triples
-from lmkbc.files.atomic import check_directory, check_file, whole_directory, writing
+from lmkbc.files.atomic import check_directory, check_file, staged, writing
 
 EXAMPLE = "Example: lmkbc export rivers --format statements --out rivers.nt"
 
@@ -101,7 +101,7 @@ def _review(source: Knowledge, out: Path, known: Path | None, size: int) -> str:
         raise InputError(f"--out {out} holds files already: name a directory that is new or empty")
     there = quickstatements.read_known(known, frozenset(about.property for about in source.relations.values()))
     files = 0
-    with whole_directory(out) as stage:
+    with staged(out) as stage:
         (stage / quickstatements.NOTICE).write_text(quickstatements.REVIEW, encoding="utf-8")
         for name, lines in quickstatements.batches(quickstatements.proposals(source.facts(), there), size):
             (stage / name).write_text("".join(lines), encoding="utf-8")

@@ -5,7 +5,6 @@ They save time and nothing else: where they cannot be kept, the run goes on with
 
 from __future__ import annotations
 
-import hashlib
 import io
 import logging
 from collections.abc import Callable, Mapping
@@ -18,15 +17,15 @@ import numpy.typing as npt
 
 from lmkbc.errors import LmkbcError
 from lmkbc.files import atomic, places
+from lmkbc.files.checksum import sha256, signed, unsigned
 
 Arrays = Mapping[str, npt.NDArray[np.generic]]
-DIGEST = 32
 logger = logging.getLogger("lmkbc")
 
 
 def key(*parts: Any) -> str:
     """SHA-256 over anything that JSON can hold."""
-    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+    return sha256(msgspec.json.encode(parts))
 
 
 class Store:
@@ -48,7 +47,7 @@ class Store:
         np.savez(buffer, allow_pickle=False, **arrays)
         content = buffer.getvalue()
         try:
-            atomic.write_bytes(path, _digest(path, content) + content)
+            atomic.write_bytes(path, signed(path.name, content))
         except LmkbcError as error:
             self._writable = False
             places.warn_unwritable(self._directory, error.__cause__, "the next run computes the same again")
@@ -64,20 +63,16 @@ class Unwritten(Store):
         return compute() if stored is None else stored
 
 
-def _digest(path: Path, content: bytes) -> bytes:
-    return hashlib.sha256(path.name.encode() + content).digest()
-
-
 def _read(path: Path) -> Arrays | None:
     try:
-        content = path.read_bytes()
+        content = unsigned(path.name, path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         logger.warning("%s cannot be read (%s) and is made again", path, error.strerror or error)
         return None
-    if _digest(path, content[DIGEST:]) != content[:DIGEST]:
+    if content is None:
         logger.warning("%s is damaged and is made again", path)
         return None
-    with np.load(io.BytesIO(content[DIGEST:]), allow_pickle=False) as arrays:
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         return dict(arrays)

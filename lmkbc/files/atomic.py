@@ -17,7 +17,6 @@ directory takes two renames with nothing in between, and would carry a person's 
 from __future__ import annotations
 
 import glob
-import hashlib
 import json
 import os
 import platform
@@ -25,7 +24,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -33,23 +32,17 @@ from secrets import token_hex
 from typing import IO, Any
 from zlib import crc32
 
-import msgspec
-
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.files.packed import DOCUMENT, whole
-from lmkbc.files.spool import Content, pieces
+from lmkbc.files.checksum import read_record
+from lmkbc.files.spool import Content, digest, pieces
 
-_NEXT = ".lmkbc-next-"
-"""What the hidden directory is called in which new files are written: rubbish after a kill."""
 _READY = ".lmkbc-ready"
-"""What it is called once it is whole: from then on the new files count, and are only moved."""
-_PLAIN = re.compile(r"[^/\\\x00]*[^/\\\x00.][^/\\\x00]*")
+"""How the hidden directory within is called once it is whole: from then on the new files count, and are only moved."""
+_UNREADY = (f"{_READY}.", ".lmkbc-next-")
+"""How its name begins until then, now and in earlier versions: rubbish after a kill."""
+PLAIN = re.compile(r"[^/\\\x00]*[^/\\\x00.][^/\\\x00]*")
+"""A file's name, of no other directory."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-
-
-class _Record(msgspec.Struct):
-    outputs: dict[str, str]
-    versions: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,30 +50,32 @@ class Kind:
     """What a directory that a command writes looks like.
 
     what: for people, as in "a run". record: its JSON file, which holds `outputs` (file -> SHA-256) and `versions`.
-    names: what its record may list; anything where that is None. beside: files of it that the record does not list.
+    names: what its record may list; all of this form where that is None. beside: files of it that the record does not
+    list.
     """
 
     what: str
     record: str
     names: frozenset[str] | None = None
     beside: frozenset[str] = frozenset()
+    form: re.Pattern[str] = PLAIN
 
     def own(self, directory: Path) -> frozenset[str] | None:
-        """The names in a directory that are ours, whether they are there or not; None without a record of ours."""
+        """Return the names in a directory that are ours, there or not; None without a record of ours."""
         try:
-            record = msgspec.json.decode(whole(directory / self.record, DOCUMENT), type=_Record)
-        except (InputError, OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            record = read_record(directory / self.record)
+        except InputError:
             return None
         listed = frozenset(record.outputs)
         sound = "lmkbc" in record.versions and all(map(_SHA256.fullmatch, record.outputs.values()))
-        if not sound or not all(map(_PLAIN.fullmatch, listed)) or (self.names is not None and not listed <= self.names):
+        if not sound or not all(map(self.form.fullmatch, listed)) or not listed <= (self.names or listed):
             return None
         return listed | {self.record} | self.beside
 
 
-def with_record(kind: Kind, files: Mapping[str, bytes], about: Mapping[str, Any]) -> dict[str, bytes]:
-    """The files of a directory and the record that lists them, with what else it has to tell."""
-    listed = {name: hashlib.sha256(content).hexdigest() for name, content in files.items() if name not in kind.beside}
+def with_record(kind: Kind, files: Mapping[str, Content], about: Mapping[str, Any]) -> dict[str, Content]:
+    """Return the files of a directory and the record that lists them, with what else it tells."""
+    listed = {name: digest(content) for name, content in files.items() if name not in kind.beside}
     record = {**about, "outputs": listed, "versions": {"lmkbc": version("lmkbc")}}
     return {**files, kind.record: (json.dumps(record, ensure_ascii=False, indent=2) + "\n").encode()}
 
@@ -94,7 +89,9 @@ def _disk_errors(path: Path) -> Iterator[None]:
         raise LmkbcError(f"{path} cannot be written: {reason}; what was there before is untouched") from error
 
 
-def _write_flushed(path: Path, content: Content) -> None:
+def write_flushed(path: Path, content: Content) -> None:
+    """Write a file of a staged directory, to the disk itself."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
         for piece in pieces(content):
             file.write(piece)
@@ -104,7 +101,7 @@ def _write_flushed(path: Path, content: Content) -> None:
 
 def _prefix(path: Path) -> str:
     """How the names begin under which this process writes a target, once what killed ones left of it is removed."""
-    machine = f".{path.name}.{crc32(platform.node().encode()):08x}-"
+    machine = f".{path.name.removeprefix('.')}.{crc32(platform.node().encode()):08x}-"
     for left in path.parent.glob(f"{glob.escape(machine)}*"):
         process = left.name.removeprefix(machine).partition(".")[0]
         if process.isdecimal() and not _runs(int(process)):
@@ -156,13 +153,13 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def whole_directory(target: Path) -> Iterator[Path]:
-    """A directory to fill, which takes the target's place when the block ends; until then the target is as it was.
+def staged(target: Path, named: Path | None = None) -> Iterator[Path]:
+    """Yield a directory to fill, which takes the target's place when the block ends; until then that is as it was.
 
-    For caches, whose directories are ours and tell themselves whether they are whole: no record is looked for, and
-    nothing is flushed. LmkbcError when the disk refuses.
+    No record is looked for, and nothing is flushed. LmkbcError when the disk refuses; named: what it names then, if not
+    the target.
     """
-    with _disk_errors(target):
+    with _disk_errors(named or target):
         target.parent.mkdir(parents=True, exist_ok=True)
         stage = Path(tempfile.mkdtemp(prefix=_prefix(target), dir=target.parent))
         try:
@@ -226,7 +223,7 @@ def check_replaceable(directory: Path, kind: Kind) -> None:
 def _refuse_strangers(directory: Path, kind: Kind, names: frozenset[str] = frozenset()) -> None:
     """InputError where a directory holds something, and no record; or what would be replaced and is not of it."""
     own = kind.own(directory)
-    here = {path.name: path for path in sorted(directory.iterdir()) if not path.name.startswith(_NEXT)}
+    here = {path.name: path for path in sorted(directory.iterdir()) if not path.name.startswith(_UNREADY)}
     if own is None and here:
         raise InputError(
             f"{directory} holds files that are not of {kind.what}, first {next(iter(here))!r}: name a directory that "
@@ -255,8 +252,8 @@ def refusals(path: Path) -> Iterator[None]:
 
 
 def blank(directory: Path) -> bool:
-    """Whether a directory holds nothing but what a killed write left."""
-    return directory.is_dir() and all(path.name.startswith(_NEXT) for path in directory.iterdir())
+    """Return whether a directory holds nothing but what a killed write left."""
+    return directory.is_dir() and all(path.name.startswith(_UNREADY) for path in directory.iterdir())
 
 
 def write_directory(directory: Path, files: Mapping[str, Content], kind: Kind) -> None:
@@ -269,19 +266,26 @@ def write_directory(directory: Path, files: Mapping[str, Content], kind: Kind) -
         fresh = not directory.exists()
         directory.mkdir(parents=True, exist_ok=True)
         _refuse_strangers(directory, kind, frozenset(files))
-        for left in directory.glob(f"{_NEXT}*"):
-            shutil.rmtree(left)
-        stage = Path(tempfile.mkdtemp(prefix=_NEXT, dir=directory))
         try:
-            for name, content in files.items():
-                _write_flushed(stage / name, content)
-            stage.rename(directory / _READY)
+            with replacing(directory, kind) as stage:
+                for name, content in files.items():
+                    write_flushed(stage / name, content)
         except BaseException:
-            shutil.rmtree(stage, ignore_errors=True)
             if fresh:
-                directory.rmdir()
+                with suppress(OSError):  # of a write that only has to be settled
+                    directory.rmdir()
             raise
-        settle(directory, kind)
+
+
+@contextmanager
+def replacing(directory: Path, kind: Kind) -> Iterator[Path]:
+    """Yield a directory to fill: when the block ends, its files take the place of those that the record lists."""
+    for left in directory.iterdir():
+        if left.name.startswith(_UNREADY):
+            shutil.rmtree(left)
+    with staged(directory / _READY, directory) as stage:
+        yield stage
+    settle(directory, kind)
 
 
 def settle(directory: Path, kind: Kind) -> None:
@@ -293,6 +297,8 @@ def settle(directory: Path, kind: Kind) -> None:
         for name in (kind.own(directory) or frozenset()) - {kind.record}:
             (directory / name).unlink(missing_ok=True)
         os.replace(ready / kind.record, directory / kind.record)
-    for path in sorted(ready.iterdir()):
-        os.replace(path, directory / path.name)
-    ready.rmdir()
+    for path in sorted(path for path in ready.rglob("*") if path.is_file()):
+        target = directory / path.relative_to(ready)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(path, target)
+    shutil.rmtree(ready)

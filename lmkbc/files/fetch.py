@@ -14,7 +14,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.address import is_web_address
 from lmkbc.files.certificates import trusted
-from lmkbc.files.source import digest
+from lmkbc.files.checksum import file_sha256
 from lmkbc.progress import Report
 
 MOST_BYTES = 256 * 2**20
@@ -38,7 +38,7 @@ def fetch(edition: Edition, root: Path, progress: Report | None = None) -> list[
     paths = []
     for split, source in edition.splits.items():
         path = root / edition.folder / f"{split}.jsonl"
-        if source is not None and not (path.is_file() and digest(path) == source.sha256):
+        if source is not None and file_sha256(path) != source.sha256:
             path.parent.mkdir(parents=True, exist_ok=True)
             download(source.url, [source.sha256], path, split, progress)
         paths.append(path)
@@ -66,7 +66,7 @@ def download(url: str, accepted: Collection[str], path: Path, what: str, progres
         if isinstance(error, httpx2.HTTPStatusError):  # which says so in two lines
             told = f"{error.response.status_code} {error.response.reason_phrase}"
         raise LmkbcError(f"{url} cannot be fetched ({told}); run the command again to resume") from error
-    if (actual := digest(part)) not in accepted:
+    if (actual := file_sha256(part)) not in accepted:
         part.unlink()
         if not accepted:
             raise InputError(f"{url} has SHA-256 {actual}, and none is known of it: look at it, then give that SHA-256")

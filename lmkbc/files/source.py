@@ -6,7 +6,6 @@ it can be read more than once; it brings so many bytes at most, and is silent fo
 
 from __future__ import annotations
 
-import hashlib
 import os
 import select
 import stat
@@ -49,12 +48,6 @@ def opened(path: Path) -> IO[bytes]:
     if stat.S_ISDIR(found.st_mode):
         raise InputError(f"{path} is a directory: give a file")
     raise InputError(f"{path} is a device, which never ends: give a file or a pipe")
-
-
-def digest(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager

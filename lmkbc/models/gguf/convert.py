@@ -6,7 +6,6 @@ SHA-256 of its own files: one that is damaged is made anew. One process unpacks 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +19,8 @@ import numpy as np
 from filelock import FileLock
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.files.atomic import whole_directory
+from lmkbc.files.atomic import staged
+from lmkbc.files.checksum import damaged, file_sha256
 from lmkbc.files.places import cache_dir
 from lmkbc.models.files import file_digest
 from lmkbc.models.gguf import header, vocabulary
@@ -85,10 +85,10 @@ def write_settings(made: Plan, folder: Path) -> None:
 def _unpack(path: Path, target: Path) -> None:
     made = plan(path)
     logger.info(f"{path.name}: its weights are unpacked into the user's cache, which is done once")
-    with whole_directory(target) as stage:
+    with staged(target) as stage:
         write_settings(made, stage)
         _write_weights(path, made.placed, stage)
-        files = {file.name: _sha256(file) for file in sorted(stage.iterdir())}
+        files = {file.name: file_sha256(file) for file in sorted(stage.iterdir())}
         (stage / SEAL).write_text(json.dumps(files, indent=2), encoding="utf-8")
 
 
@@ -179,14 +179,9 @@ def _sound(target: Path) -> bool:
     """Whether a directory holds what was written, and nothing of it changed."""
     try:
         files = msgspec.json.decode((target / SEAL).read_bytes(), type=dict[str, str])
-        return bool(files) and all(_sha256(target / name) == digest for name, digest in files.items())
+        return bool(files) and not any(damaged(target, files))
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return False
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _digest(path: Path) -> str:

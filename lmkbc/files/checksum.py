@@ -1,0 +1,64 @@
+"""Checksums: a file, and a directory, say what they hold, so that damage and swapped parts are found.
+
+A directory has a record, a JSON file whose `outputs` lists its files with their SHA-256. A single file begins with the
+SHA-256 of its name and of the rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from lmkbc.errors import InputError
+from lmkbc.files.packed import DOCUMENT, whole
+from lmkbc.files.source import opened
+
+DIGEST = 32
+"""Bytes of a SHA-256, with which a single file begins."""
+
+
+class Record(msgspec.Struct):
+    """What is read of a directory's record: file -> SHA-256, and package -> version of what wrote them."""
+
+    outputs: dict[str, str] = {}
+    versions: dict[str, str] = {}
+
+
+def read_record(path: Path) -> Record:
+    """Read a directory's record. InputError for one that is damaged."""
+    try:
+        return msgspec.json.decode(whole(path, DOCUMENT), type=Record)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path} cannot be read ({error}): make the directory again") from None
+
+
+def sha256(content: bytes) -> str:
+    """Return the hex SHA-256 of some bytes."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """Return the hex SHA-256 of a file, "" where there is none."""
+    if not path.exists() or path.is_dir():
+        return ""
+    with opened(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+
+
+def damaged(directory: Path, outputs: Mapping[str, str]) -> Iterator[str]:
+    """Yield the listed files that are gone, or are not what was written."""
+    return (name for name, digest in outputs.items() if file_sha256(directory / name) != digest)
+
+
+def signed(name: str, content: bytes) -> bytes:
+    """Return what a file of this name is to hold: its checksum, then the content."""
+    return hashlib.sha256(name.encode() + content).digest() + content
+
+
+def unsigned(name: str, content: bytes) -> bytes | None:
+    """Return what stands behind the checksum of a file of this name; None where the file is damaged."""
+    rest = content[DIGEST:]
+    return rest if signed(name, rest) == content else None
