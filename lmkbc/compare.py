@@ -11,7 +11,7 @@ from scipy.special import ndtri, stdtrit
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.finished import Finished, scored
+from lmkbc.run.saved import Finished, scored
 from lmkbc.scoring.paired import LEVEL, Floats, Ints, holm, interval, sign_flip
 from lmkbc.scoring.table import Pair, RowScore
 

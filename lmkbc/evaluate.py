@@ -20,7 +20,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.columns import Column
 from lmkbc.files.jsonl import namesakes, no_collection
-from lmkbc.part import WHOLE, Part
+from lmkbc.run.subset import WHOLE, Part
 from lmkbc.scoring.table import WRONG, Pair, Table, Tally
 
 WAITING, ROW = 192 << 20, 150

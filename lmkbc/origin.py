@@ -21,7 +21,7 @@ from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.files import model_name, portable
 from lmkbc.recipe import Recipe
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 
 NOT_ASKED = frozenset(
     "model revision base_url any_model key_env limits prices dtype device trust_remote_code quantise executor".split()

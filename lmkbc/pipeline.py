@@ -17,7 +17,7 @@ from lmkbc.generate.replay import shares
 from lmkbc.link.linker import Linker
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.select.pool import Merging, Pool
 from lmkbc.types import (
     CandidateSet,

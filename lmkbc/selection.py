@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from lmkbc import submission, thresholds
+from lmkbc import thresholds
 from lmkbc.errors import InputError, OptionError, counted
 from lmkbc.files import jsonl
 from lmkbc.origin import origin_of
 from lmkbc.recipe import Recipe
-from lmkbc.run import Run
+from lmkbc.run import submission
+from lmkbc.run.base import Run
 from lmkbc.select.precision import at_precision, check_precision
 from lmkbc.select.rule import PerRelation
 

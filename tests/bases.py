@@ -19,7 +19,7 @@ from lmkbc.build.subjects import Subjects
 from lmkbc.files.checksum import file_sha256
 from lmkbc.pipeline import Block
 from lmkbc.progress import silent
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.types import (
     Candidate,
     CandidateSet,

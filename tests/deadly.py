@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lmkbc.generate.spec import GeneratorSpec
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.types import (
     Candidate,
     CandidateSet,

@@ -8,7 +8,7 @@ from typing import Any
 from lmkbc.ask.plan import Asks
 from lmkbc.recipe import Recipe, make_recipe
 from lmkbc.recipe_file import RecipeFile
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.settings import checked
 from lmkbc.types import Generator, Notes
 from lmkbc.workspace import Workspace

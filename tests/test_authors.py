@@ -16,7 +16,7 @@ from command import Command
 from lmkbc.files.places import fetched_frames
 from lmkbc.generate.conversation import LanguageModelSpec
 from lmkbc.recipe import read_recipe
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.types import Query
 from lmkbc.workspace import Workspace
 

@@ -11,7 +11,7 @@ from command import Command
 
 from lmkbc.compare import Comparison, compare
 from lmkbc.errors import InputError
-from lmkbc.finished import Finished, read_gold
+from lmkbc.run.saved import Finished, read_gold
 from lmkbc.workspace import Workspace
 
 EDITION = Workspace().edition("mini")

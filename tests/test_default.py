@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lmkbc import default
-from lmkbc.default import DEFAULT, WITHOUT_MODEL, default_recipe
+from lmkbc.run import default
+from lmkbc.run.default import DEFAULT, WITHOUT_MODEL, default_recipe
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()

@@ -16,7 +16,6 @@ from loopback import Loopback
 from opened import recipe_of
 
 from lmkbc.errors import InputError
-from lmkbc.forecast import Forecast, forecast
 from lmkbc.models.causal import decode as decode_module
 from lmkbc.models.causal.checkpoint import identity, load
 from lmkbc.models.dry import DryStore, Foreseen
@@ -24,7 +23,8 @@ from lmkbc.models.store import Store
 from lmkbc.models.store_place import Database, Place
 from lmkbc.pipeline import Proposals, propose
 from lmkbc.recipe import Recipe
-from lmkbc.run import Run, Servers
+from lmkbc.run.base import Run, Servers
+from lmkbc.run.estimate import Forecast, forecast
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()

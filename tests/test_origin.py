@@ -14,7 +14,7 @@ from lmkbc.models.store_place import place_of
 from lmkbc.origin import LONGEST, Origin, origin_of
 from lmkbc.recipe import make_recipe, read_recipe
 from lmkbc.recipe_file import RecipeFile
-from lmkbc.run import Run, Servers
+from lmkbc.run.base import Run, Servers
 from lmkbc.selection import selector_for
 from lmkbc.workspace import Workspace
 

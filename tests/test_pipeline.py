@@ -11,7 +11,7 @@ from opened import recipe_of
 
 from lmkbc.errors import InputError
 from lmkbc.pipeline import Steps
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.types import Query
 from lmkbc.workspace import Workspace
 

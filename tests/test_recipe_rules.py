@@ -13,7 +13,7 @@ import tomli_w
 from lmkbc.generate.recorded import RecordedSpec
 from lmkbc.pipeline import decide, propose
 from lmkbc.recipe import Recipe, read_recipe
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.rule import PerRelation
 from lmkbc.selection import selector_for

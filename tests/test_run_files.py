@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opened import recipe_of
 
-from lmkbc import submission
 from lmkbc.ask.context.passages import lines as passage_lines
 from lmkbc.files.spool import pieces
 from lmkbc.pipeline import Block
-from lmkbc.run import Run
-from lmkbc.run_files import RunFiles
+from lmkbc.run import submission
+from lmkbc.run.base import Run
+from lmkbc.run.files import RunFiles
 from lmkbc.types import (
     Candidate,
     CandidateSet,

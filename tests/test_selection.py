@@ -13,7 +13,7 @@ import pytest
 from command import Command
 
 import lmkbc
-from lmkbc.finished import Finished, InSample
+from lmkbc.run.saved import Finished, InSample
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).parents[1]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lmkbc.edition import misfit
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.submission import (
+from lmkbc.run.submission import (
     answers,
     archive,
     candidate_lines,

@@ -21,7 +21,7 @@ from recorded import GEMMA, QWEN, context_of
 from lmkbc.generate.recorded import RecordedSpec
 from lmkbc.pipeline import decide, propose
 from lmkbc.recipe import Recipe, read_recipe
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.select.corroborated import Corroborated
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.numeric import StabMid

@@ -31,7 +31,7 @@ from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.prefixes import groups
 from lmkbc.recipe import read_recipe
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.workspace import Workspace
 
 SUFFIX, ANSWER, VOCABULARY = 12, 8, 50257

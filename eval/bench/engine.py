@@ -24,7 +24,7 @@ from pathlib import Path
 from lmkbc.edition import Edition
 from lmkbc.link.linker import Linker
 from lmkbc.pipeline import Block, decide
-from lmkbc.run_files import RunFiles
+from lmkbc.run.files import RunFiles
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.pool import Pool
 from lmkbc.select.rule import PerRelation

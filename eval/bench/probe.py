@@ -29,7 +29,7 @@ from lmkbc.probe.controls import (
     learned,
 )
 from lmkbc.recipe import read_recipe
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.workspace import Workspace
 
 RECORDED = {

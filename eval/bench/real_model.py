@@ -33,7 +33,7 @@ from lmkbc.models.located import gguf_file
 from lmkbc.pipeline import decide, propose
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe, read_recipe
-from lmkbc.run import Run, Servers
+from lmkbc.run.base import Run, Servers
 from lmkbc.tune.tune import official
 from lmkbc.types import Example, Prediction
 from lmkbc.workspace import Workspace

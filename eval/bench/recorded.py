@@ -19,7 +19,7 @@ from typing import NamedTuple
 from lmkbc.edition import Edition
 from lmkbc.pipeline import decide, propose
 from lmkbc.recipe import Recipe, read_recipe
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 from lmkbc.tune.tune import official, tune
 from lmkbc.types import CandidateSet, Example

@@ -23,9 +23,9 @@ from lmkbc.edition import Edition
 from lmkbc.evaluate import evaluate_file
 from lmkbc.pipeline import Proposals, decide, propose
 from lmkbc.recipe import Recipe, make_recipe, read_file, read_recipe
-from lmkbc.run import Run
+from lmkbc.run.base import Run
+from lmkbc.run.submission import prediction_lines
 from lmkbc.scoring.table import Summary
-from lmkbc.submission import prediction_lines
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 from lmkbc.tune.tune import tune
 from lmkbc.types import Example

@@ -21,8 +21,8 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
-from lmkbc.finished import Finished
 from lmkbc.report.run import ReportInput, page
+from lmkbc.run.saved import Finished
 from lmkbc.workspace import Workspace
 
 

@@ -36,7 +36,7 @@ from lmkbc.pipeline import propose
 from lmkbc.probe.interval import half_width
 from lmkbc.probe.random_weights import with_random_weights
 from lmkbc.recipe import Recipe, read_recipe
-from lmkbc.run import Run, Servers
+from lmkbc.run.base import Run, Servers
 from lmkbc.train.corpus import Corpus, gather
 from lmkbc.train.lora import Lora, train
 from lmkbc.tune.tune import official, tune

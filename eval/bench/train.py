@@ -27,7 +27,7 @@ from lmkbc.generate.entity_masked import EntityMasked
 from lmkbc.link.recipe import Linking
 from lmkbc.models.encoder import find_encoder
 from lmkbc.models.masked.forward import Precision
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.select.pool import Pool
 from lmkbc.train.corpus import gather
 from lmkbc.train.tasks import Task

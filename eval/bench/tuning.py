@@ -20,9 +20,9 @@ import numpy as np
 from lmkbc.edition import Edition
 from lmkbc.pipeline import propose
 from lmkbc.recipe import read_recipe
-from lmkbc.run import Run
+from lmkbc.run.base import Run
+from lmkbc.run.submission import answers
 from lmkbc.select.cutoffs import Cutoff
-from lmkbc.submission import answers
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.sweep import Curve, cutoff_steps

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import msgspec
 import polars as pl
 
-from lmkbc import run_directory
 from lmkbc.api.frames import shown
 from lmkbc.api.keywords import keywords
 from lmkbc.api.opening import RunOptions, opened
@@ -31,11 +30,12 @@ from lmkbc.files.arrays import key
 from lmkbc.link.index import AliasIndex
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
-from lmkbc.run import Run
+from lmkbc.run import directory as run_directory
+from lmkbc.run.base import Run
 from lmkbc.selection import selector_for
 
 if TYPE_CHECKING:
-    from lmkbc.forecast import Forecast
+    from lmkbc.run.estimate import Forecast
 
 log = logging.getLogger(__name__)
 
@@ -160,7 +160,7 @@ def foresee_build(
     **options: Unpack[RunOptions],
 ) -> Forecast:
     """Forecast a build: what it would ask of its subjects, and what of that is stored already. As `build`."""
-    from lmkbc.forecast import forecast  # which loads what asks models
+    from lmkbc.run.estimate import forecast  # which loads what asks models
 
     run, recipe, _, plan = _planned(subjects, relation, limit, options)
     timings = run_directory.timings(run.edition.name, recipe.name, Path(out))

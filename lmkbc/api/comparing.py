@@ -15,8 +15,8 @@ from lmkbc.api.scores import HasRun, finished, listed
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import check_file, write_bytes
-from lmkbc.finished import Finished, edition_of, read_gold
-from lmkbc.part import Part
+from lmkbc.run.saved import Finished, edition_of, read_gold
+from lmkbc.run.subset import Part
 
 if TYPE_CHECKING:
     import polars as pl

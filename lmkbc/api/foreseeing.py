@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from lmkbc import run_directory
 from lmkbc.api.keywords import keywords
 from lmkbc.api.opening import RunOptions, opened_part
 from lmkbc.api.scores import listed
 from lmkbc.progress import Report, silent
+from lmkbc.run import directory as run_directory
 
 if TYPE_CHECKING:
-    from lmkbc.forecast import Forecast
+    from lmkbc.run.estimate import Forecast
 
 
 @keywords(RunOptions)
@@ -31,7 +31,7 @@ def foresee(
     relation, limit, progress and options: as of `lmkbc.predict`. out: the directory of an earlier run, which tells how
     long the like took. InputError as there.
     """
-    from lmkbc.forecast import forecast  # which loads what asks models
+    from lmkbc.run.estimate import forecast  # which loads what asks models
 
     run, recipe, part = opened_part(options, split, listed(relation), limit)
     edition, space = run.edition, run.workspace

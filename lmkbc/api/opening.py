@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, TypedDict
 
 from lmkbc.edition import Edition
 from lmkbc.models.store_place import Place, place_of
-from lmkbc.part import Part
+from lmkbc.run.subset import Part
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
     from lmkbc.recipe import Recipe
-    from lmkbc.run import Run
+    from lmkbc.run.base import Run
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ def opened_part(
 def _opened(options: RunOptions, space: Workspace, edition: Edition) -> tuple[Run, Recipe]:
     from lmkbc.models.budget import checked_prices
     from lmkbc.recipe import read_recipe
-    from lmkbc.run import Run, Servers
+    from lmkbc.run.base import Run, Servers
 
     prices = options.get("prices")
     servers = Servers(
@@ -125,7 +125,7 @@ def _opened(options: RunOptions, space: Workspace, edition: Edition) -> tuple[Ru
     if system:
         chosen = read_recipe(space, system)
     else:
-        from lmkbc.default import default_recipe  # which reads of local models, and loads much
+        from lmkbc.run.default import default_recipe  # which reads of local models, and loads much
 
         chosen, remark = default_recipe(space, model)
         if remark:

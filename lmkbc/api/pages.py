@@ -11,10 +11,10 @@ from lmkbc.api.opening import Sources, chosen_edition, placed, space_of
 from lmkbc.api.scores import HasRun, finished, listed
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import check_file, write_bytes
-from lmkbc.finished import edition_of
-from lmkbc.part import Part
 from lmkbc.progress import Report, silent
-from lmkbc.submission import REPORT
+from lmkbc.run.saved import edition_of
+from lmkbc.run.submission import REPORT
+from lmkbc.run.subset import Part
 
 
 @dataclass(frozen=True, slots=True)

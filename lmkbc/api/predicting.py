@@ -19,14 +19,14 @@ from lmkbc.api.pages import Page, report
 from lmkbc.api.scores import HasRun, Scores, listed, score
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.finished import Finished, edition_of
 from lmkbc.progress import ExpectedStep, Report, silent
+from lmkbc.run.saved import Finished, edition_of
 from lmkbc.workspace import has_gold
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from lmkbc.run_files import Tally
+    from lmkbc.run.files import Tally
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class PredictedRun:
         import polars as pl
 
         from lmkbc.generate.recorded_rows import read_rows
-        from lmkbc.submission import CANDIDATES
+        from lmkbc.run.submission import CANDIDATES
 
         path = self.directory / CANDIDATES
         read = read_rows(path, self.edition) if path.is_file() else ()
@@ -154,10 +154,11 @@ def predict(
     into it, where gold is known. progress: told how far it is. InputError for what is wrong, before anything is asked
     of a model; LmkbcError where queries failed.
     """
-    from lmkbc import run_directory, submission
     from lmkbc.files.lock import writing_alone
     from lmkbc.pipeline import Steps, decide
-    from lmkbc.run_files import RunFiles
+    from lmkbc.run import directory as run_directory
+    from lmkbc.run import submission
+    from lmkbc.run.files import RunFiles
     from lmkbc.selection import selector_for
 
     start = time.monotonic()

@@ -17,8 +17,8 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, counted
 from lmkbc.evaluate import Evaluation, evaluate_file
 from lmkbc.files.packed import lines, stream
-from lmkbc.finished import Finished, InSample, edition_of, read_gold, scored
-from lmkbc.part import WHOLE, Part
+from lmkbc.run.saved import Finished, InSample, edition_of, read_gold, scored
+from lmkbc.run.subset import WHOLE, Part
 from lmkbc.scoring.table import WRONG, Summary
 from lmkbc.workspace import Workspace
 

@@ -91,9 +91,10 @@ def tune(
     workspace, where `lmkbc.predict` finds it. overwrite: replace a file that is there. progress: told how far it is.
     InputError before anything is asked of a model.
     """
-    from lmkbc import submission, thresholds
+    from lmkbc import thresholds
     from lmkbc.origin import origin_of
     from lmkbc.pipeline import propose
+    from lmkbc.run import submission
     from lmkbc.selection import split_sha256
     from lmkbc.tune.tune import check
     from lmkbc.tune.tune import tune as tune_rules

@@ -22,7 +22,7 @@ from lmkbc.pipeline import BLOCK, Steps
 from lmkbc.progress import Report
 from lmkbc.recipe import Recipe
 from lmkbc.relation import Relation
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.select.rule import PerRelation
 from lmkbc.types import Query
 

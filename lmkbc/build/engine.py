@@ -17,7 +17,7 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.store_place import Database, default_place
 from lmkbc.pipeline import Steps
 from lmkbc.recipe import Recipe
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.types import CandidateSet, Query, State
 
 log = logging.getLogger(__name__)

@@ -21,8 +21,8 @@ from lmkbc.models.files import model_name, portable
 from lmkbc.names import QID
 from lmkbc.recipe import Recipe
 from lmkbc.relation import Kind, Relation
-from lmkbc.run import Run
-from lmkbc.run_files import inputs, local_models
+from lmkbc.run.base import Run
+from lmkbc.run.files import inputs, local_models
 
 SHA256_FIELD = b',\n  "sha256": "%s"\n}\n'
 _SHA256_FIELD = re.compile(SHA256_FIELD.replace(b"%s", b"([0-9a-f]{64})") + rb"\Z")

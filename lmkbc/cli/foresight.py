@@ -11,7 +11,7 @@ from lmkbc.cli.terminal import progress
 from lmkbc.errors import counted
 
 if TYPE_CHECKING:
-    from lmkbc.forecast import Forecast
+    from lmkbc.run.estimate import Forecast
 
 COUNTS = ("requests", "stored", "prompt_tokens", "answer_tokens")
 

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from lmkbc import submission
 from lmkbc.api.foreseeing import foresee
 from lmkbc.api.predicting import PredictedRun
 from lmkbc.api.predicting import predict as make_run
@@ -20,7 +19,8 @@ from lmkbc.cli.screen import note
 from lmkbc.cli.spread import spread
 from lmkbc.cli.terminal import progress
 from lmkbc.errors import counted
-from lmkbc.finished import Finished
+from lmkbc.run import submission
+from lmkbc.run.saved import Finished
 
 EXAMPLE = "Example: lmkbc predict --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json"
 

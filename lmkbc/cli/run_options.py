@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from lmkbc import run
 from lmkbc.api import opening
 from lmkbc.cli import options
 from lmkbc.models.budget import checked_prices
+from lmkbc.run.base import Servers
 
 if TYPE_CHECKING:
     pass
@@ -48,13 +48,13 @@ class ServerOptions:
     prices: options.Prices = None
     store: options.StorePlace = None
 
-    def as_settings(self) -> run.Servers:
+    def as_settings(self) -> Servers:
         """As a run takes them. InputError for prices or a limit that make no sense."""
         prices = None
         if self.prices is not None:
             prices = checked_prices([*map(_number, self.prices.split(","))], f"--prices is {self.prices!r}")
         own = {field.name: getattr(self, field.name) for field in fields(self)}
-        return run.Servers(**own | {"prices": prices})
+        return Servers(**own | {"prices": prices})
 
 
 def _number(text: str) -> float | None:

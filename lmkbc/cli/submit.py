@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from lmkbc import submission
 from lmkbc.api.opening import chosen_edition
 from lmkbc.cli.options import (
     Data,
@@ -18,6 +17,7 @@ from lmkbc.cli.options import (
 from lmkbc.cli.screen import note
 from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import check_file, write_bytes
+from lmkbc.run import submission
 from lmkbc.workspace import Workspace
 
 EXAMPLE = "Example: lmkbc submit my-predictions.jsonl --edition 2023 --split test"

@@ -12,7 +12,7 @@ from lmkbc.models.server.address import BASE_URL, Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.store import Store
 from lmkbc.models.store_place import Database
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 
 if TYPE_CHECKING:
     from lmkbc.models.server.session import Session

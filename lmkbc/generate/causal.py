@@ -24,7 +24,7 @@ from lmkbc.models.causal.scorer import CausalScorer
 from lmkbc.models.server.limits import GUESSED_ANSWER
 from lmkbc.models.store import Store
 from lmkbc.relation import Relation
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.types import CandidateSet, Generator, Notes, Query
 
 Key = TypeVar("Key")

@@ -26,7 +26,7 @@ from lmkbc.models.server.scorer import ChatScorer
 from lmkbc.models.server.session import Session
 from lmkbc.models.store import Call, Store
 from lmkbc.relation import Relation
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.types import CandidateSet, Notes, Query
 
 log = logging.getLogger(__name__)

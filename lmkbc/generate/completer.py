@@ -9,7 +9,7 @@ from typing import Any
 
 from lmkbc.generate.spec import declared
 from lmkbc.models.base import LanguageModel
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.settings import checked
 from lmkbc.types import Notes
 

@@ -28,7 +28,7 @@ from lmkbc.models.base import WITHHELD, LanguageModel, Prompt, Reply, Writer
 from lmkbc.models.encoder import find_encoder
 from lmkbc.models.files import model_name
 from lmkbc.relation import Relation
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.types import (
     CandidateSet,
     Example,

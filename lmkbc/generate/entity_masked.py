@@ -18,7 +18,7 @@ from lmkbc.models.masked.heads import fold_model
 from lmkbc.models.masked.tensors import masked
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.types import (
     Candidate,
     CandidateSet,

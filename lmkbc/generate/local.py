@@ -15,7 +15,7 @@ from lmkbc.models.files import model_name
 from lmkbc.models.located import is_available
 from lmkbc.models.precision import computes
 from lmkbc.models.store import Store
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.types import Notes
 
 

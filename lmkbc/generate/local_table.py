@@ -17,7 +17,7 @@ from lmkbc.models.base import LanguageModel, Sampling
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.files import model_name
 from lmkbc.models.server.limits import GUESSED_ANSWER
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.types import Notes
 
 Table = TypeVar("Table", Causal, CausalCompleter)

@@ -24,7 +24,7 @@ from lmkbc.generate.prior import (
 )
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.relation import Relation
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.types import CandidateSet, Example, Generator, Notes, Query
 
 _WORD = re.compile(r"\w+")

@@ -16,7 +16,7 @@ from scipy import sparse
 from lmkbc.edition import Edition
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.relation import Relation
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.types import (
     Candidate,
     CandidateSet,

@@ -26,7 +26,7 @@ from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, r
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.base import Reply
 from lmkbc.relation import Relation
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.scoring.matchers import number
 from lmkbc.types import (
     Candidate,

@@ -17,7 +17,7 @@ from lmkbc.ask.plan import Asks
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.generate.wrappers import Named, Only
 from lmkbc.relation import Relation
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.settings import checked
 from lmkbc.types import Generator, Notes, Query
 

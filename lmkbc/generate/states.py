@@ -17,7 +17,7 @@ from lmkbc.generate.local import Local, LocalSettings
 from lmkbc.generate.prior import Floats
 from lmkbc.models.encoder import find_encoder
 from lmkbc.progress import Report
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.types import Notes, Query
 
 PORTION = 256

@@ -20,7 +20,7 @@ from lmkbc.generate.spec import check_names
 from lmkbc.models.base import Writer, answer_of
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.types import CandidateSet, Notes, State
 
 _NUMBER = re.compile(r"\d{1,4}")

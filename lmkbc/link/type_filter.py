@@ -14,7 +14,7 @@ from lmkbc.link.evidence import Hit, Index
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.object_types import ObjectTypes, bundled
 from lmkbc.relation import Relation
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.types import Candidate, CandidateSet
 
 

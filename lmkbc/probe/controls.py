@@ -14,9 +14,9 @@ from lmkbc.pipeline import decide, propose
 from lmkbc.probe.random_weights import with_random_weights
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe, read_recipe
-from lmkbc.run import Run
+from lmkbc.run.base import Run
+from lmkbc.run.submission import answers
 from lmkbc.scoring.table import WRONG, Pair, Table
-from lmkbc.submission import answers
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 from lmkbc.tune.tune import tune
 from lmkbc.types import Example, Prediction

@@ -16,7 +16,7 @@ from typing import Any
 from lmkbc.generate.embedded.generator import Embedded
 from lmkbc.generate.spec import GeneratorSpec, sources_of
 from lmkbc.recipe import Recipe
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 
 LOCAL = ("causal", "entity-masked", "masked")
 """Components that read a model's weights on this machine."""

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.finished import Finished
 from lmkbc.link.disambiguation import MODEL
 from lmkbc.link.evidence import Hit, Link, Search
 from lmkbc.link.index import AliasIndex
@@ -25,7 +24,8 @@ from lmkbc.link.search_table import SearchTable
 from lmkbc.link.train_objects import BY_ROWS
 from lmkbc.link.wikidata import CONTACT
 from lmkbc.names import as_qid
-from lmkbc.run import Run
+from lmkbc.run.base import Run
+from lmkbc.run.saved import Finished
 from lmkbc.settings import checked
 from lmkbc.types import Candidate, CandidateSet, Query
 from lmkbc.workspace import Workspace

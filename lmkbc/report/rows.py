@@ -15,15 +15,15 @@ from typing import Any
 
 import msgspec
 
-from lmkbc import submission
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.jsonl import read_jsonl
-from lmkbc.finished import Finished
 from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, read_rows
 from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent
 from lmkbc.report.links import Trace, Tracer
+from lmkbc.run import submission
+from lmkbc.run.saved import Finished
 from lmkbc.scoring.table import Pair, RowScore
 from lmkbc.types import Example
 

@@ -10,13 +10,10 @@ from typing import Any
 import msgspec
 import tomli_w
 
-from lmkbc import submission
 from lmkbc.edition import Edition, Published
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.jsonl import read_bytes, read_examples
 from lmkbc.files.packed import DOCUMENT
-from lmkbc.finished import Finished, read_gold, scored
-from lmkbc.part import WHOLE, Part
 from lmkbc.pipeline import decide, propose
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import read_recipe
@@ -25,7 +22,10 @@ from lmkbc.report.links import TRAIN_ALONE, Evidence, Tracer
 from lmkbc.report.page import packed, render
 from lmkbc.report.plot import Plot
 from lmkbc.report.rows import Error, Row, mentioned, recorded, rows_of, traced
-from lmkbc.run import Run
+from lmkbc.run import submission
+from lmkbc.run.base import Run
+from lmkbc.run.saved import Finished, read_gold, scored
+from lmkbc.run.subset import WHOLE, Part
 from lmkbc.scoring.table import Table
 from lmkbc.types import Query
 from lmkbc.workspace import Workspace

@@ -24,7 +24,7 @@ from lmkbc.models.base import Prompt, Writer
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.prefixes import Tokens, common
 from lmkbc.models.masked.tensors import padded
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.train.corpus import Corpus, near
 from lmkbc.train.held_out import HeldOut, alias_groups
 from lmkbc.train.mlm import IGNORED

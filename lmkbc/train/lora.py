@@ -27,7 +27,7 @@ from lmkbc.files.atomic import (
 from lmkbc.generate.causal import Causal
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.selection import split_sha256
 from lmkbc.train import MODEL
 from lmkbc.train.corpus import Corpus

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from lmkbc.edition import Edition
+from lmkbc.run.submission import answers
 from lmkbc.scoring.table import f1
 from lmkbc.select.abstention import AbstentionThreshold
 from lmkbc.select.numeric import NumericRule
@@ -20,7 +21,6 @@ from lmkbc.select.ranking import (
     Ranking,
 )
 from lmkbc.select.rule import MaskRule, PrefixRule, Rule
-from lmkbc.submission import answers
 from lmkbc.types import (
     Candidate,
     CandidateSet,

@@ -17,11 +17,11 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError, OptionError, did_you_mean
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
+from lmkbc.run.submission import answers
 from lmkbc.scoring.table import WRONG, Table
 from lmkbc.select.ranking import Mask
 from lmkbc.select.rule import Rule
 from lmkbc.select.verified import judged
-from lmkbc.submission import answers
 from lmkbc.tune.confidence import Confidences, assess
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 from lmkbc.tune.families import Task, check_rules

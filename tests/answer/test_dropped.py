@@ -12,9 +12,9 @@ from command import Command
 
 from lmkbc.answer.clean import sifted
 from lmkbc.generate.recorded import Recorded
+from lmkbc.run.submission import candidate_lines, losses
 from lmkbc.select.pool import Pool
 from lmkbc.select.ranking import Ranking
-from lmkbc.submission import candidate_lines, losses
 from lmkbc.types import (
     Candidate,
     Dropped,

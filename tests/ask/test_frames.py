@@ -19,7 +19,7 @@ from lmkbc.errors import InputError
 from lmkbc.models.base import Reply
 from lmkbc.models.files import paths_in, portable
 from lmkbc.recipe import read_recipe
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.settings import checked
 from lmkbc.types import Example, GoldObject, Query, State
 from lmkbc.workspace import Workspace

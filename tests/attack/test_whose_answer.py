@@ -20,7 +20,7 @@ from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.limits import Limits, estimate
 from lmkbc.models.server.paid import OverBudgetError, Paid, tokens_of
-from lmkbc.run import Run, Servers
+from lmkbc.run.base import Run, Servers
 from lmkbc.types import State
 from lmkbc.workspace import Workspace
 

@@ -25,7 +25,7 @@ from lmkbc.build.engine import Ask, Part, Work
 from lmkbc.build.facts import Maker, Stated
 from lmkbc.cli import build
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.types import Query
 from tests.opened import recipe_of
 

@@ -20,7 +20,7 @@ from lmkbc.errors import InputError
 from lmkbc.evaluate import evaluate_file
 from lmkbc.files.jsonl import read_examples, read_queries
 from lmkbc.relation import Relation
-from lmkbc.submission import archive, check, distinct, prediction_lines
+from lmkbc.run.submission import archive, check, distinct, prediction_lines
 from lmkbc.types import Candidate, Prediction, Query
 from lmkbc.workspace import Workspace
 

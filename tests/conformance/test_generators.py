@@ -24,7 +24,7 @@ from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.entities import FILE, Entities
 from lmkbc.pipeline import Steps, propose
 from lmkbc.progress import ExpectedStep
-from lmkbc.run import Run, Servers
+from lmkbc.run.base import Run, Servers
 from lmkbc.train.controls import randomised
 from lmkbc.train.facts import of_examples
 from lmkbc.types import CandidateSet, Query, State

@@ -13,7 +13,7 @@ from loopback import Body, Loopback, prompt_of
 
 from lmkbc.generate.completer import COMPLETERS, completer
 from lmkbc.models.base import LanguageModel
-from lmkbc.run import Run, Servers
+from lmkbc.run.base import Run, Servers
 from lmkbc.types import Notes
 from lmkbc.workspace import Workspace
 

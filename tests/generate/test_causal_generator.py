@@ -20,7 +20,7 @@ from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.store import Store
 from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe, read_recipe
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.types import Passage, Query, State
 from lmkbc.workspace import Workspace
 from tests.candidates import sources

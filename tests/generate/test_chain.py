@@ -21,7 +21,7 @@ from lmkbc.generate.causal import CausalGenerator
 from lmkbc.models.causal.decode import Completion, Decoding
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.store import Store
-from lmkbc.run import Run, Servers
+from lmkbc.run.base import Run, Servers
 from lmkbc.types import CandidateSet, Query, State
 from lmkbc.workspace import Workspace
 

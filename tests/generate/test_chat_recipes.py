@@ -22,7 +22,7 @@ from lmkbc.link.evidence import Hit
 from lmkbc.models.base import Sampling
 from lmkbc.pipeline import propose
 from lmkbc.recipe import read_recipe
-from lmkbc.run import Run, Servers
+from lmkbc.run.base import Run, Servers
 from lmkbc.settings import checked
 from lmkbc.types import Notes, Query, State
 from lmkbc.workspace import SYSTEMS, Workspace

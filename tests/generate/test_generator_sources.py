@@ -15,7 +15,7 @@ from lmkbc.answer.reply import united
 from lmkbc.errors import InputError
 from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe
-from lmkbc.run import Run, Servers
+from lmkbc.run.base import Run, Servers
 from lmkbc.select.pool import Pool
 from lmkbc.types import (
     Candidate,

@@ -24,7 +24,7 @@ from lmkbc.models.located import is_local_name
 from lmkbc.models.server.scorer import ChatScorer
 from lmkbc.models.store import Store
 from lmkbc.recipe import read_recipe
-from lmkbc.run import Run, Servers
+from lmkbc.run.base import Run, Servers
 from lmkbc.types import Notes, Query, State
 from lmkbc.workspace import Workspace
 

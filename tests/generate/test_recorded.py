@@ -12,8 +12,8 @@ import pytest
 
 from lmkbc.errors import InputError
 from lmkbc.generate.recorded import Recorded
+from lmkbc.run.submission import candidate_lines
 from lmkbc.select.pool import Pool
-from lmkbc.submission import candidate_lines
 from lmkbc.types import (
     Candidate,
     CandidateSet,

@@ -16,7 +16,7 @@ from lmkbc.generate.replay import Silent
 from lmkbc.link.recipe import Linking
 from lmkbc.pipeline import Proposals, propose
 from lmkbc.recipe import Recipe, read_recipe
-from lmkbc.run import Run, Servers
+from lmkbc.run.base import Run, Servers
 from lmkbc.types import CandidateSet, Query, State
 from lmkbc.workspace import Workspace
 from tests.candidates import sources

@@ -13,7 +13,7 @@ from lmkbc.files.arrays import Store
 from lmkbc.generate import states
 from lmkbc.generate.embedded.generator import Embedded
 from lmkbc.generate.states import States
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.settings import checked
 from lmkbc.types import Notes
 from lmkbc.workspace import Workspace

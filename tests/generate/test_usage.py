@@ -22,7 +22,7 @@ from lmkbc.models.causal.prefixes import groups
 from lmkbc.models.causal.scorer import CausalScorer
 from lmkbc.models.store import Store
 from lmkbc.pipeline import _summed, propose
-from lmkbc.run import Run, Servers
+from lmkbc.run.base import Run, Servers
 from lmkbc.types import Notes, Query
 from lmkbc.workspace import Workspace
 

@@ -14,7 +14,7 @@ from lmkbc.link.grouping import Grouper
 from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe, make_recipe
 from lmkbc.recipe_file import RecipeFile
-from lmkbc.run import Run, Servers
+from lmkbc.run.base import Run, Servers
 from lmkbc.types import Candidate, CandidateSet, Query, State
 from lmkbc.workspace import Workspace
 from tests.candidates import candidate_set, sources

@@ -25,7 +25,7 @@ from lmkbc.probe.controls import (
 )
 from lmkbc.probe.random_weights import with_random_weights
 from lmkbc.recipe import read_recipe
-from lmkbc.run import Run, Servers
+from lmkbc.run.base import Run, Servers
 from lmkbc.types import Candidate, Example, Prediction
 from lmkbc.workspace import Workspace
 

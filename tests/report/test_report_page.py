@@ -15,13 +15,13 @@ from command import Command
 from typer.testing import CliRunner
 
 from lmkbc.cli import build
-from lmkbc.finished import Finished
 from lmkbc.generate.recorded_rows import CandidateRow
 from lmkbc.link.evidence import Hit, Link
 from lmkbc.link.train_objects import BY_ROWS
 from lmkbc.report import figures
 from lmkbc.report.links import Evidence, Trace, Tracer, trace
 from lmkbc.report.rows import LONGEST_REPLY, Error, Recorded, cut, recorded, rows_of
+from lmkbc.run.saved import Finished
 from lmkbc.scoring.table import Pair, row_score
 from lmkbc.types import Example, GoldObject, Query
 from lmkbc.workspace import Workspace

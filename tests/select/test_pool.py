@@ -16,9 +16,9 @@ from msgspec import structs
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.link.type_filter import without_subject
+from lmkbc.run.submission import candidate_rows
 from lmkbc.select.pool import Merging, Pool, Pooling
 from lmkbc.settings import checked
-from lmkbc.submission import candidate_rows
 from lmkbc.types import (
     Candidate,
     CandidateSet,

@@ -16,7 +16,7 @@ from opened import recipe_of
 
 from lmkbc.generate.causal import Causal
 from lmkbc.models.causal.model import CausalModel
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.train.corpus import Corpus, gather
 from lmkbc.train.facts import SILVER
 from lmkbc.train.held_out import HeldOut

@@ -19,7 +19,7 @@ from lmkbc.models.causal.checkpoint import load
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.recipe import Recipe, read_recipe
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.settings import checked
 from lmkbc.train.corpus import gather
 from lmkbc.train.held_out import HeldOut, alias_groups

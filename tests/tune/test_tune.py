@@ -16,7 +16,7 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.link.type_filter import without_subject
 from lmkbc.pipeline import propose
 from lmkbc.recipe import read_recipe
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.tune.calibrate import fit_expected_f1
 from lmkbc.tune.folds import by_subject
 from lmkbc.tune.outcomes import Outcomes

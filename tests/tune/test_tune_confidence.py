@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from lmkbc.run.submission import answers
 from lmkbc.select.curve import at_least
 from lmkbc.select.precision import UNREACHED, UNSURE, at_precision
 from lmkbc.select.rule import PerRelation
-from lmkbc.submission import answers
 from lmkbc.tune.confidence import PROMISED, STEP, Facts
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.reliability import Reliability

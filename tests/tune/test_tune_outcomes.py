@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc import AliasScorer, Download, Edition, IdScorer, MatchingScorer, Metric, ValueScorer
+from lmkbc.run.submission import answers
 from lmkbc.scoring.matchers import Scorer
 from lmkbc.select.abstention import AbstentionThreshold
 from lmkbc.select.cutoffs import (
@@ -21,7 +22,6 @@ from lmkbc.select.numeric import Ball
 from lmkbc.select.quorum import Quorum
 from lmkbc.select.rule import Rule, SweptRule
 from lmkbc.select.sticky import Sticky
-from lmkbc.submission import answers
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.sweep import (
     Curve,

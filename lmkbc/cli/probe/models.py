@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from lmkbc.models.store import Store
     from lmkbc.probe.local import Local
     from lmkbc.probe.served import Served
-    from lmkbc.run import Servers
+    from lmkbc.run.base import Servers
 
 
 def local(model: str, store: Store, how: Decoding, *, offline: bool) -> Local:

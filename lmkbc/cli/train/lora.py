@@ -24,7 +24,7 @@ from lmkbc.cli.terminal import progress
 from lmkbc.files.atomic import check_replaceable
 from lmkbc.files.places import data_dirs
 from lmkbc.recipe import read_recipe
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.train import MODEL
 from lmkbc.workspace import Workspace
 

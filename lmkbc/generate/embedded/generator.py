@@ -23,7 +23,7 @@ from lmkbc.generate.spec import GeneratorSpec, Question, Relations, specs
 from lmkbc.models.encoder import Encoder, find_encoder
 from lmkbc.progress import ExpectedStep, Report, silent
 from lmkbc.relation import Relation
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.settings import checked
 from lmkbc.types import CandidateSet, Example, Generator, Notes, Query, State
 

@@ -35,7 +35,7 @@ from lmkbc.models.masked.soft_prompts import (
 from lmkbc.models.masked.vocabulary import expand, piece_counts
 from lmkbc.models.masked.words import Words
 from lmkbc.relation import Relation
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.types import (
     Candidate,
     CandidateSet,

@@ -18,7 +18,7 @@ from lmkbc.models.server.address import Server
 from lmkbc.models.server.keys import KEYS
 from lmkbc.models.store_place import Database
 from lmkbc.recipe import read_recipe
-from lmkbc.run import Run, Servers
+from lmkbc.run.base import Run, Servers
 from lmkbc.workspace import Workspace
 
 CANARY, OTHER = "sk-canary-7f3a91c2", "gsk-canary-5521"

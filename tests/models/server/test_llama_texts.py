@@ -15,7 +15,7 @@ import torch
 from opened import generated, recipe_of
 
 from lmkbc.models.store import Store
-from lmkbc.run import Run, Servers
+from lmkbc.run.base import Run, Servers
 from lmkbc.types import Query, State
 from lmkbc.workspace import Workspace
 

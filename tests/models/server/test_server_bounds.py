@@ -27,7 +27,7 @@ from lmkbc.models.server.bounded import MOST_BYTES
 from lmkbc.models.server.client import ServerError
 from lmkbc.models.server.limits import Limits, estimate
 from lmkbc.models.store import Store
-from lmkbc.run import Run, Servers
+from lmkbc.run.base import Run, Servers
 from lmkbc.settings import checked
 from lmkbc.types import Query
 from lmkbc.workspace import Workspace

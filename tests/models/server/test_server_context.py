@@ -20,7 +20,7 @@ from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusals import TooLong, too_long
 from lmkbc.models.store import Store
 from lmkbc.recipe import read_recipe
-from lmkbc.run import Run, Servers
+from lmkbc.run.base import Run, Servers
 from lmkbc.types import CandidateSet, Query
 from lmkbc.workspace import Workspace
 

@@ -26,7 +26,7 @@ from lmkbc.models.server.scorer import ChatScorer
 from lmkbc.models.server.session import Session
 from lmkbc.models.store import Store
 from lmkbc.recipe import read_recipe
-from lmkbc.run import Run, Servers
+from lmkbc.run.base import Run, Servers
 from lmkbc.types import Query
 from lmkbc.workspace import Workspace
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import msgspec
 
-from lmkbc import submission
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.atomic import Kind, check_replaceable, write_directory
 from lmkbc.files.packed import DOCUMENT, whole
 from lmkbc.files.spool import Content
-from lmkbc.part import Part
+from lmkbc.run import submission
+from lmkbc.run.subset import Part
 
 RUNS = Path("submissions")
 _LISTED = {submission.PREDICTIONS, submission.ARCHIVE, submission.CANDIDATES, submission.RETRIEVED}

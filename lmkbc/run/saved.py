@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from lmkbc import submission
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.checksum import file_sha256
 from lmkbc.files.jsonl import read_bytes, read_column, read_jsonl
 from lmkbc.files.packed import DOCUMENT
+from lmkbc.run import submission
 from lmkbc.scoring.table import WRONG, Pair, Table
 from lmkbc.workspace import Workspace
 

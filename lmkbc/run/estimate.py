@@ -22,7 +22,7 @@ from lmkbc.models.store import place_for
 from lmkbc.pipeline import BLOCK
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
-from lmkbc.run import Run
+from lmkbc.run.base import Run
 from lmkbc.types import Notes, Query
 
 

@@ -11,7 +11,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from lmkbc import submission
 from lmkbc.ask.context.passages import lines as lines_of
 from lmkbc.edition import Edition
 from lmkbc.errors import counted
@@ -23,10 +22,11 @@ from lmkbc.models.files import (
     paths_in,
     portable,
 )
-from lmkbc.part import Part
 from lmkbc.pipeline import Block
 from lmkbc.recipe import Recipe
-from lmkbc.run import Run
+from lmkbc.run import submission
+from lmkbc.run.base import Run
+from lmkbc.run.subset import Part
 from lmkbc.types import CandidateSet, Prediction, Query, State
 
 PACKAGES = ("lmkbc", "numpy", "scikit-learn", "torch", "transformers")
