@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmkbc.models.store import Call
+from lmkbc.models.answers import Call
 
 CALL = Call(
     model="m",

@@ -16,10 +16,10 @@ from loopback import Loopback
 from opened import recipe_of
 
 from lmkbc.errors import InputError
+from lmkbc.models.answers import Store
 from lmkbc.models.causal import decode as decode_module
 from lmkbc.models.causal.checkpoint import identity, load
 from lmkbc.models.dry import DryStore, Foreseen
-from lmkbc.models.store import Store
 from lmkbc.models.store_place import Database, Place
 from lmkbc.pipeline import Proposals, propose
 from lmkbc.recipe import Recipe

@@ -26,10 +26,10 @@ from lmkbc.ask.examples import Shots
 from lmkbc.ask.plan import Asking, Asks
 from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.chat import ChatGenerator
+from lmkbc.models.answers import Store
 from lmkbc.models.base import Sampling
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
-from lmkbc.models.store import Store
 from lmkbc.types import CandidateSet, Query, State
 from lmkbc.workspace import Workspace
 

@@ -109,9 +109,9 @@ def measure_kmir(archive: Path) -> None:
 
 def measure_kamel(archive: Path, given: argparse.Namespace) -> None:
     """First the ratio, on a sample of properties, then the whole split, each answer committed to a store."""
+    from lmkbc.models.answers import Store
     from lmkbc.models.causal.checkpoint import load
     from lmkbc.models.causal.model import CausalModel
-    from lmkbc.models.store import Store
     from lmkbc.probe.kamel import dataset as kamel
     from lmkbc.probe.kamel.prompts import Shots, answered, questions
     from lmkbc.probe.kamel.run import GREEDY, ask, questions_of

@@ -14,7 +14,7 @@ from lmkbc.cli.screen import note, show_json, tame
 from lmkbc.cli.tables import show_table
 from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import check_file, write_bytes
-from lmkbc.models.store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.store_place import Place, default_place
 
 app = typer.Typer(no_args_is_help=True, help="Show, export and prune stored answers of models.", rich_markup_mode=None)

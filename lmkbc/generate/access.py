@@ -6,11 +6,11 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from lmkbc.models.answers import Store
 from lmkbc.models.budget import Budget, checked_prices
 from lmkbc.models.located import is_local_name
 from lmkbc.models.server.address import BASE_URL, Server
 from lmkbc.models.server.limits import Limits
-from lmkbc.models.store import Store
 from lmkbc.models.store_place import Database
 from lmkbc.run.base import Run
 

@@ -16,13 +16,13 @@ from lmkbc.generate.completer import CompleterSpec
 from lmkbc.generate.conversation import Conversation, LanguageModelSpec, Opened
 from lmkbc.generate.local import Local, LocalSettings
 from lmkbc.generate.verify import Check
+from lmkbc.models.answers import Store
 from lmkbc.models.base import LOOP, LanguageModel, OptionScorer, Prompt, Reply
 from lmkbc.models.causal.decode import Completion, Decoding
 from lmkbc.models.causal.kept import KeptDraws
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.scorer import CausalScorer
 from lmkbc.models.server.limits import GUESSED_ANSWER
-from lmkbc.models.store import Store
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
 from lmkbc.types import CandidateSet, Generator, Notes, Query

@@ -15,6 +15,7 @@ from lmkbc.generate.chain import Answered, Request, resumed
 from lmkbc.generate.chat_tally import Tally, remarks, usage
 from lmkbc.generate.completer import CompleterSpec
 from lmkbc.generate.conversation import Conversation, LanguageModelSpec, Opened
+from lmkbc.models.answers import Call, Store
 from lmkbc.models.base import LanguageModel, Prompt, Reply, check_extra
 from lmkbc.models.budget import Budget
 from lmkbc.models.server import batch
@@ -24,7 +25,6 @@ from lmkbc.models.server.pump import pumped
 from lmkbc.models.server.request import calls
 from lmkbc.models.server.scorer import ChatScorer
 from lmkbc.models.server.session import Session
-from lmkbc.models.store import Call, Store
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
 from lmkbc.types import CandidateSet, Notes, Query

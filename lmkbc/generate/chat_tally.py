@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lmkbc.ask.schema import keeps_schema
+from lmkbc.models.answers import Store
 from lmkbc.models.base import WITHHELD, Reply
 from lmkbc.models.server.session import Session
-from lmkbc.models.store import Store
 from lmkbc.relation import Relation
 from lmkbc.types import CandidateSet, Query, State
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lmkbc.errors import InputError
+from lmkbc.models.answers import Store
 from lmkbc.models.causal.checkpoint import Quantise, identity, load
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.causal.model import CausalModel
@@ -14,7 +15,6 @@ from lmkbc.models.causal.unasked import Unasked
 from lmkbc.models.files import model_name
 from lmkbc.models.located import is_available
 from lmkbc.models.precision import computes
-from lmkbc.models.store import Store
 from lmkbc.run.base import Run
 from lmkbc.types import Notes
 

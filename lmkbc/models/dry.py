@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lmkbc.models.store import Call, Shape, Store
+from lmkbc.models.answers import Call, Shape, Store
 from lmkbc.models.store_place import Place
 
 

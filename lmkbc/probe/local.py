@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from lmkbc.models.answers import Call, Store
 from lmkbc.models.base import Prompt
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.causal.model import CausalModel
-from lmkbc.models.store import Call, Store
 
 CHUNK = 1024
 """Prompts that are looked up, encoded and grouped by their shared beginnings at a time."""

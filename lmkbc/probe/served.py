@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lmkbc.errors import LmkbcError, counted
+from lmkbc.models.answers import Store
 from lmkbc.models.base import WITHHELD, Prompt
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.pump import pumped
 from lmkbc.models.server.session import Session
-from lmkbc.models.store import Store
 
 
 class Served:

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 from lmkbc.edition import Edition
 from lmkbc.errors import OptionError
+from lmkbc.models.answers import FreshStore, Store, place_for
 from lmkbc.models.budget import Budget
 from lmkbc.models.dry import DryStore, Foreseen
-from lmkbc.models.store import FreshStore, Store, place_for
 from lmkbc.models.store_place import Place
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation

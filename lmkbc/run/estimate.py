@@ -17,8 +17,8 @@ from lmkbc.generate.access import ServerSettings
 from lmkbc.generate.conversation import LanguageModelSpec
 from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import Question
+from lmkbc.models.answers import place_for
 from lmkbc.models.dry import Foreseen
-from lmkbc.models.store import place_for
 from lmkbc.pipeline import BLOCK
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe

@@ -13,7 +13,7 @@ from command import Command
 from loopback import Body, Loopback, prompt_of
 from telling import Telling
 
-from lmkbc.models.store import Store
+from lmkbc.models.answers import Store
 
 WINDOW, LONG = 8192, 9000
 WRITES = 'sampling = { max_tokens = 4 }\nshots = { k = 0 }\nprompt = { form = "single", task = "{task}" }\n'

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from lmkbc.cli import build
 from lmkbc.errors import InputError
-from lmkbc.models.store import Call, Store
+from lmkbc.models.answers import Call, Store
 from lmkbc.models.store_file import VERSION
 from lmkbc.models.store_place import Database
 

@@ -14,7 +14,7 @@ from lmkbc.files.database import is_damage
 from lmkbc.link.build import build_index
 from lmkbc.link.cache import Cache
 from lmkbc.link.index import AliasIndex
-from lmkbc.models.store import Store
+from lmkbc.models.answers import Store
 
 
 def an_index(path: Path) -> None:

@@ -15,9 +15,9 @@ from lmkbc.ask.plan import Asking
 from lmkbc.errors import InputError
 from lmkbc.generate.causal import CausalGenerator
 from lmkbc.generate.verify import Verifying
+from lmkbc.models.answers import Store
 from lmkbc.models.causal.decode import Completion, Decoding
 from lmkbc.models.causal.model import CausalModel
-from lmkbc.models.store import Store
 from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.base import Run
@@ -250,7 +250,7 @@ def recipe(model: Path, **settings: Any) -> Recipe:
 
 @pytest.fixture(autouse=True)
 def _own_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("lmkbc.models.store.default_place", lambda: tmp_path / "store.sqlite")
+    monkeypatch.setattr("lmkbc.models.answers.default_place", lambda: tmp_path / "store.sqlite")
 
 
 @pytest.fixture(scope="module")

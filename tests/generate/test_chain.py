@@ -18,9 +18,9 @@ from opened import asks, generators, recipe_of
 from lmkbc.ask.plan import Asking
 from lmkbc.errors import InputError
 from lmkbc.generate.causal import CausalGenerator
+from lmkbc.models.answers import Store
 from lmkbc.models.causal.decode import Completion, Decoding
 from lmkbc.models.causal.model import CausalModel
-from lmkbc.models.store import Store
 from lmkbc.run.base import Run, Servers
 from lmkbc.types import CandidateSet, Query, State
 from lmkbc.workspace import Workspace

@@ -18,11 +18,11 @@ from lmkbc.generate.causal import CausalGenerator
 from lmkbc.generate.chat import ChatGenerator
 from lmkbc.generate.completer import completer
 from lmkbc.generate.conversation import LanguageModelSpec
+from lmkbc.models.answers import Store
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.scorer import CausalScorer
 from lmkbc.models.located import is_local_name
 from lmkbc.models.server.scorer import ChatScorer
-from lmkbc.models.store import Store
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run, Servers
 from lmkbc.types import Notes, Query, State

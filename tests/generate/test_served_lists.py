@@ -14,7 +14,7 @@ from telling import Telling
 
 from lmkbc.errors import InputError
 from lmkbc.generate.closed import ClosedGenerator
-from lmkbc.models.store import Store
+from lmkbc.models.answers import Store
 from lmkbc.run.base import Run, Servers
 from lmkbc.types import Notes, Query, State
 from lmkbc.workspace import Workspace

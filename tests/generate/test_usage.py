@@ -14,13 +14,13 @@ from opened import asks, recipe_of
 
 from lmkbc.ask.plan import Asking
 from lmkbc.generate.causal import Causal
+from lmkbc.models.answers import Store
 from lmkbc.models.base import Prompt
 from lmkbc.models.causal import decode as decode_module
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.prefixes import groups
 from lmkbc.models.causal.scorer import CausalScorer
-from lmkbc.models.store import Store
 from lmkbc.pipeline import _summed, propose
 from lmkbc.run.base import Run, Servers
 from lmkbc.types import Notes, Query

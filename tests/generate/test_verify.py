@@ -14,10 +14,10 @@ from opened import recipe_of
 from lmkbc.ask.examples import ExampleSelector, Shots
 from lmkbc.errors import InputError
 from lmkbc.generate.verify import Check, FactCheck, Verifying, verifying
+from lmkbc.models.answers import Store
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.scorer import CausalScorer
-from lmkbc.models.store import Store
 from lmkbc.settings import checked
 from lmkbc.types import (
     Candidate,

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Loopback
 
+from lmkbc.models.answers import Store
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.files import (
@@ -28,7 +29,6 @@ from lmkbc.models.files import (
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.session import Session
-from lmkbc.models.store import Store
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from calls import CALL
 from command import Command
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.models.store import Call, Store
+from lmkbc.models.answers import Call, Store
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.models.store import Call, Store
+from lmkbc.models.answers import Call, Store
 from lmkbc.models.store_file import VERSION
 
 CALLS = [Call(model=f"model-{draw % 2}", prompt=f"Who is it? {draw % 7}", draw=draw) for draw in range(40)]
@@ -174,7 +174,7 @@ def test_an_upgrade_that_breaks_off_changes_nothing(tmp_path: Path, monkeypatch:
 READ_ALL = """
 import sys
 from pathlib import Path
-from lmkbc.models.store import Call, Store
+from lmkbc.models.answers import Call, Store
 store = Store(Path(sys.argv[1]))
 calls = [Call(model=f"model-{d % 2}", prompt=f"Who is it? {d % 7}", draw=d) for d in range(40)]
 store.put([(Call(model="new", prompt=sys.argv[2]), {"text": sys.argv[2]})])

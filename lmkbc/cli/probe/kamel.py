@@ -62,7 +62,7 @@ def kamel(
     store: options.StorePlace = None,
 ) -> None:
     """Ask a model KAMEL's questions. A run that was killed goes on where it stopped."""
-    from lmkbc.models.store import open_store
+    from lmkbc.models.answers import open_store
     from lmkbc.probe.kamel import dataset as benchmark
     from lmkbc.probe.kamel.controls import learned
     from lmkbc.probe.kamel.prompts import Shots, check_wording, questions

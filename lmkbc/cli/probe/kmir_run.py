@@ -140,7 +140,7 @@ def _causal(
 
 def _local(model: str, shots: int, store: Place | None, *, offline: bool) -> Local:
     from lmkbc.cli.probe.models import local
-    from lmkbc.models.store import open_store
+    from lmkbc.models.answers import open_store
     from lmkbc.probe.kmir.causal import decoding
 
     return local(model, open_store(store, offline=offline), decoding(shots), offline=offline)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lmkbc.models.answers import Store
     from lmkbc.models.causal.decode import Decoding
-    from lmkbc.models.store import Store
     from lmkbc.probe.local import Local
     from lmkbc.probe.served import Served
     from lmkbc.run.base import Servers

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from lmkbc.models.answers import Call, Store
 from lmkbc.models.base import Prompt, Reply
 from lmkbc.models.causal.decode import Decoding
-from lmkbc.models.store import Call, Store
 
 
 class KeptDraws:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from lmkbc.models.answers import Call, Store
 from lmkbc.models.base import Prompt
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.causal.model import CausalModel
-from lmkbc.models.store import Call, Store
 from lmkbc.types import Notes
 
 PORTION = 512

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 from lmkbc.errors import InputError
 from lmkbc.files.address import is_web_address
+from lmkbc.models.answers import Call
 from lmkbc.models.files import model_identity, model_name, same_model
 from lmkbc.models.server.keys import KEY, is_loopback, variable_of, warn_of_plain
-from lmkbc.models.store import Call
 
 OPENAI = "https://api.openai.com/v1"
 BASE_URL = "OPENAI_BASE_URL"

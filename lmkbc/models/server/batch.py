@@ -18,13 +18,13 @@ import openai
 from openai.types import Batch
 
 from lmkbc.errors import LmkbcError
+from lmkbc.models.answers import Call, Store
 from lmkbc.models.server.bounded import MOST_BYTES, bounded
 from lmkbc.models.server.client import CallError, OtherModelError, Request, Result
 from lmkbc.models.server.limits import Limits, Throttle, estimate
 from lmkbc.models.server.request import Offers
 from lmkbc.models.server.retry import retrying
 from lmkbc.models.server.session import Session
-from lmkbc.models.store import Call, Store
 from lmkbc.types import Query
 
 MOST = 50_000

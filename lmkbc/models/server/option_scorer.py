@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from lmkbc.models.answers import Call, Store
 from lmkbc.models.base import Prompt
 from lmkbc.models.dry import DryStore
 from lmkbc.models.server.address import Server
@@ -16,7 +17,6 @@ from lmkbc.models.server.likelihood import Scored, Way, way_of
 from lmkbc.models.server.limits import estimate
 from lmkbc.models.server.pump import pumped
 from lmkbc.models.server.session import Session
-from lmkbc.models.store import Call, Store
 from lmkbc.types import Notes
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from lmkbc.models.answers import Call
 from lmkbc.models.base import Prompt, Sampling
 from lmkbc.models.server.address import Server
-from lmkbc.models.store import Call
 
 OPTIONAL = ("n", "response_format", "logprobs", "top_logprobs", "seed")
 """Fields that not every server takes, and without which an answer is still an answer."""

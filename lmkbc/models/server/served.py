@@ -11,12 +11,12 @@ import msgspec
 import openai
 
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.models.answers import Store
 from lmkbc.models.files import same_model
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import SOON, CallError, ChatClient
 from lmkbc.models.server.limits import Limits, Throttle
 from lmkbc.models.server.retry import retrying
-from lmkbc.models.store import Store
 
 Listings = MutableMapping[str, Sequence[str]]
 """Server -> the models that it says it serves."""

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from lmkbc.errors import counted
+from lmkbc.models.answers import Call, Store
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.dry import DryStore
@@ -30,7 +31,6 @@ from lmkbc.models.server.request import (
     without,
 )
 from lmkbc.models.server.window import Window, length_of
-from lmkbc.models.store import Call, Store
 
 log = logging.getLogger(__name__)
 

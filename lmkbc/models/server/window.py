@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import msgspec
 
+from lmkbc.models.answers import Call
 from lmkbc.models.files import same_model
 from lmkbc.models.server.client import ChatClient
 from lmkbc.models.server.limits import GUESSED_ANSWER, estimate
 from lmkbc.models.server.refusals import TooLong
-from lmkbc.models.store import Call
 
 LLAMA_CPP = "llamacpp"
 TURN = 5

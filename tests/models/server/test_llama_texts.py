@@ -14,7 +14,7 @@ import tiny_gguf
 import torch
 from opened import generated, recipe_of
 
-from lmkbc.models.store import Store
+from lmkbc.models.answers import Store
 from lmkbc.run.base import Run, Servers
 from lmkbc.types import Query, State
 from lmkbc.workspace import Workspace

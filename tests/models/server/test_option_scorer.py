@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from loopback import Loopback
 from telling import Telling
 
+from lmkbc.models.answers import Store
 from lmkbc.models.base import Message, Prompt
 from lmkbc.models.budget import Budget
 from lmkbc.models.causal.decode import Decoding
@@ -26,7 +27,6 @@ from lmkbc.models.server.client import ServerError
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.option_scorer import ServerOptionScorer
 from lmkbc.models.server.session import Session
-from lmkbc.models.store import Store
 from lmkbc.types import Notes
 
 pytestmark = pytest.mark.usefixtures("one_thread")

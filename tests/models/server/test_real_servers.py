@@ -22,13 +22,13 @@ from opened import asks
 
 from lmkbc.ask.plan import Asking
 from lmkbc.generate.chat import ChatGenerator
+from lmkbc.models.answers import Store
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import ServerError
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.scorer import ChatScorer
 from lmkbc.models.server.session import Session
-from lmkbc.models.store import Store
 from lmkbc.types import CandidateSet, Query, State
 from lmkbc.workspace import Workspace
 

@@ -16,13 +16,13 @@ from loopback import Body, Loopback
 import lmkbc
 from lmkbc.api.foreseeing import foresee
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.models.answers import Store
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.served import as_served
 from lmkbc.models.server.session import Session
-from lmkbc.models.store import Store
 
 RECIPE = """description = "asks for a model that is not there"
 [[generate]]

@@ -21,12 +21,12 @@ from opened import asks, generators, recipe_of
 from lmkbc.ask.plan import Asking
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.generate.chat import ChatGenerator
+from lmkbc.models.answers import Store
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.bounded import MOST_BYTES
 from lmkbc.models.server.client import ServerError
 from lmkbc.models.server.limits import Limits, estimate
-from lmkbc.models.store import Store
 from lmkbc.run.base import Run, Servers
 from lmkbc.settings import checked
 from lmkbc.types import Query

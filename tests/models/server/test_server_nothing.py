@@ -13,12 +13,12 @@ from loopback import Loopback, prompt_of
 from test_server_odd import BORDERS, HASTY, RELATIONS, Body, Edited, Make, chat, one, spain  # noqa: F401  (a fixture)
 
 from lmkbc.answer.parse import parse
+from lmkbc.models.answers import Store
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.scorer import ChatScorer
 from lmkbc.models.server.session import Session
-from lmkbc.models.store import Store
 from lmkbc.types import CandidateSet, Query, State
 
 QUERY = Query("land", BORDERS)

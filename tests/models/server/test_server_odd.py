@@ -15,10 +15,10 @@ from opened import asks
 from lmkbc.ask.plan import Asking
 from lmkbc.errors import LmkbcError
 from lmkbc.generate.chat import ChatGenerator
+from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import ServerError
 from lmkbc.models.server.limits import Limits
-from lmkbc.models.store import Store
 from lmkbc.types import CandidateSet, Query, State
 from lmkbc.workspace import Workspace
 

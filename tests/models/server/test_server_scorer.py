@@ -17,6 +17,7 @@ from opened import generated
 from typer.testing import CliRunner
 
 from lmkbc.cli import build
+from lmkbc.models.answers import Store
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import decode
@@ -24,7 +25,6 @@ from lmkbc.models.server.client import ServerError
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.scorer import ChatScorer
 from lmkbc.models.server.session import Session
-from lmkbc.models.store import Store
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run, Servers
 from lmkbc.types import Query

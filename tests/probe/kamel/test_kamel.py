@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from lmkbc.errors import InputError
+from lmkbc.models.answers import Store
 from lmkbc.models.causal.decode import Completion, Decoding
-from lmkbc.models.store import Store
 from lmkbc.probe.kamel import dataset as kamel
 from lmkbc.probe.kamel.dataset import Answer, Fact
 from lmkbc.probe.kamel.prompts import Shots, prompts, questions

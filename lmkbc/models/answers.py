@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,8 @@ from lmkbc.models.store_place import Database, Place, default_place
 from lmkbc.models.store_rows import Row, Rows
 
 Shape = TypeVar("Shape")
+Usable = Callable[[Any], bool]
+"""Tell whether an answer counts as one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,6 +191,70 @@ class FreshStore(Store):
             self.drop(call)
         self._renewed.update(call.key for call, _ in given)
         return super().put(given)
+
+
+def answered(
+    store: Store | None,
+    calls: Sequence[Call],
+    ask: Callable[[list[int]], Iterable[Mapping[int, Any]]],
+    shape: type[Shape] | Any = Any,
+    usable: Usable | None = None,
+) -> Iterator[tuple[int, Any]]:
+    """Look up calls, ask the rest, commit: yield (place, answer) for each call, the stored ones first.
+
+    ask: receives the places of calls without a stored answer; yields batches, each a mapping of places to answers. Each
+    batch is committed in one transaction before its answers are yielded. None is a failure: passed on, never kept.
+    shape, usable: as of `look_up` and `commit`. store: None keeps nothing. For example::
+
+        def ask(missing: list[int]) -> Iterator[dict[int, Reply | None]]:
+            for start in range(0, len(missing), 512):
+                places = missing[start : start + 512]
+                yield dict(zip(places, model.complete([prompts[place] for place in places]), strict=True))
+
+        replies = dict(answered(store, calls, ask, Reply, lambda reply: reply.is_answer))
+    """
+    stored = look_up(store, calls, shape, usable)
+    missing = [place for place, answer in enumerate(stored) if answer is None]
+    yield from ((place, answer) for place, answer in enumerate(stored) if answer is not None)
+    for batch in ask(missing) if missing else ():
+        places = list(batch)
+        kept = commit(store, [(calls[place], batch[place]) for place in places], shape, usable)
+        yield from zip(places, kept, strict=True)
+
+
+def look_up(
+    store: Store | None, calls: Iterable[Call], shape: type[Shape] | Any = Any, usable: Usable | None = None
+) -> list[Any]:
+    """Return the stored answer of each call; None where there is none.
+
+    shape: the type of an answer. usable: a stored value that it refuses is dropped, so that it is asked for again.
+    """
+    found: list[Any] = []
+    for call in calls:
+        answer = store.get(call, shape) if store else None
+        if store and answer is not None and usable and not usable(answer):
+            store.drop(call)
+            answer = None
+        found.append(answer)
+    return found
+
+
+def commit(
+    store: Store | None,
+    answers: Sequence[tuple[Call, Any]],
+    shape: type[Shape] | Any = Any,
+    usable: Usable | None = None,
+) -> list[Any]:
+    """Commit answers in one transaction, and return them, with another worker's in place of one that came later.
+
+    None and what `usable` refuses is returned but not kept. Answers are JSON values, structs or dataclasses.
+    """
+    if store is None:
+        return [answer for _, answer in answers]
+    kept = [pair for pair in answers if pair[1] is not None and (usable is None or usable(pair[1]))]
+    there = store.put((call, msgspec.to_builtins(answer)) for call, answer in kept)
+    first = {call.key: store.get(call, shape) for call, _ in kept if call.key in there}
+    return [answer if (other := first.get(call.key)) is None else other for call, answer in answers]
 
 
 def open_store(place: Place | None, *, offline: bool = False) -> Store:

@@ -1,0 +1,63 @@
+"""The loop over the store: look up, ask the rest, commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from calls import CALL
+
+from lmkbc.models.answers import Store, answered
+from lmkbc.models.base import Reply
+
+CALLS = [replace(CALL, draw=draw) for draw in range(6)]
+
+
+def usable(reply: Reply) -> bool:
+    return reply.is_answer
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_only_what_is_lacking_is_asked_and_only_answers_are_kept(tmp_path: Path, keeps: bool) -> None:
+    store = Store(tmp_path / "s.sqlite") if keeps else None
+    asked: list[list[int]] = []
+    fresh = {1: Reply("one"), 2: None, 3: Reply(""), 4: Reply("four")}
+
+    def ask(missing: list[int]) -> Iterator[Mapping[int, Reply | None]]:
+        asked.append(missing)
+        for start in range(0, len(missing), 2):
+            yield {place: fresh.get(place, Reply("new")) for place in missing[start : start + 2]}
+
+    if store:
+        store.put([(CALLS[0], {"text": "stored"}), (CALLS[5], {"text": ""})])  # the latter is no answer
+    found = dict(answered(store, CALLS, ask, Reply, usable))
+    assert found == {0: Reply("stored" if keeps else "new"), 5: Reply("new"), **fresh}
+    assert asked == [[*range(1, 6)] if keeps else [*range(6)]]
+    again = dict(answered(store, CALLS, ask, Reply, usable))
+    assert again == found
+    assert asked[1:] == [[2, 3] if keeps else [*range(6)]]
+
+
+def test_an_answer_of_another_worker_that_came_first_is_the_answer(tmp_path: Path) -> None:
+    store, other = Store(tmp_path / "s.sqlite"), Store(tmp_path / "s.sqlite")
+
+    def ask(missing: list[int]) -> Iterator[Mapping[int, str]]:
+        for place in missing:
+            other.put([(CALLS[place], "theirs")])
+            yield {place: "ours"}
+
+    assert dict(answered(store, CALLS[:2], ask)) == {0: "theirs", 1: "theirs"}
+
+
+def test_what_was_asked_before_a_stop_is_kept(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s.sqlite")
+
+    def ask(missing: list[int]) -> Iterator[Mapping[int, str]]:
+        yield {missing[0]: "x"}
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        dict(answered(store, CALLS, ask))
+    assert Store(tmp_path / "s.sqlite").get(CALLS[0]) == "x"
