@@ -1,4 +1,4 @@
-"""A stand-in for any OpenAI-compatible server, on loopback, that can fail in every way a real one does.
+"""Servers on loopback: any OpenAI-compatible one, which can fail in every way a real one does, and one of files.
 
 Answers depend on the prompt alone, so that two runs can be compared byte by byte. `python loopback.py` serves until
 killed and prints its URL; in a test, `with Loopback(...) as server:` serves from a thread.
@@ -9,30 +9,33 @@ from __future__ import annotations
 import asyncio
 import email.utils
 import hashlib
+import itertools
 import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, Self
 
-Body = dict[str, Any]
-FAULTS = (
-    "429-seconds",
-    "429-date",
-    "429-none",
-    "429-huge",
-    "500",
-    "503",
-    "reset",
-    "drip",
-    "broken-json",
-    "no-choices",
-    "wrong-model",
-    "no-content",
-    "html",
-)
+from responses import OK, Body, Fault, Sent, edited, response, status, whole
+
+FAULTS: Mapping[str, Fault] = {
+    "429-seconds": status(429, "Retry-After: 0.01"),
+    "429-date": lambda _: response(b"", 429, f"Retry-After: {email.utils.formatdate(time.time() + 1, usegmt=True)}"),
+    "429-none": status(429),
+    "429-huge": status(429, "Retry-After: 86400"),
+    "500": status(500, text="fault 500"),
+    "503": status(503),
+    "reset": lambda _: response(b'{"choices": [', length=5000, end="reset"),
+    "drip": lambda _: response(b"", length=5000, pieces=itertools.repeat(b" "), pause=0.02),
+    "broken-json": whole('{"choices": [{"message": {"content": "[\\"Fra'),
+    "no-choices": edited(lambda good: good.update(choices=[])),
+    "wrong-model": edited(lambda good: good.update(model="some-other-model")),
+    "no-content": edited(lambda good: good.update(choices=[{"index": 0, "finish_reason": "stop"}])),
+    "html": whole("<html>Welcome to the proxy</html>"),
+}
 NAMES = ("France", "Spain", "Italy", "Chile", "Kenya", "Japan", "Nepal", "Ghana")
+TELLS = ("/models", "/props", "/tokenize", "/apply-template")
 
 
 def prompt_of(body: Body) -> str:
@@ -40,45 +43,46 @@ def prompt_of(body: Body) -> str:
 
 
 def some_names(body: Body) -> str:
-    """One to three names, by the prompt and the seed alone."""
+    """Return one to three names, chosen by the prompt and the seed alone."""
     digest = hashlib.sha256(f"{prompt_of(body)}{body.get('seed')}".encode()).digest()
     return json.dumps([NAMES[byte % len(NAMES)] for byte in digest[: 1 + digest[31] % 3]])
 
 
-class Loopback:
-    """answer: body -> text, or a dictionary that overrides fields of the choice. faults: one per request, then none.
+class Request(NamedTuple):
+    """A request. number: of those that were counted. fields: of its head, by their names in lower case."""
 
-    In the dictionary, "first" tells what the first token could have been: token -> log-probability.
-    ignores: what the server does not know ("n", "response_format", "logprobs"); rejects: what it answers with 400.
-    port: where it listens; 0 for one that is free.
+    number: int
+    method: str
+    path: str
+    fields: Mapping[str, str]
+    body: bytes
+
+    @property
+    def name(self) -> str:
+        """Return the last part of the path."""
+        return self.path.rstrip("/").rsplit("/", 1)[-1]
+
+
+class Server:
+    """Serves from a thread while it is entered. delay: seconds before each answer. port: 0 for a free one.
+
+    headers: the heads of requests, if they are to be kept.
     """
 
-    def __init__(
-        self,
-        answer: Callable[[Body], str | Body] = some_names,
-        faults: Iterable[str | None] = (),
-        ignores: tuple[str, ...] = (),
-        rejects: tuple[str, ...] = (),
-        delay: float = 0.0,
-        keep: bool = True,
-        port: int = 0,
-    ) -> None:
-        self.tells: dict[str, Any] = {}
-        """What it tells of itself, at "models", "props", "tokenize" ...; these are no requests that are counted."""
-        self.requests: list[Body] = []
+    def __init__(self, *, delay: float = 0.0, keep: bool = True, port: int = 0) -> None:
         self.headers: list[str] = []
-        self.starts: list[float] = []
         self.served = self.at_once = self.most_at_once = 0
-        self.files: dict[str, bytes] = {}
-        self._answer = answer
-        self._faults = iter(faults)
-        self._ignores = ignores
-        self._rejects = rejects
-        self._delay = delay
-        self._keep = keep
-        self._port = port
+        self._delay, self._keep, self._port = delay, keep, port
 
-    def __enter__(self) -> Loopback:
+    def respond(self, request: Request) -> Sent:
+        """Return what is sent."""
+        raise NotImplementedError
+
+    def counts(self, path: str) -> bool:
+        """Return whether a request for this path is counted."""
+        return True
+
+    def __enter__(self) -> Self:
         started = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(started)), daemon=True)
         self._thread.start()
@@ -91,7 +95,7 @@ class Loopback:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"http://127.0.0.1:{self.port}"
 
     async def _serve(self, started: threading.Event) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
@@ -111,7 +115,7 @@ class Loopback:
                 writer.close()
 
         server = await asyncio.start_server(connected, "127.0.0.1", self._port, backlog=512)
-        self.port = server.sockets[0].getsockname()[1]
+        self.port: int = server.sockets[0].getsockname()[1]
         started.set()
         await self._stop.wait()
         server.close()
@@ -120,43 +124,118 @@ class Loopback:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Answer a request, and return whether another may come over the same connection."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        pairs = (line.split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
+        fields = {name.lower(): value for name, value in pairs}
         method, path = head.split(" ", 2)[:2]
-        fields = dict(line.lower().split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
-        raw = await reader.readexactly(int(fields.get("content-length", 0)))
-        if path.endswith(("/models", "/props", "/tokenize", "/apply-template")):
-            told = self.tells.get(path.rsplit("/", 1)[-1])
-            answer = told(json.loads(raw or b"{}")) if callable(told) else told
-            return await _send(writer, 404 if told is None else 200, answer or {"error": {"message": f"no {path}"}})
-        if self._keep:
+        body = await reader.readexactly(int(fields.get("content-length", 0)))
+        counted = self.counts(path)
+        self.served += counted
+        request = Request(self.served, method, path, fields, body)
+        if self._keep and counted:
             self.headers.append(head)
-        self.served += 1
-        self.at_once += 1
+        self.at_once += counted
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
-            if self._delay:
+            if self._delay and counted:
                 await asyncio.sleep(self._delay)
-            if path.endswith("/completions"):
-                return await self._complete(json.loads(raw), writer)
-            return await self._batch(method, path, raw, writer)
+            sent = self.respond(request)
+            writer.write(sent.raw)
+            await writer.drain()
+            for piece in sent.pieces:
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(sent.pause)
+            if sent.end == "hang":
+                await reader.read()
         finally:
-            self.at_once -= 1
+            self.at_once -= counted
+        if sent.end == "reset":
+            writer.transport.abort()
+        return sent.end == "keep"
 
-    async def _complete(self, body: Body, writer: asyncio.StreamWriter) -> bool:
+
+class Files(Server):
+    """Serves files by their path, from wherever it is asked to. pause: seconds between two pieces of 4 KiB.
+
+    A Fault in place of a file is sent instead. first: what is sent instead the first time that a path is asked for.
+    seen: the path of each request, and the range that it asks for.
+    """
+
+    def __init__(
+        self, files: Mapping[str, bytes | Fault], first: Mapping[str, Sent] | None = None, *, pause: float = 0.0
+    ) -> None:
+        super().__init__()
+        self._files, self._first, self._pause = files, dict(first or {}), pause
+        self.seen: list[tuple[str, str | None]] = []
+
+    def respond(self, request: Request) -> Sent:
+        wanted = request.fields.get("range")
+        self.seen.append((request.path, wanted))
+        if request.path in self._first:
+            return self._first.pop(request.path)
+        file = self._files.get(request.path, status(404))
+        if callable(file):
+            return file(b"")
+        rest = file[int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0 :]
+        if not rest:
+            return response(b"", 416)
+        pieces = [rest[start : start + 4096] for start in range(0, len(rest), 4096)]
+        return response(b"", 206 if wanted else OK, length=len(rest), pieces=pieces, pause=self._pause)
+
+
+class Loopback(Server):
+    """answer: body -> text, or a dictionary that overrides fields of the choice. faults: one per request, then none.
+
+    In the dictionary, "first" tells what the first token could have been: token -> log-probability.
+    fault: what becomes of every good answer. edit: what becomes of the lines of a batch's output.
+    ignores: what the server does not know ("n", "response_format", "logprobs"); rejects: what it answers with 400.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[Body], str | Body] = some_names,
+        faults: Iterable[str | None] = (),
+        ignores: tuple[str, ...] = (),
+        rejects: tuple[str, ...] = (),
+        fault: Fault | None = None,
+        **how: Any,
+    ) -> None:
+        super().__init__(**how)
+        self.tells: dict[str, Any] = {}
+        """What it tells of itself, at "models", "props", "tokenize" ...; these are no requests that are counted."""
+        self.requests: list[Body] = []
+        self.starts: list[float] = []
+        self.files: dict[str, bytes] = {}
+        self.fault = fault
+        self.edit: Callable[[list[Any]], list[Any]] | None = None
+        self._answer, self._faults, self._ignores, self._rejects = answer, iter(faults), ignores, rejects
+
+    @property
+    def url(self) -> str:
+        return f"{super().url}/v1"
+
+    def counts(self, path: str) -> bool:
+        return not path.endswith(TELLS)
+
+    def respond(self, request: Request) -> Sent:
+        if not self.counts(request.path):
+            told = self.tells.get(request.name)
+            answer = told(json.loads(request.body or b"{}")) if callable(told) else told
+            return response(answer or {}, OK if told is not None else 404)
+        if request.name == "completions":
+            return self._complete(json.loads(request.body))
+        return self.batch(request)
+
+    def _complete(self, body: Body) -> Sent:
         if self._keep:
             self.requests.append(body)
             self.starts.append(time.monotonic())
-        fault = next(self._faults, None)
-        if fault is not None and fault not in ("no-choices", "wrong-model", "no-content"):
-            return await self._fail(fault, writer)
-        status, answer = self.reply(body)
-        if status == 200 and fault == "no-choices":
-            answer["choices"] = []
-        if status == 200 and fault == "wrong-model":
-            answer["model"] = "some-other-model"
-        if status == 200 and fault == "no-content":
-            answer["choices"][0] = {"index": 0, "finish_reason": "stop"}
-        return await _send(writer, status, answer)
+        name = next(self._faults, None)
+        fault = FAULTS[name] if name else self.fault
+        code, answer = self.reply(body)
+        return fault(json.dumps(answer).encode()) if fault and code == 200 else response(answer, code)
 
     def reply(self, body: Body) -> tuple[int, Body]:
         """Status and body of a good answer."""
@@ -182,61 +261,39 @@ class Loopback:
         usage = {"prompt_tokens": 100, "completion_tokens": 10 * len(choices), "total_tokens": 0}
         return 200, {"id": "x", "object": "o", "created": 0, "model": body["model"], "choices": choices, "usage": usage}
 
-    async def _fail(self, fault: str, writer: asyncio.StreamWriter) -> bool:
-        if fault == "reset":
-            writer.write(
-                b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5000\r\n\r\n{"choices": ['
-            )
-            await writer.drain()
-            writer.transport.abort()
-            return False
-        if fault == "drip":
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5000\r\n\r\n")
-            for _ in range(5000):
-                writer.write(b" ")
-                await writer.drain()
-                await asyncio.sleep(0.02)
-            return False
-        if fault == "broken-json":
-            return await _send(writer, 200, b'{"choices": [{"message": {"content": "[\\"Fra')
-        if fault == "html":
-            return await _send(writer, 200, b"<html>Welcome to the proxy</html>")
-        status, _, kind = fault.partition("-")
-        waits = {
-            "seconds": "0.01",
-            "huge": "86400",
-            "date": email.utils.formatdate(time.time() + 1, usegmt=True),
-        }
-        extra = f"Retry-After: {waits[kind]}\r\n" if kind in waits else ""
-        return await _send(writer, int(status), {"error": {"message": f"fault {fault}"}}, extra)
-
-    async def _batch(self, method: str, path: str, raw: bytes, writer: asyncio.StreamWriter) -> bool:
+    def batch(self, request: Request) -> Sent:
         """Files and batches, as far as a client needs them; a batch is done at the second look."""
-        name = path.rstrip("/").split("/")[-1]
-        if method == "POST" and name == "files":
+        name = request.name
+        if request.method == "POST" and name == "files":
             identifier = f"file-{len(self.files)}"
-            start = raw.index(b'{"custom_id"')
-            self.files[identifier] = raw[start : raw.rindex(b"\r\n--")]
-            return await _send(writer, 200, {"id": identifier, "object": "file"})
-        if method == "POST" and name == "batches":
-            source = json.loads(raw)["input_file_id"]
-            answers = []
-            for line in self.files[source].splitlines():
-                asked = json.loads(line)
-                if next(self._faults, None):
-                    continue
-                status, answer = self.reply(asked["body"])
-                answers.append({"custom_id": asked["custom_id"], "response": {"status_code": status, "body": answer}})
-            self.files[f"out-{source}"] = "\n".join(map(json.dumps, answers)).encode()
+            start = request.body.index(b'{"custom_id"')
+            self.files[identifier] = request.body[start : request.body.rindex(b"\r\n--")]
+            return response({"id": identifier, "object": "file"})
+        if request.method == "POST" and name == "batches":
+            source = json.loads(request.body)["input_file_id"]
+            asked = [json.loads(line) for line in self.files[source].splitlines()]
+            lines = [self._line(one) for one in asked if not next(self._faults, None)]
+            self.files[f"out-{source}"] = "\n".join(map(json.dumps, lines)).encode()
             self.requests.append({"batch": source})
-            return await _send(writer, 200, self._status(source, "validating"))
+            return response(self.job(source, "validating"))
         if name == "content":
-            return await _send(writer, 200, self.files[path.split("/")[-2]])
+            return response(self._output(request.path.split("/")[-2]))
         if name.startswith("batch-"):
-            return await _send(writer, 200, self._status(name.removeprefix("batch-"), "completed"))
-        return await _send(writer, 404, {"error": {"message": f"no {path}"}})
+            return response(self.job(name.removeprefix("batch-"), "completed"))
+        return response({"error": {"message": f"no {request.path}"}}, 404)
 
-    def _status(self, source: str, status: str) -> Body:
+    def _line(self, asked: Body) -> Body:
+        code, answer = self.reply(asked["body"])
+        return {"custom_id": asked["custom_id"], "response": {"status_code": code, "body": answer}}
+
+    def _output(self, name: str) -> bytes:
+        if self.edit is None:
+            return self.files[name]
+        lines = self.edit([json.loads(line) for line in self.files[name].splitlines()])
+        return "\n".join(one if isinstance(one, str) else json.dumps(one) for one in lines).encode()
+
+    def job(self, source: str, status: str) -> Body:
+        """Return what is told of a batch."""
         done = f"out-{source}" if status == "completed" else None
         return {
             "id": f"batch-{source}",
@@ -269,14 +326,6 @@ def _completion_logprobs(text: str, first: dict[str, float]) -> Body:
     pieces = _pieces(text)
     alternatives: list[Any] = [first or None, *[None] * len(pieces)][: len(pieces)]
     return {"tokens": pieces, "token_logprobs": [HALF] * len(pieces), "top_logprobs": alternatives, "text_offset": []}
-
-
-async def _send(writer: asyncio.StreamWriter, status: int, body: Body | bytes, extra: str = "") -> bool:
-    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n{extra}Content-Length: {len(raw)}\r\n\r\n"
-    writer.write(head.encode() + raw)
-    await writer.drain()
-    return True
 
 
 if __name__ == "__main__":

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from command import Command
+from loopback import Files
 
 from lmkbc.files.places import fetched_frames
 from lmkbc.generate.conversation import LanguageModelSpec
@@ -50,22 +49,8 @@ url = "{url}"
 
 @pytest.fixture
 def served() -> Iterator[str]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = FILES.get(self.path)
-            self.send_response(200 if body else 404)
-            self.end_headers()
-            self.wfile.write(body or b"")
-
-        def log_message(self, *_: object) -> None:
-            """Stay quiet."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{http.server_port}"
-        http.shutdown()
-        thread.join()
+    with Files(FILES) as server:
+        yield server.url
 
 
 @pytest.fixture(autouse=True)

@@ -34,7 +34,7 @@ from lmkbc.types import Candidate, CandidateSet, Query
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "link"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "link")]
 from stand_in import StandIn, item  # noqa: E402 (the tests' own server, found beside them)
 
 DATA = Path(os.environ.get("LMKBC_DATA", ROOT.parent / "shared" / "data"))
@@ -136,8 +136,9 @@ def loopback() -> None:
             same = sum(one == other for one, other in zip(linked, plain, strict=True))
             seconds = time.perf_counter() - started
             print(f"{run}: {asked} searches, {same} of {len(plain)} answers as from the table, {seconds:.1f} s")
-    print(f"most in flight {stand_in.most_in_flight}, most ids {max(map(len, stand_in.groups))}, ", end="")
-    print(f"most often asked {max(stand_in.searched.values())}, agents {stand_in.agents}")
+    print(f"most in flight {stand_in.most_at_once}, most ids {max(map(len, stand_in.groups))}, ", end="")
+    agents = {line for head in stand_in.headers for line in head.split("\r\n") if line.startswith("User-Agent")}
+    print(f"most often asked {max(stand_in.searched.values())}, {agents}")
     print(f"faults met: {dict(stand_in.faults)}")
 
 

@@ -2,68 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import gzip
-import json
-from collections.abc import Callable
-from dataclasses import dataclass
+import itertools
 from typing import Any
 
-from places import CANARY, borrowed
-
-Body = dict[str, Any]
-Edit = Callable[[Body], Any]
-OK = "200 OK"
-
-
-@dataclass(frozen=True)
-class Sent:
-    """What goes over the line. end: "keep" the connection, "close" or "reset" it, "hang" or "drip" on."""
-
-    raw: bytes
-    end: str = "keep"
-
-
-Fault = Callable[[Body], Sent]
-
-
-def response(body: bytes, status: str = OK, *fields: str, length: int | None = None, end: str = "keep") -> Sent:
-    """A response with the given header fields beside its length."""
-    told = ["Content-Type: application/json", f"Content-Length: {len(body) if length is None else length}", *fields]
-    return Sent(f"HTTP/1.1 {status}\r\n".encode() + "\r\n".join(told).encode() + b"\r\n\r\n" + body, end)
-
-
-def status(code: int, *fields: str, text: str = "no") -> Fault:
-    return lambda _: response(json.dumps({"error": {"message": text}}).encode(), f"{code} X", *fields)
-
-
-def whole(text: str | bytes, *fields: str, end: str = "keep") -> Fault:
-    """The same body whatever was asked."""
-    return lambda _: response(text if isinstance(text, bytes) else text.encode(), OK, *fields, end=end)
-
-
-def answer(edit: Edit) -> Fault:
-    """The good answer, edited in place."""
-
-    def fault(good: Body) -> Sent:
-        edit(good)
-        return response(json.dumps(good).encode())
-
-    return fault
+from places import CANARY
+from responses import OK, Body, Fault, Sent, chunked, edited, response, status, whole
 
 
 def choice(**changes: Any) -> Fault:
-    return answer(lambda good: good["choices"][0].update(changes))
+    return edited(lambda good: good["choices"][0].update(changes))
 
 
 def message(**changes: Any) -> Fault:
-    return answer(lambda good: good["choices"][0]["message"].update(changes))
-
-
-def raw(edit: Callable[[bytes], Sent]) -> Fault:
-    """The good answer's bytes, sent otherwise."""
-    return lambda good: edit(json.dumps(good).encode())
+    return edited(lambda good: good["choices"][0]["message"].update(changes))
 
 
 def cut(text: str, **choices: Any) -> Fault:
@@ -71,16 +23,11 @@ def cut(text: str, **choices: Any) -> Fault:
         good["choices"][0]["message"]["content"] = text
         good["choices"][0].update(choices)
 
-    return answer(edit)
-
-
-def chunked(body: bytes, broken: bytes) -> Sent:
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
-    return Sent(head + b"%x\r\n" % (len(body) // 2) + body[: len(body) // 2] + b"\r\n" + broken, "close")
+    return edited(edit)
 
 
 def rest_of(body: bytes) -> bytes:
-    """The second half of a chunked body, and its end."""
+    """Return the second half of a chunked body, and its end."""
     rest = body[len(body) // 2 :]
     return b"%x\r\n" % len(rest) + rest + b"\r\n0\r\n\r\n"
 
@@ -103,23 +50,23 @@ NO_ANSWER: dict[str, Fault] = {
     "a list": whole("[]"),
     "an empty object": whole("{}"),
     "a string": whole('"Spain"'),
-    "JSON cut short": raw(lambda body: response(body[: len(body) // 2])),
+    "JSON cut short": lambda body: response(body[: len(body) // 2]),
     "deep JSON": whole("[" * 200_000),
-    "an event stream": raw(lambda body: response(b"data: " + body + b"\n\ndata: [DONE]\n\n")),
-    "UTF-16": raw(lambda body: response(body.decode().encode("utf-16"))),
-    "no UTF-8": raw(lambda body: response(body.replace(b"choices", b"choi\xffces"))),
-    "garbage called gzip": raw(lambda body: response(body, OK, "Content-Encoding: gzip")),
-    "gzip cut short": raw(lambda body: response(gzip.compress(body)[:-20], OK, "Content-Encoding: gzip")),
+    "an event stream": lambda body: response(b"data: " + body + b"\n\ndata: [DONE]\n\n"),
+    "UTF-16": lambda body: response(body.decode().encode("utf-16")),
+    "no UTF-8": lambda body: response(body.replace(b"choices", b"choi\xffces")),
+    "garbage called gzip": lambda body: response(body, OK, "Content-Encoding: gzip"),
+    "gzip cut short": lambda body: response(gzip.compress(body)[:-20], OK, "Content-Encoding: gzip"),
     "no HTTP": lambda _: Sent(b"\x16\x03\x01 hello\r\n\r\n", "close"),
-    "reset in the body": raw(lambda body: response(body[:20], length=len(body), end="reset")),
-    "closed in the body": raw(lambda body: response(body[:20], length=len(body), end="close")),
-    "a broken chunk": raw(lambda body: chunked(body, b"zz\r\n")),
-    "a last chunk that is missing": raw(lambda body: chunked(body, b"")),
+    "reset in the body": lambda body: response(body[:20], length=len(body), end="reset"),
+    "closed in the body": lambda body: response(body[:20], length=len(body), end="close"),
+    "a broken chunk": lambda body: chunked(body, b"zz\r\n"),
+    "a last chunk that is missing": lambda body: chunked(body, b""),
     "silence": lambda _: Sent(b"", "hang"),
-    "a drip": lambda _: response(b"", length=5000, end="drip"),
-    "choices null": answer(lambda good: good.update(choices=None)),
-    "no choices": answer(lambda good: good.update(choices=[])),
-    "a choice null": answer(lambda good: good.update(choices=[None])),
+    "a drip": lambda _: response(b"", length=5000, pieces=itertools.repeat(b" "), pause=0.05),
+    "choices null": edited(lambda good: good.update(choices=None)),
+    "no choices": edited(lambda good: good.update(choices=[])),
+    "a choice null": edited(lambda good: good.update(choices=[None])),
     "message null": choice(message=None),
     "content null": message(content=None),
     "content an object": message(content={}),
@@ -132,48 +79,27 @@ NO_ANSWER: dict[str, Fault] = {
     "only reasoning": message(content=None, reasoning_content="Spain, I think"),
     "nothing within the length": cut("", finish_reason="length"),
     "an error for a reason to end": cut("None", finish_reason="error"),
-    "another model": answer(lambda good: good.update(model="some-other-model")),
+    "another model": edited(lambda good: good.update(model="some-other-model")),
 }
 """The query stays without an answer: it is reported, never written as empty, and asked again by the next run."""
 
 AN_ANSWER: dict[str, Fault] = {
-    "two choices": answer(lambda good: good["choices"].append({**good["choices"][0], "index": 1})),
-    "negative usage": answer(lambda good: good.update(usage={"prompt_tokens": -5, "completion_tokens": -1})),
-    "huge usage": answer(lambda good: good.update(usage={"prompt_tokens": 10**30, "completion_tokens": 10**30})),
-    "usage in words": answer(lambda good: good.update(usage={"prompt_tokens": "many"})),
-    "usage null": answer(lambda good: good.update(usage=None)),
+    "two choices": edited(lambda good: good["choices"].append({**good["choices"][0], "index": 1})),
+    "negative usage": edited(lambda good: good.update(usage={"prompt_tokens": -5, "completion_tokens": -1})),
+    "huge usage": edited(lambda good: good.update(usage={"prompt_tokens": 10**30, "completion_tokens": 10**30})),
+    "usage in words": edited(lambda good: good.update(usage={"prompt_tokens": "many"})),
+    "usage null": edited(lambda good: good.update(usage=None)),
     "log-probabilities that are no numbers": choice(logprobs={"content": [{"token": "x", "logprob": "NaN"}]}),
     "no reason to end": choice(finish_reason=None),
-    "no model's name": answer(lambda good: good.pop("model")),
-    "text called text": raw(lambda body: response(body, OK, "Content-Type: text/plain")),
-    "fields of its own": answer(lambda good: good.update(x={"y": [None]}, service_tier=5)),
-    "in chunks": raw(lambda body: chunked(body, rest_of(body))),
-    "in gzip": raw(lambda body: response(gzip.compress(body), OK, "Content-Encoding: gzip")),
-    "half of a character in a field": answer(lambda good: good.update(id="a\ud83d")),
+    "no model's name": edited(lambda good: good.pop("model")),
+    "text called text": lambda body: response(body, OK, "Content-Type: text/plain"),
+    "fields of its own": edited(lambda good: good.update(x={"y": [None]}, service_tier=5)),
+    "in chunks": lambda body: chunked(body, rest_of(body)),
+    "in gzip": lambda body: response(gzip.compress(body), OK, "Content-Encoding: gzip"),
+    "half of a character in a field": edited(lambda good: good.update(id="a\ud83d")),
     "half of a character in a token": choice(logprobs={"content": [{"token": "\udc00", "logprob": -1.0}]}),
-    "our key in a field": answer(lambda good: good.update(id=CANARY, system_fingerprint=CANARY)),
+    "our key in a field": edited(lambda good: good.update(id=CANARY, system_fingerprint=CANARY)),
 }
 """What is odd is not the answer: it counts as any other."""
 
 SLOW = ("silence", "a drip")
-
-
-class Faulty(borrowed("loopback").Loopback):  # type: ignore[misc]
-    """A server that is healthy while `fault` is None."""
-
-    fault: Fault | None = None
-
-    async def _complete(self, body: Body, writer: asyncio.StreamWriter) -> bool:
-        if self.fault is None:
-            return bool(await super()._complete(body, writer))
-        sent = self.fault(self.reply(body)[1])
-        writer.write(sent.raw)
-        with contextlib.suppress(ConnectionError):
-            await writer.drain()
-            for _ in range(200 if sent.end in ("hang", "drip") else 0):
-                writer.write(b" " if sent.end == "drip" else b"")
-                await writer.drain()
-                await asyncio.sleep(0.05)
-        if sent.end == "reset":
-            writer.transport.abort()
-        return sent.end == "keep"

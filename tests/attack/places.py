@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+import tiny_causal
+import tiny_masked
 
 ROOT = Path(__file__).resolve().parents[2]
 CANARY = "sk-canary-7f3a91c2"
@@ -97,19 +98,16 @@ class Places:
     @cached_property
     def masked(self) -> Path:
         """A random BERT that knows the words of the train split."""
-        tiny = borrowed("tiny_masked")
         rows = self.examples()
         names = [name for row in rows for name in (row["SubjectEntity"], *row["ObjectEntities"])]
         words = {word for name in names for word in name.split() if word.isalpha()}
-        made: Path = tiny.save(self.root / "masked", sorted({*words, *(word.lower() for word in words), "none"}))
-        return made
+        return tiny_masked.save(self.root / "masked", sorted({*words, *(word.lower() for word in words), "none"}))
 
     @cached_property
     def causal(self) -> Path:
         """A random GPT-2 of bytes."""
-        tiny = borrowed("tiny_causal")
-        tiny.model("gpt2", seed=1).save_pretrained(self.root / "causal")
-        tiny.tokenizer().save_pretrained(self.root / "causal")
+        tiny_causal.model("gpt2", seed=1).save_pretrained(self.root / "causal")
+        tiny_causal.tokenizer().save_pretrained(self.root / "causal")
         return self.root / "causal"
 
     def recipe(self, name: str, text: str) -> Path:
@@ -145,14 +143,6 @@ def _lines(split: str, count: int) -> Iterator[str]:
         if taken.get(relation, count) < count:
             taken[relation] += 1
             yield line + "\n"
-
-
-def borrowed(name: str) -> Any:
-    """A module that other tests have beside them."""
-    for folder in map(str, (ROOT / "tests", ROOT / "tests" / "generate")):
-        if folder not in sys.path:
-            sys.path.append(folder)
-    return import_module(name)
 
 
 def tree(folder: Path, without: Iterable[str] = ()) -> dict[str, bytes]:

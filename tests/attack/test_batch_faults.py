@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from forge import Ended, Forge
-from places import CANARY, FINISHED, Places, borrowed, tree
+from loopback import Loopback
+from places import CANARY, FINISHED, Places, tree
 
 BESIDE = ["timing.json", "report.html"]
 Lines = list[dict[str, Any]]
@@ -65,21 +66,7 @@ ANSWERED: dict[str, Callable[[Lines], list[Any]]] = {
 }
 
 
-class Odd(borrowed("loopback").Loopback):  # type: ignore[misc]
-    """A server that edits what a batch job answered."""
-
-    edit: Callable[[Lines], list[Any]] | None = None
-
-    async def _batch(self, method: str, path: str, raw: bytes, writer: Any) -> bool:
-        name = path.split("/")[-2] if path.endswith("/content") else ""
-        if self.edit is not None and name:
-            lines = [json.loads(line) for line in self.files[name].splitlines()]
-            edited = [one if isinstance(one, str) else json.dumps(one) for one in self.edit(lines)]
-            self.files[name] = "\n".join(edited).encode()
-        return bool(await super()._batch(method, path, raw, writer))
-
-
-def run(forge: Forge, places: Places, folder: Path, server: Odd) -> Ended:
+def run(forge: Forge, places: Places, folder: Path, server: Loopback) -> Ended:
     where: Sequence[object] = ["--edition", "mini", "--data", places.data, "--store", folder / "store.sqlite"]
     asked = ["--system", places.chat("batch"), "--base-url", server.url, "--out", folder / "out"]
     ended = forge.run(["predict", *asked, *where], places.environment(folder), timeout=120)
@@ -93,7 +80,7 @@ def run(forge: Forge, places: Places, folder: Path, server: Odd) -> Ended:
 @pytest.fixture(scope="module")
 def healthy(forge: Forge, places: Places, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     folder = tmp_path_factory.mktemp("healthy")
-    with Odd(keep=False) as server:
+    with Loopback(keep=False) as server:
         assert run(forge, places, folder, server).code == 0
     return tree(folder / "out", BESIDE)
 
@@ -101,7 +88,7 @@ def healthy(forge: Forge, places: Places, tmp_path_factory: pytest.TempPathFacto
 @pytest.mark.listed
 @pytest.mark.parametrize("name", [*FAILED, *ANSWERED])
 def test_batch_faults(forge: Forge, places: Places, healthy: dict[str, bytes], tmp_path: Path, name: str) -> None:
-    with Odd(keep=False) as server:
+    with Loopback(keep=False) as server:
         server.edit = {**FAILED, **ANSWERED}[name]
         ended = run(forge, places, tmp_path, server)
         if name in ANSWERED:

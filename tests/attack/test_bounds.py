@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from memory import ROOT, measured
 
-ROOT = Path(__file__).resolve().parents[2]
+COMMAND = "from lmkbc.cli import main\nmain()"
 MOST = 500
 """MB of memory that any reader may take at its peak."""
 HUGE = 2 << 30
@@ -85,6 +84,7 @@ INPUTS: dict[str, Callable[[Path], Path]] = {
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
+    """A folder that goes with its test, since what is in it is large."""
     with tempfile.TemporaryDirectory() as name:
         yield Path(name)
 
@@ -93,22 +93,10 @@ def folder() -> Iterator[Path]:
 @pytest.mark.parametrize("given", INPUTS)
 @pytest.mark.parametrize("reader", READERS)
 def test_endless_input_to(reader: str, given: str, folder: Path) -> None:
-    code, told, peak = run(READERS[reader](INPUTS[given](folder), folder), folder)
-    print(f"{reader}, {given}: {peak:.0f} MB, exit status {code}")
+    words = READERS[reader](INPUTS[given](folder), folder)
+    code, told, peak = measured(COMMAND, *words, environment={"XDG_CACHE_HOME": str(folder / "cache")})
+    print(f"{reader}, {given}: {peak} MB, exit status {code}")
     assert code in (1, 2) or (reader == "link build" and "skipped" in told), told  # which skips lines that are none
     assert "Traceback" not in told
     assert "error: " in told or not code
-    assert peak < MOST, f"{reader} of {given} took {peak:.0f} MB"
-
-
-def run(argv: Sequence[object], folder: Path) -> tuple[int, str, float]:
-    """Exit status, standard error, and peak memory in MB of a command in a process of its own."""
-    env = os.environ | {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(folder / "cache")}
-    with (folder / "told").open("w+b") as told:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "lmkbc", *map(str, argv)], cwd=folder, env=env, stdout=told, stderr=told
-        )
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        told.seek(0)
-        return process.returncode, told.read().decode("utf-8", "replace"), used.ru_maxrss / 1024
+    assert peak < MOST, f"{reader} of {given} took {peak} MB"

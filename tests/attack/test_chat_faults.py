@@ -6,20 +6,21 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from chat_faults import AN_ANSWER, NO_ANSWER, SLOW, Faulty
+from chat_faults import AN_ANSWER, NO_ANSWER, SLOW
 from forge import Ended, Forge
+from loopback import Loopback
 from places import CANARY, FINISHED, Places, tree
 
 BESIDE = ["timing.json", "report.html"]
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Faulty]:
-    with Faulty(keep=False) as running:
+def server() -> Iterator[Loopback]:
+    with Loopback(keep=False) as running:
         yield running
 
 
-def asked(places: Places, folder: Path, server: Faulty, timeout: float = 20.0) -> Sequence[object]:
+def asked(places: Places, folder: Path, server: Loopback, timeout: float = 20.0) -> Sequence[object]:
     return [
         "predict",
         "--system",
@@ -37,7 +38,7 @@ def asked(places: Places, folder: Path, server: Faulty, timeout: float = 20.0) -
     ]
 
 
-def run(forge: Forge, places: Places, folder: Path, server: Faulty, timeout: float = 20.0) -> Ended:
+def run(forge: Forge, places: Places, folder: Path, server: Loopback, timeout: float = 20.0) -> Ended:
     """One run, of which the key is nowhere and which ends as it should, well or ill."""
     ended = forge.run(asked(places, folder, server, timeout), places.environment(folder), timeout=120)
     assert ended.code in (0, 1, 2), ended
@@ -48,7 +49,9 @@ def run(forge: Forge, places: Places, folder: Path, server: Faulty, timeout: flo
 
 
 @pytest.fixture(scope="module")
-def healthy(forge: Forge, places: Places, server: Faulty, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def healthy(
+    forge: Forge, places: Places, server: Loopback, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, bytes]:
     """The run that nothing disturbs."""
     folder = tmp_path_factory.mktemp("healthy")
     server.fault = None
@@ -60,7 +63,7 @@ def healthy(forge: Forge, places: Places, server: Faulty, tmp_path_factory: pyte
 @pytest.mark.listed
 @pytest.mark.parametrize("name", NO_ANSWER)
 def test_chat_faults(
-    forge: Forge, places: Places, server: Faulty, healthy: dict[str, bytes], tmp_path: Path, name: str
+    forge: Forge, places: Places, server: Loopback, healthy: dict[str, bytes], tmp_path: Path, name: str
 ) -> None:
     server.fault, timeout = NO_ANSWER[name], 0.4 if name in SLOW else 20.0
     ended = run(forge, places, tmp_path, server, timeout)
@@ -76,7 +79,7 @@ def test_chat_faults(
 @pytest.mark.listed
 @pytest.mark.parametrize("name", AN_ANSWER)
 def test_chat_oddities(
-    forge: Forge, places: Places, server: Faulty, healthy: dict[str, bytes], tmp_path: Path, name: str
+    forge: Forge, places: Places, server: Loopback, healthy: dict[str, bytes], tmp_path: Path, name: str
 ) -> None:
     server.fault = AN_ANSWER[name]
     ended = run(forge, places, tmp_path, server)

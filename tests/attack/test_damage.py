@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from artefacts import ARTEFACTS, asked, damage
-from chat_faults import Faulty
 from forge import Ended, Forge
+from loopback import Loopback
 from places import Places, tree
 
 ASIDE = ("timing.json", "manifest.json")
@@ -59,7 +59,7 @@ def test_damage_to(forge: Forge, places: Places, tmp_path: Path, artefact: str, 
 
 def test_damage_to_the_store(forge: Forge, places: Places, tmp_path: Path, seed: int) -> None:
     """What is damaged is asked again, or named."""
-    with Faulty(keep=False) as server:
+    with Loopback(keep=False) as server:
         command = asked(places, tmp_path, server.url)
         ended = forge.run(command, places.environment(tmp_path))
         assert ended.code == 0, ended.err

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import csv
-import os
 import random
 import re
 import shutil
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 
 import pytest
 from bases import Base
 from command import Command
-from forge import ROOT, Forge
+from forge import Forge
+from memory import measured
 from places import CAUSAL, Places
 from test_hostile_text import run
 
@@ -52,7 +49,7 @@ TEMPLATES = {
 """HUGE, MANY, SOME stand for numbers that each try draws."""
 AROUND = (("", ""), ("{% if messages %}", "{% endif %}"), ("{% for m in messages %}{{ m.content }}", "{% endfor %}"))
 RENDER = f"""
-import pathlib, re, resource, sys
+import sys
 from lmkbc.errors import InputError
 from lmkbc.models.causal import template
 template._renderer = template.Renderer({SECONDS})
@@ -61,9 +58,6 @@ try:
 except (InputError, ValueError) as error:
     print(error)
 template._renderer.close()
-# what the system counts for a child begins at its parent's peak, so the process reads its own
-own = re.search(r"VmHWM:\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())
-print(max(int(own[1]), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) // 1024)
 """
 PIECES = ["*/", "|", "*|", "*", "/", "||", "/*", "\n", "\r", "\t", " ", "\x85", "\u2028", "\x0b", "Q1", "P31", '"', "é"]
 STATEMENT = re.compile(r"Q\d+\tP47\tQ1016 /\* unchecked, for review: (.*) \*/")
@@ -82,18 +76,8 @@ def hostile(kind: str, seed: int) -> str:
 @pytest.mark.parametrize("kind", TEMPLATES)
 def test_templates_without_bounds(kind: str, seed: int) -> None:
     text = hostile(kind, seed)
-    with tempfile.TemporaryFile("w+") as given, tempfile.TemporaryFile("w+") as told:
-        given.write(text)
-        given.seek(0)
-        environment = os.environ | {"PYTHONPATH": str(ROOT)}
-        process = subprocess.Popen(
-            [sys.executable, "-c", RENDER], stdin=given, stdout=told, stderr=told, env=environment
-        )
-        status = process.wait()
-        told.seek(0)
-        said = told.read()
-    assert (status, said.count("\n")) == (0, 2), f"{text[:200]}: {said}"
-    peak = int(said.splitlines()[1])
+    status, said, peak = measured(RENDER, text=text)
+    assert (status, said.count("\n")) == (0, 1), f"{text[:200]}: {said}"
     assert 0 < peak < MOST, f"{text[:200]} took {peak} MB"
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from forge import Ended, Forge
-from places import EMBEDDED, ROOT, Places, borrowed, tree
+from loopback import Loopback
+from places import EMBEDDED, ROOT, Places, tree
 
 TEXTS = {
     "escape": "\x1b]0;owned\x07\x1b[2J\x1b[31mRome",
@@ -69,7 +70,7 @@ def sound(folder: Path, rows: int) -> None:
 def test_hostile_answers(forge: Forge, places: Places, tmp_path: Path, name: str) -> None:
     out, store = tmp_path / "out", tmp_path / "store.sqlite"
     mini = ["--edition", "mini", "--data", places.data]
-    with borrowed("loopback").Loopback(lambda _: f'["Spain", {text_of(name)}, "Chile"]', keep=False) as server:
+    with Loopback(lambda _: f'["Spain", {text_of(name)}, "Chile"]', keep=False) as server:
         asked = ["--system", places.chat(), "--base-url", server.url, "--store", store, "--split", "val", *mini]
         run(forge, places, tmp_path, "predict", *asked, "--out", out, codes=[0])
     sound(out, places.rows)

@@ -6,18 +6,17 @@ import hashlib
 import json
 import random
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import optuna
 import pytest
 from forge import Ended, Forge
+from loopback import Files, Loopback
 from optuna.trial import TrialState
-from places import EMBEDDED, Places, borrowed, tree
+from places import EMBEDDED, Places, tree
 from postgres import Server
 
 from lmkbc import thresholds
@@ -52,7 +51,7 @@ def asked_with(places: Places, folder: Path, server: Any, executor: str, store: 
 
 
 def test_chat_predict_killed(forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, seed: int) -> None:
-    with borrowed("loopback").Loopback(delay=0.02) as server:
+    with Loopback(delay=0.02) as server:
         whole = alone(forge, places, tmp_path / "alone", asked(places, tmp_path / "alone", server, "calls"))
         served: dict[Path, int] = {}
 
@@ -70,7 +69,7 @@ def test_chat_predict_while_postgresql_is_killed(
     forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, postgres: Server, seed: int
 ) -> None:
     """The run is killed, and the server of its store: nothing is lost, nothing asked twice but what was in flight."""
-    with borrowed("loopback").Loopback(delay=0.02) as server:
+    with Loopback(delay=0.02) as server:
         whole = alone(forge, places, tmp_path / "alone", asked(places, tmp_path / "alone", server, "calls"))
         served: dict[Path, int] = {}
 
@@ -97,7 +96,7 @@ def test_chat_predict_while_postgresql_is_killed(
 def test_build_killed(forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, seed: int) -> None:
     (tmp_path / "subjects.csv").write_text("name\n" + "".join(f"Land {n}\n" for n in range(24)))
     kept = BESIDE
-    with borrowed("loopback").Loopback(delay=0.02) as server:
+    with Loopback(delay=0.02) as server:
         served: dict[Path, int] = {}
 
         def command(folder: Path) -> Sequence[object]:
@@ -116,7 +115,7 @@ def test_build_killed(forge: Forge, places: Places, disturbed: Disturb, tmp_path
 
 @pytest.mark.whole
 def test_batch_killed(forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, seed: int) -> None:
-    with borrowed("loopback").Loopback(delay=0.05) as server:
+    with Loopback(delay=0.05) as server:
         whole = alone(forge, places, tmp_path / "alone", asked(places, tmp_path / "alone", server, "batch"))
         sent: dict[Path, int] = {}
 
@@ -250,39 +249,14 @@ def tuned(
     )
 
 
-class Slow(BaseHTTPRequestHandler):
-    """Serves one text in small pieces, from wherever it is asked to."""
-
-    content = b'{"SubjectEntity": "Rhine", "Relation": "RiverBasinsCountry"}\n' * 2000
-
-    def do_GET(self) -> None:
-        wanted = self.headers.get("Range")
-        start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
-        rest = self.content[start:]
-        if not rest:
-            self.send_error(416)
-            return
-        self.send_response(206 if wanted else 200)
-        self.send_header("Content-Length", str(len(rest)))
-        self.end_headers()
-        try:
-            for place in range(0, len(rest), 4096):
-                self.wfile.write(rest[place : place + 4096])
-                time.sleep(0.005)
-        except OSError:  # the reader was killed
-            self.close_connection = True
-
-    def log_message(self, *_: object) -> None:
-        """Stay quiet."""
+CONTENT = b'{"SubjectEntity": "Rhine", "Relation": "RiverBasinsCountry"}\n' * 2000
 
 
 @pytest.fixture
 def mirror(tmp_path: Path, places: Places) -> Iterator[Path]:
     """A workspace with an edition whose splits a slow server has."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Slow) as http:
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        source = f'Download("http://127.0.0.1:{http.server_port}/x", "{hashlib.sha256(Slow.content).hexdigest()}")'
+    with Files({"/x": CONTENT}, pause=0.005) as server:
+        source = f'Download("{server.url}/x", "{hashlib.sha256(CONTENT).hexdigest()}")'
         workspace = places.workspace(tmp_path)
         (workspace / "eval").unlink()
         (workspace / "eval").mkdir()
@@ -293,8 +267,6 @@ def mirror(tmp_path: Path, places: Places) -> Iterator[Path]:
             'metric=Metric(IdScorer(distinct=False), average="relation"))\n'
         )
         yield workspace
-        http.shutdown()
-        thread.join()
 
 
 @pytest.mark.whole
@@ -311,6 +283,6 @@ def test_fetch_killed(
     assert whole.code == 0, whole.err
     left = disturbed(command, whole.seconds, seed)
     assert left.ended.code == 0, left.ended.err
-    wanted = {f"far/{split}.jsonl": Slow.content for split in ("train", "val", "test")}
+    wanted = {f"far/{split}.jsonl": CONTENT for split in ("train", "val", "test")}
     assert tree(once / "data") == wanted
     assert tree(left.folder / "data") == wanted

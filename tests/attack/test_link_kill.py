@@ -45,7 +45,7 @@ def test_kill_link(tmp_path: Path, draw: int, linked: tuple[bytes, float]) -> No
     asked = [*server.searched.values()]
     assert max(asked) <= kills + 1
     assert sum(asked) <= len(asked) + 3 * kills, "more was asked again than was in flight"
-    assert server.most_in_flight <= 6, "three of a killed process and three of the next"
+    assert server.most_at_once <= 6, "three of a killed process and three of the next"
 
 
 BUILD = ("link", "build", "aliases.sqlite", "--table", "names.csv", "--dump", "dump.json")

@@ -58,8 +58,8 @@ def test_wikidata_errs_now_and_then(link: Link, tmp_path: Path, fault: str, undi
     with link_faults.world(fault=lambda number, _: fault if number % 4 == 2 else None) as server:
         assert link(server.url, deadline=1.0 if fault in SLOW else 60.0).code == 0
     assert server.faults[fault]
-    assert server.most_in_flight <= 3 or fault in SLOW, "but where the server does not see that we hung up"
-    assert all("jane@example.org" in agent for agent in server.agents)
+    assert server.most_at_once <= 3 or fault in SLOW, "but where the server does not see that we hung up"
+    assert all("jane@example.org" in head for head in server.headers)
     assert (tmp_path / "linked.jsonl").read_bytes() == undisturbed
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx2
 import pytest
+from loopback import Files
+from responses import Fault, response, unbounded
 
 from lmkbc.edition import Download, Edition
 from lmkbc.errors import LmkbcError
@@ -22,52 +20,20 @@ from lmkbc.workspace import Workspace
 CONTENT = b'{"SubjectEntity": "Rhine"}\n' * 2000
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Serves CONTENT; /cut breaks off half-way the first time, /busy answers 503 once, /wrong serves other bytes."""
-
-    seen: list[tuple[str, str | None]]
-
-    def do_GET(self) -> None:
-        wanted = self.headers.get("Range")
-        first = self.path not in [path for path, _ in self.seen]
-        self.seen.append((self.path, wanted))
-        if self.path == "/absent" or (self.path == "/busy" and first):
-            self.send_error(404 if self.path == "/absent" else 503)
-            return
-        if self.path == "/moved":
-            self.send_response(302)
-            self.send_header("Location", "/good")
-            self.end_headers()
-            return
-        if self.path in ("/endless", "/drip"):
-            self.send_response(200)
-            self.end_headers()
-            with contextlib.suppress(ConnectionError):
-                for _ in range(1000):
-                    self.wfile.write(b"x" * (2**16 if self.path == "/endless" else 1))
-                    time.sleep(0 if self.path == "/endless" else 0.01)
-            return
-        body = CONTENT if self.path != "/wrong" else b"other"
-        start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
-        self.send_response(206 if wanted else 200)
-        self.send_header("Content-Length", str(len(body) - start))
-        self.end_headers()
-        self.wfile.write(body[start : len(body) // 2] if self.path == "/cut" and first else body[start:])
-
-    def log_message(self, *_: object) -> None:
-        """Stay quiet."""
-
-
 @pytest.fixture
 def server() -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
-    seen: list[tuple[str, str | None]] = []
-    handler = type("Counting", (Handler,), {"seen": seen})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as http:
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{http.server_port}", seen
-        http.shutdown()
-        thread.join()
+    """/cut breaks off half-way the first time, /busy answers 503 once, /wrong serves other bytes."""
+    half = response(CONTENT[: len(CONTENT) // 2], length=len(CONTENT), end="close")
+    files: dict[str, bytes | Fault] = {
+        **dict.fromkeys(("/good", "/cut", "/busy"), CONTENT),
+        "/wrong": b"other",
+        "/moved": lambda _: response(b"", 302, "Location: /good"),
+        "/endless": lambda _: unbounded(pieces=[b"x" * 2**16] * 1000),
+        "/drip": lambda _: unbounded(pieces=[b"x"] * 1000, pause=0.01),
+    }
+    first = {"/cut": half, "/busy": response(b"", 503)}
+    with Files(files, first) as http:
+        yield http.url, http.seen
 
 
 def edition(url: str) -> Edition:

@@ -6,19 +6,18 @@ A fault is named in one of the tables below: a status, a body in place of the an
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
-import sys
-import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-Fault = Callable[[int, Mapping[str, str]], str | None]
+from loopback import Request, Server
+from responses import OK, Fault, Sent, response, unbounded
+
+GZIP = "Content-Encoding: gzip"
 STATUSES = {"429": 429, "500": 500, "502": 502, "503": 503, "504": 504}
 REFUSALS = {"302": 302, "403": 403, "404": 404, "421": 421}
 HIT = '{"search":[{"id":%s}],"entities":{"Q1":{"id":%s}}}'
@@ -61,32 +60,51 @@ SHAPES = {
     "half an emoji": b'{"search":[{"id":"Q1","label":"\\ud83d"}],"entities":{"Q1":{"id":"\\ud83d"}}}',
     "more hits than asked for": b'{"entities":[],"search":[' + b",".join([b'{"id":"Q1"}'] * 10**4) + b"]}",
 }
-WAYS = (
-    "maxlag",
-    "silence",
-    "cut short",
-    "cut JSON",
-    "hang up",
-    "cut gzip",
-    "no gzip",
-    "unasked encoding",
-    "no HTTP",
-    "no chunks",
-    "endless headers",
-    "endless body",
-    "gzip bomb",
-    "endless gzip",
-    "byte by byte",
-)
-SLOW = ("silence", "byte by byte")
-"""Faults that only a clock ends."""
-FAULTS = (*STATUSES, *SHAPES, *WAYS)
+
+
+def packed(body: bytes, status: str | int = OK, *fields: str, **how: Any) -> Sent:
+    """Return a response as Wikidata sends it, compressed."""
+    return response(gzip.compress(body, 1), status, GZIP, *fields, **how)
 
 
 @cache
 def bomb() -> bytes:
-    """40 MiB of zeros, packed."""
+    """Return 40 MiB of zeros, compressed."""
     return gzip.compress(bytes(40 << 20))
+
+
+LAG = b'{"error": {"code": "maxlag", "info": "Waiting for db1: 7 seconds lagged", "lag": 7}}'
+WAYS: dict[str, Fault] = {
+    "maxlag": lambda _: packed(LAG, OK, "Retry-After: 0.05"),
+    "silence": lambda _: Sent(b"", "hang"),
+    "cut short": lambda body: response(body, length=len(body) + 1000, end="close"),
+    "cut JSON": lambda body: packed(body[: len(body) // 2]),
+    "hang up": lambda _: Sent(b"", "close"),
+    "cut gzip": lambda body: unbounded(GZIP, raw=gzip.compress(body)[:-9]),
+    "no gzip": lambda body: unbounded(GZIP, raw=body),
+    "unasked encoding": lambda body: unbounded("Content-Encoding: br\x1b[31m", raw=body),
+    "no HTTP": lambda body: Sent(body, "close"),
+    "no chunks": lambda body: unbounded("Transfer-Encoding: chunked", raw=b"zz\r\n" + body),
+    "endless headers": lambda _: Sent(b"HTTP/1.1 200 OK\r\n", pieces=itertools.repeat(b"X: " + b"y" * 1000 + b"\r\n")),
+    "endless body": lambda _: unbounded(pieces=itertools.repeat(b'{"search":[' + b" " * 65_000)),
+    "gzip bomb": lambda _: unbounded(GZIP, raw=bomb()),
+    "endless gzip": lambda body: unbounded(GZIP, raw=gzip.compress(body), pieces=itertools.repeat(bytes(65_000))),
+    "byte by byte": lambda body: response(b"", length=len(body), pieces=itertools.repeat(b" "), pause=0.2),
+}
+SLOW = ("silence", "byte by byte")
+"""Faults that only a clock ends."""
+FAULTS = (*STATUSES, *SHAPES, *WAYS)
+HEADERS = {"429": "Retry-After: 0", "302": "Location: /elsewhere", "an endless wish": "Retry-After: 1000000000"}
+
+
+def fault_of(name: str) -> Fault:
+    """Return the fault of a name."""
+    if name in WAYS:
+        return WAYS[name]
+    if name in SHAPES:
+        return lambda _: packed(SHAPES[name])
+    fields = [HEADERS[name]] if name in HEADERS else []
+    return lambda _: packed(b"{}", (STATUSES | REFUSALS | {"an endless wish": 503})[name], *fields)
 
 
 def item(
@@ -111,43 +129,43 @@ def item(
     }
 
 
-class StandIn:
-    """The server and what it saw. world: text -> ids. items: id -> entity. merged: old id -> the id it is now."""
+class StandIn(Server):
+    """The server and what it saw. world: text -> ids. items: id -> entity. merged: old id -> the id it is now.
+
+    fault: the number of a request and its parameters -> the name of a fault.
+    """
 
     def __init__(
         self,
         world: Mapping[str, Sequence[str]],
         items: Mapping[str, Any] | None = None,
         merged: Mapping[str, str] | None = None,
-        fault: Fault = lambda number, params: None,
+        fault: Callable[[int, Mapping[str, str]], str | None] = lambda number, params: None,
         delay: float = 0.0,
     ) -> None:
+        super().__init__(delay=delay)
         self.world = {text.casefold(): list(ids) for text, ids in world.items()}
-        self.items, self.merged, self.fault, self.delay = dict(items or {}), dict(merged or {}), fault, delay
+        self.items, self.merged, self.fault = dict(items or {}), dict(merged or {}), fault
         self.searched: Counter[str] = Counter()
         self.groups: list[list[str]] = []
-        self.agents: set[str] = set()
-        self.encodings: set[str] = set()
-        self.requests = self.in_flight = self.most_in_flight = 0
         self.faults: Counter[str] = Counter()
-        self.dripped = 0
-        self.stopped = threading.Event()
-        self.lock = threading.Lock()
-        handler = type("Handler", (_Handler,), {"stand_in": self})
-        self.server = _Server(("127.0.0.1", 0), handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/w/api.php"
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True)
 
-    def __enter__(self) -> StandIn:
-        self.thread.start()
-        return self
+    @property
+    def url(self) -> str:
+        return f"{super().url}/w/api.php"
 
-    def __exit__(self, *_: object) -> None:
-        self.stopped.set()
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+    def respond(self, request: Request) -> Sent:
+        given = parse_qs(urlsplit(request.path).query, keep_blank_values=True)
+        params = {name: values[0] for name, values in given.items()}
+        fault, good = self.fault(request.number, params), json.dumps(self.answer(params)).encode()
+        if fault is not None:
+            self.faults[fault] += 1
+            return fault_of(fault)(good)
+        if "search" in params:
+            self.searched[params["search"].casefold()] += 1
+        else:
+            self.groups.append(params["ids"].split("|"))
+        return packed(good)
 
     def answer(self, params: Mapping[str, str]) -> dict[str, Any]:
         if params["action"] == "wbsearchentities":
@@ -169,127 +187,3 @@ class StandIn:
             return {"id": qid, "missing": ""}
         entity = dict(self.items[now])
         return entity if now == qid else {**entity, "redirects": {"from": qid, "to": now}}
-
-
-class _Server(ThreadingHTTPServer):
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Stay silent about a client that hung up."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    stand_in: StandIn
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_: object) -> None:
-        """Stay silent."""
-
-    def do_GET(self) -> None:
-        stand_in = self.stand_in
-        params = {
-            name: values[0] for name, values in parse_qs(urlsplit(self.path).query, keep_blank_values=True).items()
-        }
-        with stand_in.lock:
-            stand_in.requests += 1
-            number = stand_in.requests
-            stand_in.in_flight += 1
-            stand_in.most_in_flight = max(stand_in.most_in_flight, stand_in.in_flight)
-            stand_in.agents.add(self.headers.get("User-Agent", ""))
-            stand_in.encodings.add(self.headers.get("Accept-Encoding", ""))
-        try:
-            time.sleep(stand_in.delay)
-            fault = stand_in.fault(number, params)
-            if fault is None:
-                self._count(params)
-                self._send(200, json.dumps(stand_in.answer(params)).encode())
-            else:
-                stand_in.faults[fault] += 1
-                self._fail(fault, json.dumps(stand_in.answer(params)).encode())
-        finally:
-            with stand_in.lock:
-                stand_in.in_flight -= 1
-
-    def _count(self, params: Mapping[str, str]) -> None:
-        with self.stand_in.lock:
-            if "search" in params:
-                self.stand_in.searched[params["search"].casefold()] += 1
-            else:
-                self.stand_in.groups.append(params["ids"].split("|"))
-
-    def _send(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
-        body = gzip.compress(body, 1)
-        self.send_response(status)
-        for name, value in {"Content-Encoding": "gzip", "Content-Length": str(len(body)), **(headers or {})}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        with suppress(ConnectionError):
-            self.wfile.write(body)
-
-    def _fail(self, fault: str, body: bytes) -> None:
-        if fault in STATUSES | REFUSALS:
-            headers = {"429": {"Retry-After": "0"}, "302": {"Location": "/elsewhere"}}.get(fault, {})
-            self._send((STATUSES | REFUSALS)[fault], b"{}", headers)
-        elif fault in SHAPES:
-            self._send(200, SHAPES[fault])
-        elif fault == "an endless wish":
-            self._send(503, b"{}", {"Retry-After": str(10**9)})
-        elif fault == "maxlag":
-            error = {"error": {"code": "maxlag", "info": "Waiting for db1: 7 seconds lagged", "lag": 7}}
-            self._send(200, json.dumps(error).encode(), {"Retry-After": "0.05"})
-        elif fault == "cut JSON":
-            self._send(200, body[: len(body) // 2])
-        else:
-            self.close_connection = True
-            with suppress(ConnectionError):
-                self._misbehave(fault, body)
-
-    def _misbehave(self, fault: str, body: bytes) -> None:
-        """A fault of the connection, after which it is closed."""
-        packed = {"Content-Encoding": "gzip"}
-        if fault == "silence":
-            self.stand_in.stopped.wait(20)
-        elif fault == "cut short":
-            self._send(200, body, {"Content-Length": str(len(body) + 1000)})
-        elif fault == "cut gzip":
-            self._head(packed)
-            self.wfile.write(gzip.compress(body)[:-9])
-        elif fault == "no gzip":
-            self._head(packed)
-            self.wfile.write(body)
-        elif fault == "unasked encoding":
-            self._head({"Content-Encoding": "br\x1b[31m"})
-            self.wfile.write(body)
-        elif fault == "no HTTP":
-            self.wfile.write(body)
-        elif fault == "no chunks":
-            self._head({"Transfer-Encoding": "chunked"})
-            self.wfile.write(b"zz\r\n" + body)
-        elif fault == "endless headers":
-            self.wfile.write(b"HTTP/1.1 200 OK\r\n")
-            self._drip(b"X: " + b"y" * 1000 + b"\r\n")
-        elif fault == "endless body":
-            self._head({})
-            self._drip(b'{"search":[' + b" " * 65_000)
-        elif fault == "gzip bomb":
-            self._head(packed)
-            self.wfile.write(bomb())
-        elif fault == "endless gzip":
-            self._head(packed)
-            self.wfile.write(gzip.compress(body))
-            self._drip(bytes(65_000))
-        elif fault == "byte by byte":
-            self._head({"Content-Length": str(len(body))})
-            self._drip(b" ", pause=0.2)
-
-    def _head(self, headers: Mapping[str, str]) -> None:
-        self.send_response(200)
-        for name, value in {"Connection": "close", **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-
-    def _drip(self, piece: bytes, pause: float = 0.0) -> None:
-        """Send without end, until the other side hangs up or the server stops."""
-        while not self.stand_in.stopped.wait(pause):
-            self.wfile.write(piece)
-            self.stand_in.dripped += len(piece)

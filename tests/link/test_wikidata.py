@@ -48,13 +48,13 @@ def test_a_good_citizen(cache: Path) -> None:
     with StandIn(WORLD, ITEMS, delay=0.02) as stand_in:
         found = Wikidata(client(stand_in), cache).search([*NAMES, *map(str.upper, NAMES), *NAMES])
     assert all([hit.id for hit in found[name]] == WORLD[name] == [h.id for h in found[name.upper()]] for name in NAMES)
-    assert stand_in.most_in_flight == 3
+    assert stand_in.most_at_once == 3
     assert max(stand_in.searched.values()) == 1
     assert len(stand_in.searched) == len(NAMES)
     assert max(map(len, stand_in.groups)) == 50
     assert max(Counter(qid for group in stand_in.groups for qid in group).values()) == 1
-    assert all(CONTACT in agent and agent.startswith("lmkbc/") for agent in stand_in.agents)
-    assert all("gzip" in encoding for encoding in stand_in.encodings)
+    assert all("User-Agent: lmkbc/" in head and CONTACT in head for head in stand_in.headers)
+    assert all("gzip" in head for head in stand_in.headers)
 
 
 def test_hits_carry_what_choosing_needs(cache: Path) -> None:
@@ -144,15 +144,15 @@ def test_a_refusal_is_final(cache: Path, status: str) -> None:
     with StandIn(WORLD, fault=lambda *_: status) as stand_in:
         with pytest.raises(LmkbcError, match=f"HTTP {status}: check the API URL and your contact"):
             Wikidata(client(stand_in), cache).search(["Name 1"])
-        assert stand_in.requests <= 3
+        assert stand_in.served <= 3
 
 
 def test_answers_and_no_hits_are_cached_for_good_and_refreshed_on_demand(cache: Path) -> None:
     with StandIn(WORLD, ITEMS) as stand_in:
         first = Wikidata(client(stand_in), cache).search(["Name 1", "Nobody"])
-        cold = stand_in.requests
+        cold = stand_in.served
         assert Wikidata(client(stand_in), cache).search(["name 1", "NOBODY"])["name 1"] == first["Name 1"]
-        assert stand_in.requests == cold
+        assert stand_in.served == cold
         stand_in.world["nobody"] = ["Q1001"]
         fresh = Wikidata(client(stand_in), cache, refresh=True)
         assert [hit.id for hit in fresh.search(["Nobody"])["Nobody"]] == ["Q1001"]
@@ -203,9 +203,9 @@ def test_a_linker_asks_cold_and_not_warm(cache: Path, relations) -> None:
     sets = [CandidateSet(Query(str(i), "rivers"), (Candidate(NAMES[i % 20]), Candidate("Nobody"))) for i in range(40)]
     with StandIn(WORLD, ITEMS) as stand_in:
         cold = list(Linker(relations, search=Wikidata(client(stand_in), cache)).link(sets))
-        asked = stand_in.requests
+        asked = stand_in.served
         warm = list(Linker(relations, search=Wikidata(client(stand_in), cache)).link(sets))
-        assert stand_in.requests == asked
+        assert stand_in.served == asked
     assert sorted(stand_in.searched) == sorted([*map(str.casefold, NAMES[:20]), "nobody", "nobody river"])
     assert cold == warm
     assert [group.candidates[0].id for group in cold[:2]] == ["Q1000", "Q1001"]
@@ -299,7 +299,7 @@ def test_an_endless_wish_to_wait_ends_the_run_and_not_the_next(cache: Path) -> N
         asked = Wikidata(client(stand_in, patience=0.2), cache, describe=False)
         with pytest.raises(LmkbcError, match=r"did not answer for .*HTTP 503"):
             asked.search(NAMES[:9])
-        assert stand_in.requests <= 6
+        assert stand_in.served <= 6
         stand_in.fault = lambda *_: None
         assert len(asked.search(NAMES[:9])) == 9
 
@@ -308,7 +308,7 @@ def test_an_endless_wish_to_wait_ends_the_run_and_not_the_next(cache: Path) -> N
 def test_what_is_no_id_is_never_asked_for(cache: Path, text: str) -> None:
     with StandIn(WORLD, ITEMS) as stand_in, pytest.raises(InputError, match="is no QID"):
         Wikidata(client(stand_in), cache).entities([text])
-    assert stand_in.requests == 0
+    assert stand_in.served == 0
 
 
 def test_a_cache_of_a_newer_program_is_left_alone(cache: Path) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
-import json
 import resource
 import zlib
 from collections.abc import Callable
@@ -17,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Loopback
 from opened import asks, generators, recipe_of
+from responses import OK, Fault, Sent, response, unbounded, whole
 
 from lmkbc.ask.plan import Asking
 from lmkbc.errors import InputError, LmkbcError
@@ -55,39 +54,26 @@ def chat(tmp_path: Path) -> Callable[..., ChatGenerator]:
 
 
 Chat = Callable[..., ChatGenerator]
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 
-class Endless(Loopback):
-    """Answers with a body that never ends, plain or compressed, as a success or as an error."""
-
-    def __init__(self, kind: str) -> None:
-        super().__init__()
-        self.sent = 0
-        self._kind = kind
-
-    async def _complete(self, body: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
-        status = b"HTTP/1.1 400 No\r\n" if self._kind == "error" else b"HTTP/1.1 200 OK\r\n"
-        coding = {"gzip": b"Content-Encoding: gzip\r\n", "deflate": b"Content-Encoding: deflate\r\n"}
-        head = coding.get(self._kind, b"")
-        writer.write(status + b"Content-Type: application/json\r\n" + head + b"Transfer-Encoding: chunked\r\n\r\n")
-        plain = b" " * 2**20
-        if self._kind in coding:  # a thousandth of what it unpacks to
-            packed = zlib.compressobj(9, zlib.DEFLATED, 31 if self._kind == "gzip" else 15)
-            pieces = (packed.compress(plain) + packed.flush(zlib.Z_SYNC_FLUSH) for _ in range(4000))
-        else:
-            pieces = (plain for _ in range(4000))
-        for piece in pieces:
-            self.sent += 2**20
-            writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-            await writer.drain()
-        return False
+def endless(kind: str) -> Fault:
+    """Return a body that never ends, plain or compressed, as a success or as an error."""
+    plain = b" " * 2**20
+    chunk = b"%x\r\n%b\r\n"
+    fields = ["Content-Type: application/json", "Transfer-Encoding: chunked"]
+    if kind not in ("gzip", "deflate"):
+        status = "400 No" if kind == "error" else OK
+        return lambda _: unbounded(*fields, status=status, pieces=[chunk % (len(plain), plain)] * 4000)
+    packed = zlib.compressobj(9, zlib.DEFLATED, 31 if kind == "gzip" else 15)  # to a thousandth
+    parts = (packed.compress(plain) + packed.flush(zlib.Z_SYNC_FLUSH) for _ in range(4000))
+    pieces = (chunk % (len(piece), piece) for piece in parts)
+    return lambda _: unbounded(*fields, f"Content-Encoding: {kind}", pieces=pieces)
 
 
 @pytest.mark.parametrize("kind", ["plain", "gzip", "deflate", "error"])
 def test_an_endless_body_is_cut_off_at_the_cap(chat: Chat, kind: str) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with Endless(kind) as server:
+    with Loopback(fault=endless(kind)) as server:
         generator = chat(server)
         (found,) = generator.generate(queries(1))
     assert found.failed
@@ -99,13 +85,7 @@ def test_an_endless_body_is_cut_off_at_the_cap(chat: Chat, kind: str) -> None:
 def test_a_bomb_of_two_layers_is_cut_off_too(chat: Chat) -> None:
     bomb = gzip.compress(gzip.compress(b" " * 200 * 2**20))
 
-    class Layered(Loopback):
-        async def _complete(self, body: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
-            writer.write(HEAD + b"Content-Encoding: gzip, gzip\r\nContent-Length: %d\r\n\r\n%b" % (len(bomb), bomb))
-            await writer.drain()
-            return True
-
-    with Layered() as server:
+    with Loopback(fault=whole(bomb, "Content-Encoding: gzip, gzip")) as server:
         generator = chat(server)
         (found,) = generator.generate(queries(1))
     assert found.failed
@@ -113,14 +93,10 @@ def test_a_bomb_of_two_layers_is_cut_off_too(chat: Chat) -> None:
 
 
 def test_a_compressed_answer_is_an_answer(chat: Chat) -> None:
-    class Compressing(Loopback):
-        async def _complete(self, body: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
-            raw = gzip.compress(json.dumps(self.reply(body)[1]).encode())
-            writer.write(HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%b" % (len(raw), raw))
-            await writer.drain()
-            return True
+    def fault(body: bytes) -> Sent:
+        return response(gzip.compress(body), OK, "Content-Encoding: gzip")
 
-    with Compressing(lambda _: '["Spain"]') as server:
+    with Loopback(lambda _: '["Spain"]', fault=fault) as server:
         (found,) = chat(server).generate(queries(1))
     assert [one.text for one in found.candidates] == ["Spain"]
 
@@ -143,18 +119,13 @@ def test_an_endless_batch_output_is_cut_off(chat: Chat, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("there", ["another host", "the same host"])
 def test_a_redirect_is_not_followed(chat: Chat, status: int, there: str) -> None:
-    class Redirecting(Loopback):
-        async def _complete(self, body: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
-            to = other.url if there == "another host" else self.url
-            writer.write(f"HTTP/1.1 {status} X\r\nLocation: {to}/more\r\nContent-Length: 0\r\n\r\n".encode())
-            await writer.drain()
-            return True
-
-    with Loopback() as other, Redirecting() as server:
+    with Loopback() as other, Loopback() as server:
+        to = other.url if there == "another host" else server.url
+        server.fault = lambda _: response(b"", status, f"Location: {to}/more")
         with pytest.raises(ServerError, match="where no prompt was sent") as error:
             list(chat(server, limits=Limits(concurrency=1)).generate(queries(3)))
         assert server.url in str(error.value)
-        assert (other.url if there == "another host" else server.url).removesuffix("/v1") in str(error.value)
+        assert to.removesuffix("/v1") in str(error.value)
         assert (server.served, other.served) == (1, 0)
 
 

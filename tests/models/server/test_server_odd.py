@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import NAMES, Loopback, _send, prompt_of
+from loopback import NAMES, Loopback, Request, prompt_of
 from opened import asks
+from responses import Sent, response
 
 from lmkbc.ask.plan import Asking
 from lmkbc.errors import LmkbcError
@@ -231,15 +232,15 @@ class Jobs(Loopback):
         super().__init__(**how)
         self._looks, self._broken, self._ended = iter(looks), broken, ended
 
-    async def _batch(self, method: str, path: str, raw: bytes, writer: Any) -> bool:
-        if method == "GET" and "/batches/" in path and (status := next(self._looks, 0)):
-            return await _send(writer, status, {"error": {"message": "odd"}})
-        if path.endswith("/content"):
-            self.files[path.split("/")[-2]] += self._broken
-        return await super()._batch(method, path, raw, writer)
+    def batch(self, request: Request) -> Sent:
+        if request.method == "GET" and "/batches/" in request.path and (status := next(self._looks, 0)):
+            return response({"error": {"message": "odd"}}, status)
+        if request.name == "content":
+            self.files[request.path.split("/")[-2]] += self._broken
+        return super().batch(request)
 
-    def _status(self, source: str, status: str) -> Body:
-        return super()._status(source, status) | (self._ended or {} if status == "completed" else {})
+    def job(self, source: str, status: str) -> Body:
+        return super().job(source, status) | (self._ended or {} if status == "completed" else {})
 
 
 def test_a_server_that_is_busy_while_a_job_is_waited_for_is_asked_again(chat: Make) -> None:
@@ -272,8 +273,8 @@ def test_a_job_that_failed_says_why(chat: Make) -> None:
 
 def test_a_server_without_a_batch_api_is_told_apart(chat: Make) -> None:
     class Plain(Loopback):
-        async def _batch(self, method: str, path: str, raw: bytes, writer: Any) -> bool:
-            return await _send(writer, 404, {"error": {"message": f"no {path}"}})
+        def batch(self, request: Request) -> Sent:
+            return response({"error": {"message": f"no {request.path}"}}, 404)
 
     with Plain() as server, pytest.raises(LmkbcError, match="offers no Batch API: use executor 'calls'"):
         one(chat(server, executor="batch"))
