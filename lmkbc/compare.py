@@ -11,7 +11,7 @@ from scipy.special import ndtri, stdtrit
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.run.saved import Finished, scored
+from lmkbc.run.saved import SavedRun, scored
 from lmkbc.scoring.paired import LEVEL, Floats, Ints, holm, interval, sign_flip
 from lmkbc.scoring.table import Pair, RowScore
 
@@ -88,7 +88,7 @@ def shown_p(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def compare(edition: Edition, gold: Mapping[Pair, Any], runs: Sequence[Finished]) -> list[Comparison]:
+def compare(edition: Edition, gold: Mapping[Pair, Any], runs: Sequence[SavedRun]) -> list[Comparison]:
     """Each further run beside the first, on the gold queries that the runs answer.
 
     InputError where they answer different ones and the edition's script refuses a query that is missing.
@@ -108,7 +108,7 @@ def compare(edition: Edition, gold: Mapping[Pair, Any], runs: Sequence[Finished]
     return [replace(one, overall=replace(one.overall, corrected=p)) for one, p in zip(made, corrected, strict=True)]
 
 
-def told_apart(runs: Sequence[Finished]) -> list[str]:
+def told_apart(runs: Sequence[SavedRun]) -> list[str]:
     """Return the runs' names; whole paths where two have the same."""
     names = [run.name for run in runs]
     return names if len(set(names)) == len(names) else [str(run.path) for run in runs]

@@ -20,7 +20,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.columns import Column
 from lmkbc.files.jsonl import namesakes, no_collection
-from lmkbc.run.subset import WHOLE, Part
+from lmkbc.run.subset import WHOLE, Subset
 from lmkbc.scoring.table import WRONG, Pair, Table, Tally
 
 WAITING, ROW = 192 << 20, 150
@@ -56,18 +56,18 @@ def evaluate_file(
     *,
     strict: bool = False,
     rows: bool = False,
-    part: Part = WHOLE,
+    subset: Subset = WHOLE,
     unreadable: Set[Pair] = frozenset(),
 ) -> Evaluation:
     """Score a file. Odd rows get the edition's official treatment, or are refused when strict.
 
-    part: of the gold that counts. unreadable: queries without a row that count as wrong. InputError where two rows
+    subset: of the gold that counts. unreadable: queries without a row that count as wrong. InputError where two rows
     answer one query, and not alike: officially the last would win.
     """
     answers = Column(predictions, edition.column, str)
     truth = Column(gold, edition.column, str | list[str])
-    if not part.is_whole:
-        answers.keeps = truth.keeps = _keeps(truth, part)
+    if not subset.is_whole:
+        answers.keeps = truth.keeps = _keeps(truth, subset)
     with no_collection():
         match = _Match(edition, answers, truth, rows)
         match.read()
@@ -79,17 +79,17 @@ def evaluate_file(
         if match.no_gold.first is not None:
             raise InputError(f"{gold}, row {_shown(match.no_gold.first)}, field {edition.column}: no list of objects")
         if not match.queries:
-            raise InputError(f"{gold} has no query of {', '.join(sorted(part.relations))}: name other relations")
+            raise InputError(f"{gold} has no query of {', '.join(sorted(subset.relations))}: name other relations")
         _refuse(predictions, edition, match, strict=strict)
         odd = (len(match.missing), len(match.unknown), match.repeated, match.malformed.count)
         return Evaluation(match.tally.table(), *odd, match.unreadable_answers)
 
 
-def _keeps(gold: Column, part: Part) -> Callable[[Any], bool]:
-    """Whether a row is about a part of the gold."""
-    if part.limit is None:
-        return lambda row: part.holds(row.Relation)
-    pairs = {(row.SubjectEntity, row.Relation) for row in part.rows(gold.rows(), lambda row: str(row.Relation))}
+def _keeps(gold: Column, subset: Subset) -> Callable[[Any], bool]:
+    """Whether a row is about a subset of the gold."""
+    if subset.limit is None:
+        return lambda row: subset.holds(row.Relation)
+    pairs = {(row.SubjectEntity, row.Relation) for row in subset.rows(gold.rows(), lambda row: str(row.Relation))}
     return lambda row: (row.SubjectEntity, row.Relation) in pairs
 
 
@@ -135,7 +135,7 @@ class _Waiting:
 
     def pairs(self) -> list[Pair]:
         """All that wait, by place."""
-        rows = [(row[:8], (subject, name)) for name, part in self._rows.items() for subject, row in part.items()]
+        rows = [(row[:8], (subject, name)) for name, own in self._rows.items() for subject, row in own.items()]
         return [pair for _, pair in sorted(rows)]
 
 

@@ -11,7 +11,7 @@ from command import Command
 
 from lmkbc.compare import Comparison, compare
 from lmkbc.errors import InputError
-from lmkbc.run.saved import Finished, read_gold
+from lmkbc.run.saved import SavedRun, read_gold
 from lmkbc.workspace import Workspace
 
 EDITION = Workspace().edition("mini")
@@ -41,7 +41,7 @@ def gold(tmp_path: Path) -> Path:
 
 
 def compared(gold: Path, *runs: Path) -> list[Comparison]:
-    return compare(EDITION, read_gold(gold, EDITION), [Finished.at(run) for run in runs])
+    return compare(EDITION, read_gold(gold, EDITION), [SavedRun.at(run) for run in runs])
 
 
 def test_a_run_that_wins_everywhere_is_better(tmp_path: Path, gold: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_zip_of_no_or_several_files_is_refused(tmp_path: Path, members: tuple[
         for name in members:
             zipped.writestr(name, "{}")
     with pytest.raises(InputError, match=r"b\.zip"):
-        Finished.at(tmp_path / "b.zip").answers(EDITION)
+        SavedRun.at(tmp_path / "b.zip").answers(EDITION)
 
 
 def test_runs_of_two_editions_are_refused(command: Command, tmp_path: Path) -> None:
@@ -134,4 +134,4 @@ def test_runs_of_two_editions_are_refused(command: Command, tmp_path: Path) -> N
 def test_an_unfinished_run_is_named_as_such(tmp_path: Path) -> None:
     (tmp_path / "missing.jsonl").write_text("")
     with pytest.raises(InputError, match="queries failed"):
-        Finished.at(tmp_path)
+        SavedRun.at(tmp_path)

@@ -13,7 +13,7 @@ import pytest
 from command import Command
 
 import lmkbc
-from lmkbc.run.saved import Finished, InSample
+from lmkbc.run.saved import InSample, SavedRun
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).parents[1]
@@ -145,7 +145,7 @@ def test_a_manifest_tells_whether_rules_saw_the_split(changes: dict[str, Any], k
     manifest = {"system": "s", "split": "val", "selection": selection, "inputs": inputs}
     for name, value in changes.items():
         (manifest if name in manifest else selection)[name] = value
-    assert Finished(Path("x"), Path("x"), manifest).in_sample == known
+    assert SavedRun(Path("x"), Path("x"), manifest).in_sample == known
 
 
 def test_git_ignores_what_is_tuned_and_no_file_that_comes_with_it() -> None:

@@ -22,7 +22,7 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 from lmkbc.report.run import ReportInput, page
-from lmkbc.run.saved import Finished
+from lmkbc.run.saved import SavedRun
 from lmkbc.workspace import Workspace
 
 
@@ -98,7 +98,7 @@ def main() -> None:
         folder = Path(name)
         run, gold = made_up(folder, rows, arguments.candidates)
         start, cpu = time.perf_counter(), time.process_time()
-        written = page(space, ReportInput(Finished.at(run), edition, "val", gold))
+        written = page(space, ReportInput(SavedRun.at(run), edition, "val", gold))
         wall, cpu = time.perf_counter() - start, time.process_time() - cpu
         path = folder / "report.html"
         path.write_text(written, encoding="utf-8")

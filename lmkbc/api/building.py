@@ -13,8 +13,8 @@ import msgspec
 import polars as pl
 
 from lmkbc.api.frames import shown
-from lmkbc.api.keywords import keywords
-from lmkbc.api.opening import RunOptions, opened
+from lmkbc.api.opening import opened
+from lmkbc.api.options import RunOptions, keywords
 from lmkbc.api.scores import listed
 from lmkbc.build.build import Build, Plan, chosen
 from lmkbc.build.classes import Classes
@@ -35,7 +35,7 @@ from lmkbc.run.base import Run
 from lmkbc.selection import selector_for
 
 if TYPE_CHECKING:
-    from lmkbc.run.estimate import Forecast
+    from lmkbc.run.estimate import Estimate
 
 log = logging.getLogger(__name__)
 
@@ -150,7 +150,7 @@ def build(
 
 
 @keywords(RunOptions)
-def foresee_build(
+def estimate_build(
     subjects: Path | str,
     out: Path | str,
     *,
@@ -158,13 +158,13 @@ def foresee_build(
     limit: int | None = None,
     progress: Report = silent,
     **options: Unpack[RunOptions],
-) -> Forecast:
-    """Forecast a build: what it would ask of its subjects, and what of that is stored already. As `build`."""
-    from lmkbc.run.estimate import forecast  # which loads what asks models
+) -> Estimate:
+    """Estimate a build: what it would ask of its subjects, and what of that is stored already. As `build`."""
+    from lmkbc.run.estimate import estimate  # which loads what asks models
 
     run, recipe, _, plan = _planned(subjects, relation, limit, options)
     timings = run_directory.timings(run.edition.name, recipe.name, Path(out))
-    return forecast(run, recipe, (ask.query for ask in plan.asks()), timings, progress)
+    return estimate(run, recipe, (ask.query for ask in plan.asks()), timings, progress)
 
 
 def _planned(

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmkbc.api.frames import shown
-from lmkbc.api.keywords import keywords
-from lmkbc.api.opening import Sources, chosen_edition, space_of
+from lmkbc.api.opening import chosen_edition, space_of
+from lmkbc.api.options import Sources, keywords
 from lmkbc.api.scores import HasRun, finished, listed
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import check_file, write_bytes
-from lmkbc.run.saved import Finished, edition_of, read_gold
-from lmkbc.run.subset import Part
+from lmkbc.run.saved import SavedRun, edition_of, read_gold
+from lmkbc.run.subset import Subset
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,10 +47,10 @@ class Comparisons:
 
         rows = []
         for one in self.comparisons:
-            parts = {**one.relations, "*** Average ***": one.overall}
+            differences = {**one.relations, "*** Average ***": one.overall}
             named = {"first_run": one.first, "second_run": one.second}
             rows += [
-                named | {"relation": name} | asdict(part) | {"noise": part.is_noise} for name, part in parts.items()
+                named | {"relation": name} | asdict(own) | {"noise": own.is_noise} for name, own in differences.items()
             ]
         return pl.DataFrame(rows)
 
@@ -89,8 +89,8 @@ def compare(
     """Compare runs with the first one, on the queries that they answer.
 
     runs: what `lmkbc.predict` returned, directories, zips or predictions files. gold: a file, else the split's.
-    relation, limit: compare on these relations, or the first so many queries, alone; where a run is of a part of its
-    split, that part is compared. InputError for fewer than two
+    relation, limit: compare on these relations, or the first so many queries, alone; where a run is of a subset of its
+    split, that subset is compared. InputError for fewer than two
     runs, or runs that do not go together.
     """
     from lmkbc.compare import compare as compared  # which computes, and loads numpy
@@ -101,19 +101,19 @@ def compare(
     if len(opened) < 2:
         raise InputError("compare needs two runs at least: give their directories, zips or predictions files")
     chosen = edition_of(space, opened, edition) or chosen_edition(space, None)
-    part = Part.of(space, chosen, listed(relation), limit)
-    told = next(filter(None, (run.said("split") for run in opened)), "val")
+    subset = Subset.of(space, chosen, listed(relation), limit)
+    told = next(filter(None, (run.text("split") for run in opened)), "val")
     path = Path(gold) if gold is not None else space.gold_path(chosen, split or told)
-    truth = dict(part.rows(read_gold(path, chosen).items(), lambda row: row[0][1]))
-    for answers in (run.answers(chosen) for run in opened if run.is_part):
+    truth = dict(subset.rows(read_gold(path, chosen).items(), lambda row: row[0][1]))
+    for answers in (run.answers(chosen) for run in opened if run.is_subset):
         truth = {pair: objects for pair, objects in truth.items() if pair in answers}
-    whole = part.is_whole and not any(run.is_part for run in opened)
+    whole = subset.is_whole and not any(run.is_subset for run in opened)
     named = zip(told_apart(opened), (run.in_sample for run in opened), strict=True)
     remarks = [f"{name}: {seen.remark(whole=whole)}." for name, seen in named if seen]
     return Comparisons(chosen, compared(chosen, truth, opened), remarks)
 
 
-def _finished(run: Path | str | HasRun) -> Finished:
+def _finished(run: Path | str | HasRun) -> SavedRun:
     opened = finished(run)
     if opened is None:
         raise InputError(f"{type(run).__name__} is no run: give a directory, a zip, a file, or what predict returned")

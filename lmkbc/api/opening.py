@@ -1,15 +1,17 @@
-"""What every verb begins with: the workspace, the edition that is meant, and the run that options make."""
+"""The first step of every public function: the workspace, the edition and the run of its options."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any
 
+from lmkbc.api.options import RunOptions, Sources
 from lmkbc.edition import Edition
-from lmkbc.models.store_place import Place, place_of
-from lmkbc.run.subset import Part
+from lmkbc.models.store_place import place_of
+from lmkbc.run.subset import Subset
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -19,54 +21,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Sources(TypedDict, total=False):
-    """Where editions and relations come from; `RunOptions` describes each."""
-
-    edition: str | None
-    data: Path | str | None
-    workspace: Path | str | None
-
-
-class RunOptions(Sources, total=False):
-    """Options that `lmkbc.predict`, `lmkbc.tune` and `lmkbc.build` share.
-
-    edition: by name; else the one of highest rank whose data is here. data: the directory that holds lmkbc2023/ and the
-    like; else $LMKBC_DATA or the user's cache. workspace: a directory with relations/, eval/ and thresholds/. system: a
-    recipe by name or TOML file. model: id, directory or GGUF file, before the recipe's. files: recorded completions or
-    candidates. search_table, index: what links are looked up in. offline: open no socket. base_url, any_model,
-    concurrency: of an OpenAI-compatible server. fresh: ask anew for what the store has. max_cost, max_tokens: where
-    asking stops; prices: of a million prompt and answer tokens. store: what keeps models' answers, a file or a
-    database's URL.
-    """
-
-    system: str | None
-    model: str | None
-    files: Sequence[Path | str] | None
-    search_table: Path | str | None
-    index: Path | str | None
-    offline: bool
-    base_url: str | None
-    any_model: bool
-    fresh: bool
-    concurrency: int | None
-    max_cost: float | None
-    max_tokens: int | None
-    prices: tuple[float, float] | None
-    store: Place | str | None
-
-
 def placed(path: Path | str | None) -> Path | None:
-    """A path that may be given as text."""
+    """Return a path that may be given as text."""
     return None if path is None else Path(path)
 
 
 def space_of(sources: Sources) -> Workspace:
-    """The workspace that is meant."""
+    """Return the workspace that the options name."""
     return Workspace(placed(sources.get("workspace")), placed(sources.get("data")))
 
 
 def chosen_edition(workspace: Workspace, name: str | None) -> Edition:
-    """The edition named, else the one of highest rank whose data is here; then one line says so."""
+    """Return the edition named, else the one of highest rank whose data is here; one line in the log says which."""
     if name is not None:
         return workspace.edition(name)
     ranked = sorted(workspace.editions.values(), key=lambda edition: -edition.rank)
@@ -84,23 +50,23 @@ def chosen_edition(workspace: Workspace, name: str | None) -> Edition:
 
 
 def opened(options: RunOptions) -> tuple[Run, Recipe]:
-    """A run, and its recipe: recorded answers where files are given, else the default. InputError for what is wrong."""
+    """Open a run and its recipe: recorded answers where files are given, else the default. InputError for bad input."""
     space = space_of(options)
     return _opened(options, space, chosen_edition(space, options.get("edition")))
 
 
-def opened_part(
+def opened_subset(
     options: RunOptions, split: str | None, relations: Sequence[str] | None, limit: int | None
-) -> tuple[Run, Recipe, Part]:
-    """A run of a part of a split, and its recipe, as `opened`; the part is checked before a recipe loads its models.
+) -> tuple[Run, Recipe, Subset]:
+    """Open a run of a subset of a split, and its recipe. The subset is checked before a recipe loads its models.
 
     split: None for the edition's labelled held-out one.
     """
     space = space_of(options)
     edition = chosen_edition(space, options.get("edition"))
     space.split_path(edition, split or edition.held_out)
-    part = Part.of(space, edition, relations, limit)
-    return *_opened(options, space, edition), part
+    subset = Subset.of(space, edition, relations, limit)
+    return *_opened(options, space, edition), subset
 
 
 def _opened(options: RunOptions, space: Workspace, edition: Edition) -> tuple[Run, Recipe]:
@@ -108,17 +74,11 @@ def _opened(options: RunOptions, space: Workspace, edition: Edition) -> tuple[Ru
     from lmkbc.recipe import read_recipe
     from lmkbc.run.base import Run, Servers
 
-    prices = options.get("prices")
-    servers = Servers(
-        base_url=options.get("base_url"),
-        any_model=options.get("any_model", False),
-        fresh=options.get("fresh", False),
-        concurrency=options.get("concurrency"),
-        max_cost=options.get("max_cost"),
-        max_tokens=options.get("max_tokens"),
-        prices=None if prices is None else checked_prices([*prices], f"prices is {prices!r}"),
-        store=place_of(store) if isinstance(store := options.get("store"), str) else store,
-    )
+    given: Any = {field.name: options[field.name] for field in fields(Servers) if options.get(field.name) is not None}  # type: ignore[literal-required]
+    if "prices" in given:
+        given["prices"] = checked_prices([*given["prices"]], f"prices is {given['prices']!r}")
+    if isinstance(given.get("store"), str):
+        given["store"] = place_of(given["store"])
     model = options.get("model")
     files = tuple(map(Path, options.get("files") or ()))
     system = options.get("system") or ("recorded" if files else None)
@@ -138,6 +98,6 @@ def _opened(options: RunOptions, space: Workspace, edition: Edition) -> tuple[Ru
         search_table=placed(options.get("search_table")),
         index=placed(options.get("index")),
         offline=options.get("offline", False),
-        servers=servers,
+        servers=Servers(**given),
     )
     return run, chosen

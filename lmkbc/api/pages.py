@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmkbc.api.keywords import keywords
-from lmkbc.api.opening import Sources, chosen_edition, placed, space_of
+from lmkbc.api.opening import chosen_edition, placed, space_of
+from lmkbc.api.options import Sources, keywords
 from lmkbc.api.scores import HasRun, finished, listed
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import check_file, write_bytes
 from lmkbc.progress import Report, silent
 from lmkbc.run.saved import edition_of
 from lmkbc.run.submission import REPORT
-from lmkbc.run.subset import Part
+from lmkbc.run.subset import Subset
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,9 @@ def report(
     given = (path, evidence.index, evidence.search_table, *replies)
     check_file(place, opened.predictions, *filter(None, given))
     chosen = edition_of(space, [opened], edition) or chosen_edition(space, None)
-    part = Part.of(space, chosen, listed(relation), limit)
-    named = split or opened.said("split") or "val"
+    subset = Subset.of(space, chosen, listed(relation), limit)
+    named = split or opened.text("split") or "val"
     path = path or space.gold_path(chosen, named)
-    written = page(space, ReportInput(opened, chosen, named, path, replies, part, evidence), progress).encode()
+    written = page(space, ReportInput(opened, chosen, named, path, replies, subset, evidence), progress).encode()
     write_bytes(place, written)
     return Page(place, len(written))

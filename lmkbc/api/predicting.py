@@ -13,19 +13,20 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from lmkbc.api.comparing import Comparisons, compare
 from lmkbc.api.frames import shown
-from lmkbc.api.keywords import keywords
-from lmkbc.api.opening import RunOptions, chosen_edition, opened_part, space_of
+from lmkbc.api.opening import chosen_edition, opened_subset, space_of
+from lmkbc.api.options import RunOptions, keywords
 from lmkbc.api.pages import Page, report
 from lmkbc.api.scores import HasRun, Scores, listed, score
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.progress import ExpectedStep, Report, silent
-from lmkbc.run.saved import Finished, edition_of
+from lmkbc.run.saved import SavedRun, edition_of
 from lmkbc.workspace import has_gold
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from lmkbc.run.estimate import Estimate
     from lmkbc.run.files import Tally
 
 
@@ -47,14 +48,14 @@ class PredictedRun:
     @cached_property
     def manifest(self) -> Mapping[str, Any]:
         """What went in and came out: recipe, thresholds, hashes, versions, counts."""
-        return Finished.at(self.directory).manifest
+        return SavedRun.at(self.directory).manifest
 
     @cached_property
     def predictions(self) -> pl.DataFrame:
         """The answers: SubjectEntity, Relation, objects; QIDs and literals, or names, as the edition wants them."""
         import polars as pl
 
-        answers = Finished.at(self.directory).predicted(self.edition)
+        answers = SavedRun.at(self.directory).predicted(self.edition)
         rows = [(*pair, list(objects)) for pair, objects in answers.items()]
         kinds = [("SubjectEntity", pl.String()), ("Relation", pl.String()), ("objects", pl.List(pl.String()))]
         return pl.DataFrame(rows, schema=kinds, orient="row")
@@ -162,7 +163,7 @@ def predict(
     from lmkbc.selection import selector_for
 
     start = time.monotonic()
-    run, recipe, asked = opened_part(options, split, listed(relation), limit)
+    run, recipe, asked = opened_subset(options, split, listed(relation), limit)
     split = run.edition.split_named(split)
     every = run.workspace.queries(run.edition, split)
     queries = list(asked.rows(every, lambda query: query.relation))
@@ -170,13 +171,13 @@ def predict(
         raise InputError(
             f"the {split} split has no query of {', '.join(sorted(asked.relations))}: name other relations"
         )
-    part = asked if len(queries) < len(every) else None
-    directory = Path(out) if out is not None else run_directory.named(run.edition.name, split, recipe.name, part)
+    subset = asked if len(queries) < len(every) else None
+    directory = Path(out) if out is not None else run_directory.named(run.edition.name, split, recipe.name, subset)
     selector, provenance = selector_for(
         run, recipe, any_thresholds=any_thresholds, untuned=untuned, precision=precision
     )
     with writing_alone(directory), closing(RunFiles(run.edition, as_empty=failed_as_empty)) as files:
-        run_directory.check(directory, part)
+        run_directory.check(directory, subset)
         if page and has_gold(split):
             progress(ExpectedStep("figures", 1.5, last=True), 0, 6)  # of the page
         steps = Steps(run, recipe, progress)
@@ -189,7 +190,7 @@ def predict(
             split,
             queries,
             provenance,
-            part=part,
+            subset=subset,
             models=steps.models,
         )
         seconds = round(time.monotonic() - start, 3)
@@ -205,6 +206,32 @@ def predict(
     return PredictedRun(directory, run.edition, split, options, files.tally, len(every))
 
 
+@keywords(RunOptions)
+def estimate(
+    split: str,
+    *,
+    relation: str | Sequence[str] | None = None,
+    limit: int | None = None,
+    out: Path | str | None = None,
+    progress: Report = silent,
+    **options: Unpack[RunOptions],
+) -> Estimate:
+    """Estimate a run of a split, or of a subset of it: what it would ask, and what of that is stored already.
+
+    relation, limit, progress and options: as of `lmkbc.predict`. out: the directory of an earlier run, which shows how
+    long such a run took. InputError as there.
+    """
+    from lmkbc.run import directory as run_directory
+    from lmkbc.run.estimate import estimate as estimate_run  # which loads what asks models
+
+    run, recipe, subset = opened_subset(options, split, listed(relation), limit)
+    edition = run.edition
+    queries = subset.rows(run.workspace.queries(edition, split), lambda query: query.relation)
+    named = edition.split_named(split)
+    own = out or run_directory.named(edition.name, named, recipe.name, None if subset.is_whole else subset)
+    return estimate_run(run, recipe, queries, run_directory.timings(edition.name, recipe.name, Path(own)), progress)
+
+
 @keywords()
 def read_run(
     directory: Path | str,
@@ -217,6 +244,6 @@ def read_run(
     place, sources = Path(directory), RunOptions(data=data, workspace=workspace)
     if not place.is_dir():
         raise InputError(f"{place} is no directory: give that of a run; lmkbc.score takes a file or zip")
-    finished, space = Finished.at(place), space_of(sources)
+    finished, space = SavedRun.at(place), space_of(sources)
     chosen = edition_of(space, [finished], edition) or chosen_edition(space, None)
-    return PredictedRun(place, chosen, finished.said("split") or chosen.held_out, sources)
+    return PredictedRun(place, chosen, finished.text("split") or chosen.held_out, sources)

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Unpack, runtime_checkable
 
 from lmkbc.api.frames import Answers, by_query, relations_frame, rows_frame, shown
-from lmkbc.api.keywords import keywords
-from lmkbc.api.opening import Sources, chosen_edition, space_of
+from lmkbc.api.opening import chosen_edition, space_of
+from lmkbc.api.options import Sources, keywords
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, counted
 from lmkbc.evaluate import Evaluation, evaluate_file
 from lmkbc.files.packed import lines, stream
-from lmkbc.run.saved import Finished, InSample, edition_of, read_gold, scored
-from lmkbc.run.subset import WHOLE, Part
+from lmkbc.run.saved import InSample, SavedRun, edition_of, read_gold, scored
+from lmkbc.run.subset import WHOLE, Subset
 from lmkbc.scoring.table import WRONG, Summary
 from lmkbc.workspace import Workspace
 
@@ -42,15 +42,16 @@ class HasRun(Protocol):
 class Scores:
     """An official result. f1, p, r: the macro averages, as the edition prints them; each in [0, 1].
 
-    evaluation: the official table, and how many rows of the file were odd. split: "" where the gold was given. part: of
-    it, what was scored. in_sample: of a run whose rules were tuned on its own split, what they score out of fold.
+    evaluation: the official table, and how many rows of the file were odd. split: "" where the gold was given. subset:
+    the queries of the split that were scored. in_sample: of a run whose rules were tuned on its own split, what they
+    score out of fold.
     """
 
     edition: Edition
     split: str
     profile: str
     evaluation: Evaluation
-    part: Part = WHOLE
+    subset: Subset = WHOLE
     in_sample: InSample | None = None
 
     @property
@@ -84,7 +85,7 @@ class Scores:
     @property
     def remark(self) -> str:
         """Return what to say beside the scores where the rules saw the split; "" where they did not."""
-        return self.in_sample.remark(whole=self.part.is_whole) if self.in_sample else ""
+        return self.in_sample.remark(whole=self.subset.is_whole) if self.in_sample else ""
 
     @cached_property
     def rows(self) -> pl.DataFrame:
@@ -95,7 +96,7 @@ class Scores:
     def title(self) -> str:
         """What was scored."""
         split = f", {self.split}" if self.split else ""
-        first = "" if self.part.limit is None else f", the first {self.part.limit}"
+        first = "" if self.subset.limit is None else f", the first {self.subset.limit}"
         return f"LM-KBC {self.edition.name}{split}{first}{f' ({self.profile})' if self.profile else ''}"
 
     def __repr__(self) -> str:
@@ -141,16 +142,16 @@ def _score(
     profile: str,
     strict: bool,
     rows: bool,
-    part: tuple[str | Sequence[str] | None, int | None],
+    subset: tuple[str | Sequence[str] | None, int | None],
     **sources: Unpack[Sources],
 ) -> Scores:
     space, run = space_of(sources), finished(predictions)
     edition = _edition(space, run, sources.get("edition"))
-    asked, limit = part
-    chosen = Part.of(space, edition, listed(asked), limit)
+    asked, limit = subset
+    chosen = Subset.of(space, edition, listed(asked), limit)
     if chosen.is_whole and run is not None:
         chosen = _part(run, space, edition)
-    named = "" if gold is not None else split or (run and run.said("split")) or "val"
+    named = "" if gold is not None else split or (run and run.text("split")) or "val"
     truth = space.gold_path(edition, named) if gold is None else gold
     counted = edition.under(profile) if profile else edition
     if run is not None and isinstance(truth, Path | str):
@@ -160,32 +161,32 @@ def _score(
     return Scores(edition, named, profile, result, chosen, run.in_sample if run else None)
 
 
-def _part(run: Finished, space: Workspace, edition: Edition) -> Part:
-    """The part of its split that a run asked."""
+def _part(run: SavedRun, space: Workspace, edition: Edition) -> Subset:
+    """The subset of its split that a run asked."""
     limit, relations = run.manifest.get("limit"), run.manifest.get("relations")
     names = [name for name in relations if isinstance(name, str)] if isinstance(relations, list) else None
-    return Part.of(space, edition, names, limit if isinstance(limit, int) else None)
+    return Subset.of(space, edition, names, limit if isinstance(limit, int) else None)
 
 
-def finished(predictions: Any) -> Finished | None:
+def finished(predictions: Any) -> SavedRun | None:
     """The run that lies somewhere; None for answers in memory."""
     if isinstance(predictions, HasRun):
-        return Finished.at(predictions.directory)
-    return Finished.at(Path(predictions)) if isinstance(predictions, Path | str) else None
+        return SavedRun.at(predictions.directory)
+    return SavedRun.at(Path(predictions)) if isinstance(predictions, Path | str) else None
 
 
-def _edition(space: Workspace, run: Finished | None, named: str | None) -> Edition:
+def _edition(space: Workspace, run: SavedRun | None, named: str | None) -> Edition:
     told = edition_of(space, [run], named) if run else None
     return told or chosen_edition(space, named)
 
 
 def _of_files(
-    space: Workspace, run: Finished, gold: Path, edition: Edition, part: Part, strict: bool, rows: bool
+    space: Workspace, run: SavedRun, gold: Path, edition: Edition, subset: Subset, strict: bool, rows: bool
 ) -> Evaluation:
     predictions = run.predictions
     try:
         result = evaluate_file(
-            predictions, gold, edition, strict=strict, rows=rows, part=part, unreadable=run.unreadable
+            predictions, gold, edition, strict=strict, rows=rows, subset=subset, unreadable=run.unreadable
         )
     except InputError as error:
         raise other_edition(space, predictions, edition, gold) or error from None
@@ -224,15 +225,15 @@ def _first_rows(path: Path) -> tuple[set[str], set[str]]:
 
 
 def _in_memory(
-    run: Finished | None, predictions: Any, gold: Any, edition: Edition, part: Part, strict: bool
+    run: SavedRun | None, predictions: Any, gold: Any, edition: Edition, subset: Subset, strict: bool
 ) -> Evaluation:
     read = isinstance(gold, Path | str)
     truth = dict(read_gold(Path(gold), edition)) if read else by_query(gold, edition, "gold")
-    truth = dict(part.rows(truth.items(), lambda row: row[0][1]))
+    truth = dict(subset.rows(truth.items(), lambda row: row[0][1]))
     given = run.answers(edition) if run else by_query(predictions, edition, "predictions")
-    answers = {pair: value for pair, value in given.items() if part.holds(pair[1])}
+    answers = {pair: value for pair, value in given.items() if subset.holds(pair[1])}
     missing, unknown = truth.keys() - answers.keys(), answers.keys() - truth.keys()
-    unknown = set() if part.limit else unknown
+    unknown = set() if subset.limit else unknown
     if strict and (missing or unknown):
         first = sorted(missing or unknown)[0]
         raise InputError(
@@ -241,7 +242,7 @@ def _in_memory(
         )
     if not truth:
         raise InputError("the gold has no query that is to be scored: give rows of a labelled split")
-    named = run or Finished(Path("predictions"), Path("predictions"))
+    named = run or SavedRun(Path("predictions"), Path("predictions"))
     unread = sum(answers[pair] == [*WRONG] for pair in named.unreadable & answers.keys() & truth.keys())
     return Evaluation(scored(named, edition, answers, truth), len(missing), len(unknown), 0, 0, unread)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from lmkbc.api.frames import shown
-from lmkbc.api.keywords import keywords
-from lmkbc.api.opening import RunOptions, opened_part
+from lmkbc.api.opening import opened_subset
+from lmkbc.api.options import RunOptions, keywords
 from lmkbc.api.scores import listed
 from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import check_file
@@ -100,12 +100,12 @@ def tune(
     from lmkbc.tune.tune import tune as tune_rules
 
     check(rules, folds, trials, storage)
-    run, recipe, part = opened_part(options, split, listed(relation), limit)
+    run, recipe, subset = opened_subset(options, split, listed(relation), limit)
     space, chosen = run.workspace, run.edition
     split = chosen.split_named(split)
-    examples = list(part.rows(space.examples(chosen, split), lambda row: row.query.relation))
+    examples = list(subset.rows(space.examples(chosen, split), lambda row: row.query.relation))
     origin, folder = origin_of(run, recipe), space.folder("thresholds")
-    path = thresholds.path_of(folder, chosen.name, recipe.name, origin) if write and part.is_whole else None
+    path = thresholds.path_of(folder, chosen.name, recipe.name, origin) if write and subset.is_whole else None
     check_file(path)
     if path is not None and path.exists() and not overwrite:
         raise InputError(

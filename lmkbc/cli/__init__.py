@@ -115,10 +115,17 @@ def _plain_complaints() -> Iterator[None]:
 
 @cache
 def _loaded(name: str) -> Any:
-    """A sub-command, read from its module once in a process."""
-    parent = typer.Typer(rich_markup_mode=None)
-    import_module(f"lmkbc.cli.{MODULES.get(name, name)}").register(parent)
-    return _worded(typer.main.get_group(parent).commands[name])
+    """Read a sub-command from its module, once in a process: its group `app`, else the function of its name."""
+    module = import_module(f"lmkbc.cli.{MODULES.get(name, name)}")
+    if group := getattr(module, "app", None):
+        command = typer.main.get_group(group)
+        command.name = name
+        return _worded(command)
+    from lmkbc.cli.spread import spread
+
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    alone.command(name, epilog=module.EXAMPLE)(spread(getattr(module, name)))
+    return _worded(typer.main.get_command(alone))
 
 
 def _worded(command: Any) -> Any:

@@ -7,18 +7,17 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Unpack
 
 import typer
 
-from lmkbc.api.building import KnowledgeBase, foresee_build
+from lmkbc.api.building import KnowledgeBase, estimate_build
 from lmkbc.api.building import build as make_base
+from lmkbc.api.options import RunOptions
 from lmkbc.build.engine import Engine
 from lmkbc.cli import options
-from lmkbc.cli.foresight import show_forecast
-from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, as_options
+from lmkbc.cli.estimate import show_estimate
 from lmkbc.cli.screen import note
-from lmkbc.cli.spread import spread
 from lmkbc.cli.terminal import progress
 from lmkbc.errors import InputError, LmkbcError, did_you_mean
 
@@ -26,11 +25,6 @@ ENGINES = ("process", "ray")
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
 """What Ray reads when it is imported: it reports to nobody, and its log goes to its own files, not among results."""
 EXAMPLE = "Example: lmkbc build --subjects rivers.csv --edition 2023 --relation river-countries --out rivers"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("build", epilog=EXAMPLE)(spread(build))
 
 
 def build(
@@ -41,7 +35,6 @@ def build(
         list[str] | None,
         typer.Option("--relation", help="Ask this relation alone; repeatable. Else all of a class."),
     ] = None,
-    recipe_options: RecipeOptions,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many subjects.")] = None,
     grow: Annotated[
         int, typer.Option(min=0, metavar="DEPTH", help="Ask about what the facts name in turn, so many levels deep.")
@@ -68,14 +61,12 @@ def build(
     gpus: Annotated[
         float, typer.Option(min=0, help="With --engine ray: accelerators of each worker, such as 1 or 0.5.")
     ] = 0.0,
-    source_options: SourceOptions,
-    server_options: ServerOptions,
+    **given: Unpack[RunOptions],
 ) -> None:
     """Build a knowledge base: facts of all subjects as Parquet, with confidences. A killed build goes on."""
     start = time.monotonic()
-    given = as_options(recipe_options, source_options, server_options)
     if dry_run:
-        show_forecast(partial(foresee_build, subjects, out, relation=relation, limit=limit, **given))
+        show_estimate(partial(estimate_build, subjects, out, relation=relation, limit=limit, **given))
         if grow:
             note("what --grow asks beyond the first level is not counted: it depends on what is found")
         return

@@ -23,11 +23,6 @@ EXAMPLE = "Example: lmkbc compare submissions/2023-val-prior submissions/2023-va
 COLUMNS = ("relation", "rows", "first", "second", "difference", "low", "high", "p", "p (Holm)", "won", "lost", "")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("compare", epilog=EXAMPLE)(compare)
-
-
 def compare(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories, zips or predictions files.")],
     split: OneSplit = None,

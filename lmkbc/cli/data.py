@@ -22,11 +22,6 @@ from lmkbc.workspace import Workspace
 app = typer.Typer(no_args_is_help=True, help="List, check and fetch the official splits.", rich_markup_mode=None)
 
 
-def register(parent: typer.Typer) -> None:
-    """Add the command group."""
-    parent.add_typer(app, name="data")
-
-
 @app.command("list", epilog="Example: lmkbc data list")
 def list_(data: Data = None, workspace: Root = None, json: AsJson = False) -> None:
     """Say which splits are here, and where."""

@@ -23,11 +23,6 @@ DETAILED = {"micro_p": "micro P", "micro_r": "micro R", "micro_f1": "micro F1"} 
 }
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("evaluate", epilog=EXAMPLE)(evaluate)
-
-
 def evaluate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, zip or predictions file.")],
     split: OneSplit = None,
@@ -71,7 +66,7 @@ def evaluate(
         _show_json(scores, rows)
         return
     _print_table(scores)
-    if scores.part.is_whole:
+    if scores.subset.is_whole:
         note_published(scores.edition, scores.split or "val", scores.profile)
 
 
@@ -118,7 +113,7 @@ def _print_table(scores: Scores) -> None:
         names.append("F1 out of fold")
         for line in lines[:-1]:
             line.append(seen.relations.get(line[0]))
-        lines[-1].append(seen.f1 if scores.part.is_whole else None)
+        lines[-1].append(seen.f1 if scores.subset.is_whole else None)
     show_table(names, lines, title=f"{scores.title}: {scores.remark}" if seen else scores.title)
 
 

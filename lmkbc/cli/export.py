@@ -31,11 +31,6 @@ class Format(StrEnum):
     QUICKSTATEMENTS = "quickstatements"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("export", epilog=EXAMPLE)(export)
-
-
 def export(
     knowledge: Annotated[Path, typer.Argument(metavar="DIR", help="What 'lmkbc build' wrote.")],
     format_: Annotated[Format, typer.Option("--format", help="What to write.")],

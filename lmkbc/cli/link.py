@@ -54,11 +54,6 @@ ApiUrl = Annotated[str, typer.Option("--api-url", help="MediaWiki API, such as a
 Refresh = Annotated[bool, typer.Option("--refresh", help="Ask again for what is cached.")]
 
 
-def register(parent: typer.Typer) -> None:
-    """Add the command group."""
-    parent.add_typer(app, name="link")
-
-
 @app.command("file", epilog="Example: lmkbc link predictions.jsonl --edition 2023 --search-table search.json")
 def file(
     predictions: Annotated[Path | None, typer.Argument(help="Predictions whose objects are strings.")] = None,

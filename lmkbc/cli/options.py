@@ -8,18 +8,28 @@ from typing import Annotated, Any
 import typer
 
 from lmkbc.errors import InputError
+from lmkbc.models.budget import checked_prices
 from lmkbc.models.store_place import place_of
 from lmkbc.workspace import Workspace
 
 
 def _editions() -> list[str]:
-    """What a shell offers behind --edition."""
+    """Return what a shell offers after --edition."""
     return list(Workspace().editions)
 
 
 def _systems() -> list[str]:
-    """What a shell offers behind --system."""
+    """Return what a shell offers after --system."""
     return Workspace().system_names()
+
+
+def _prices(text: str) -> tuple[float, float]:
+    """Return the two prices of --prices. InputError for anything else."""
+    what = f"--prices is {text!r}"
+    try:
+        return checked_prices([float(price) for price in text.split(",")], what)
+    except ValueError:
+        return checked_prices(None, what)
 
 
 EditionName = Annotated[
@@ -74,7 +84,13 @@ Concurrency = Annotated[int | None, typer.Option("--concurrency", min=1, help="R
 MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop asking before a run costs more.")]
 MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=0, help="Stop asking before a run uses more.")]
 Prices = Annotated[
-    str | None, typer.Option("--prices", help="Of a million prompt and answer tokens, as in 2.50,10; for --max-cost.")
+    Any,  # tuple[float, float] | None, but typer takes no union
+    typer.Option(
+        "--prices",
+        parser=_prices,
+        metavar="PRICES",
+        help="Of a million prompt and answer tokens, as in 2.50,10; for --max-cost.",
+    ),
 ]
 AnyThresholds = Annotated[
     bool,
@@ -94,7 +110,7 @@ Precision = Annotated[
 DryRun = Annotated[
     bool,
     typer.Option(
-        "--dry-run", help="Ask nothing: tell requests, tokens, cost and time, and what the store has already."
+        "--dry-run", help="Ask nothing: show requests, tokens, cost and time, and what the store has already."
     ),
 ]
 AnyModel = Annotated[
@@ -112,9 +128,30 @@ StorePlace = Annotated[
     ),
 ]
 
+RUN_OPTIONS = {
+    "edition": EditionName,
+    "system": SystemName,
+    "model": Model,
+    "files": Files,
+    "data": Data,
+    "offline": Offline,
+    "search_table": SearchTable,
+    "index": IndexPath,
+    "workspace": Root,
+    "base_url": BaseUrl,
+    "any_model": AnyModel,
+    "fresh": Fresh,
+    "concurrency": Concurrency,
+    "max_cost": MaxCost,
+    "max_tokens": MaxTokens,
+    "prices": Prices,
+    "store": StorePlace,
+}
+"""The options of `lmkbc.api.options.RunOptions`, as the command line shows them, in this order."""
+
 
 def listed(names: str | None) -> list[str] | None:
-    """The names of a comma-separated option; None where it was not given. InputError where one is empty."""
+    """Return the names of a comma-separated option; None where it was not given. InputError where one is empty."""
     if names is None:
         return None
     given = [name.strip() for name in names.split(",")]

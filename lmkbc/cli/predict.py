@@ -5,35 +5,27 @@ from __future__ import annotations
 import time
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Unpack
 
 import typer
 
-from lmkbc.api.foreseeing import foresee
-from lmkbc.api.predicting import PredictedRun
+from lmkbc.api.options import RunOptions
+from lmkbc.api.predicting import PredictedRun, estimate
 from lmkbc.api.predicting import predict as make_run
 from lmkbc.cli import options
-from lmkbc.cli.foresight import show_forecast
-from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, as_options
+from lmkbc.cli.estimate import show_estimate
 from lmkbc.cli.screen import note
-from lmkbc.cli.spread import spread
 from lmkbc.cli.terminal import progress
 from lmkbc.errors import counted
 from lmkbc.run import submission
-from lmkbc.run.saved import Finished
+from lmkbc.run.saved import SavedRun
 
 EXAMPLE = "Example: lmkbc predict --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("predict", epilog=EXAMPLE)(spread(predict))
 
 
 def predict(
     *,
     split: options.Split = "test",
-    recipe_options: RecipeOptions,
     relation: options.Relations = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Only the first so many queries: no submission, no zip.")
@@ -51,14 +43,12 @@ def predict(
     page: Annotated[
         bool, typer.Option("--report/--no-report", envvar="LMKBC_REPORT", help="Add report.html where gold is known.")
     ] = True,
-    source_options: SourceOptions,
-    server_options: ServerOptions,
+    **given: Unpack[RunOptions],
 ) -> None:
     """Make a checked submission for a split. Candidates, selection, linking, and a manifest of all that went in."""
     start = time.monotonic()
-    given = as_options(recipe_options, source_options, server_options)
     if dry_run:
-        show_forecast(partial(foresee, split, relation=relation, limit=limit, out=out, **given))
+        show_estimate(partial(estimate, split, relation=relation, limit=limit, out=out, **given))
         return
     with progress() as told:
         run = make_run(
@@ -89,17 +79,17 @@ def _tell(run: PredictedRun, seconds: float) -> None:
         )
         way = ": ask again, or submit them as empty with --failed-as-empty" if tally.unreadable else ""
         note(f"{tally.failures}; they {become}, and {missing} lists them{way}")
-    part = Finished.at(run.directory).is_part
+    subset = SavedRun.at(run.directory).is_subset
     first = "" if "relations" in run.manifest else "the first "
-    queries = f"{first}{tally.queries} of {counted(run.whole, 'query')}" if part else counted(tally.queries, "query")
+    queries = f"{first}{tally.queries} of {counted(run.whole, 'query')}" if subset else counted(tally.queries, "query")
     selection, where = run.manifest["selection"], run.directory
     note(
-        f"{where / (submission.PREDICTIONS if part or tally.unreadable else submission.ARCHIVE)}: {queries}, "
+        f"{where / (submission.PREDICTIONS if subset or tally.unreadable else submission.ARCHIVE)}: {queries}, "
         f"{counted(tally.objects, 'object')}, {counted(tally.empty, 'empty answer')}; {selection['how']}; "
         f"{seconds:.0f} s"
     )
-    if seen := Finished.at(where).in_sample:
-        note(f"{where}: {seen.remark(whole=not part)}, so scores of this run look better than they are")
+    if seen := SavedRun.at(where).in_sample:
+        note(f"{where}: {seen.remark(whole=not subset)}, so scores of this run look better than they are")
     if below := selection.get("below_precision"):
         named = f"{', '.join(below[:3])}{', ...' if len(below) > 3 else ''}"
         note(

@@ -17,11 +17,6 @@ from lmkbc.workspace import Workspace
 app = typer.Typer(no_args_is_help=True, help="List, show and check the relation modules.", rich_markup_mode=None)
 
 
-def register(parent: typer.Typer) -> None:
-    """Add the command group."""
-    parent.add_typer(app, name="relations")
-
-
 @app.command("list", epilog="Example: lmkbc relations list")
 def list_(workspace: Root = None, json: AsJson = False) -> None:
     """List all relations with the names that the editions give them."""

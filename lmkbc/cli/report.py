@@ -16,11 +16,6 @@ from lmkbc.cli.terminal import progress
 EXAMPLE = "Example: lmkbc report submissions/mini-val-embedded --open"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("report", epilog=EXAMPLE)(report)
-
-
 def report(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, zip or predictions file.")],
     split: OneSplit = None,

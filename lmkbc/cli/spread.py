@@ -1,4 +1,4 @@
-"""A command's parameter that is a dataclass: a group of options, which several commands share."""
+"""Parameters of a command that stand for several options: `**options` of a run, or a dataclass that commands share."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Any, get_type_hints
 
+from lmkbc.api.options import expanded
+from lmkbc.cli.options import RUN_OPTIONS
+
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """The command as typer reads it: a parameter that is a group of options gives way to the group's own, in place."""
+    """Return the command as typer reads it: groups of options give way to their own options, in place."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
 
     def parameters() -> Iterator[Parameter]:
-        for name, own in signature(command).parameters.items():
-            if name not in groups:
-                yield own.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY)
+        for own in expanded(signature(command).parameters.values(), RUN_OPTIONS):
+            if own.name not in groups:
+                annotation = hints.get(own.name, own.annotation)
+                yield own.replace(annotation=annotation, kind=Parameter.KEYWORD_ONLY)
                 continue
-            types = get_type_hints(groups[name], include_extras=True)
-            for field in fields(groups[name]):
+            types = get_type_hints(groups[own.name], include_extras=True)
+            for field in fields(groups[own.name]):
                 yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name])
 
     @wraps(command)

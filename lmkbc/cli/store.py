@@ -21,11 +21,6 @@ app = typer.Typer(no_args_is_help=True, help="Show, export and prune stored answ
 OfModel = Annotated[str | None, typer.Option("--model", help="Only this model's answers.")]
 
 
-def register(parent: typer.Typer) -> None:
-    """Add the command group."""
-    parent.add_typer(app, name="store")
-
-
 @app.command("stats", epilog="Example: lmkbc store stats")
 def stats(store: StorePlace = None, json: AsJson = False) -> None:
     """Count answers, prompts and tokens per model."""

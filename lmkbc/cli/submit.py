@@ -23,11 +23,6 @@ from lmkbc.workspace import Workspace
 EXAMPLE = "Example: lmkbc submit my-predictions.jsonl --edition 2023 --split test"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("submit", epilog=EXAMPLE)(submit)
-
-
 def submit(
     predictions: Annotated[Path, typer.Argument(help="Predictions in the edition's JSONL format.")],
     split: Split = "test",

@@ -18,11 +18,6 @@ from lmkbc.workspace import Workspace
 app = typer.Typer(no_args_is_help=True, help="List and show the recipes.", rich_markup_mode=None)
 
 
-def register(parent: typer.Typer) -> None:
-    """Add the command group."""
-    parent.add_typer(app, name="systems")
-
-
 @app.command("list", epilog="Example: lmkbc systems list")
 def list_(json: AsJson = False) -> None:
     """List the recipes: of published ones year, model, F1.

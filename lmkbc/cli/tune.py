@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
-from lmkbc.api.foreseeing import foresee
+from lmkbc.api.options import RunOptions
+from lmkbc.api.predicting import estimate
 from lmkbc.api.tuning import described
 from lmkbc.api.tuning import tune as tune_rules
 from lmkbc.cli import options
-from lmkbc.cli.foresight import show_forecast
-from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, as_options
+from lmkbc.cli.estimate import show_estimate
 from lmkbc.cli.screen import note, show_json
-from lmkbc.cli.spread import spread
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
 from lmkbc.errors import counted
@@ -31,15 +30,9 @@ Trials = Annotated[int, typer.Option(min=0, help="Optuna trials per relation and
 EXAMPLE = "Example: lmkbc tune --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json --no-write"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("tune", epilog=EXAMPLE)(spread(tune))
-
-
 def tune(
     *,
     split: options.Split = "val",
-    recipe_options: RecipeOptions,
     folds: Folds = FOLDS,
     trials: Trials = TRIALS,
     seed: Annotated[int, typer.Option(help="Seed of folds and search.")] = SEED,
@@ -53,13 +46,11 @@ def tune(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace thresholds that are there.")] = False,
     dry_run: options.DryRun = False,
     json: options.AsJson = False,
-    source_options: SourceOptions,
-    server_options: ServerOptions,
+    **given: Unpack[RunOptions],
 ) -> None:
     """Learn what to keep, per relation. The cross-validated F1 is the one to believe."""
-    given = as_options(recipe_options, source_options, server_options)
     if dry_run:
-        show_forecast(partial(foresee, split, relation=relation, limit=limit, **given), json=json)
+        show_estimate(partial(estimate, split, relation=relation, limit=limit, **given), json=json)
         return
     with progress() as report:
         tuning = tune_rules(

@@ -25,7 +25,7 @@ from lmkbc.link.train_objects import BY_ROWS
 from lmkbc.link.wikidata import CONTACT
 from lmkbc.names import as_qid
 from lmkbc.run.base import Run
-from lmkbc.run.saved import Finished
+from lmkbc.run.saved import SavedRun
 from lmkbc.settings import checked
 from lmkbc.types import Candidate, CandidateSet, Query
 from lmkbc.workspace import Workspace
@@ -81,7 +81,7 @@ TRAIN_ALONE = Evidence()
 class Tracer:
     """Retraces the links of one run."""
 
-    def __init__(self, space: Workspace, edition: Edition, run: Finished, evidence: Evidence) -> None:
+    def __init__(self, space: Workspace, edition: Edition, run: SavedRun, evidence: Evidence) -> None:
         linking = _linking(run)
         if not space.has_data(edition):
             linking = replace(linking, evidence=tuple(one for one in linking.evidence if one != "train"))
@@ -116,7 +116,7 @@ class Tracer:
         return made
 
 
-def _linking(run: Finished) -> Linking:
+def _linking(run: SavedRun) -> Linking:
     """The table of a run's manifest. One that this version cannot read is warned of, since the rest of the run can."""
     recipe = run.manifest.get("recipe")
     table = recipe.get("link", {}) if isinstance(recipe, Mapping) else {}

@@ -23,7 +23,7 @@ from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent
 from lmkbc.report.links import Trace, Tracer
 from lmkbc.run import submission
-from lmkbc.run.saved import Finished
+from lmkbc.run.saved import SavedRun
 from lmkbc.scoring.table import Pair, RowScore
 from lmkbc.types import Example
 
@@ -103,7 +103,7 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]} … [cut: {len(text):,} characters in all]"
 
 
-def recorded(run: Finished, edition: Edition, replies: Sequence[Path]) -> Mapping[Pair, Recorded]:
+def recorded(run: SavedRun, edition: Edition, replies: Sequence[Path]) -> Mapping[Pair, Recorded]:
     """The candidates of a run's directory, its models' replies, and those of completions files it read, by query."""
     made: defaultdict[Pair, dict[str, Any]] = defaultdict(dict)
     folder = run.path if run.path.is_dir() else None

@@ -24,8 +24,8 @@ from lmkbc.report.plot import Plot
 from lmkbc.report.rows import Error, Row, mentioned, recorded, rows_of, traced
 from lmkbc.run import submission
 from lmkbc.run.base import Run
-from lmkbc.run.saved import Finished, read_gold, scored
-from lmkbc.run.subset import WHOLE, Part
+from lmkbc.run.saved import SavedRun, read_gold, scored
+from lmkbc.run.subset import WHOLE, Subset
 from lmkbc.scoring.table import Table
 from lmkbc.types import Query
 from lmkbc.workspace import Workspace
@@ -38,16 +38,16 @@ FLOOR = "prior"
 class ReportInput:
     """What a report is made of.
 
-    replies: completions files whose raw texts are shown. split: as people name it. part: of it, what is shown.
+    replies: completions files whose raw texts are shown. split: as people name it. subset: of it, what is shown.
     evidence: what links are retraced from.
     """
 
-    run: Finished
+    run: SavedRun
     edition: Edition
     split: str
     gold: Path
     replies: Sequence[Path] = ()
-    part: Part = WHOLE
+    subset: Subset = WHOLE
     evidence: Evidence = TRAIN_ALONE
 
 
@@ -55,7 +55,7 @@ def page(space: Workspace, source: ReportInput, report: Report = silent) -> str:
     """The page. InputError where predictions and gold do not fit. report: told of the steps."""
     edition, run = source.edition, source.run
     answers = run.answers(edition)
-    asked = source.part.rows(read_gold(source.gold, edition).items(), lambda row: row[0][1])
+    asked = source.subset.rows(read_gold(source.gold, edition).items(), lambda row: row[0][1])
     gold = {pair: value for pair, value in asked if _asked(run, pair in answers)}
     table = scored(run, edition, answers, gold)
     examples = [x for x in read_examples(source.gold, edition) if (x.query.subject, x.query.relation) in gold]
@@ -67,12 +67,12 @@ def page(space: Workspace, source: ReportInput, report: Report = silent) -> str:
     floors = _floors(space, edition, gold, [example.query for example in examples], report)
     return render(
         "report.html",
-        title=f"{run.said('system') or run.name} on LM-KBC {edition.name}, {source.split}",
+        title=f"{run.text('system') or run.name} on LM-KBC {edition.name}, {source.split}",
         about=_about(run, edition, source),
         table=table,
         floors=floors,
         seen=run.in_sample,
-        whole=source.part.is_whole and not run.is_part,
+        whole=source.subset.is_whole and not run.is_subset,
         published=_published(edition, source.split),
         split=source.split,
         plots=list(_plots(table, rows, floors, report)),
@@ -91,27 +91,27 @@ def write_beside(run: Run, directory: Path, split: str, report: Report = silent)
     """Put the page of a run into its directory; the recorded replies that the run read are shown in it."""
     gold = run.workspace.gold_path(run.edition, split)
     evidence = Evidence.of(run.index, run.search_table, offline=run.offline)
-    source = ReportInput(Finished.at(directory), run.edition, split, gold, run.files, evidence=evidence)
+    source = ReportInput(SavedRun.at(directory), run.edition, split, gold, run.files, evidence=evidence)
     write_bytes(directory / submission.REPORT, page(run.workspace, source, report).encode())
 
 
-def _asked(run: Finished, answered: bool) -> bool:
-    """Whether a gold query counts: of a run of a part of the split, only those it answered."""
-    return answered or not run.is_part
+def _asked(run: SavedRun, answered: bool) -> bool:
+    """Whether a gold query counts: of a run of a subset of the split, only those it answered."""
+    return answered or not run.is_subset
 
 
-def _about(run: Finished, edition: Edition, source: ReportInput) -> dict[str, str]:
+def _about(run: SavedRun, edition: Edition, source: ReportInput) -> dict[str, str]:
     chosen = run.manifest.get("selection")
     how = chosen.get("how") if isinstance(chosen, dict) else None
     answered = run.manifest.get("models")
     models = [str(model) for model in answered] if isinstance(answered, list) else []
     seen = run.in_sample
     told = {
-        "system": run.said("system") or run.name,
-        "models" if len(models) > 1 else "model": ", ".join(models) or run.said("model"),
+        "system": run.text("system") or run.name,
+        "models" if len(models) > 1 else "model": ", ".join(models) or run.text("model"),
         "edition and split": f"{edition.name}, {source.split}",
         "objects kept": how,
-        "in sample": seen.remark(whole=source.part.is_whole and not run.is_part) if seen else None,
+        "in sample": seen.remark(whole=source.subset.is_whole and not run.is_subset) if seen else None,
         "average": "mean over relations" if edition.metric.average == "relation" else "mean over rows",
     }
     return {name: str(value) for name, value in told.items() if value}
@@ -164,7 +164,7 @@ def _confusion(rows: Sequence[Row]) -> list[list[int]]:
     return counts
 
 
-def _usage(run: Finished) -> list[tuple[str, str, str]]:
+def _usage(run: SavedRun) -> list[tuple[str, str, str]]:
     """What a run took, by step: seconds, tokens, calls, cost."""
     path = run.path / submission.TIMING
     if not run.path.is_dir() or not path.is_file():
@@ -176,7 +176,7 @@ def _usage(run: Finished) -> list[tuple[str, str, str]]:
     return lines
 
 
-def _counts(run: Finished) -> list[tuple[str, str, str]]:
+def _counts(run: SavedRun) -> list[tuple[str, str, str]]:
     """What became of queries, draws and objects, by kind."""
     told = run.manifest.get("counts")
     lines = []
@@ -190,13 +190,13 @@ def _number(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int | float) else str(value)
 
 
-def _tuned(run: Finished) -> str:
+def _tuned(run: SavedRun) -> str:
     """Return by which thresholds the objects were selected; "" where the recipe's own rule did."""
     chosen = run.manifest.get("selection")
     return str(chosen.get("how")) if isinstance(chosen, dict) and "data_sha256" in chosen else ""
 
 
-def _recipe(run: Finished) -> str:
+def _recipe(run: SavedRun) -> str:
     """Return the recipe as TOML, as far as the manifest tells it, less a rule that thresholds replaced."""
     told = run.manifest.get("recipe")
     if not isinstance(told, dict):

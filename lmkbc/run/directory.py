@@ -1,6 +1,6 @@
 """Where a run is written: a directory of its own, never in the place of what is worth more, nor of a stranger's.
 
-A run is finished, or lacks answers; it is of all queries of a split, or of a part of them. A run of a part does
+A run is finished, or lacks answers; it is of all queries of a split, or of a subset of them. A run of a subset does
 not replace one of all queries, and one that lacks answers replaces no finished one, but goes beside it.
 """
 
@@ -16,7 +16,7 @@ from lmkbc.files.atomic import Kind, check_replaceable, write_directory
 from lmkbc.files.packed import DOCUMENT, whole
 from lmkbc.files.spool import Content
 from lmkbc.run import submission
-from lmkbc.run.subset import Part
+from lmkbc.run.subset import Subset
 
 RUNS = Path("submissions")
 _LISTED = {submission.PREDICTIONS, submission.ARCHIVE, submission.CANDIDATES, submission.RETRIEVED}
@@ -32,9 +32,9 @@ class _Manifest(msgspec.Struct):
     relations: list[str] = []
 
 
-def named(edition: str, split: str, system: str, part: Part | None = None) -> Path:
-    """The directory of a run that the user gave no other: one of a part of the queries has a name of its own."""
-    return RUNS / f"{edition}-{split}-{system}{part.suffix if part else ''}"
+def named(edition: str, split: str, system: str, subset: Subset | None = None) -> Path:
+    """The directory of a run that the user gave no other: one of a subset of the queries has a name of its own."""
+    return RUNS / f"{edition}-{split}-{system}{subset.suffix if subset else ''}"
 
 
 def timings(edition: str, system: str, own: Path) -> list[Path]:
@@ -43,12 +43,12 @@ def timings(edition: str, system: str, own: Path) -> list[Path]:
     return [directory / submission.TIMING for directory in (own, *others)]
 
 
-def check(directory: Path, part: Part | None = None) -> None:
+def check(directory: Path, subset: Subset | None = None) -> None:
     """InputError where a run must not be written, before anything is generated."""
     check_replaceable(directory, RUN)
     there = _manifest(directory)
-    if part is not None and there is not None and there.limit is None and not there.relations:
-        first = f"the first {part.limit}" if part.limit is not None else "some relations"
+    if subset is not None and there is not None and there.limit is None and not there.relations:
+        first = f"the first {subset.limit}" if subset.limit is not None else "some relations"
         raise InputError(
             f"{directory} holds a run of all queries, which one of {first} must not replace: name another "
             "directory, or leave out --out"

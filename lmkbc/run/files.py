@@ -26,7 +26,7 @@ from lmkbc.pipeline import Block
 from lmkbc.recipe import Recipe
 from lmkbc.run import submission
 from lmkbc.run.base import Run
-from lmkbc.run.subset import Part
+from lmkbc.run.subset import Subset
 from lmkbc.types import CandidateSet, Prediction, Query, State
 
 PACKAGES = ("lmkbc", "numpy", "scikit-learn", "torch", "transformers")
@@ -70,10 +70,10 @@ class RunFiles:
         queries: Sequence[Query],
         provenance: Mapping[str, Any],
         *,
-        part: Part | None = None,
+        subset: Subset | None = None,
         models: Sequence[str] = (),
     ) -> dict[str, Content]:
-        """The files; no zip of a run that asked a part of the split alone. models: whose answers they are."""
+        """The files; no zip of a run that asked a subset of the split alone. models: whose answers they are."""
         files: dict[str, Content] = {}
         if self.tally.is_finished:
             zipped = submission.archive(self._predictions)
@@ -81,7 +81,7 @@ class RunFiles:
             answered = [query for query in queries if query not in self.tally.unreadable]
             submission.check(self._edition, run.relations, answered, zipped, unlinked=names)
             files[submission.PREDICTIONS] = self._predictions
-            files |= {submission.ARCHIVE: zipped} if part is None and not self.tally.unreadable else {}
+            files |= {submission.ARCHIVE: zipped} if subset is None and not self.tally.unreadable else {}
         for name, spool in (
             (submission.MISSING, self._missing),
             (submission.WITHHELD, self._withheld),
@@ -94,8 +94,8 @@ class RunFiles:
         manifest = {
             "edition": self._edition.name,
             "split": split,
-            **({"limit": part.limit} if part and part.limit is not None else {}),
-            **({"relations": sorted(part.relations)} if part and part.relations else {}),
+            **({"limit": subset.limit} if subset and subset.limit is not None else {}),
+            **({"relations": sorted(subset.relations)} if subset and subset.relations else {}),
             "system": recipe.name,
             "model": run.model and model_name(run.model),
             **({"models": list(models)} if models else {}),

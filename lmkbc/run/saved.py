@@ -37,7 +37,7 @@ class InSample:
 
 
 @dataclass(frozen=True)
-class Finished:
+class SavedRun:
     """Where a run's predictions lie, and what its manifest says, where it has one."""
 
     path: Path
@@ -45,7 +45,7 @@ class Finished:
     manifest: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def at(cls, path: Path) -> Finished:
+    def at(cls, path: Path) -> SavedRun:
         """The run at a path. InputError where it has no predictions."""
         if not path.is_dir():
             return cls(path, path, _beside(path))
@@ -61,8 +61,8 @@ class Finished:
         return self.path.resolve().name
 
     @property
-    def is_part(self) -> bool:
-        """Whether it asked a part of its split alone."""
+    def is_subset(self) -> bool:
+        """Whether it asked a subset of its split alone."""
         return not self.manifest.keys().isdisjoint(("limit", "relations"))
 
     @property
@@ -81,7 +81,7 @@ class Finished:
         known = relations.items() if isinstance(relations, dict) else ()
         return InSample(f1, {name: value for name, value in known if isinstance(value, float)})
 
-    def said(self, field_name: str) -> str | None:
+    def text(self, field_name: str) -> str | None:
         """A text field of its manifest."""
         value = self.manifest.get(field_name)
         return value if isinstance(value, str) else None
@@ -128,9 +128,9 @@ def _manifest(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} is no manifest of a run: {error}; make the run again") from None
 
 
-def edition_of(space: Workspace, runs: list[Finished], named: str | None) -> Edition | None:
+def edition_of(space: Workspace, runs: list[SavedRun], named: str | None) -> Edition | None:
     """The edition that was named, else the one that all runs tell of, if any. InputError where they tell of two."""
-    told = {run.said("edition"): run for run in runs if run.said("edition")}
+    told = {run.text("edition"): run for run in runs if run.text("edition")}
     for name, run in told.items():
         if name != (named or next(iter(told))):
             other = named or next(iter(told))
@@ -148,7 +148,7 @@ def read_gold(path: Path, edition: Edition) -> Mapping[Pair, Any]:
     return gold.values
 
 
-def scored(run: Finished, edition: Edition, answers: Mapping[Pair, Any], gold: Mapping[Pair, Any]) -> Table:
+def scored(run: SavedRun, edition: Edition, answers: Mapping[Pair, Any], gold: Mapping[Pair, Any]) -> Table:
     """The official table of all gold queries, with every row. InputError names what the official script stops at."""
     try:
         return edition.metric.evaluate(answers, gold, rows=True)

@@ -1,4 +1,4 @@
-"""A part of a split: the queries of some relations, and of these the first so many."""
+"""A subset of a split: the queries of some relations, and of these at most a number."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Which queries of a split count. relations: as the edition spells them; none: all. limit: None: all."""
+class Subset:
+    """The queries of a split that count. relations: as the edition spells them; empty: all. limit: None: all."""
 
     relations: frozenset[str] = frozenset()
     limit: int | None = None
 
     @classmethod
-    def of(cls, space: Workspace, edition: Edition, relations: Sequence[str] | None, limit: int | None) -> Part:
-        """The part that relations, by any of their names, and a limit make. InputError for one that is not asked."""
+    def of(cls, space: Workspace, edition: Edition, relations: Sequence[str] | None, limit: int | None) -> Subset:
+        """Make a subset of relations, by any of their names, and a limit. InputError for one that is not asked."""
         if limit is not None and limit < 1:
             raise OptionError("limit", f"is {limit}: give at least one query")
         chosen = {}
@@ -38,25 +38,25 @@ class Part:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all queries count."""
+        """Return whether all queries count."""
         return not self.relations and self.limit is None
 
     @property
     def suffix(self) -> str:
-        """What tells a run of the part from one of the whole, as in `-hasArea-first10`."""
+        """Return the end of the directory's name of a run of the subset, as in `-hasArea-first10`."""
         named = "".join(f"-{name}" for name in sorted(self.relations))
         return named + ("" if self.limit is None else f"-first{self.limit}")
 
     def holds(self, relation: str) -> bool:
-        """Whether a relation's queries count."""
+        """Return whether a relation's queries count."""
         return not self.relations or relation in self.relations
 
     def rows(self, rows: Iterable[Row], relation: Callable[[Row], str]) -> Iterator[Row]:
-        """Those rows of a split that count, in order."""
+        """Yield the rows of a split that count, in order."""
         return islice((row for row in rows if self.holds(relation(row))), self.limit)
 
 
-WHOLE = Part()
+WHOLE = Subset()
 
 
 def _names(space: Workspace, name: str) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from lmkbc.workspace import Workspace
 ROOT = Path(__file__).resolve().parents[2]
 
 
-class Finished(NamedTuple):
+class Ended(NamedTuple):
     """How a command ended, and what it wrote to stdout and stderr."""
 
     code: int
@@ -32,7 +32,7 @@ class Finished(NamedTuple):
     told: str
 
 
-def apart(*arguments: object, cwd: Path) -> Finished:
+def apart(*arguments: object, cwd: Path) -> Ended:
     """The command in a process of its own, as a user starts it."""
     # Warnings are errors in the tests' own process; here a user's own settings hold.
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("LMKBC_", "HF_"))}
@@ -45,10 +45,10 @@ def apart(*arguments: object, cwd: Path) -> Finished:
         check=False,
         timeout=240,
     )
-    return Finished(done.returncode, done.stdout, done.stderr)
+    return Ended(done.returncode, done.stdout, done.stderr)
 
 
-def here(*arguments: object, cwd: Path) -> Finished:
+def here(*arguments: object, cwd: Path) -> Ended:
     """The command in this process, in which the libraries are loaded."""
     out, told = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(told):
@@ -58,10 +58,10 @@ def here(*arguments: object, cwd: Path) -> Finished:
         patch.chdir(cwd)
         with pytest.raises(SystemExit) as ended:
             main()
-    return Finished(int(ended.value.code or 0), out.getvalue(), told.getvalue())
+    return Ended(int(ended.value.code or 0), out.getvalue(), told.getvalue())
 
 
-def lmkbc(*arguments: object, cwd: Path, code: int = 0, start: Callable[..., Finished] = here) -> tuple[str, str]:
+def lmkbc(*arguments: object, cwd: Path, code: int = 0, start: Callable[..., Ended] = here) -> tuple[str, str]:
     """Run the command without data, without network tools; returns stdout and stderr."""
     ended = start(*arguments, cwd=cwd)
     assert ended.code == code, ended.told

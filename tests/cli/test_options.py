@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import inspect
-from typing import Annotated
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Unpack
 
 import pytest
 import typer
 from command import Command
 from typer.testing import CliRunner
 
-from lmkbc.cli.options import listed
-from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions
+from lmkbc.api.options import RunOptions
+from lmkbc.cli.options import RUN_OPTIONS, listed
 from lmkbc.cli.spread import spread
 from lmkbc.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    seed: Annotated[int, typer.Option("--seed")] = 0
+
 
 SHARED = (
     "--edition --system --model --from --data --offline --search-table --index --workspace "
@@ -46,6 +54,7 @@ def test_lists_of_commands_cut_no_sentence_short(command: Command, group: str) -
         ("predict -e mini --max-cost inf", "error: --max-cost is inf: give a finite number, not below 0\n"),
         ("predict -e mini --precision nan", "error: --precision is nan: give a share between 0 and 1, as in 0.9\n"),
         ("tune -e mini --prices 1,inf", "error: --prices is '1,inf': give two numbers"),
+        ("tune -e mini --prices 1", "error: --prices is '1': give two numbers"),
     ],
 )
 def test_what_is_wrong_with_an_option_is_told_by_the_name_that_was_typed(
@@ -55,32 +64,30 @@ def test_what_is_wrong_with_an_option_is_told_by_the_name_that_was_typed(
     assert (status, error.startswith(told)) == (2, True), error
 
 
-def test_a_group_gives_way_to_its_options_in_place() -> None:
+def test_groups_give_way_to_their_options() -> None:
     got: list[object] = []
 
     def command(
-        *, recipe: RecipeOptions, limit: Annotated[int, typer.Option("--limit")] = 3, sources: SourceOptions
+        *, shared: Shared, limit: Annotated[int, typer.Option("--limit")] = 3, **options: Unpack[RunOptions]
     ) -> None:
         """Do it."""
-        got.extend((recipe, limit, sources))
+        got.extend((shared, limit, options))
 
     shown = spread(command)
-    names = list(inspect.signature(shown).parameters)
-    assert names == ["edition", "system", "model", "files", "limit", *SourceOptions.__slots__]
+    assert list(inspect.signature(shown).parameters) == ["seed", "limit", *RUN_OPTIONS]
     assert shown.__doc__ == "Do it."
     app = typer.Typer()
     app.command()(shown)
-    assert CliRunner().invoke(app, ["-e", "2023", "--from", "a", "--from", "b", "--offline"]).exit_code == 0
-    recipe, limit, sources = got
-    assert isinstance(recipe, RecipeOptions)
-    assert (recipe.edition, list(map(str, recipe.files or ())), limit) == ("2023", ["a", "b"], 3)
-    assert sources == SourceOptions(offline=True)
+    words = ["-e", "2023", "--from", "a", "--from", "b", "--offline", "--prices", "2.50,10", "--seed", "4"]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    shared, limit, options = got
+    assert (shared, limit) == (Shared(seed=4), 3)
+    assert isinstance(options, dict)
+    given = {name: value for name, value in options.items() if value}
+    assert given == {"edition": "2023", "files": [Path("a"), Path("b")], "offline": True, "prices": (2.5, 10.0)}
 
 
-def test_prices_and_lists() -> None:
-    assert ServerOptions(prices="2.50,10").as_settings().prices == (2.5, 10.0)
-    with pytest.raises(InputError, match="--prices is '1': give two numbers"):
-        ServerOptions(prices="1").as_settings()
+def test_lists_of_names() -> None:
     assert (listed(None), listed("a, b ,c")) == (None, ["a", "b", "c"])
     for wrong in ("", "a,,b", "a,"):
         with pytest.raises(InputError, match="names nothing at one of its commas"):

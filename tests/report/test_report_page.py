@@ -21,7 +21,7 @@ from lmkbc.link.train_objects import BY_ROWS
 from lmkbc.report import figures
 from lmkbc.report.links import Evidence, Trace, Tracer, trace
 from lmkbc.report.rows import LONGEST_REPLY, Error, Recorded, cut, recorded, rows_of
-from lmkbc.run.saved import Finished
+from lmkbc.run.saved import SavedRun
 from lmkbc.scoring.table import Pair, row_score
 from lmkbc.types import Example, GoldObject, Query
 from lmkbc.workspace import Workspace
@@ -141,7 +141,7 @@ def test_a_manifest_of_other_linking_is_warned_of_and_shown(
     run, gold, _ = hostile.run(tmp_path, 3)
     (run / "manifest.json").write_text(json.dumps({"edition": "mini", "recipe": {"link": {"stratgies": {}}}}))
     with caplog.at_level("WARNING"):
-        assert Tracer(Workspace(), EDITION, Finished.at(run), Evidence()).about(["Q1"]) == {}
+        assert Tracer(Workspace(), EDITION, SavedRun.at(run), Evidence()).about(["Q1"]) == {}
     assert "link has no setting 'stratgies'" in caplog.text
     status, _, told = command("report", run, "--gold", gold)
     assert status == 0, told
@@ -196,7 +196,7 @@ def errors(kept: list[str], gold: dict[str, str], candidates: list[dict[str, Any
     row = {"SubjectEntity": PAIR[0], "Relation": PAIR[1], "candidates": candidates, "pooled": True}
     (tmp_path / "run").mkdir()
     hostile.lines(tmp_path / "run" / "candidates.jsonl.gz", [row])
-    notes = recorded(Finished(tmp_path / "run", tmp_path), EDITION, ())
+    notes = recorded(SavedRun(tmp_path / "run", tmp_path), EDITION, ())
     score: tuple[Pair, Any] = (PAIR, row_score(len(set(kept) & set(gold)), len(kept), len(gold)))
     (made,) = rows_of(EDITION, [Example(Query(*PAIR), objects)], {PAIR: kept}, [score], notes)
     return set(made.errors)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
 import typer
 
-from lmkbc.api.opening import opened_part
+from lmkbc.api.opening import opened_subset
+from lmkbc.api.options import RunOptions
 from lmkbc.cli.options import AsJson, Limit, Relations
 from lmkbc.cli.probe import kamel, kmir, lama, optiprompt
-from lmkbc.cli.run_options import RecipeOptions, ServerOptions, SourceOptions, as_options
 from lmkbc.cli.screen import note, note_published, show_json
 from lmkbc.cli.spread import spread
 from lmkbc.cli.tables import show_table
@@ -20,15 +20,10 @@ from lmkbc.errors import counted
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 
 app = typer.Typer(no_args_is_help=True, help="Probe what a model knows.", rich_markup_mode=None)
-
-
-def register(parent: typer.Typer) -> None:
-    """Add the command group."""
-    app.command("kamel", epilog=kamel.EXAMPLE)(kamel.kamel)
-    app.command("lama", epilog=lama.EXAMPLE)(lama.lama)
-    app.command("optiprompt", epilog=optiprompt.EXAMPLE)(optiprompt.optiprompt)
-    app.add_typer(kmir.app, name="kmir")
-    parent.add_typer(app, name="probe")
+app.command("kamel", epilog=kamel.EXAMPLE)(kamel.kamel)
+app.command("lama", epilog=lama.EXAMPLE)(lama.lama)
+app.command("optiprompt", epilog=optiprompt.EXAMPLE)(optiprompt.optiprompt)
+app.add_typer(kmir.app, name="kmir")
 
 
 @app.command("controls", epilog="Example: lmkbc probe controls --edition 2023 --system recorded --from gpt4.jsonl.gz")
@@ -38,7 +33,6 @@ def controls(
     split: Annotated[
         str | None, typer.Option("--split", "-s", help="A labelled split; default: the edition's held-out one.")
     ] = None,
-    recipe_options: RecipeOptions,
     relation: Relations = None,
     limit: Limit = None,
     tuned: Annotated[
@@ -51,18 +45,16 @@ def controls(
         bool, typer.Option("--random/--no-random", help="Ask a local model's random twin too, by the same recipe.")
     ] = True,
     json: AsJson = False,
-    source_options: SourceOptions,
-    server_options: ServerOptions,
+    **given: Unpack[RunOptions],
 ) -> None:
     """Tell recall from learning. A system's F1 beside what train alone reaches, and on what no control answers."""
     from lmkbc.probe.controls import Row, Selection
     from lmkbc.probe.controls import controls as run_controls
 
-    given = as_options(recipe_options, source_options, server_options)
-    run, recipe, part = opened_part(given, split, relation, limit)
+    run, recipe, subset = opened_subset(given, split, relation, limit)
     chosen = run.edition
     whole = run.workspace.examples(chosen, split or chosen.held_out)
-    examples = list(part.rows(whole, lambda example: example.query.relation))
+    examples = list(subset.rows(whole, lambda example: example.query.relation))
     how = Selection(tuned=tuned, trials=trials, folds=folds, seed=seed)
     with progress() as report:
         table = run_controls(run, recipe, examples, how, random=random, report=report)

@@ -12,7 +12,6 @@ import typer
 from lmkbc.cli import options
 from lmkbc.cli.probe.kamel_tables import by_answers, by_property, overall
 from lmkbc.cli.probe.models import local, served
-from lmkbc.cli.run_options import ServerOptions
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
@@ -72,6 +71,7 @@ def kamel(
         questions_of,
         sampling,
     )
+    from lmkbc.run.base import Servers
 
     check_file(out, source, templates, store if isinstance(store, Path) else None)
     if split not in ("dev", "test"):
@@ -93,7 +93,7 @@ def kamel(
     if base_url is None:
         who = local(model, kept, GREEDY, offline=offline)
     else:
-        server = ServerOptions(
+        server = Servers(
             base_url=base_url,
             any_model=any_model,
             concurrency=concurrency,
@@ -101,7 +101,7 @@ def kamel(
             max_tokens=max_tokens,
             prices=prices,
         )
-        who = served(model, kept, sampling(prompt_form), server.as_settings(), offline=offline)
+        who = served(model, kept, sampling(prompt_form), server, offline=offline)
     with progress() as report:
         answers = ask(who, requests, report)
     for remark in getattr(who, "remarks", ()):

@@ -45,20 +45,6 @@ Most = Annotated[int, typer.Option("--most", min=0, help="KAMEL and silver facts
 PATIENCE = 2
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    group = typer.Typer(name="train", no_args_is_help=True, help=HELP, rich_markup_mode=None)
-    group.command("mlm", epilog=EXAMPLE)(spread(mlm))
-    group.command(
-        "soft-prompt", epilog="Example: lmkbc train soft-prompt --backbone bert-base-cased --out models/prompts"
-    )(spread(soft_prompt))
-    group.command("finetune", epilog="Example: lmkbc train finetune --backbone bert-base-cased --out models/tuned")(
-        spread(finetune)
-    )
-    train_lora.register(group)
-    app.add_typer(group)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
     """What all kinds of training are told."""
@@ -209,3 +195,14 @@ def _show(trained: Trained, out: Path, as_json: bool) -> None:
         rows = [[str(n), *both] for n, both in enumerate(zip(trained.losses, held_out, strict=True), start=1)]
         show_table(["epoch", "loss", "held out"], rows)
     note(f"wrote {out}")
+
+
+app = typer.Typer(no_args_is_help=True, help=HELP, rich_markup_mode=None)
+app.command("mlm", epilog=EXAMPLE)(spread(mlm))
+app.command("soft-prompt", epilog="Example: lmkbc train soft-prompt --backbone bert-base-cased --out models/prompts")(
+    spread(soft_prompt)
+)
+app.command("finetune", epilog="Example: lmkbc train finetune --backbone bert-base-cased --out models/tuned")(
+    spread(finetune)
+)
+app.command("lora", epilog=train_lora.EXAMPLE)(train_lora.lora)

@@ -31,11 +31,6 @@ from lmkbc.workspace import Workspace
 EXAMPLE = "Example: lmkbc train lora --edition 2023 --model ID --from texts.jsonl --out models/llm2kb"
 
 
-def register(group: typer.Typer) -> None:
-    """Add the command to the group `lmkbc train`."""
-    group.command("lora", epilog=EXAMPLE)(lora)
-
-
 def lora(
     out: Annotated[Path, typer.Option("--out", help="Directory of the adapter; predict takes it as --model.")],
     edition: EditionName = None,

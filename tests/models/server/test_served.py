@@ -14,7 +14,7 @@ import pytest
 from loopback import Body, Loopback
 
 import lmkbc
-from lmkbc.api.foreseeing import foresee
+from lmkbc.api.predicting import estimate
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Reply
@@ -101,8 +101,8 @@ def test_two_models_on_one_port_are_two_models(tmp_path: Path, port: int, given:
 
     offline = lmkbc.predict("val", out=tmp_path / "offline", offline=True, **given)  # of the model that was last
     assert (offline.manifest["models"], objects(offline)) == (["model-a"], {"Spain"})
-    assert (foresee("val", **given).total("stored"), foresee("val", **given).total("requests")) == (3, 0)
-    assert foresee("val", fresh=True, **given).total("requests") == 3
+    assert (estimate("val", **given).total("stored"), estimate("val", **given).total("requests")) == (3, 0)
+    assert estimate("val", fresh=True, **given).total("requests") == 3
 
 
 def test_a_build_names_the_model_that_is_served_and_goes_on_with_no_other(

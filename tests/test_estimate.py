@@ -24,7 +24,7 @@ from lmkbc.models.store_place import Database, Place
 from lmkbc.pipeline import Proposals, propose
 from lmkbc.recipe import Recipe
 from lmkbc.run.base import Run, Servers
-from lmkbc.run.estimate import Forecast, forecast
+from lmkbc.run.estimate import Estimate, estimate
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()
@@ -52,7 +52,7 @@ def run(tmp_path: Path) -> Run:
     )
 
 
-def foretold(run: Run, recipe: Recipe, tmp_path: Path) -> Forecast:
+def estimated(run: Run, recipe: Recipe, tmp_path: Path) -> Estimate:
     """The forecast, for which nothing is written."""
 
     def there() -> list[tuple[str, bytes]]:
@@ -62,7 +62,7 @@ def foretold(run: Run, recipe: Recipe, tmp_path: Path) -> Forecast:
         return [*kept, *((str(path), path.read_bytes()) for path in files)]
 
     before = there()
-    foreseen = forecast(run, recipe, QUERIES)
+    foreseen = estimate(run, recipe, QUERIES)
     assert there() == before
     return foreseen
 
@@ -76,15 +76,15 @@ def test_what_a_server_is_asked_is_foretold(run: Run, tmp_path: Path, sampling: 
     with Loopback() as server:
         table = {"component": "chat", "model": "m", "base_url": server.url, "sampling": sampling, **ASKED}
         recipe = recipe_of(table)
-        first = foretold(run, recipe, tmp_path)
+        first = estimated(run, recipe, tmp_path)
         assert server.served == 0
         assert not (tmp_path / "store.sqlite").exists()
         propose(run, recipe, QUERIES[:5])
-        part = foretold(run, recipe, tmp_path)
+        part = estimated(run, recipe, tmp_path)
         assert first.total("requests") - part.total("requests") == server.served
         propose(run, recipe, QUERIES)
         assert server.served == first.total("requests") == first.total("estimated")
-        last = foretold(run, recipe, tmp_path)
+        last = estimated(run, recipe, tmp_path)
     assert (last.total("requests"), last.total("stored")) == (0, len(QUERIES) * sampling["draws"])
     assert first.total("stored") == 0
     assert part.total("stored") == 5 * sampling["draws"]
@@ -100,14 +100,14 @@ def test_what_a_local_model_is_asked_is_foretold_in_its_own_tokens(
     script = tiny_causal.tokenizer()(' ["a"] and so')["input_ids"]
     monkeypatch.setattr(decode_module, "_pick", lambda _, rows, __: [script[len(row.tokens)] for row in rows])
     recipe = recipe_of({"component": "causal", "model": str(tiny), **ASKED, **how})
-    first = foretold(run, recipe, tmp_path)
+    first = estimated(run, recipe, tmp_path)
     assert (first.cost, first.total("estimated"), first.total("stored")) == (None, 0, 0)
     real = propose(run, recipe, QUERIES)
     assert used(real, "calls", "from_store") == (first.total("requests"), 0)
     if "closed" not in how:  # there, those of the options are beside the prompts'
         assert used(real, "prompt_tokens") == (first.total("prompt_tokens"),)
         assert first.total("answer_tokens") == len(QUERIES) * 2 * 5
-    last = foretold(run, recipe, tmp_path)
+    last = estimated(run, recipe, tmp_path)
     assert last.total("requests") == 0
     assert last.total("stored") >= len(QUERIES)
 
@@ -116,14 +116,14 @@ def test_signals_are_foretold_of_train_too(run: Run, tiny: Path, tmp_path: Path)
     table = {"component": "causal", "model": str(tiny), "name": "signal", **ASKED, **CLOSED}
     states = {"model": str(tiny), **ASKED}
     embedded = recipe_of({"component": "embedded", "encoder": False, "signals": (table,), "states": states})
-    whole = foretold(run, embedded, tmp_path)
+    whole = estimated(run, embedded, tmp_path)
     everybody = [*(row.query for row in run.train), *QUERIES]
-    alone = forecast(run, recipe_of(table), everybody)
-    counts = {part.name: part.asked and part.asked.requests for part in whole.parts}
+    alone = estimate(run, recipe_of(table), everybody)
+    counts = {part.name: part.asked and part.asked.requests for part in whole.generators}
     assert counts == {"states": 0, "signal": alone.total("requests")}  # read with their options
     only = recipe_of({"component": "embedded", "encoder": False, "states": states})
-    assert foretold(run, only, tmp_path).total("requests") == len(set(everybody))
-    assert [part.asked for part in forecast(run, recipe_of({"component": "prior"}), QUERIES).parts] == [None]
+    assert estimated(run, only, tmp_path).total("requests") == len(set(everybody))
+    assert [part.asked for part in estimate(run, recipe_of({"component": "prior"}), QUERIES).generators] == [None]
 
 
 @pytest.mark.parametrize("kind", ["directory", "gguf"])
@@ -144,7 +144,7 @@ def test_the_rate_of_an_earlier_run_tells_the_time(run: Run, tmp_path: Path) -> 
     timings = [tmp_path / "none.json", timing]
     table = {"component": "chat", "model": "m", "base_url": "http://localhost:1", "prompt": {"again": "Sure?"}}
     recipe = recipe_of(table)
-    assert forecast(run, recipe, QUERIES, timings).seconds is None
+    assert estimate(run, recipe, QUERIES, timings).seconds is None
     for written, seconds in (
         ({"seconds": 30, "usage": {"a": {"requests": 40}, "b": {"calls": 20}}}, 30 / 60 * len(QUERIES)),
         ({"seconds": 30, "usage": [{"a": {"requests": 40}}, {"a": {"requests": 20}}]}, 30 / 60 * len(QUERIES)),
@@ -152,10 +152,10 @@ def test_the_rate_of_an_earlier_run_tells_the_time(run: Run, tmp_path: Path) -> 
         ({"seconds": "x"}, None),
     ):
         timing.write_text(json.dumps(written))
-        foreseen = forecast(run, recipe, QUERIES, timings)
+        foreseen = estimate(run, recipe, QUERIES, timings)
         assert foreseen.seconds == seconds
         assert foreseen.timed == (timing if seconds else None)
-    assert [part.further for part in foreseen.parts] == [True]
+    assert [part.further for part in foreseen.generators] == [True]
 
 
 def test_a_shared_store_is_looked_into_unless_no_socket_may_be_opened(
@@ -170,10 +170,10 @@ def test_a_shared_store_is_looked_into_unless_no_socket_may_be_opened(
     monkeypatch.setattr(DryStore, "__init__", opened)
     shared = replace(run, servers=Servers(store=Database("postgresql://me@localhost:1/answers")))
     recipe = recipe_of({"component": "chat", "model": "m", "base_url": "http://localhost:1"})
-    assert forecast(shared, recipe, QUERIES).total("requests") == len(QUERIES)
+    assert estimate(shared, recipe, QUERIES).total("requests") == len(QUERIES)
     assert looked == [shared.servers.store]
     with pytest.raises(InputError, match="--offline opens no socket"):
-        forecast(replace(shared, offline=True), recipe, QUERIES)
+        estimate(replace(shared, offline=True), recipe, QUERIES)
 
 
 def test_the_command_tells_and_writes_nothing(command: Command, tmp_path: Path) -> None:

@@ -1,0 +1,79 @@
+"""`--dry-run`: the estimate of a run on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from lmkbc.cli.screen import note, show_json
+from lmkbc.cli.tables import show_table
+from lmkbc.cli.terminal import progress
+from lmkbc.errors import counted
+
+if TYPE_CHECKING:
+    from lmkbc.run.estimate import Estimate
+
+COUNTS = ("requests", "stored", "prompt_tokens", "answer_tokens")
+
+
+def show_estimate(make: Callable[..., Estimate], *, json: bool = False) -> None:
+    """Show a line per generator and their sum on stdout, and notes beside the counts.
+
+    make: returns the estimate; takes a callback of its progress.
+    """
+    with progress() as report:
+        estimate = make(progress=report)
+    if json:
+        show_json(_as_json(estimate))
+        return
+    rows = [[one.name, *(getattr(one.asked, name, None) for name in COUNTS), one.cost] for one in estimate.generators]
+    rows.append(["*** Sum ***", *map(estimate.total, COUNTS), estimate.cost])
+    columns = ["generator", "requests", "stored answers", "prompt tokens", "answer tokens at most", "cost at most"]
+    show_table(columns, rows)
+    for sentence in _remarks(estimate):
+        note(sentence)
+
+
+def _remarks(estimate: Estimate) -> Iterator[str]:
+    yield f"{counted(estimate.queries, 'query')}; nothing was asked, and nothing written"
+    if guessed := estimate.total("estimated"):
+        yield (
+            f"tokens of {guessed} requests are an estimate, four characters each: the server alone has the model's "
+            "tokenizer"
+        )
+    if names := [one.name for one in estimate.generators if one.further]:
+        yield f"{', '.join(names)}: what is asked further on their answers is not counted, since they are not there yet"
+    if guessed and estimate.cost is None:
+        yield "what servers cost is not known: give --prices PROMPT,ANSWER of a million tokens"
+    if estimate.seconds is not None and estimate.timed is not None:
+        yield f"about {_length(estimate.seconds)}, at the rate of the run in {estimate.timed.parent}"
+    elif estimate.total("requests"):
+        yield "how long it takes is not known: no earlier run of this system has asked anything"
+
+
+def _length(seconds: float) -> str:
+    for size, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} seconds"
+
+
+def _as_json(estimate: Estimate) -> dict[str, Any]:
+    names = (*COUNTS, "estimated")
+    generators = [
+        {
+            "name": one.name,
+            "asked": {name: getattr(one.asked, name) for name in names} if one.asked else None,
+            "cost": one.cost,
+            "further": one.further,
+        }
+        for one in estimate.generators
+    ]
+    return {
+        "queries": estimate.queries,
+        **{name: estimate.total(name) for name in names},
+        "cost": estimate.cost,
+        "seconds": estimate.seconds,
+        "timed": None if estimate.timed is None else str(estimate.timed),
+        "generators": generators,
+    }
