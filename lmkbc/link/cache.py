@@ -15,16 +15,34 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from sqlalchemy import Column, Integer, LargeBinary, MetaData, Table, Text, bindparam, cast, false, insert, select
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.schema import CreateTable
+from sqlalchemy.sql import ClauseElement
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.files.database import DATABASE_ERRORS, is_unwritable
+from lmkbc.files.database import DATABASE_ERRORS, columns, is_unwritable, opened
 from lmkbc.link.schema import ShapeError, T, decode
 
 VERSION = 1
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS answers (source TEXT, kind TEXT, key TEXT, answer BLOB NOT NULL, date TEXT NOT NULL,
-    checksum INTEGER, PRIMARY KEY (source, kind, key)) WITHOUT ROWID;
-"""
+_TABLE = Table(
+    "answers",
+    MetaData(),
+    *(Column(name, Text, primary_key=True) for name in ("source", "kind", "key")),
+    Column("answer", LargeBinary, nullable=False),
+    Column("date", Text, nullable=False),
+    Column("checksum", Integer),
+    sqlite_with_rowid=False,
+)
+
+
+def _sql(statement: ClauseElement) -> str:
+    return str(statement.compile(dialect=sqlite.dialect(paramstyle="named")))
+
+
+_OF_KEY = [_TABLE.c[name] == bindparam(name, type_=Text()) for name in ("source", "kind", "key")]
+_GET = _sql(select(cast(_TABLE.c.answer, LargeBinary), _TABLE.c.checksum).where(*_OF_KEY))
+_PUT = _sql(insert(_TABLE).prefix_with("OR REPLACE"))
 
 
 class Cache:
@@ -39,42 +57,24 @@ class Cache:
         self.path, self._source = path, source
         self.damaged: set[tuple[str, str]] = set()
         self.unwritable: Exception | None = None
+        advice = "move the file away"
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path, timeout=30)
-            self._open()
+            self._db = opened(path, VERSION, _upgrade, _checksum, advice)
+            self._db.execute(_sql(select(_TABLE).where(false())))  # fails for tables of another program
         except (OSError, *DATABASE_ERRORS) as error:
             if not is_unwritable(error):
                 raise InputError(
                     f"{path} cannot serve as the linker's cache ({error}): move it away, and what it held is asked anew"
                 ) from None
             self.unwritable = error
-            self._db = sqlite3.connect(":memory:")
-            self._open()
-
-    def _open(self) -> None:
-        self._db.create_function("checksum", 4, _checksum, deterministic=True)
-        self._db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
-        with self._db:
-            self._db.execute("BEGIN IMMEDIATE")
-            version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            if version > VERSION:
-                raise InputError(f"{self.path} was written by a newer lmkbc: update lmkbc, or move the file away")
-            self._db.execute(SCHEMA)
-            if version < VERSION:
-                if "checksum" not in {row[1] for row in self._db.execute("PRAGMA table_info(answers)")}:
-                    self._db.execute("ALTER TABLE answers ADD COLUMN checksum INTEGER")
-                    self._db.execute("UPDATE answers SET checksum = checksum(source, kind, key, answer)")
-                self._db.execute(f"PRAGMA user_version = {VERSION}")
-            self._db.execute("SELECT source, kind, key, answer, date, checksum FROM answers LIMIT 0")
+            self._db = opened(None, VERSION, _upgrade, _checksum, advice)
 
     def get(self, kind: str, keys: Iterable[str], decoder: msgspec.json.Decoder[T]) -> dict[str, T]:
         """The stored answers among `keys`. LmkbcError when the file is damaged beyond single rows."""
-        sql = "SELECT CAST(answer AS BLOB), checksum FROM answers WHERE source = ? AND kind = ? AND key = ?"
         answers: dict[str, T] = {}
         for key in keys:
             with self._errors("read"):
-                row = self._db.execute(sql, (self._source, kind, key)).fetchone()
+                row = self._db.execute(_GET, {"source": self._source, "kind": kind, "key": key}).fetchone()
             if row is None:
                 continue
             try:
@@ -99,12 +99,13 @@ class Cache:
     def put(self, kind: str, answers: Mapping[str, object]) -> None:
         """Store answers in one transaction, dated now, replacing older ones. LmkbcError when the disk refuses."""
         date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        rows = [
-            (self._source, kind, key, raw, date, _checksum(self._source, kind, key, raw))
-            for key, raw in ((key, msgspec.json.encode(answer)) for key, answer in answers.items())
-        ]
+        rows = []
+        for key, answer in answers.items():
+            raw = msgspec.json.encode(answer)
+            row = {"source": self._source, "kind": kind, "key": key, "answer": raw, "date": date}
+            rows.append(row | {"checksum": _checksum(self._source, kind, key, raw)})
         with self._errors("written"), self._db:
-            self._db.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?)", rows)
+            self._db.executemany(_PUT, rows)
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
@@ -119,6 +120,14 @@ class Cache:
     def close(self) -> None:
         """Release the file."""
         self._db.close()
+
+
+def _upgrade(db: sqlite3.Connection) -> None:
+    """Make the table, or give that of version 0 its checksums."""
+    db.execute(_sql(CreateTable(_TABLE, if_not_exists=True)))
+    if "checksum" not in columns(db, _TABLE.name):
+        db.execute("ALTER TABLE answers ADD COLUMN checksum INTEGER")
+        db.execute("UPDATE answers SET checksum = row_checksum(source, kind, key, answer)")
 
 
 def _checksum(source: str, kind: str, key: str, answer: Any) -> int:

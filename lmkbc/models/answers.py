@@ -14,14 +14,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from lmkbc.errors import InputError
-from lmkbc.models.store_file import FileRows, seal
+from lmkbc.files.database import row_checksum
 from lmkbc.models.store_place import Database, Place, default_place
-from lmkbc.models.store_rows import Row, Rows
+
+if TYPE_CHECKING:
+    from lmkbc.models.store_rows import Row, Rows
 
 Shape = TypeVar("Shape")
 Usable = Callable[[Any], bool]
@@ -91,11 +93,11 @@ class Store:
         row = self._rows.answer(call.key)
         if row is None:
             return None
-        *sealed, checksum = row
-        if checksum == seal(call.key.encode(), *sealed).encode():
+        *fields, checksum = row
+        if checksum == row_checksum(call.key.encode(), *fields).encode():
             try:
-                return msgspec.json.decode(sealed[3], type=shape)
-            except msgspec.DecodeError:  # written by something else, and sealed when the file was brought up to date
+                return msgspec.json.decode(fields[3], type=shape)
+            except msgspec.DecodeError:  # written by something else before rows had checksums
                 pass
         self.damaged[call.model] += 1
         self.drop(call)
@@ -111,8 +113,15 @@ class Store:
         rows: dict[str, Row] = {}
         calls: dict[str, Call] = {}
         for call, answer in answers:
-            fields = call.key, _column(call.model), _json(call.settings), call.prompt_digest, _json(answer), date
-            rows[call.key] = Row(*fields, seal(*(field.encode() for field in fields)))
+            row = {
+                "key": call.key,
+                "model": _column(call.model),
+                "call": _json(call.settings),
+                "prompt": call.prompt_digest,
+                "answer": _json(answer),
+                "date": date,
+            }
+            rows[call.key] = row | {"checksum": row_checksum(*(field.encode() for field in row.values()))}
             calls[call.key], prompts[call.prompt_digest] = call, _json(call.prompt)
         there = self._rows.insert(prompts, [rows[key] for key in sorted(rows)]) if rows else set()
         broken = {key for key in there if self.get(calls[key]) is None}
@@ -129,7 +138,7 @@ class Store:
         row = self._rows.note(key)
         if row is None:
             return None
-        if row[1] == seal(key.encode(), row[0]).encode():
+        if row[1] == row_checksum(key.encode(), row[0]).encode():
             return msgspec.json.decode(row[0])
         self.damaged["notes"] += 1
         self.set_note(key, None)
@@ -137,7 +146,8 @@ class Store:
 
     def set_note(self, key: str, note: Any) -> None:
         """Note a JSON value, such as the work that a server still does for us; None forgets it."""
-        self._rows.set_note(key, None if note is None else (_json(note), seal(key.encode(), _json(note).encode())))
+        text = _json(note)
+        self._rows.set_note(key, None if note is None else (text, row_checksum(key.encode(), text.encode())))
 
     def stats(self) -> list[dict[str, Any]]:
         """Per model: answers, distinct prompts, tokens where answers tell them, first and last date (UTC)."""
@@ -152,8 +162,8 @@ class Store:
         """
         self.heal()
         for key, call, prompt, answer, date in self._rows.lines(model and _column(model)):
-            raw = {"call": call, "prompt": prompt or "null", "answer": answer}
-            parts = {name: msgspec.Raw(text.encode()) for name, text in raw.items()}
+            raw = {"call": call, "prompt": prompt, "answer": answer}
+            parts = {name: msgspec.Raw((text or "null").encode()) for name, text in raw.items()}
             yield msgspec.json.encode({"key": key, "date": date} | parts)
 
     def prune(self, *, model: str | None = None, before: str | None = None) -> int:
@@ -272,6 +282,8 @@ def place_for(place: Place | None, *, offline: bool) -> Place:
 
 def _opened(place: Place) -> Rows:
     if isinstance(place, Path):
+        from lmkbc.models.store_file import FileRows  # which loads the database's library
+
         return FileRows(place)
     try:
         from lmkbc.models.store_postgres import PostgresRows

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 from lmkbc.cli import build
 from lmkbc.errors import InputError
 from lmkbc.models.answers import Call, Store
-from lmkbc.models.store_file import VERSION
 from lmkbc.models.store_place import Database
+from lmkbc.models.store_rows import VERSION
 
 MATTERS: dict[str, Any] = {
     "model": "m2",

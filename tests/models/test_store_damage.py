@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.answers import Call, Store
-from lmkbc.models.store_file import VERSION
+from lmkbc.models.store_rows import VERSION
 
 CALLS = [Call(model=f"model-{draw % 2}", prompt=f"Who is it? {draw % 7}", draw=draw) for draw in range(40)]
 FIRST = CALLS[0]
@@ -163,7 +163,7 @@ def test_an_upgrade_that_breaks_off_changes_nothing(tmp_path: Path, monkeypatch:
     path = filled(tmp_path / "s.sqlite")
     as_version_1(path)
     with monkeypatch.context() as broken:
-        broken.setattr("lmkbc.models.store_file.seal", lambda *_: 1 / 0)
+        broken.setattr("lmkbc.models.store_file.checksum", lambda *_: 1 / 0)
         with pytest.raises(InputError, match="cannot serve as the store"):
             Store(path)
     with edited(path) as db:
