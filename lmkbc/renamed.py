@@ -8,21 +8,31 @@ from functools import cache
 
 log = logging.getLogger(__name__)
 
-NEW_NAMES: Mapping[str, str] = {
-    "among": "source-filter",
-    "attested": "corroborated",
-    "none-gate": "abstention-threshold",
-    "otherwise": "fallback",
-    "voice": "source",
-    "witness": "corroborating",
+NEW_NAMES: Mapping[str, tuple[str, ...]] = {
+    "add": ("add_below",),
+    "admit": ("min_verification",),
+    "again": ("follow_up",),
+    "among": ("source-filter",),
+    "attest": ("min_score",),
+    "attested": ("corroborated",),
+    "doubt": ("existence",),
+    "floor": ("min_score",),
+    "least": ("min",),
+    "most": ("max",),
+    "none-gate": ("abstention-threshold",),
+    "otherwise": ("fallback",),
+    "prune": ("prune_below",),
+    "reads": ("parse_as",),
+    "voice": ("source",),
+    "witness": ("corroborating",),
 }
-"""Old name -> new name."""
+"""Old name -> new names, of which a table has one."""
 
 
 def renamed(name: str, known: Container[str]) -> str:
     """Return the new name of a setting if only its old name was given; else the name as it is."""
-    new = NEW_NAMES.get(name)
-    if new is None or name in known or new not in known:
+    new = next((new for new in NEW_NAMES.get(name, ()) if new in known), name)
+    if new == name or name in known:
         return name
     _warn(name, new)
     return new

@@ -11,7 +11,7 @@ from lmkbc.origin import origin_of
 from lmkbc.recipe import Recipe
 from lmkbc.run import submission
 from lmkbc.run.base import Run
-from lmkbc.select.precision import at_precision, check_precision
+from lmkbc.select.confidence import at_precision, check_precision
 from lmkbc.select.rule import PerRelation
 
 

@@ -79,7 +79,7 @@ def test_the_printed_rule_and_generator_added_as_told_pass_what_all_others_pass(
     package = copied(tmp_path) / "lmkbc"
     (package / "select" / "half.py").write_text(block("Adding a rule"), encoding="utf-8")
     rules = package / "select" / "registry.py"
-    replaced(rules, "from lmkbc.select.abstention", "from lmkbc.select.half import Half\nfrom lmkbc.select.abstention")
+    replaced(rules, "from lmkbc.select.composed", "from lmkbc.select.half import Half\nfrom lmkbc.select.composed")
     replaced(rules, "= [Cutoff, ", "= [Half, Cutoff, ")
     (package / "generate" / "echo.py").write_text(block("Adding a generator"), encoding="utf-8")
     (line,) = re.findall(r'`("echo": "[^`]*")`', TEXT)

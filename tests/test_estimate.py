@@ -142,7 +142,7 @@ def test_a_model_without_weights_is_known_by_the_same_name(tiny: Path, tmp_path:
 def test_the_rate_of_an_earlier_run_tells_the_time(run: Run, tmp_path: Path) -> None:
     timing = tmp_path / "timing.json"
     timings = [tmp_path / "none.json", timing]
-    table = {"component": "chat", "model": "m", "base_url": "http://localhost:1", "prompt": {"again": "Sure?"}}
+    table = {"component": "chat", "model": "m", "base_url": "http://localhost:1", "prompt": {"follow_up": "Sure?"}}
     recipe = recipe_of(table)
     assert estimate(run, recipe, QUERIES, timings).seconds is None
     for written, seconds in (

@@ -12,23 +12,21 @@ import tomli_w
 from lmkbc import thresholds
 from lmkbc.errors import InputError
 from lmkbc.origin import Origin
-from lmkbc.select.calibrated import Calibrated
 from lmkbc.select.calibration import Calibration
-from lmkbc.select.confidence import calibration_of
+from lmkbc.select.confidence import at_precision, calibration_of
 from lmkbc.select.curve import PrecisionCurve
 from lmkbc.select.cutoffs import Cutoff, TopK
-from lmkbc.select.expected_f1 import ExpectedF1
-from lmkbc.select.precision import at_precision
+from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.rule import PerRelation
 from lmkbc.tune.confidence import Confidences, Kept, RelationConfidence
 from lmkbc.tune.reliability import Bin, Reliability
 from lmkbc.tune.tune import Tuned, TunedRelation
 from lmkbc.types import Candidate, CandidateSet, Query
 
-CURVE = PrecisionCurve(threshold=(0.25, 0.5), precision=(0.75, 0.905), recall=(0.5, 0.25), most=1)
+CURVE = PrecisionCurve(threshold=(0.25, 0.5), precision=(0.75, 0.905), recall=(0.5, 0.25), max=1)
 GPT4 = Origin(models=("gpt-4",), wording="own", wording_sha256="a" * 64)
 RULES = {
-    "b": Cutoff(threshold=0.0123, least=1),
+    "b": Cutoff(threshold=0.0123, min=1),
     "a": Calibrated(inner=ExpectedF1(missing=0.5), weights={"gpt-4:said": -1.0}, habits={'Ōé "x".y': 0.25}),
 }
 
@@ -179,4 +177,4 @@ def test_who_edits_thresholds_by_hand_removes_the_seal(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="remove the line sha256"):
         thresholds.read(path)
     path.write_text("".join(line for line in edited.splitlines(keepends=True) if not line.startswith("sha256")))
-    assert thresholds.read(path)[0].rules["b"] == Cutoff(threshold=0.3, least=1)
+    assert thresholds.read(path)[0].rules["b"] == Cutoff(threshold=0.3, min=1)

@@ -22,10 +22,10 @@ from lmkbc.generate.recorded import RecordedSpec
 from lmkbc.pipeline import decide, propose
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.base import Run
-from lmkbc.select.corroborated import Corroborated
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.numeric import StabMid
 from lmkbc.select.rule import PerRelation, Rule
+from lmkbc.select.sources import Corroborated
 from lmkbc.tune.folds import by_subject, fold_of
 from lmkbc.tune.tune import official, tune
 from lmkbc.types import CandidateSet, Example, Prediction, Query

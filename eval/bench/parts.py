@@ -52,7 +52,7 @@ PARTS: dict[str, Mapping[str, Any]] = {
     "recall": {"prompt": {"recall": True}},
     "chat": {"prompt": CHATTED},
     "chat and asked again": {
-        "prompt": {**CHATTED, "again": "Check each name of your answer, and answer again: {question}"}
+        "prompt": {**CHATTED, "follow_up": "Check each name of your answer, and answer again: {question}"}
     },
     "cut lists lost": {},
 }

@@ -31,15 +31,15 @@ def read(step: Step, reply: Reply, relation: Relation, subject: str) -> tuple[st
     if not whole or reply.finish in WITHHELD:
         return None
     text = whole[: step.longest]
-    if step.reads == "text":
+    if step.parse_as == "text":
         return (one_line(text),)
-    if step.reads == "span":
+    if step.parse_as == "span":
         return tuple(_span(step, text)) or None
     cut = (reply.finish in CUT_OFF or text != whole) and list_end(text) is None
     items = _items(step, text, relation, subject)
     if not items:
         return items
-    return items[: len(items) - cut][: step.most] or None
+    return items[: len(items) - cut][: step.max] or None
 
 
 def verdict(reply: Reply) -> bool | None:
@@ -49,7 +49,7 @@ def verdict(reply: Reply) -> bool | None:
 
 
 def _items(step: Step, text: str, relation: Relation, subject: str) -> tuple[str, ...] | None:
-    kind: Kind = "number" if step.reads == "numbers" else "entity"
+    kind: Kind = "number" if step.parse_as == "numbers" else "entity"
     parsed = parse(text, replace(relation, kind=kind, unit=None, shape=Shape()), subject)
     if parsed.state is State.ABSTAINED or is_abstention(text, relation):
         return ()
@@ -65,7 +65,7 @@ def _span(step: Step, text: str) -> Iterator[str]:
         years.append(step.until)
     first, last = min(years), max(years)
     width = step.every
-    while last // width - first // width >= step.most:
+    while last // width - first // width >= step.max:
         width += step.every
     for slot in range(first // width, last // width + 1):
         start, end = max(slot * width, first), min(slot * width + width - 1, last)

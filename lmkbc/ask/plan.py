@@ -171,12 +171,12 @@ class Asking:
             raise InputError(f"prompt.steps of {query.relation}: a model that is not asked to write fills no slots")
         return compose(style, self._relations, query, shots, edition=edition, context=context, slots=slots or {})
 
-    def second_turn(self, query: Query, context: str) -> str:
+    def follow_up(self, query: Query, context: str) -> str:
         """What is said once a query is answered, so that it is answered again; nothing where the answer stands."""
         style = self._plans[query.relation].style
-        if not style.again or ("{context}" in style.again and not context.strip()):
+        if not style.follow_up or ("{context}" in style.follow_up and not context.strip()):
             return ""
-        return worded(style.again, style, self._relations, query, context=context.strip())
+        return worded(style.follow_up, style, self._relations, query, context=context.strip())
 
     def repair(self, query: Query, answer: str) -> Prompt | None:
         """What asks for a broken answer as a list, where the style has anything to ask."""

@@ -129,7 +129,9 @@ class _Writer:
     def own(self, query: Query, context: str, slots: Mapping[str, str]) -> str:
         """The query's part: what was found about it, and the question, as the style words it for the query alone."""
         question = self.filled(self._style.ask, query, **slots) if self._style.ask else self.ask(query)
-        return f"Context: {context.strip()}\n\n{question}" if context.strip() and not self._style.again else question
+        return (
+            f"Context: {context.strip()}\n\n{question}" if context.strip() and not self._style.follow_up else question
+        )
 
     def filled(self, template: str, query: Query, **slots: str) -> str:
         """A template about a query."""

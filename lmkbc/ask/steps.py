@@ -15,10 +15,10 @@ from typing import Literal
 from lmkbc.ask.frames import SLOT, check_slots
 from lmkbc.models.base import Sampling
 
-Reads = Literal["text", "list", "numbers", "span", "gate", "doubt"]
+ParseAs = Literal["text", "list", "numbers", "span", "gate", "existence"]
 
-VERDICTS = ("gate", "doubt")
-"""What is read as yes or no, and fills no slot."""
+VERDICTS = ("gate", "existence")
+"""What is parsed as yes or no, and fills no slot."""
 
 MOST_STEPS = 8
 """Steps of a chain."""
@@ -38,23 +38,24 @@ class Step:
     """One step of a chain, as a recipe's plain data.
 
     name: the slot that it fills. ask: a template over the slots of a style's ask and the names of earlier steps; or
-    items: what the slot is in turn, where nothing need be asked. reads: what is fed on of an answer: its "text", the
+    items: what the slot is in turn, where nothing need be asked. parse_as: what is fed on of an answer: its "text", the
     names of its "list", its "numbers", or the years of its "span" in slots of `every` years. A "gate" feeds nothing:
-    where it says no, the draw names nothing, and no more is asked; nor does a "doubt", of whose draws the share that
-    says no stands beside the candidates as the doubt that there are any.
+    where it says no, the draw names nothing, and no more is asked. Nor does "existence": the share of its draws that
+    say no is a NIL probability, which stands beside the candidates.
     each: whether what follows is asked once for each item, in place of once with all of them.
-    most: items that count, the first ones; slots of a span become wider where it has more. longest: characters that
+    max: items that count, the first ones; slots of a span become wider where it has more. longest: characters that
     count. until: the year that a span without an end goes on to.
-    draws: 1, whose answer all draws go on from, or as many as the table draws, each of which goes on from its own; a
-    doubt has any number. temperature, max_tokens, stop: of these answers. Where one is left out, it is the table's.
+    draws: 1, whose answer all draws go on from, or as many as the table draws, each of which goes on from its own; an
+    existence step has any number. temperature, max_tokens, stop: of these answers. Where one is left out, it is the
+    table's.
     """
 
     name: str
     ask: str = ""
     items: tuple[str, ...] = ()
-    reads: Reads = "text"
+    parse_as: ParseAs = "text"
     each: bool = False
-    most: int = 20
+    max: int = 20
     longest: int = 2000
     every: int = 10
     until: int | None = None
@@ -69,9 +70,11 @@ class Step:
             raise ValueError(f"a step's name is {self.name!r}: give a word in small letters, since it is a slot")
         if bool(self.ask) == bool(self.items):
             raise ValueError(f"step {self.name!r} needs something to ask, or a list of items: give one of the two")
-        if self.each and self.reads in ("text", *VERDICTS):
-            raise ValueError(f"step {self.name!r} goes on with each item, but reads a {self.reads}, which has none")
-        bounds = {"most": (self.most, MOST_ITEMS), "longest": (self.longest, LONGEST_FED), "every": (self.every, 1000)}
+        if self.each and self.parse_as in ("text", *VERDICTS):
+            raise ValueError(
+                f"step {self.name!r} goes on with each item, but is parsed as {self.parse_as}, which has none"
+            )
+        bounds = {"max": (self.max, MOST_ITEMS), "longest": (self.longest, LONGEST_FED), "every": (self.every, 1000)}
         for bound, (value, highest) in bounds.items():
             if not 1 <= value <= highest:
                 raise ValueError(f"{bound} of step {self.name!r} is {value}: give 1 to {highest}")
@@ -85,13 +88,13 @@ class Step:
     @property
     def branches(self) -> int:
         """How many questions it makes of one, at most."""
-        return len(self.items) or (self.most if self.each else 1)
+        return len(self.items) or (self.max if self.each else 1)
 
     def sampling(self, table: Sampling) -> Sampling:
         """How its answers are drawn. ValueError where they cannot be told apart by the table's draws."""
         own = {name: getattr(self, name) for name in ("draws", "temperature", "max_tokens", "stop")}
         sampling = replace(table, logprobs=False, **{name: value for name, value in own.items() if value is not None})
-        if sampling.draws not in (1, table.draws) and self.reads != "doubt":
+        if sampling.draws not in (1, table.draws) and self.parse_as != "existence":
             raise ValueError(
                 f"step {self.name!r} has {sampling.draws} draws, and what follows has {table.draws}: give it 1 draw, "
                 "or as many"
@@ -107,20 +110,20 @@ def check_chain(steps: Sequence[Step], slots: Sequence[str], last: str) -> None:
     names = [step.name for step in steps]
     if len(steps) > MOST_STEPS:
         raise ValueError(f"a chain of {len(steps)} steps: give {MOST_STEPS} at most")
-    if [step.reads for step in steps].count("doubt") > 1:
-        raise ValueError("a chain has one doubt: give another generator the others")
+    if [step.parse_as for step in steps].count("existence") > 1:
+        raise ValueError("a chain has one step of existence: give another generator the others")
     for place, step in enumerate(steps):
         if step.name in slots or step.name in names[:place]:
             raise ValueError(f"step {step.name!r} is called as another slot is: give it a name of its own")
-        before = () if step.reads == "doubt" else steps[:place]  # it is asked once, whatever draws go on with
-        filled = [one.name for one in before if one.reads not in VERDICTS]
+        before = () if step.parse_as == "existence" else steps[:place]  # it is asked once, whatever draws go on with
+        filled = [one.name for one in before if one.parse_as not in VERDICTS]
         for slot in SLOT.findall(step.ask):
             if slot in names[place:]:
                 raise ValueError(f"the chain loops: step {step.name!r} reads {{{slot}}}, which is not before it")
         check_slots(f"step {step.name!r}", step.ask, (*slots, *filled))
     for place, step in enumerate(steps):
         templates = (*(one.ask for one in steps[place + 1 :]), last)
-        if step.reads not in VERDICTS and not any(f"{{{step.name}}}" in template for template in templates):
+        if step.parse_as not in VERDICTS and not any(f"{{{step.name}}}" in template for template in templates):
             raise ValueError(
                 f"nothing reads what step {step.name!r} fills: name {{{step.name}}} in a later step or in ask"
             )

@@ -23,7 +23,7 @@ _TEMPLATES = {
     "role": _SLOTS,
     "task": _SLOTS,
     "ask": _SLOTS,
-    "again": (*_SLOTS, "context"),
+    "follow_up": (*_SLOTS, "context"),
     "repair": (*_SLOTS, "answer", "list"),
     "block": (*_PARTS, "cue"),
     "answer": (*_PARTS, "recalled", "answer"),
@@ -43,8 +43,8 @@ class PromptStyle:
     ask: how the query, and only the query, is worded instead, over {subject}, {question}, {cloze} and the above.
     steps: what is asked before, whose answers fill slots of ask by the steps' names; where that makes several questions
     of the query, the answers are one.
-    again: a second turn once the first is answered, over the slots of ask and {context}, which is told there and not
-    before; what it is answered with counts. Where nothing is found to tell, the first answer stands.
+    follow_up: a second turn once the first is answered, over the slots of ask and {context}, which is told there and
+    not before; what it is answered with counts. Where nothing is found to tell, the first answer stands.
     repair: what is asked, by itself, where an answer is no list: {answer} is that answer, {list} how lists look.
     knowledge: what is told of the relation; a record tells it in every record, other styles once.
     cue: what a text ends with before the answer. recall: first what is known, then the answer.
@@ -63,7 +63,7 @@ class PromptStyle:
     task: str = ""
     ask: str = ""
     steps: tuple[Step, ...] = ()
-    again: str = ""
+    follow_up: str = ""
     repair: str = ""
     knowledge: tuple[Knowledge, ...] = ()
     cue: str = ""
@@ -78,7 +78,7 @@ class PromptStyle:
 
     def __post_init__(self) -> None:
         """ValueError for a value or slot that makes no sense."""
-        filled = tuple(step.name for step in self.steps if step.reads not in VERDICTS)
+        filled = tuple(step.name for step in self.steps if step.parse_as not in VERDICTS)
         for field, slots in _TEMPLATES.items():
             known = (*slots, *filled) if field == "ask" else slots
             check_slots(field, getattr(self, field), known)
@@ -93,8 +93,8 @@ class PromptStyle:
                 raise ValueError(f"{field} is {asked!r}: it names no subject, as one of {', '.join(named)} does")
         if self.repair and "{answer}" not in self.repair:
             raise ValueError("repair asks for a broken answer as a list: show that answer with {answer}")
-        if self.again and self.form == "completion":
-            raise ValueError("again is a second turn, and form 'completion' has none: use 'single' or 'chat'")
+        if self.follow_up and self.form == "completion":
+            raise ValueError("follow_up is a second turn, and form 'completion' has none: use 'single' or 'chat'")
         if self.stop and self.form != "completion":
             raise ValueError(f"stop ends a text that a model goes on with, and form {self.form!r} has none: drop it")
         if self.form == "completion" and (self.block or self.answer or self.separator or self.stop):

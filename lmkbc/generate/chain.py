@@ -64,7 +64,7 @@ Course = list[list[Slots] | Reply | None]
 
 
 class Chain:
-    """The steps of one query. nil_probabilities: per "doubt" step, the share of its draws that say no."""
+    """The steps of one query. nil_probabilities: per "existence" step, the share of its draws that say no."""
 
     def __init__(self, asking: Asking, relation: Relation, query: Query) -> None:
         self._asking, self._relation, self._query = asking, relation, query
@@ -77,7 +77,7 @@ class Chain:
         for step in self._plan.style.steps:
             if step.items:
                 course = self._onwards(course, step, partial(_given, step))
-            elif step.reads == "doubt":
+            elif step.parse_as == "existence":
                 yield from self._weighed(course, step)
             else:
                 course = yield from self._taken(course, step)
@@ -97,7 +97,7 @@ class Chain:
             reply = replies[self._asking.step(self._query, step, slots), 0 if shared else draw]
             if reply is None:
                 return None
-            if step.reads == "gate":
+            if step.parse_as == "gate":
                 holds = verdict(reply)
                 return UNREAD if holds is None else ("",) if holds else DENIED
             found = read(step, reply, self._relation, self._query.subject)
@@ -126,7 +126,7 @@ class Chain:
         return after
 
     def _filled(self, slots: Slots, items: Sequence[str], step: Step) -> Iterator[Slots]:
-        if step.reads in VERDICTS:
+        if step.parse_as in VERDICTS:
             yield slots
         elif step.items or step.each:
             yield from ({**slots, step.name: item} for item in items)

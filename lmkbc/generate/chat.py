@@ -45,9 +45,13 @@ class Chat(ServerSettings, LanguageModelSpec):
         """ValueError for settings that contradict each other."""
         ServerSettings.__post_init__(self)
         LanguageModelSpec.__post_init__(self)
-        once = all(not (style.again or style.repair or any(step.ask for step in style.steps)) for style in self.styles)
+        once = all(
+            not (style.follow_up or style.repair or any(step.ask for step in style.steps)) for style in self.styles
+        )
         if self.executor == "batch" and not once:
-            raise ValueError("a batch is answered once: use executor 'calls' where prompt has again, repair or steps")
+            raise ValueError(
+                "a batch is answered once: use executor 'calls' where prompt has follow_up, repair or steps"
+            )
 
     def is_given(self, run: Run) -> bool:
         """Whether a server is named, or a model of this machine."""

@@ -256,7 +256,7 @@ class Conversation:
 
     def _second(self, query: Query, prompt: Prompt, reply: Reply) -> Prompt | None:
         """The same asked again, with more told."""
-        turn = self._asking.second_turn(query, self._told(query))
+        turn = self._asking.follow_up(query, self._told(query))
         return prompt.followed(reply.text, turn) if turn else None
 
     def _repair(self, query: Query, _: Prompt, reply: Reply) -> Prompt | None:

@@ -110,7 +110,7 @@ def follows(table: object) -> bool:
     """Return whether a generator asks more on its answers: steps, another turn, a repair, recalled context, checks."""
     if not isinstance(table, LanguageModelSpec):
         return False
-    again = any(style.steps or style.again or style.repair for style in table.styles)
+    again = any(style.steps or style.follow_up or style.repair for style in table.styles)
     return again or table.verify is not None or table.context.provider == "recall"
 
 

@@ -26,13 +26,13 @@ class PrecisionCurve:
     """Thresholds on a relation's confidence, each with the precision that what reaches it has at least.
 
     threshold: rising. precision: rising; what the share of right facts is at least (`at_least`), so that few facts
-    promise little. recall: of all gold objects. most: how many facts a query may have.
+    promise little. recall: of all gold objects. max: how many facts a query may have.
     """
 
     threshold: tuple[float, ...] = ()
     precision: tuple[float, ...] = ()
     recall: tuple[float, ...] = ()
-    most: int | None = None
+    max: int | None = None
 
     def __post_init__(self) -> None:
         """ValueError for columns that do not belong together."""

@@ -1,27 +1,15 @@
-"""Cut-offs on the score: absolute, or relative to the best; and the best k."""
+"""Cut-offs on the score: absolute, relative to the best, sticky, or of what several models propose; and the best k."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from lmkbc.select.ranking import (
-    Floats,
-    Ints,
-    Ranking,
-)
-from lmkbc.select.rule import (
-    CUT,
-    PrefixRule,
-    Range,
-    Real,
-    SweptRule,
-    Whole,
-    run_length,
-)
+from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
+from lmkbc.select.rule import CUT, Choice, PrefixRule, Range, Real, SweptRule, Whole, run_length
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,17 +22,17 @@ class Cutoff(PrefixRule, SweptRule):
     threshold: float
 
     def levels(self, ranking: Ranking) -> Floats:
-        """The scores."""
+        """Return the scores."""
         return ranking.scores
 
     def wanted(self, ranking: Ranking) -> Ints:
-        """Candidates at or above the threshold."""
+        """Return how many score at or above the threshold."""
         return run_length(ranking.ended >= max(self.threshold, 0.0))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Relative(PrefixRule, SweptRule):
-    """Keep every candidate that scores at least `ratio` of the query's best, and at least `floor`.
+    """Keep every candidate that scores at least `ratio` of the query's best, and at least `min_score`.
 
     Where the best scores 0 there is nothing to compare with, and no candidate passes; where it scores less than `best`,
     none does either, so that one bound decides whether to answer and the other how much (thylinao1, LM-KBC 2026).
@@ -53,24 +41,24 @@ class Relative(PrefixRule, SweptRule):
     name: ClassVar[str] = "relative"
     search: ClassVar[Mapping[str, Range]] = {
         "ratio": Real(1e-3, 1.0, log=True),
-        "floor": Real(1e-6, 1.0, log=True),
+        "min_score": Real(1e-6, 1.0, log=True),
         "best": Real(1e-3, 1.0, log=True),
     }
-    swept: ClassVar[str] = "floor"
+    swept: ClassVar[str] = "min_score"
     ratio: float
-    floor: float = 0.0
+    min_score: float = 0.0
     best: float = 0.0
 
     def levels(self, ranking: Ranking) -> Floats:
-        """The score of each candidate at or above the ratio, (n, m); -1 for the others, which no floor keeps."""
+        """Return the score of each candidate at or above the ratio, (n, m); -1 for the others, which nothing keeps."""
         return np.where(ranking.scores >= self._bound(ranking)[:, None], ranking.scores, -1.0)
 
     def wanted(self, ranking: Ranking) -> Ints:
-        """Candidates at or above all bounds."""
-        return run_length(ranking.ended >= np.maximum(self._bound(ranking), self.floor)[:, None])
+        """Return how many score at or above all bounds."""
+        return run_length(ranking.ended >= np.maximum(self._bound(ranking), self.min_score)[:, None])
 
     def _bound(self, ranking: Ranking) -> Floats:
-        """What the ratio asks of each query's candidates, (n,); infinite where the best scores too little."""
+        """Return the score that the ratio asks for, (n,); infinite where the best scores too little."""
         return np.where(ranking.best >= self.best, self.ratio * ranking.reference, np.inf)
 
 
@@ -83,5 +71,73 @@ class TopK(PrefixRule):
     k: int
 
     def wanted(self, ranking: Ranking) -> Ints:
-        """`k` for every query, (n,)."""
+        """Return `k` for every query, (n,)."""
         return np.full(len(ranking.ranked), self.k, dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sticky(PrefixRule, SweptRule):
+    """Once a candidate has passed `threshold`, keep on while scores stay close (Li T. et al. 2022).
+
+    reference: "previous" compares a candidate with the kept one before it (their paper), "threshold" with a relaxed
+    threshold, ratio * threshold (their code).
+    """
+
+    name: ClassVar[str] = "sticky"
+    search: ClassVar[Mapping[str, Range]] = {
+        "threshold": CUT,
+        "ratio": Real(0.05, 1.0),
+        "reference": Choice(("previous", "threshold")),
+    }
+    swept: ClassVar[str] = "threshold"
+    threshold: float
+    ratio: float
+    reference: Literal["previous", "threshold"] = "previous"
+
+    def levels(self, ranking: Ranking) -> Floats:
+        """Return the highest threshold that keeps each candidate, at most the best score, (n, m)."""
+        scores = ranking.scores
+        if self.reference == "threshold":
+            return np.where(scores < 0, -1.0, np.minimum(scores[:, :1], scores / self.ratio))
+        stuck = np.zeros(scores.shape, dtype=np.bool_)
+        stuck[:, 1:] = (scores[:, 1:] >= self.ratio * scores[:, :-1]) & (scores[:, 1:] >= 0)
+        run: Floats = np.minimum.accumulate(np.where(stuck, np.inf, scores), axis=1)
+        return run
+
+    def wanted(self, ranking: Ranking) -> Ints:
+        """Return the length of the unbroken run of accepted candidates from the best on."""
+        scores = ranking.ended
+        accepted = scores >= max(self.threshold, 0.0)
+        if self.reference == "threshold":
+            accepted[:, 1:] = scores[:, 1:] >= max(self.threshold * self.ratio, 0.0)
+        else:
+            accepted[:, 1:] |= scores[:, 1:] >= self.ratio * scores[:, :-1]
+        return run_length(accepted)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quorum(SweptRule):
+    """Keep candidates that at least `models` distinct models propose and that score at least `min_score`.
+
+    Many draws of one model are one model: they do not corroborate each other. Candidates with a verification score of
+    at least `min_verification` need no corroboration; above 1, every candidate needs it.
+    """
+
+    name: ClassVar[str] = "quorum"
+    search: ClassVar[Mapping[str, Range]] = {"models": Whole(1, 5), "min_score": Real(1e-3, 1.0, log=True)}
+    swept: ClassVar[str] = "min_score"
+    models: int
+    min_score: float = 0.0
+    min_verification: float = 2.0
+
+    def levels(self, ranking: Ranking) -> Floats:
+        """Return the scores of corroborated or verified candidates, (n, m); -1 for the others."""
+        agreed = ranking.models >= self.models
+        if self.min_verification <= 1:
+            agreed |= ranking.truths >= self.min_verification
+        return np.where(agreed, ranking.scores, -1.0)
+
+    def keep(self, ranking: Ranking) -> Mask:
+        """Return which candidates are corroborated or verified, and score enough, (n, m)."""
+        kept: Mask = self.levels(ranking) >= max(self.min_score, 0.0)
+        return kept

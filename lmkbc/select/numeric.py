@@ -164,23 +164,23 @@ class WeightedMedian(PointRule):
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedScore(NumericRule):
-    """One to `most` numbers: as many as promise the highest F1, 2 hits / (k + 1), where one is true (MAVE 2026).
+    """One to `max` numbers: as many as promise the highest F1, 2 hits / (k + 1), where one is true (MAVE 2026).
 
     A number covers the votes within +-tolerance of it, and is right with the share of the weight that it covers. Each
     is the middle of what supports it best among the votes that no earlier one covers. Tolerance 0 takes the commonest.
     """
 
     name: ClassVar[str] = "expected-score"
-    search: ClassVar[Mapping[str, Range]] = {"tolerance": Real(0.005, 0.3, log=True), "most": Whole(1, 3)}
+    search: ClassVar[Mapping[str, Range]] = {"tolerance": Real(0.005, 0.3, log=True), "max": Whole(1, 3)}
     tolerance: float = 0.05
-    most: int = 3
+    max: int = 3
 
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
         """The best number of points, the fewer on a tie."""
         middle, left = StabMid(tolerance=self.tolerance), weights > 0
         chosen: list[float] = []
         covered: list[float] = []
-        while left.any() and len(chosen) < self.most:
+        while left.any() and len(chosen) < self.max:
             point = middle.point(values[left], weights[left])
             near = left & (np.abs(values / point - 1) <= self.tolerance + 1e-9)
             chosen.append(point)

@@ -23,8 +23,8 @@ class Ranking:
 
     ranked: the objects proposed, without the proposal to answer nothing. scores: (n, m), clipped to [0, 1], -1 where
     padded. nothing: (n,), score of answering nothing, 0 where none was proposed. abstained: (n,), share of the
-    answers that were abstentions. doubt: (n,), one minus the existence probability, 0.5 where none was given.
-    silence: what each model makes of nothing, "MODEL:nothing" and "MODEL:doubt" -> (n,), -1 where it does not say.
+    answers that were abstentions. nil_probability: (n,), 0.5 where none was given.
+    nil: what each model says of nothing, "MODEL:nothing" and "MODEL:nil_probability" -> (n,), -1 where it says nothing.
     InputError for a score that is no number.
     """
 
@@ -32,8 +32,8 @@ class Ranking:
     scores: Floats
     nothing: Floats
     abstained: Floats
-    doubt: Floats
-    silence: Mapping[str, Floats] = field(default_factory=dict)
+    nil_probability: Floats
+    nil: Mapping[str, Floats] = field(default_factory=dict)
 
     @classmethod
     def of(cls, sets: Sequence[CandidateSet]) -> Ranking:
@@ -44,12 +44,12 @@ class Ranking:
             row[: len(candidates)] = [min(max(candidate.score, 0.0), 1.0) for candidate in candidates]
         nothing = [max((nil.score for nil in candidates.nothing), default=0.0) for candidates in sets]
         abstained = [_abstained(s.draws) for s in sets]
-        doubt = [0.5 if (p := candidates.existence) is None else 1 - p for candidates in sets]
-        return cls(ranked, scores, _unit(nothing), _unit(abstained), _unit(doubt), _silence(sets))
+        nil = [0.5 if (p := candidates.existence) is None else 1 - p for candidates in sets]
+        return cls(ranked, scores, _unit(nothing), _unit(abstained), _unit(nil), _nil(sets))
 
     @cached_property
     def sizes(self) -> Ints:
-        """How many objects each query has, (n,)."""
+        """Return how many objects each query has, (n,)."""
         return np.array([len(candidates) for candidates in self.ranked], dtype=np.int64)
 
     @cached_property
@@ -110,12 +110,12 @@ def _unit(column: Sequence[float]) -> Floats:
     return clipped
 
 
-def _silence(sets: Sequence[CandidateSet]) -> dict[str, Floats]:
-    """By model: its score of nothing, 0 where it only proposes objects; and its doubt that there is one."""
+def _nil(sets: Sequence[CandidateSet]) -> dict[str, Floats]:
+    """Return by model its score of nothing, 0 where it only proposes objects; and its NIL probability."""
     columns: dict[str, Floats] = {}
     for row, candidates in enumerate(sets):
         scores = {f"{model}:nothing": 0.0 for candidate in candidates.candidates for model, _ in candidate.by_model}
-        for kind, nils in (("nothing", candidates.nothing), ("doubt", candidates.nil_probabilities)):
+        for kind, nils in (("nothing", candidates.nothing), ("nil_probability", candidates.nil_probabilities)):
             for model, score in (pair for nil in nils for pair in nil.by_model):
                 scores[f"{model}:{kind}"] = max(scores.get(f"{model}:{kind}", 0.0), score)
         for name, score in scores.items():

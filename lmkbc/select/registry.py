@@ -10,16 +10,15 @@ from typing import Any
 from lmkbc import plugins
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.renamed import renamed
-from lmkbc.select.abstention import AbstentionThreshold
-from lmkbc.select.calibrated import Calibrated
-from lmkbc.select.corroborated import Corroborated
+from lmkbc.select.composed import AbstentionThreshold, Fallback, Verified
 from lmkbc.select.cutoffs import (
     Cutoff,
+    Quorum,
     Relative,
+    Sticky,
     TopK,
 )
-from lmkbc.select.expected_f1 import ExpectedF1
-from lmkbc.select.fallback import Fallback
+from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.numeric import (
     Ball,
     ExpectedScore,
@@ -27,12 +26,8 @@ from lmkbc.select.numeric import (
     StabMid,
     WeightedMedian,
 )
-from lmkbc.select.quorum import Quorum
 from lmkbc.select.rule import Rule
-from lmkbc.select.source_filter import SourceFilter
-from lmkbc.select.sticky import Sticky
-from lmkbc.select.two_stage import TwoStage
-from lmkbc.select.verified import Verified
+from lmkbc.select.sources import Corroborated, SourceFilter, TwoStage
 from lmkbc.settings import checked
 
 THRESHOLDS: list[type[Rule]] = [Cutoff, Relative, Sticky, TopK, Quorum, AbstentionThreshold, Verified]

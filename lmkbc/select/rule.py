@@ -169,10 +169,10 @@ class SweptRule(MaskRule):
 
 @dataclass(frozen=True, kw_only=True)
 class PrefixRule(MaskRule):
-    """A rule that keeps the best so many candidates; at least `least` and at most `most` where there are as many."""
+    """A rule that keeps the best so many candidates; at least `min` and at most `max` where there are as many."""
 
-    least: int = 0
-    most: int = UNLIMITED
+    min: int = 0
+    max: int = UNLIMITED
 
     @abstractmethod
     def wanted(self, ranking: Ranking) -> Ints:
@@ -181,10 +181,10 @@ class PrefixRule(MaskRule):
     def length(self, ranking: Ranking) -> Ints:
         """How many candidates of each query to keep, (n,)."""
         wanted = self.wanted(ranking)
-        if self.least:
-            wanted = np.maximum(wanted, self.least)
-        if self.most < UNLIMITED:
-            wanted = np.minimum(wanted, self.most)
+        if self.min:
+            wanted = np.maximum(wanted, self.min)
+        if self.max < UNLIMITED:
+            wanted = np.minimum(wanted, self.max)
         return np.minimum(wanted, ranking.sizes)
 
     def keep(self, ranking: Ranking) -> Mask:

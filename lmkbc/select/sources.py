@@ -1,34 +1,174 @@
-"""What each source of a pooled set says by itself: a source is a model, or one wording, file or table of it."""
+"""What each source of a pooled set says by itself, and the rules that tell sources apart.
+
+A source is a model, or one wording, file or table of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
+import numpy as np
 from msgspec import structs
 
-from lmkbc.types import CandidateSet, Proposal
+from lmkbc.errors import InputError
+from lmkbc.select.ranking import Floats, Mask, Ranking
+from lmkbc.select.rule import MaskRule, Rule, kept_of
+from lmkbc.types import Candidate, CandidateSet, Nil, Prediction, Proposal, Source, State
 
 
 def sources(candidates: CandidateSet) -> list[str]:
-    """The sources that propose objects, or nothing, or say whether there is any; in order."""
+    """Return the sources that propose objects, or nothing, or say whether there is any; in order."""
     given = [candidate.by_model for candidate in candidates.candidates]
     given += [nil.by_model for nil in (*candidates.nothing, *candidates.nil_probabilities)]
     return sorted({source for by_model in given for source, _ in by_model})
 
 
-def own(candidates: CandidateSet, source: str) -> CandidateSet:
-    """What one source proposes, with its own scores, best first."""
-    objects = sorted(_own(candidates.candidates, source), key=lambda candidate: -candidate.score)
+def of_source(candidates: CandidateSet, source: str) -> CandidateSet:
+    """Return what one source proposes, with its own scores, best first."""
+    objects = sorted(_scored_by(candidates.candidates, source), key=lambda candidate: -candidate.score)
     return replace(
         candidates,
         candidates=tuple(objects),
-        nothing=tuple(_own(candidates.nothing, source)),
-        nil_probabilities=tuple(_own(candidates.nil_probabilities, source)),
+        nothing=tuple(_scored_by(candidates.nothing, source)),
+        nil_probabilities=tuple(_scored_by(candidates.nil_probabilities, source)),
     )
 
 
-def _own(proposals: Sequence[Proposal], source: str) -> Iterator[Proposal]:
+def _scored_by(proposals: Sequence[Proposal], source: str) -> Iterator[Proposal]:
+    """Yield what a source proposes, with its own score."""
     for proposal in proposals:
         if (share := dict(proposal.by_model).get(source)) is not None:
             yield structs.replace(proposal, score=share, by_model=((source, share),))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceFilter(MaskRule):
+    """Select as `inner` does of what `sources` propose, each counting alike (Biester et al. 2023: which wordings).
+
+    A candidate scores the mean over those of the sources that propose objects or nothing for the query. What none of
+    them proposes is left out, and so is what the other sources say of nothing.
+    """
+
+    name: ClassVar[str] = "source-filter"
+    inner: MaskRule
+    sources: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Require at least one source."""
+        if not self.sources:
+            raise InputError("sources of rule source-filter is empty: name at least one source")
+
+    def shares(self, ranking: Ranking) -> tuple[Floats, Floats]:
+        """Return the scores of candidates, (n, m), -1 for those left out, and of nothing, (n,)."""
+        nowhere, absent = np.full(ranking.scores.shape, -1.0), np.full(len(ranking.ranked), -1.0)
+        given = np.array([ranking.by_model.get(source, nowhere) for source in self.sources])
+        nil = np.array([ranking.nil.get(f"{source}:nothing", absent) for source in self.sources])
+        present = np.maximum((nil >= 0).sum(axis=0), 1)
+        scores = np.maximum(given, 0.0).sum(axis=0) / present[:, None]
+        return np.where((given >= 0).any(axis=0), scores, -1.0), np.maximum(nil, 0.0).sum(axis=0) / present
+
+    def keep(self, ranking: Ranking) -> Mask:
+        """Return what the inner rule keeps of the candidates in the order of the sources' scores, (n, m)."""
+        scores, nothing = self.shares(ranking)
+        return kept_of(self.inner, replace(ranking, nothing=nothing), scores)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoStage(Rule):
+    """Select `within` what each source proposes, then `across` what the sources selected (Chironk, LM-KBC 2026).
+
+    Across sources, each has one vote, for every object that it kept or for nothing. Scores are shares of the sources
+    that propose anything: a cut-off at 0.6 asks for two of three, for both of two, and for the only one. each: sources
+    with a rule of their own.
+    """
+
+    name: ClassVar[str] = "two-stage"
+    within: Rule
+    across: Rule
+    each: Mapping[str, Rule] = field(default_factory=dict)
+
+    def select(self, candidates: CandidateSet) -> Prediction:
+        """Keep what `across` keeps of the sources' selections. A query that no model answered stays failed."""
+        present = sources(candidates)
+        if candidates.failed or not present:
+            return self.within.select(candidates)
+        kept = {source: self.each.get(source, self.within).select(of_source(candidates, source)) for source in present}
+        return self.across.select(_votes(candidates, kept))
+
+
+def _votes(candidates: CandidateSet, kept: Mapping[str, Prediction]) -> CandidateSet:
+    """Return one vote per source as a pooled set; numbers between a source's votes are objects like others."""
+    scores = {candidate.text: candidate.score for candidate in candidates.candidates}
+    voters: dict[str, list[str]] = {}
+    objects: dict[str, Candidate] = {}
+    for source, prediction in kept.items():
+        for candidate in prediction.objects:
+            voters.setdefault(candidate.text, []).append(source)
+            objects.setdefault(candidate.text, candidate)
+    voted = [structs.replace(objects[text], **_share(names, len(kept))) for text, names in voters.items()]
+    voted.sort(key=lambda candidate: (-candidate.score, -scores.get(candidate.text, 0.0), candidate.text))
+    empty = [source for source, prediction in kept.items() if not prediction.objects]
+    return CandidateSet(
+        candidates.query,
+        tuple(voted),
+        tuple(State.ABSTAINED if source in empty else State.ANSWERED for source in kept),
+        nothing=(Nil(**_share(empty, len(kept))),) if empty else (),
+        nil_probabilities=candidates.nil_probabilities,
+    )
+
+
+def _share(votes: list[str], sources: int) -> dict[str, Any]:
+    return {
+        "score": len(votes) / sources,
+        "sources": tuple(Source(source) for source in votes),
+        "by_model": tuple((source, 1.0) for source in votes),
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corroborated(Rule):
+    """Trust the list of one source, and correct it where another source corroborates little of it.
+
+    `inner` selects the list from what `source` proposes. The query's confidence is the share of the list that the
+    source `corroborating` proposes with a score of at least `min_score`. Below `prune_below`, objects that it never
+    proposes are dropped. Below `add_below`, candidates with a verification score of at least `min_verification` join,
+    whoever proposes them (CS2, LM-KBC 2026: lists of award winners, checked year by year, and led back from the winner
+    to the award). Without answers of `corroborating` nothing is corrected. Without answers of `source`, `inner` selects
+    from all candidates.
+    """
+
+    name: ClassVar[str] = "corroborated"
+    inner: Rule
+    source: str
+    corroborating: str
+    min_score: float = 0.25
+    prune_below: float = 0.5
+    add_below: float = 0.7
+    min_verification: float = 1 / 3
+
+    def select(self, candidates: CandidateSet) -> Prediction:
+        """Return the list, without what is pruned, then with what is added."""
+        present = sources(candidates)
+        if candidates.failed or self.source not in present:
+            return self.inner.select(candidates)
+        kept = self.inner.select(of_source(candidates, self.source))
+        if self.corroborating not in present:
+            return kept
+        scores = {candidate.text: candidate.score for candidate in of_source(candidates, self.corroborating).candidates}
+        corroborated = sum(scores.get(candidate.text, 0.0) >= self.min_score for candidate in kept.objects)
+        confidence = corroborated / max(len(kept.objects), 1)
+        objects = kept.objects
+        if confidence < self.prune_below:
+            objects = tuple(candidate for candidate in objects if scores.get(candidate.text, 0.0) > 0)
+        if confidence < self.add_below:
+            listed = {candidate.text for candidate in kept.objects}
+            objects += tuple(
+                candidate
+                for candidate in candidates.candidates
+                if candidate.truth is not None
+                and candidate.truth >= self.min_verification
+                and candidate.text not in listed
+            )
+        return replace(kept, objects=objects)

@@ -11,19 +11,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lmkbc.select.calibrated import Calibrated
-from lmkbc.select.calibration import Calibration, log_habit
-from lmkbc.select.evidence import (
+from lmkbc.select.calibration import (
     BIAS,
     EDGE,
     HABIT,
-    VERDICT,
+    VERIFICATION,
+    Calibration,
+    log_habit,
     logistic,
     of_candidates,
     of_nothing,
     telling,
 )
-from lmkbc.select.expected_f1 import ExpectedF1
+from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.ranking import Floats, Mask
 from lmkbc.select.rule import significant
 from lmkbc.tune.outcomes import Outcomes
@@ -89,7 +89,7 @@ class Lesson:
         columns = {
             name: column[chosen]
             for name, column in outcomes.cached(candidate_evidence).items()
-            if verdicts or name not in VERDICT
+            if verdicts or name not in VERIFICATION
         }
         columns[HABIT] = log_habit(np.maximum(kept[names[chosen]] - own, 0.0) / n)
         habits = {outcomes.vocabulary[i]: significant(kept[i] / n) for i in usual if kept[i] / n > EDGE}
@@ -122,7 +122,7 @@ def fit_expected_f1(outcomes: Outcomes, rows: Mask, prior: Weights, *, nullable:
     """Calibrated expected F1, fitted on some queries: which candidates are right, and which queries have no object."""
     fitted = fit_calibration(Lesson.of(outcomes, rows), prior)
     missing = (outcomes.gold - np.minimum(outcomes.gains, 1).sum(axis=1))[rows]
-    inner = ExpectedF1(least=0 if nullable else 1, missing=significant(max(float(missing.mean()), 0.0)))
+    inner = ExpectedF1(min=0 if nullable else 1, missing=significant(max(float(missing.mean()), 0.0)))
     rule = Calibrated(inner=inner, weights=fitted.weights, habits=fitted.habits)
     return _with_nothing(rule, outcomes, rows) if nullable else rule
 

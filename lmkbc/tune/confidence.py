@@ -73,15 +73,17 @@ class Facts:
     gold: Ints
 
     @classmethod
-    def of(cls, outcomes: Outcomes, p: Floats, rows: Mask, lost: Sequence[int] = (), most: int | None = None) -> Facts:
-        """Those of some queries. p: confidences, (n, m). lost: objects of failed queries. most: facts of a query."""
+    def of(
+        cls, outcomes: Outcomes, p: Floats, rows: Mask, lost: Sequence[int] = (), max_facts: int | None = None
+    ) -> Facts:
+        """Those of some queries. p: confidences, (n, m). lost: objects of failed queries. max_facts: of a query."""
         confidence: list[Floats] = []
         right: list[Ints] = []
         row: list[Ints] = []
         for place, query in enumerate(np.flatnonzero(rows).tolist()):
             matched = outcomes.matched[query]
             own = p[query, : len(matched.keys)]
-            order = np.argsort(-own, kind="stable")[:most]
+            order = np.argsort(-own, kind="stable")[:max_facts]
             hits, answers = outcomes.counts(matched, order.tolist())
             new = np.flatnonzero(np.diff(answers))
             confidence.append(np.floor(own[order[new]] * FINE) / FINE)
@@ -103,7 +105,7 @@ class Facts:
         good = np.flatnonzero(right >= precision * kept - 1e-9)
         return float(min(right[good[-1]] / max(self.gold.sum(), 1), 1.0)) if good.size else 0.0
 
-    def curve(self, most: int | None = None) -> PrecisionCurve:
+    def curve(self, max_facts: int | None = None) -> PrecisionCurve:
         """Which thresholds promise what, each higher one more than those below by at least `STEP`."""
         points: list[tuple[float, float, float]] = []
         total = max(int(self.gold.sum()), 1)
@@ -113,7 +115,7 @@ class Facts:
             if promised > (points[-1][1] if points else 0.0) + 1e-9:
                 points.append((threshold, significant(promised), significant(min(right / total, 1.0))))
         thresholds, precisions, recalls = zip(*points, strict=True) if points else ((), (), ())
-        return PrecisionCurve(threshold=thresholds, precision=precisions, recall=recalls, most=most)
+        return PrecisionCurve(threshold=thresholds, precision=precisions, recall=recalls, max=max_facts)
 
     def kept(self, thresholds: Floats) -> tuple[Ints, Ints]:
         """Of each query, how many facts reach its threshold, and how many of them are right; (n,) all."""
@@ -203,9 +205,9 @@ def assess(
     recalls: list[Floats] = []
     held: list[_Held] = []
     for place, (name, task) in enumerate(tasks.items()):
-        most = _most(task)
-        facts = Facts.of(task.outcomes, confidence[name], whole[name], lost.get(name, ()), most)
-        relations[name] = RelationConfidence(final[name], facts.curve(most), facts.recall_at(PROMISED))
+        max_facts = _max_facts(task)
+        facts = Facts.of(task.outcomes, confidence[name], whole[name], lost.get(name, ()), max_facts)
+        relations[name] = RelationConfidence(final[name], facts.curve(max_facts), facts.recall_at(PROMISED))
         draws = resampled(len(facts.gold), place)
         recalls.append(facts.resampled_recall(PROMISED, draws))
         bounds = np.full(len(facts.gold), NEVER)
@@ -231,7 +233,7 @@ def _thresholds(
     confidence = held_out(tasks, rows, inner)
     made = {}
     for name, task in tasks.items():
-        point = Facts.of(task.outcomes, confidence[name], rows[name], most=_most(task)).curve().at(PROMISED)
+        point = Facts.of(task.outcomes, confidence[name], rows[name], max_facts=_max_facts(task)).curve().at(PROMISED)
         made[name] = NEVER if point is None else point.threshold
     return made
 
@@ -279,6 +281,6 @@ def _numbers(fold: Mapping[str, Ints]) -> list[int]:
     return sorted({int(number) for numbers in fold.values() for number in np.unique(numbers)})
 
 
-def _most(task: Task) -> int | None:
+def _max_facts(task: Task) -> int | None:
     """A number has one value: votes that lie near each other are one fact."""
     return 1 if task.numeric else None

@@ -10,14 +10,15 @@ import numpy as np
 
 from lmkbc import plugins
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.select.abstention import AbstentionThreshold, Evidence
-from lmkbc.select.calibrated import Calibrated
+from lmkbc.select.composed import AbstentionThreshold, Evidence
 from lmkbc.select.cutoffs import (
     Cutoff,
+    Quorum,
     Relative,
+    Sticky,
     TopK,
 )
-from lmkbc.select.expected_f1 import ExpectedF1
+from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.numeric import (
     Ball,
     ExpectedScore,
@@ -25,12 +26,10 @@ from lmkbc.select.numeric import (
     StabMid,
     WeightedMedian,
 )
-from lmkbc.select.quorum import Quorum
 from lmkbc.select.ranking import Mask
 from lmkbc.select.registry import RULES
 from lmkbc.select.rule import Rule, significant
-from lmkbc.select.source_filter import SourceFilter
-from lmkbc.select.sticky import Sticky
+from lmkbc.select.sources import SourceFilter
 from lmkbc.tune.calibrate import PRIOR, Weights, fit_expected_f1
 from lmkbc.tune.grid import grid
 from lmkbc.tune.outcomes import Outcomes
@@ -75,7 +74,7 @@ class Task:
         return len(self.outcomes.ranking.by_model)
 
     @property
-    def least(self) -> int:
+    def min_objects(self) -> int:
         """The fewest objects that an answer has."""
         return 0 if self.nullable else 1
 
@@ -87,29 +86,29 @@ def fit_top_k(task: Task, rows: Mask) -> Rule:
     """The best number of objects to give always."""
     depth = min(task.outcomes.prefix_f1.shape[1], 11)
     totals = task.outcomes.prefix_f1[rows, :depth].sum(axis=0)
-    totals[: min(task.least, depth - 1)] = -1.0
-    return TopK(k=max(int(np.argmax(totals)), task.least))
+    totals[: min(task.min_objects, depth - 1)] = -1.0
+    return TopK(k=max(int(np.argmax(totals)), task.min_objects))
 
 
 def fit_cutoff(task: Task, rows: Mask) -> Cutoff:
     """The exact best absolute cut-off."""
-    return Cutoff(threshold=_sweep(task, rows, relative=False), least=task.least)
+    return Cutoff(threshold=_sweep(task, rows, relative=False), min=task.min_objects)
 
 
 def fit_relative(task: Task, rows: Mask) -> Rule:
     """The exact best cut-off relative to the best candidate."""
-    return Relative(ratio=_sweep(task, rows, relative=True), least=task.least)
+    return Relative(ratio=_sweep(task, rows, relative=True), min=task.min_objects)
 
 
 def _sweep(task: Task, rows: Mask, *, relative: bool) -> float:
-    return Curve.of(task.outcomes.cached(cutoff_steps, least=task.least, relative=relative), rows).best()[0]
+    return Curve.of(task.outcomes.cached(cutoff_steps, min=task.min_objects, relative=relative), rows).best()[0]
 
 
 def fit_sticky(task: Task, rows: Mask) -> Rule:
     """The best relaxation of the exact best cut-off, of both kinds."""
     threshold = _sweep(task, rows, relative=False)
     options = [
-        Sticky(threshold=threshold, ratio=ratio, reference=reference, least=task.least)
+        Sticky(threshold=threshold, ratio=ratio, reference=reference, min=task.min_objects)
         for reference in ("previous", "threshold")
         for ratio in RATIOS
     ]
@@ -130,7 +129,9 @@ def fit_source_filter(task: Task, rows: Mask) -> Rule:
 
     def best(sources: tuple[str, ...]) -> tuple[float, Rule]:
         shares = dict.fromkeys(significant(count / len(sources)) for count in range(1, len(sources) + 1))
-        options = [SourceFilter(sources=sources, inner=Cutoff(threshold=share, least=task.least)) for share in shares]
+        options = [
+            SourceFilter(sources=sources, inner=Cutoff(threshold=share, min=task.min_objects)) for share in shares
+        ]
         rule = _best(task, rows, options)
         return float(task.outcomes.cached_f1(rule)[rows].sum()), rule
 
@@ -162,7 +163,7 @@ def fit_gate(task: Task, rows: Mask) -> Rule:
 
 def fit_as_scored(task: Task, _: Mask) -> Rule:
     """Expected F1 of the scores as they are: there is nothing to learn where they are probabilities already."""
-    return ExpectedF1(least=task.least)
+    return ExpectedF1(min=task.min_objects)
 
 
 def fit_expectation(task: Task, rows: Mask) -> Rule:

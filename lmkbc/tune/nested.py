@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from lmkbc.select.composed import Combine, Verified
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import Rule
-from lmkbc.select.verified import Combine, Verified
 from lmkbc.tune.calibrate import Lesson, Weights, general
 from lmkbc.tune.families import (
     Task,

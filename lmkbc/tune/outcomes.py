@@ -12,7 +12,7 @@ import numpy as np
 from lmkbc.edition import Edition
 from lmkbc.run.submission import answers
 from lmkbc.scoring.table import f1
-from lmkbc.select.abstention import AbstentionThreshold
+from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.numeric import NumericRule
 from lmkbc.select.ranking import (
     Floats,

@@ -20,9 +20,8 @@ from optuna.trial import BaseTrial, FixedTrial, FrozenTrial, TrialState, create_
 from sqlalchemy.exc import SQLAlchemyError
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.select.abstention import AbstentionThreshold, Evidence
-from lmkbc.select.cutoffs import Cutoff, Relative
-from lmkbc.select.quorum import Quorum
+from lmkbc.select.composed import AbstentionThreshold, Evidence
+from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import (
     CUT,
@@ -33,7 +32,6 @@ from lmkbc.select.rule import (
     SweptRule,
     significant,
 )
-from lmkbc.select.sticky import Sticky
 from lmkbc.tune.defaults import PATIENCE, SEED
 from lmkbc.tune.families import (
     UNFITTED,
@@ -146,8 +144,8 @@ class Space:
         parameters: dict[str, Any] = {kind.swept: 0.0}
         for name, span in kind.joint().items():
             parameters[name] = _suggested(trial, f"{kind.name}.{name}", span)
-        if "least" in {field.name for field in fields(kind)}:
-            parameters["least"] = self.task.least
+        if "min" in {field.name for field in fields(kind)}:
+            parameters["min"] = self.task.min_objects
         rule = kind(**parameters)
         gate = trial.suggest_categorical("gate", [OPEN, *self.gates]) if self.gates else OPEN
         if gate == OPEN:

@@ -48,7 +48,7 @@ def swept_steps(outcomes: Outcomes, rule: SweptRule) -> Steps:
     """Steps of a rule's swept parameter, its other parameters as they are."""
     if not isinstance(rule, PrefixRule):
         outcomes = outcomes.cached(passable, rule=rule)
-    least = min(getattr(rule, "least", 0), outcomes.ranking.scores.shape[1])
+    least = min(getattr(rule, "min", 0), outcomes.ranking.scores.shape[1])
     _, gain, row, column = outcomes.changes
     at = rule.levels(outcomes.ranking)[row, column]
     order = np.argsort(-at, kind="stable")

@@ -19,9 +19,9 @@ from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
 from lmkbc.run.submission import answers
 from lmkbc.scoring.table import WRONG, Table
+from lmkbc.select.composed import with_verification
 from lmkbc.select.ranking import Mask
 from lmkbc.select.rule import Rule
-from lmkbc.select.verified import judged
 from lmkbc.tune.confidence import Confidences, assess
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 from lmkbc.tune.families import Task, check_rules
@@ -159,7 +159,10 @@ def _tune(
     if any(candidate.truth is not None for candidates, _ in answered for candidate in candidates.candidates):
         verified = {
             way: _tasks(
-                [(judged(candidates, way), example) for candidates, example in answered], edition, relations, report
+                [(with_verification(candidates, way), example) for candidates, example in answered],
+                edition,
+                relations,
+                report,
             )
             for way in WAYS
         }

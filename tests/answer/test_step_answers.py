@@ -15,7 +15,7 @@ RELATION = Workspace().relation("capacity")
 
 
 def items(reads: str, text: str, finish: str = "stop", **how: object) -> tuple[str, ...] | None:
-    step = Step(name="x", ask="?", reads=reads, **how)  # type: ignore[arg-type]
+    step = Step(name="x", ask="?", parse_as=reads, **how)  # type: ignore[arg-type]
     return read(step, Reply(text, finish), RELATION, "Utopia Arena")
 
 
@@ -51,7 +51,7 @@ def test_what_is_cut_off_or_too_long_loses_its_last_item_and_what_is_withheld_is
     assert items("list", "Gam", "length") is None
     assert items("list", '["Alpha", "Gam"]', "length") == ("Alpha", "Gam")
     assert items("list", "Alpha; Beta; Gamma", longest=15) == ("Alpha", "Beta")
-    assert items("list", "Alpha; Beta; Gamma", most=2) == ("Alpha", "Beta")
+    assert items("list", "Alpha; Beta; Gamma", max=2) == ("Alpha", "Beta")
     assert items("text", "Alpha", "content_filter") is None
 
 
@@ -66,7 +66,7 @@ def test_a_verdict_is_the_first_word(text: str, holds: bool | None) -> None:
 def test_the_slots_of_a_span_hold_each_of_its_years_once_and_are_as_few_as_wanted(
     one: int, other: int, every: int, most: int
 ) -> None:
-    slots = items("span", f"between {one} and {other}", every=every, most=most) or ()
+    slots = items("span", f"between {one} and {other}", every=every, max=most) or ()
     years = [year for slot in slots for ends in [slot.split(" to ")] for year in range(int(ends[0]), int(ends[-1]) + 1)]
     assert years == list(range(min(one, other), max(one, other) + 1))
     assert len(slots) <= most
@@ -74,7 +74,7 @@ def test_the_slots_of_a_span_hold_each_of_its_years_once_and_are_as_few_as_wante
 
 @given(st.text(max_size=300), st.sampled_from(["text", "list", "numbers", "span"]), st.integers(1, 40))
 def test_no_text_breaks_a_step_and_none_feeds_more_than_its_bounds(text: str, reads: str, longest: int) -> None:
-    found = items(reads, text, longest=longest, most=3) or ()
+    found = items(reads, text, longest=longest, max=3) or ()
     assert len(found) <= 3
     assert all(item and "\n" not in item for item in found)
     assert reads != "text" or all(len(item) <= longest for item in found)

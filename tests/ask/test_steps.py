@@ -10,7 +10,7 @@ from opened import asks
 from lmkbc.errors import InputError
 
 ACCOUNT = {"name": "account", "ask": "Tell what is known of {subject}."}
-SPAN = {"name": "span", "ask": "From when to when was {subject} awarded?", "reads": "span", "each": True}
+SPAN = {"name": "span", "ask": "From when to when was {subject} awarded?", "parse_as": "span", "each": True}
 
 
 def read(*steps: dict[str, Any], ask: str = "{question}", **tables: Any) -> None:
@@ -35,18 +35,26 @@ def read(*steps: dict[str, Any], ask: str = "{question}", **tables: Any) -> None
         ([{"name": "a"}], "{a}", "step 'a' needs something to ask, or a list of items"),
         ([{"name": "a", "ask": "?", "items": ["b"]}], "{a}", "give one of the two"),
         ([{**ACCOUNT, "each": True}], "{account}", "goes on with each item, but reads a text"),
-        ([{**SPAN, "most": 0}], "{span}", "most of step 'span' is 0: give 1 to 256"),
-        ([{**SPAN, "most": 257}], "{span}", "most of step 'span' is 257: give 1 to 256"),
+        ([{**SPAN, "max": 0}], "{span}", "max of step 'span' is 0: give 1 to 256"),
+        ([{**SPAN, "max": 257}], "{span}", "max of step 'span' is 257: give 1 to 256"),
         ([{**ACCOUNT, "longest": 10**6}], "{account}", "longest of step 'account' is 1000000: give 1 to 20000"),
         ([{**SPAN, "until": 99}], "{span}", "until of step 'span' is 99: give a year"),
         ([{**SPAN, "draws": 0}], "{span}", "draws of step 'span' is 0: give at least 1"),
         ([{**SPAN, "draws": 2}], "{span}", "step 'span' has 2 draws, and what follows has 3"),
-        ([{**SPAN, "most": 32}, {"name": "a", "items": ["b"] * 9}], "{span}{a}", "makes up to 288 questions of one"),
+        ([{**SPAN, "max": 32}, {"name": "a", "items": ["b"] * 9}], "{span}{a}", "makes up to 288 questions of one"),
         ([{"name": "a", "items": ["b"] * 257}], "{a}", "step 'a' has 257 items: give 256 at most"),
         ([{"name": f"s{n}", "ask": "?"} for n in range(9)], "{s8}", "a chain of 9 steps: give 8 at most"),
-        ([{"name": "dead", "ask": "?", "reads": "gate"}], "{dead}", "ask has a slot {dead}"),
-        ([ACCOUNT, {"name": "b", "ask": "{account}", "reads": "doubt"}], "{account}", "step 'b' has a slot {account}"),
-        ([{"name": name, "ask": "?", "reads": "doubt"} for name in "ab"], "", "a chain has one doubt"),
+        ([{"name": "dead", "ask": "?", "parse_as": "gate"}], "{dead}", "ask has a slot {dead}"),
+        (
+            [ACCOUNT, {"name": "b", "ask": "{account}", "parse_as": "existence"}],
+            "{account}",
+            "step 'b' has a slot {account}",
+        ),
+        (
+            [{"name": name, "ask": "?", "parse_as": "existence"} for name in "ab"],
+            "",
+            "a chain has one step of existence",
+        ),
     ],
 )
 def test_a_chain_that_makes_no_sense_is_refused_in_one_sentence(steps: list[Any], ask: str, said: str) -> None:

@@ -343,7 +343,7 @@ def test_a_second_turn_tells_what_was_found(tmp_path: Path) -> None:
     model.tokenizer.chat_template = (
         "{% for turn in messages %}<{{ turn['role'] }}>{{ turn['content'] }}{% endfor %}<assistant>"
     )
-    style = {"form": "chat", "again": "It is said: {context} Answer again."}
+    style = {"form": "chat", "follow_up": "It is said: {context} Answer again."}
     asked = generator(model, style, draws=2, context=Telling(), store=Store(tmp_path / "s.sqlite"))
     pair = [Query("known", "CountryBordersCountry"), Query("strange", "CountryBordersCountry")]
     found = {one.query.subject: one for one in asked.generate(pair)}

@@ -146,7 +146,7 @@ def test_one_account_is_shared_by_all_draws(ask: Ask) -> None:
 SPAN = {
     "name": "slot",
     "ask": "When did {subject} have borders?",
-    "reads": "span",
+    "parse_as": "span",
     "each": True,
     "every": 10,
     "draws": 1,
@@ -173,7 +173,7 @@ def test_the_years_of_a_span_are_asked_for_one_after_the_other_and_answered_once
 def test_what_is_enumerated_is_picked_from(ask: Ask) -> None:
     prompt = {
         "ask": "Of {lands}, those at {subject}:",
-        "steps": [{"name": "lands", "ask": "Lands like {subject}?", "reads": "list", "most": 2, "draws": 1}],
+        "steps": [{"name": "lands", "ask": "Lands like {subject}?", "parse_as": "list", "max": 2, "draws": 1}],
     }
     asked, found = ask(
         lambda text, _: "Chad; Mali; Niger" if text.startswith("Lands") else '["Mali"]', prompt, {"temperature": 0.0}
@@ -183,7 +183,7 @@ def test_what_is_enumerated_is_picked_from(ask: Ask) -> None:
 
 
 def test_of_an_enumeration_of_nothing_is_told_that_there_is_none_and_each_of_nothing_names_nothing(ask: Ask) -> None:
-    step = {"name": "lands", "ask": "Lands like {subject}?", "reads": "list"}
+    step = {"name": "lands", "ask": "Lands like {subject}?", "parse_as": "list"}
     once, each = (
         {"ask": "Of {lands}:", "steps": [step], "null": "none"},
         {"ask": "Of {lands}:", "steps": [{**step, "each": True}]},
@@ -197,7 +197,10 @@ def test_of_an_enumeration_of_nothing_is_told_that_there_is_none_and_each_of_not
 
 
 def test_a_gate_that_is_closed_ends_its_own_draw(ask: Ask) -> None:
-    prompt = {"ask": "{subject} borders:", "steps": [{"name": "any", "ask": "Has {subject} borders?", "reads": "gate"}]}
+    prompt = {
+        "ask": "{subject} borders:",
+        "steps": [{"name": "any", "ask": "Has {subject} borders?", "parse_as": "gate"}],
+    }
     gates = ["Yes.", "No.", "Perhaps"]
     asked, found = ask(
         lambda text, draw: gates[draw] if text.startswith("Has") else '["Chad"]',
@@ -210,7 +213,7 @@ def test_a_gate_that_is_closed_ends_its_own_draw(ask: Ask) -> None:
 
 
 def test_a_doubt_stands_beside_the_candidates(ask: Ask) -> None:
-    doubt = {"name": "any", "ask": "Has {subject} borders?", "reads": "doubt", "draws": 5, "temperature": 1.0}
+    doubt = {"name": "any", "ask": "Has {subject} borders?", "parse_as": "existence", "draws": 5, "temperature": 1.0}
     answers = ["Yes", "No", "no", "I wonder", "No"]
     asked, found = ask(
         lambda text, draw: answers[draw] if text.startswith("Has") else '["Chad"]',
@@ -222,10 +225,10 @@ def test_a_doubt_stands_beside_the_candidates(ask: Ask) -> None:
     assert found.existence == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize("reads", ["text", "list", "numbers", "gate"])
+@pytest.mark.parametrize("parse_as", ["text", "list", "numbers", "gate"])
 def test_a_failed_step_is_a_failed_draw_and_the_next_run_goes_on_from_what_is_kept(ask: Ask, reads: str) -> None:
     last = "{subject} borders:" if reads == "gate" else "{x}; {subject} borders:"
-    prompt = {"ask": last, "steps": [{"name": "x", "ask": "First of {subject}?", "reads": reads}]}
+    prompt = {"ask": last, "steps": [{"name": "x", "ask": "First of {subject}?", "parse_as": reads}]}
     sampling = {"draws": 2, "temperature": 1.0}
 
     def answer(lost: bool) -> Answer:
@@ -247,7 +250,7 @@ def test_a_failed_step_is_a_failed_draw_and_the_next_run_goes_on_from_what_is_ke
 
 
 def test_where_a_doubt_fails_the_query_does(ask: Ask) -> None:
-    steps = [{"name": "any", "ask": "Has {subject} borders?", "reads": "doubt", "draws": 3, "temperature": 1.0}]
+    steps = [{"name": "any", "ask": "Has {subject} borders?", "parse_as": "existence", "draws": 3, "temperature": 1.0}]
     _, found = ask(
         lambda text, draw: '["Chad"]' if not text.startswith("Has") else None if draw == 2 else "No",
         {"ask": "{subject} borders:", "steps": steps},
@@ -268,8 +271,8 @@ def test_what_cannot_be_read_is_no_empty_answer(ask: Ask) -> None:
 def test_a_chain_of_three_steps_asks_them_in_order(ask: Ask) -> None:
     steps = [
         {"name": "region", "ask": "Region of {subject}?", "draws": 1},
-        {"name": "towns", "ask": "Towns of {region}?", "reads": "list", "each": True, "draws": 1},
-        {"name": "size", "ask": "Size of {towns} in {region}?", "reads": "numbers", "draws": 1},
+        {"name": "towns", "ask": "Towns of {region}?", "parse_as": "list", "each": True, "draws": 1},
+        {"name": "size", "ask": "Size of {towns} in {region}?", "parse_as": "numbers", "draws": 1},
     ]
     said = {"Region": "North", "Towns": "Alpha; Beta", "Size": "12"}
     asked, found = ask(

@@ -20,7 +20,7 @@ EDITION = SPACE.edition("mini")
 RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}
 QUERY = Query("Peru", "CountryBordersCountry")
 MURKY = "It depends on whom you ask, as it always has."
-STYLE = {"form": "chat", "again": "It is said: {context} And now?", "repair": "Mend {answer} as {list}"}
+STYLE = {"form": "chat", "follow_up": "It is said: {context} And now?", "repair": "Mend {answer} as {list}"}
 
 
 class Telling:
@@ -88,7 +88,7 @@ def test_the_second_turn_goes_on_with_the_answer_and_what_was_found() -> None:
 
 def test_what_is_no_list_is_asked_for_as_one_and_a_repair_without_objects_does_not_count() -> None:
     repairs = [Reply('["Chile"]'), Reply("[]"), Reply(MURKY), None]
-    talk = conversation(draws=6, again="").talk(QUERY)
+    talk = conversation(draws=6, follow_up="").talk(QUERY)
     asked, result = held(talk, [Reply('["Bolivia"]'), *[Reply(MURKY)] * 4, Reply("[]")], repairs)
     assert [one.draws for one in asked[1]] == [(1,), (2,), (3,), (4,)]
     assert all(MURKY in one.prompt.text for one in asked[1])
@@ -98,7 +98,7 @@ def test_what_is_no_list_is_asked_for_as_one_and_a_repair_without_objects_does_n
 
 
 def test_without_either_in_its_style_nothing_follows() -> None:
-    _, result = held(conversation(again="", repair="").talk(QUERY), [Reply(MURKY)])
+    _, result = held(conversation(follow_up="", repair="").talk(QUERY), [Reply(MURKY)])
     assert result is not None
 
 

@@ -136,7 +136,7 @@ def test_a_second_turn_tells_what_was_found_and_its_answer_counts(run: Opens, tm
 
     (tmp_path / "texts.jsonl").write_text(json.dumps({"title": "Utopia", "text": "It borders {question} Peru."}))
     recipe = system(
-        prompt={"form": form, "again": AGAIN, "task": ""},
+        prompt={"form": form, "follow_up": AGAIN, "task": ""},
         closed_book=False,
         sampling={"draws": 2},
         context={"provider": "titles", "path": "from", "words": 0, "overlap": 0},
@@ -161,7 +161,7 @@ def test_a_second_turn_tells_what_was_found_and_its_answer_counts(run: Opens, tm
 def test_a_lost_second_turn_is_a_lost_answer(run: Opens, tmp_path: Path) -> None:
     (tmp_path / "texts.jsonl").write_text(json.dumps({"title": "Utopia", "text": "It borders Peru."}))
     recipe = system(
-        prompt={"again": AGAIN},
+        prompt={"follow_up": AGAIN},
         closed_book=False,
         context={"provider": "titles", "path": "from"},
         limits={"attempts": 1, "first_wait": 0.01},
@@ -184,9 +184,9 @@ def test_a_lost_second_turn_is_a_lost_answer(run: Opens, tmp_path: Path) -> None
         ({"prompt": {"steps": [{"name": "slot", "items": ["a"]}]}}, "nothing reads what step 'slot' fills"),
         ({"prompt": {"ask": "{slot}"}}, "ask has a slot {slot}"),
         ({"prompt": {"task": "{slot}"}}, "task has a slot {slot}"),
-        ({"prompt": {"again": "{text}"}}, "again has a slot {text}"),
-        ({"prompt": {"again": "Sure?", "form": "completion"}}, "form 'completion'"),
-        ({"prompt": {"again": "Sure?"}, "executor": "batch"}, "executor 'calls'"),
+        ({"prompt": {"follow_up": "{text}"}}, "follow_up has a slot {text}"),
+        ({"prompt": {"follow_up": "Sure?", "form": "completion"}}, "form 'completion'"),
+        ({"prompt": {"follow_up": "Sure?"}, "executor": "batch"}, "executor 'calls'"),
         ({"component": "causal", "quantise": "2bit"}, "setting 'quantise' is '2bit': did you mean '4bit'"),
         ({"run": 1}, "no setting 'run'"),
     ],

@@ -87,7 +87,7 @@ def test_every_recipe_of_a_server_runs_here(name: str, run: Run, tmp_path: Path)
         {"form": "completion", "style": "triple"},
         {"form": "single"},
         {"form": "single", "style": "record", "speaker": "assistant"},
-        {"form": "chat", "task": "List them.", "again": "Are you sure? {question}"},
+        {"form": "chat", "task": "List them.", "follow_up": "Are you sure? {question}"},
     ],
 )
 def test_it_is_asked_what_the_component_causal_asks(prompt: dict[str, Any], run: Run, tmp_path: Path) -> None:

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.select.abstention import AbstentionThreshold
-from lmkbc.select.calibrated import Calibrated
+from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.confidence import confidences
 from lmkbc.select.cutoffs import Cutoff, TopK
-from lmkbc.select.expected_f1 import ExpectedF1
+from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.numeric import WeightedMedian
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.rule import PerRelation

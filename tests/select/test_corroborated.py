@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from lmkbc.errors import InputError
-from lmkbc.select.corroborated import Corroborated
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.registry import build
+from lmkbc.select.sources import Corroborated
 from lmkbc.types import (
     Candidate,
     CandidateSet,
@@ -44,7 +45,7 @@ def test_a_list_that_the_witness_attests_stays_as_it_is_however_few_draws_named_
     given = {"a": {"list": 0.4, "years": 0.9}, "b": {"list": 0.35, "years": 0.25}, "c": {"list": 0.3}}
     assert kept(row(**given, d={"years": 1.0})) == "abc"
     assert kept(row(**given, d={"years": 1.0, "truth": 1.0})) == "abcd"  # two of three are fewer than seven of ten
-    assert kept(row(**given, d={"years": 1.0, "truth": 1.0}), Corroborated(**{**vars(RULE), "add": 0.6})) == "abc"
+    assert kept(row(**given, d={"years": 1.0, "truth": 1.0}), replace(RULE, add_below=0.6)) == "abc"
 
 
 def test_a_list_that_is_hardly_attested_loses_what_the_witness_never_names() -> None:
@@ -56,7 +57,10 @@ def test_a_list_that_is_hardly_attested_loses_what_the_witness_never_names() -> 
 def test_what_leads_back_joins_a_list_that_is_not_sure() -> None:
     given = {"a": {"list": 0.6}, "b": {"years": 0.1, "truth": 0.4}, "c": {"years": 0.9, "truth": 0.3}}
     assert kept(row(**given)) == "b"
-    assert kept(row(**given), Corroborated(inner=RULE.inner, source="list", corroborating="years", prune=0.0)) == "ab"
+    assert (
+        kept(row(**given), Corroborated(inner=RULE.inner, source="list", corroborating="years", prune_below=0.0))
+        == "ab"
+    )
     assert kept(row(a={"list": 0.1}, b={"list": 0.4, "years": 0.1, "truth": 1.0})) == "b"  # once
 
 

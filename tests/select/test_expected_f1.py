@@ -47,7 +47,7 @@ def test_missing_objects_make_longer_answers_worthwhile() -> None:
     found = candidate_set(
         Query("s", "r"), tuple(Candidate(name, p) for name, p in zip("abcd", (0.9, 0.2, 0.2, 0.2), strict=True))
     )
-    few, many = (len(ExpectedF1(missing=m, least=1).select(found).objects) for m in (0.0, 20.0))
+    few, many = (len(ExpectedF1(missing=m, min=1).select(found).objects) for m in (0.0, 20.0))
     assert (few, many) == (1, 4)
 
 

@@ -16,7 +16,7 @@ from lmkbc.select.numeric import (
 )
 from lmkbc.types import Candidate, CandidateSet, Query
 
-RULES = [StabMid(), Ball(), LogCluster(), WeightedMedian(), ExpectedScore(most=1)]
+RULES = [StabMid(), Ball(), LogCluster(), WeightedMedian(), ExpectedScore(max=1)]
 
 
 def votes(**scores: float) -> CandidateSet:

@@ -123,5 +123,5 @@ def test_one_bound_decides_whether_to_answer_and_another_how_much() -> None:
 
 def test_what_a_source_does_not_say_is_known_to_be_unsaid() -> None:
     ranking = Ranking.of([pooled(a={"x": 1.0}), pooled(b={"": 1.0})])
-    assert ranking.silence["a:nothing"].tolist() == [0.0, -1.0]
-    assert ranking.silence["b:nothing"].tolist() == [-1.0, 1.0]
+    assert ranking.nil["a:nothing"].tolist() == [0.0, -1.0]
+    assert ranking.nil["b:nothing"].tolist() == [-1.0, 1.0]

@@ -9,18 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
-from lmkbc.select.calibrated import Calibrated
 from lmkbc.select.cutoffs import (
     Cutoff,
+    Quorum,
     Relative,
+    Sticky,
     TopK,
 )
-from lmkbc.select.expected_f1 import ExpectedF1
-from lmkbc.select.quorum import Quorum
+from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.registry import build
 from lmkbc.select.rule import Rule
-from lmkbc.select.sticky import Sticky
 from lmkbc.types import (
     Candidate,
     CandidateSet,
@@ -50,11 +49,11 @@ def kept(rule: Rule, found: CandidateSet) -> str:
     [
         (Cutoff(threshold=0.5), (0.9, 0.5, 0.4), "ab"),
         (Cutoff(threshold=0.95), (0.9, 0.5), ""),
-        (Cutoff(threshold=0.95, least=1), (0.9, 0.5), "a"),
-        (Cutoff(threshold=0.1, most=1), (0.9, 0.5), "a"),
+        (Cutoff(threshold=0.95, min=1), (0.9, 0.5), "a"),
+        (Cutoff(threshold=0.1, max=1), (0.9, 0.5), "a"),
         (Cutoff(threshold=0.0), (0.9, 0.0), "ab"),
         (Relative(ratio=0.5), (0.4, 0.2, 0.1), "ab"),
-        (Relative(ratio=0.5, floor=0.3), (0.4, 0.2, 0.1), "a"),
+        (Relative(ratio=0.5, min_score=0.3), (0.4, 0.2, 0.1), "a"),
         (Sticky(threshold=0.5, ratio=0.8), (0.6, 0.49, 0.4, 0.1), "abc"),
         (Sticky(threshold=0.5, ratio=0.8), (0.45, 0.44), ""),
         (Sticky(threshold=0.5, ratio=0.8, reference="threshold"), (0.6, 0.41, 0.39), "ab"),
@@ -80,7 +79,7 @@ def test_quorum_counts_models_not_draws() -> None:
         ),
     )
     assert [c.text for c in Quorum(models=2).select(found).objects] == ["two"]
-    assert Quorum(models=2, floor=0.6).select(found).objects == ()
+    assert Quorum(models=2, min_score=0.6).select(found).objects == ()
 
 
 @pytest.mark.parametrize(
@@ -122,7 +121,7 @@ def test_each_model_is_weighed_by_itself() -> None:
 
 
 def test_a_doubt_of_one_model_counts_where_the_mean_does_not() -> None:
-    rule = Calibrated(inner=ExpectedF1(), nothing={"m:doubt": 1.0})
+    rule = Calibrated(inner=ExpectedF1(), nothing={"m:nil_probability": 1.0})
     for doubt, expected in ((0.9, ""), (0.1, "a")):
         gate = Nil(0.5, by_model=(("m", doubt), ("n", 1 - doubt)))
         assert kept(rule, candidate_set(QUERY, (Candidate("a", 0.6),), nil_probabilities=(gate,))) == expected
@@ -138,9 +137,9 @@ def test_a_quorum_admits_what_verification_vouches_for() -> None:
     alone = [Candidate(name, 0.2, sources("m#1"), truth=truth) for name, truth in (("a", 0.7), ("b", 0.5), ("c", None))]
     found = candidate_set(QUERY, (*alone, Candidate("d", 0.1, sources("m#1", "n#1"), truth=0.0)))
     assert kept(Quorum(models=2), found) == "d"
-    assert kept(Quorum(models=2, admit=2 / 3), found) == "ad"
-    assert kept(Quorum(models=2, admit=0.0), found) == "abd"  # whom nobody judged is not vouched for
-    assert kept(Quorum(models=2, admit=2 / 3, floor=0.15), found) == "a"
+    assert kept(Quorum(models=2, min_verification=2 / 3), found) == "ad"
+    assert kept(Quorum(models=2, min_verification=0.0), found) == "abd"  # whom nobody judged is not vouched for
+    assert kept(Quorum(models=2, min_verification=2 / 3, min_score=0.15), found) == "a"
 
 
 def test_nan_is_refused() -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from lmkbc.run.submission import answers
+from lmkbc.select.confidence import UNREACHED, UNSURE, at_precision
 from lmkbc.select.curve import at_least
-from lmkbc.select.precision import UNREACHED, UNSURE, at_precision
 from lmkbc.select.rule import PerRelation
 from lmkbc.tune.confidence import PROMISED, STEP, Facts
 from lmkbc.tune.outcomes import Outcomes
@@ -177,5 +177,5 @@ def test_numbers_that_lie_near_each_other_are_one_fact() -> None:
     examples = [example(f"s{i}", "100", relation=EPISODES) for i in range(40)]
     sets = [scored(made, **{"100": 0.6, "101": 0.55}) for made in examples]
     known = tune(sets, examples, EDITION, relations=relations, trials=0, rules=["top-k"]).confidences
-    assert known.relations[EPISODES].curve.most == 1
+    assert known.relations[EPISODES].curve.max == 1
     assert known.relations[EPISODES].recall == 1.0

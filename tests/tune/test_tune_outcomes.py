@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from lmkbc import AliasScorer, Download, Edition, IdScorer, MatchingScorer, Metric, ValueScorer
 from lmkbc.run.submission import answers
 from lmkbc.scoring.matchers import Scorer
-from lmkbc.select.abstention import AbstentionThreshold
+from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.cutoffs import (
     Cutoff,
+    Quorum,
     Relative,
+    Sticky,
     TopK,
 )
 from lmkbc.select.numeric import Ball
-from lmkbc.select.quorum import Quorum
 from lmkbc.select.rule import Rule, SweptRule
-from lmkbc.select.sticky import Sticky
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.sweep import (
     Curve,
@@ -87,7 +87,7 @@ RULES: list[Rule] = [
     TopK(k=2),
     Relative(ratio=0.5),
     Quorum(models=2),
-    Quorum(models=2, floor=0.2),
+    Quorum(models=2, min_score=0.2),
     AbstentionThreshold(inner=Quorum(models=1), threshold=0.3, evidence="lead"),
     AbstentionThreshold(inner=Cutoff(threshold=0.1), threshold=0.25),
     Ball(),
@@ -113,14 +113,14 @@ RATIOS = tuple(high / low * (1 - 1e-9) for high in SCORES for low in SCORES if h
 THRESHOLDS = (0.0, 1e-6, 0.05, 0.1, 0.2, 0.25, 0.250005, 0.25001, 0.4, 0.5, 0.7, 1.0, 1.5, 2.0, *RATIOS)
 
 
-@given(problem=problems(), relative=st.booleans(), least=st.integers(0, 1))
+@given(problem=problems(), relative=st.booleans(), min=st.integers(0, 1))
 def test_the_sweep_is_exact(problem: tuple[list[CandidateSet], list[Example]], relative: bool, least: int) -> None:
     outcomes = Outcomes(*problem, edition(SCORERS["ids"]))
     rows = np.ones(len(outcomes), dtype=np.bool_)
     curve = Curve.of(cutoff_steps(outcomes, least, relative=relative), rows)
 
     def rule(threshold: float) -> Rule:
-        return Relative(ratio=threshold, least=least) if relative else Cutoff(threshold=threshold, least=least)
+        return Relative(ratio=threshold, min=least) if relative else Cutoff(threshold=threshold, min=least)
 
     threshold, total = curve.best()
     assert outcomes.f1(rule(threshold)).sum() == pytest.approx(total)
@@ -131,8 +131,8 @@ def test_the_sweep_is_exact(problem: tuple[list[CandidateSet], list[Example]], r
 
 
 SWEPT: list[SweptRule] = [
-    Cutoff(threshold=0.0, least=1),
-    *(Relative(ratio=ratio, least=least) for ratio in (1e-3, 0.3, 1.0) for least in (0, 1)),
+    Cutoff(threshold=0.0, min=1),
+    *(Relative(ratio=ratio, min=least) for ratio in (1e-3, 0.3, 1.0) for least in (0, 1)),
     *(Sticky(threshold=0.0, ratio=r, reference=to) for r in (0.05, 0.6, 1.0) for to in ("previous", "threshold")),
     *(Quorum(models=models) for models in (1, 2, 3)),
 ]

@@ -14,9 +14,8 @@ from optuna.trial import TrialState
 
 from lmkbc import IdScorer, thresholds
 from lmkbc.origin import Origin
-from lmkbc.select.abstention import AbstentionThreshold
-from lmkbc.select.cutoffs import Relative
-from lmkbc.select.sticky import Sticky
+from lmkbc.select.composed import AbstentionThreshold
+from lmkbc.select.cutoffs import Relative, Sticky
 from lmkbc.tune import defaults
 from lmkbc.tune.families import Task, fit
 from lmkbc.tune.outcomes import Outcomes
@@ -121,7 +120,7 @@ def test_a_study_begins_with_what_the_families_found() -> None:
 def test_a_trial_is_scored_on_queries_that_its_threshold_was_not_swept_on() -> None:
     sets, examples = problem(24)
     task, rows, inner = task_of(sets, examples), np.ones(24, dtype=np.bool_), np.arange(24) % 4
-    joint = Joint(Relative(ratio=0.5, least=1))
+    joint = Joint(Relative(ratio=0.5, min=1))
     f1 = joint.held_out(task, rows, inner)
     for fold in range(4):
         rule = joint.fit(joint.steps(task), inner != fold)
@@ -158,7 +157,7 @@ def test_parameters_that_hang_together_are_found_and_what_that_brings_is_told() 
     rule = made.relations[RELATION].rule
     assert isinstance(rule, Relative)
     assert 0.4 < rule.ratio < 0.6
-    assert 0.01 < rule.floor < 0.1
+    assert 0.01 < rule.min_score < 0.1
     without = tuned(*problem(200), rules=["relative", "sticky"], trials=0)
     assert without.cv_macro_f1 == without.cv_macro_f1_without_optuna == made.cv_macro_f1_without_optuna
     one = made.relations[RELATION]

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import structs
 
 from lmkbc.select.pool import Pool
-from lmkbc.select.source_filter import SourceFilter
+from lmkbc.select.sources import SourceFilter
 from lmkbc.tune.families import Task, applicable, fit
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.tune import tune

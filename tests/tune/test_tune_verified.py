@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from lmkbc.select.verified import Combine, Verified, judged
+from lmkbc.select.composed import Combine, Verified, with_verification
 from lmkbc.tune.tune import Tuned, tune
 from lmkbc.types import (
     Candidate,
@@ -67,7 +67,7 @@ def test_on_where_it_helps_off_where_it_hurts(seed: int) -> None:
     assert chosen.cv_macro_f1 > off.cv_macro_f1 + 0.02
     ways: tuple[Combine, ...] = ("veto", "product")
     for way in ways:
-        on = tuned([(unjudged(judged(found, way)), example) for found, example in pairs])
+        on = tuned([(unjudged(with_verification(found, way)), example) for found, example in pairs])
         assert chosen.cv_macro_f1 > on.cv_macro_f1 + 0.02
     assert chosen.relations[UNASKED] == off.relations[UNASKED]
 
