@@ -12,9 +12,11 @@ from command import Command
 
 from lmkbc import renamed
 from lmkbc.ask.plan import Asks
+from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
 from lmkbc.recipe import read_file, read_recipe
-from lmkbc.select.cutoffs import Cutoff
+from lmkbc.select.curve import PrecisionCurve
+from lmkbc.select.cutoffs import Cutoff, Quorum
 from lmkbc.select.registry import RULES, build
 from lmkbc.settings import changed, checked
 from lmkbc.workspace import SYSTEMS, Workspace
@@ -115,7 +117,7 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         ({"link": {"ask": {"component": "chat", "modl": 1}}}, "link: ask has no setting 'modl': did you mean 'model'?"),
         ({"link": {"keywords": {"rivers": []}}}, "link names 'rivers', which is no relation"),
         ({"pool": {"wights": {}}}, "pool has no setting 'wights': did you mean 'weights'?"),
-        ({"pool": {"method": "meen"}}, "pool: setting 'method' is 'meen': did you mean 'mean'?"),
+        ({"pool": {"per": "meen"}}, "pool: setting 'per' is 'meen'"),
         ({"pool": {"weights": {"a": "x"}}}, "pool: setting 'weights.a' is 'x': give a number"),
         ({"clean": {"type": True}}, "clean has no setting 'type': did you mean 'types'?"),
         ({"clean": {"types": "no"}}, "clean: setting 'types' is 'no': give true or false"),
@@ -263,10 +265,27 @@ def test_a_count_beyond_all_sense_is_refused_by_its_field(tmp_path: Path, line: 
         read_file(path)
 
 
+OLD_NAMES: list[tuple[type, dict[str, Any], dict[str, Any]]] = [
+    (Cutoff, {"threshold": 0.5, "least": 1, "most": 3}, {"threshold": 0.5, "min": 1, "max": 3}),
+    (Quorum, {"models": 2, "floor": 0.1, "admit": 0.7}, {"models": 2, "min_score": 0.1, "min_verification": 0.7}),
+    (PrecisionCurve, {"most": 1}, {"max": 1}),
+    (
+        PromptStyle,
+        {"again": "Sure?", "steps": [{"name": "alive", "ask": "?", "reads": "doubt", "most": 2}]},
+        {"follow_up": "Sure?", "steps": [{"name": "alive", "ask": "?", "parse_as": "existence", "max": 2}]},
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "old", "new"), OLD_NAMES)
+def test_an_old_setting_is_read_as_the_new_one(kind: type, old: dict[str, Any], new: dict[str, Any]) -> None:
+    assert checked(kind, old, "it") == checked(kind, new, "it")
+
+
 def test_an_old_name_is_read_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     renamed._warn.cache_clear()
     inner = {"rule": "none-gate", "threshold": 0.5, "inner": {"rule": "cutoff", "threshold": 0.1}}
-    table = {"rule": "attested", "voice": "list", "witness": "years", "inner": inner}
-    new = {"rule": "corroborated", "source": "list", "corroborating": "years"}
+    table = {"rule": "attested", "voice": "list", "witness": "years", "prune": 0.3, "inner": inner}
+    new = {"rule": "corroborated", "source": "list", "corroborating": "years", "prune_below": 0.3}
     assert build(table) == build(new | {"inner": inner | {"rule": "abstention-threshold"}})
     assert "'witness' is now called 'corroborating'" in caplog.text

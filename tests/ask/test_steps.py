@@ -34,7 +34,7 @@ def read(*steps: dict[str, Any], ask: str = "{question}", **tables: Any) -> None
         ([{**ACCOUNT, "name": "An account"}], "", "name is 'An account': give a word"),
         ([{"name": "a"}], "{a}", "step 'a' needs something to ask, or a list of items"),
         ([{"name": "a", "ask": "?", "items": ["b"]}], "{a}", "give one of the two"),
-        ([{**ACCOUNT, "each": True}], "{account}", "goes on with each item, but reads a text"),
+        ([{**ACCOUNT, "each": True}], "{account}", "goes on with each item, but is parsed as text"),
         ([{**SPAN, "max": 0}], "{span}", "max of step 'span' is 0: give 1 to 256"),
         ([{**SPAN, "max": 257}], "{span}", "max of step 'span' is 257: give 1 to 256"),
         ([{**ACCOUNT, "longest": 10**6}], "{account}", "longest of step 'account' is 1000000: give 1 to 20000"),
