@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -24,12 +24,11 @@ import tomli_w
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.toml import read_toml
-from lmkbc.origin import Origin
 from lmkbc.select.calibration import Calibration
 from lmkbc.select.confidence import calibration_of
 from lmkbc.select.curve import PrecisionCurve
 from lmkbc.select.expected_f1 import ExpectedF1
-from lmkbc.select.registry import build
+from lmkbc.select.registry import inner_rule
 from lmkbc.select.rule import PerRelation, Rule, significant
 from lmkbc.settings import checked
 
@@ -39,24 +38,41 @@ if TYPE_CHECKING:  # selecting must not wait for Optuna to load
     from lmkbc.tune.tune import Tuned
 
 
-KINDS: Mapping[str, type | tuple[type, ...]] = {
-    "int": int,
-    "str": str,
-    "float": (int, float),
-    "str | None": (str, NoneType),
-    "tuple[str, ...] | None": (list, NoneType),
-}
-"""What a field of a provenance, by its declared type, is in a file."""
-SEAL = "sha256"
-KNOWN = (SEAL, "provenance", "relations", "confidence", "reliability")
+CHECKSUM = "sha256"
+LONGEST = 100
+"""Characters of a file's name that tell of the origin; a longer text is cut, and ends with a hash of the whole."""
 
 
 def package_version() -> str:
-    """The installed version of lmkbc, "unknown" in a bare checkout."""
+    """Return the installed version of lmkbc, "unknown" in a bare checkout."""
     try:
         return version("lmkbc")
     except PackageNotFoundError:
         return "unknown"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Where candidates come from: scores mean something else for another model, and for another prompt.
+
+    models: by name, sorted; none where no model is asked.
+
+    wording: "own" or "authors", as the recipe says; "" where nothing is asked. wording_sha256: of the settings and
+    texts that prompts are made of.
+    """
+
+    models: tuple[str, ...] = ()
+    wording: str = ""
+    wording_sha256: str = ""
+
+    @property
+    def suffix(self) -> str:
+        """Return the origin as part of a file's name, such as "--gpt-4--authors"; the usual wording is left out."""
+        parts = ["+".join(self.models), "" if self.wording == "own" else self.wording]
+        text = "".join(f"--{re.sub(r'[^A-Za-z0-9._+-]+', '_', part)}" for part in parts if part)
+        if len(text) <= LONGEST:
+            return text
+        return f"{text[: LONGEST - 9]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +118,7 @@ class Provenance:
 
     @property
     def table(self) -> dict[str, Any]:
-        """The fields that are known, as a file holds them."""
+        """Return the fields that are known, as a file holds them."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def differs(self, system: str, origin: Origin, labelled: Collection[str]) -> str:
@@ -134,7 +150,7 @@ class Thresholds(NamedTuple):
 
     @property
     def about(self) -> dict[str, Any]:
-        """Where the selector comes from, for the records of a run."""
+        """Return where the selector comes from, for the records of a run."""
         return self.provenance.table | {"cv_f1_by_relation": dict(self.cv_f1)}
 
 
@@ -177,7 +193,17 @@ def write(path: Path, tuned: Tuned, provenance: Provenance) -> None:
             "calibrated": reliability_table(tuned.confidences.calibrated),
         },
     }
-    write_bytes(path, tomli_w.dumps({SEAL: _digest(table), **table}).encode())
+    write_bytes(path, tomli_w.dumps({CHECKSUM: _digest(table), **table}).encode())
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Relation:
+    """A table `relations.NAME`."""
+
+    select: Rule
+    rows: int = 0
+    cv_f1: float | None = None
+    insample_f1: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,6 +219,25 @@ class _Confidence:
             raise ValueError("a weight or a habit is no finite number")
 
 
+@dataclass(frozen=True, kw_only=True)
+class _File:
+    """A thresholds file."""
+
+    provenance: Provenance
+    relations: dict[str, _Relation]
+    confidence: dict[str, _Confidence] = field(default_factory=dict)
+    reliability: Mapping[str, Any] = field(default_factory=dict)
+    sha256: str = ""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a file without relations, and for confidences of a relation that has no rule."""
+        if not self.relations:
+            raise ValueError("relations is empty: run lmkbc tune to make the file anew")
+        for name in self.confidence:
+            if name not in self.relations:
+                raise ValueError(f"confidence.{name}: {did_you_mean(name, self.relations)}")
+
+
 def _confidence_table(confidence: RelationConfidence, rule: Rule) -> dict[str, Any]:
     own = calibration_of(PerRelation(rule), "") == confidence.calibration
     curve = {name: value for name, value in asdict(confidence.curve).items() if value is not None}
@@ -203,7 +248,7 @@ FIGURES = ("ece", "ace", "brier", "ace_spread", "brier_spread")
 
 
 def reliability_table(reliability: Reliability) -> dict[str, Any]:
-    """The figures, and a diagram's bins as [candidates, mean confidence, share right]."""
+    """Return the figures, and a diagram's bins as [candidates, mean confidence, share right]."""
     figures = {name: significant(getattr(reliability, name)) for name in FIGURES}
     return figures | {"bins": [list(one) for one in reliability.bins]}
 
@@ -216,60 +261,24 @@ def read(path: Path, fallback: PerRelation | None = None) -> Thresholds:
     if not path.exists():
         raise InputError(f"{path} does not exist: run lmkbc tune to make it")
     table = read_toml(path)
-    relations = table.get("relations")
-    if not isinstance(relations, dict) or not relations:
-        raise InputError(f"{path} lacks [relations.NAME] tables: run lmkbc tune to make them anew")
-    rules = {name: _rule(path, name, entry) for name, entry in relations.items()}
-    confidence = checked(dict[str, _Confidence], table.get("confidence", {}), f"{path}, [confidence]")
-    for name in confidence:
-        if name not in rules:
-            raise InputError(f"{path}, [confidence.{name}]: {did_you_mean(name, rules)}")
-    provenance = _provenance(path, table.get("provenance"))
-    _check_seal(path, table)
+    file = checked(_File, table, str(path), inner_rule)
+    if file.sha256 and file.sha256 != _digest({name: value for name, value in table.items() if name != CHECKSUM}):
+        raise InputError(
+            f"{path} is not as tuning wrote it: tune again, or remove the line {CHECKSUM} to use it as it is"
+        )
     selector = replace(
-        (fallback or PerRelation(ExpectedF1())).under(rules),
+        (fallback or PerRelation(ExpectedF1())).under({name: one.select for name, one in file.relations.items()}),
         calibrations={
-            name: Calibration(weights=own.weights, habits=own.habits) for name, own in confidence.items() if own.weights
+            name: Calibration(weights=own.weights, habits=own.habits)
+            for name, own in file.confidence.items()
+            if own.weights
         },
-        curves={name: own.curve for name, own in confidence.items()},
+        curves={name: own.curve for name, own in file.confidence.items()},
     )
-    figures = {name: relations[name].get("cv_f1") for name in rules}
-    return Thresholds(selector, provenance, {name: f1 for name, f1 in figures.items() if isinstance(f1, float)})
-
-
-def _check_seal(path: Path, table: Mapping[str, Any]) -> None:
-    for name in table:
-        if name not in KNOWN:
-            raise InputError(f"{path}, field {name}: unknown; {did_you_mean(name, KNOWN)}")
-    content = {name: value for name, value in table.items() if name != SEAL}
-    if SEAL in table and table[SEAL] != _digest(content):
-        raise InputError(f"{path} is not as tuning wrote it: tune again, or remove the line {SEAL} to use it as it is")
+    cv_f1 = {name: one.cv_f1 for name, one in file.relations.items() if one.cv_f1 is not None}
+    return Thresholds(selector, file.provenance, cv_f1)
 
 
 def _digest(table: Mapping[str, Any]) -> str:
-    """SHA-256 of what a file says, however it is laid out."""
+    """Return the SHA-256 of what a file says, however it is laid out."""
     return hashlib.sha256(msgspec.json.encode(table, order="deterministic")).hexdigest()
-
-
-def _rule(path: Path, name: str, entry: Any) -> Rule:
-    if not isinstance(entry, dict) or not isinstance(entry.get("select"), dict):
-        raise InputError(f"{path}, [relations.{name}]: lacks select, a table with a rule")
-    try:
-        return build(entry["select"])
-    except InputError as error:
-        raise InputError(f"{path}, [relations.{name}.select]: {error}") from None
-
-
-def _provenance(path: Path, table: Any) -> Provenance:
-    if not isinstance(table, dict):
-        raise InputError(f"{path} lacks [provenance]: run lmkbc tune to make it anew")
-    known = {field.name: KINDS[str(field.type)] for field in fields(Provenance)}
-    for name in table:
-        if name not in known:
-            raise InputError(f"{path}, [provenance], field {name}: unknown; {did_you_mean(name, known)}")
-    for name, kind in known.items():
-        if not isinstance(table.get(name), kind):
-            raise InputError(f"{path}, [provenance], field {name}: missing or of the wrong type")
-    if not all(isinstance(model, str) for model in table.get("models", ())):
-        raise InputError(f"{path}, [provenance], field models: not all are names; give strings")
-    return Provenance(**table | ({"models": tuple(table["models"])} if "models" in table else {}))

@@ -36,7 +36,6 @@ ROOMS = """
     generate
     link
     recipe_file recipe authors
-    origin
     tune thresholds run.default run.submission run.directory
     run run.saved
     compare

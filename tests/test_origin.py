@@ -11,11 +11,11 @@ import pytest
 from loopback import Loopback
 
 from lmkbc.models.store_place import place_of
-from lmkbc.origin import LONGEST, Origin, origin_of
 from lmkbc.recipe import make_recipe, read_recipe
 from lmkbc.recipe_file import RecipeFile
 from lmkbc.run.base import Run, Servers
-from lmkbc.selection import selector_for
+from lmkbc.selection import origin_of, selector_for
+from lmkbc.thresholds import LONGEST, Origin
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()

@@ -11,13 +11,13 @@ import tomli_w
 
 from lmkbc import thresholds
 from lmkbc.errors import InputError
-from lmkbc.origin import Origin
 from lmkbc.select.calibration import Calibration
 from lmkbc.select.confidence import at_precision, calibration_of
 from lmkbc.select.curve import PrecisionCurve
 from lmkbc.select.cutoffs import Cutoff, TopK
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.rule import PerRelation
+from lmkbc.thresholds import Origin
 from lmkbc.tune.confidence import Confidences, Kept, RelationConfidence
 from lmkbc.tune.reliability import Bin, Reliability
 from lmkbc.tune.tune import Tuned, TunedRelation
@@ -110,17 +110,17 @@ def test_the_origins_own_file_comes_first_and_those_of_other_systems_never(tmp_p
     ("old", "new", "message"),
     [
         ("[provenance]", "[provenanc", "not valid TOML"),
-        ("[provenance]", "[source]", r"lacks \[provenance\]"),
-        ("folds = 5", "fold = 5", "field fold: unknown; did you mean 'folds'"),
-        ("folds = 5", "", "field folds: missing"),
-        ("seed = 0", 'seed = "0"', "field seed: missing or of the wrong type"),
-        ("relations.", "relation.", r"lacks \[relations.NAME\]"),
-        ("[relations.b.select]", "[relations.b.selec]", r"\[relations.b\]: lacks select"),
-        ('rule = "cutoff"', 'rule = "cutof"', r"\[relations.b.select\]: unknown selection rule 'cutof'"),
-        ('    "gpt-4",', "    4,", "field models: not all are names"),
-        ('wording = "own"', "wording = 1", "field wording: missing or of the wrong type"),
+        ("[provenance]", "[source]", r"needs provenance|no setting 'source'"),
+        ("folds = 5", "fold = 5", "no setting 'provenance.fold': did you mean 'folds'"),
+        ("folds = 5", "", "needs provenance.folds"),
+        ("seed = 0", 'seed = "0"', "setting 'provenance.seed' is '0': give a whole number"),
+        ("relations.", "relation.", "no setting 'relation': did you mean 'relations'"),
+        ("[relations.b.select]", "[relations.b.selec]", "no setting 'relations.b.selec': did you mean 'select'"),
+        ('rule = "cutoff"', 'rule = "cutof"', "setting 'relations.b.select': unknown selection rule 'cutof'"),
+        ('    "gpt-4",', "    4,", "setting 'provenance.models"),
+        ('wording = "own"', "wording = 1", "setting 'provenance.wording' is 1: give a string"),
         ("threshold = 0.0123", "threshold = nan", "give a number"),
-        ("confidence.b", "confidence.c", r"\[confidence.c\]: known are: a, b"),
+        ("confidence.b", "confidence.c", "confidence.c: known are: a, b"),
         ("score = 0.5", "score = inf", "no finite number"),
         ("    0.905,", "    0.5,", "precision holds no rising numbers"),
         ("    0.905,", "", "differ in length"),

@@ -92,10 +92,9 @@ def tune(
     InputError before anything is asked of a model.
     """
     from lmkbc import thresholds
-    from lmkbc.origin import origin_of
     from lmkbc.pipeline import propose
     from lmkbc.run import submission
-    from lmkbc.selection import split_sha256
+    from lmkbc.selection import origin_of, split_sha256
     from lmkbc.tune.tune import check
     from lmkbc.tune.tune import tune as tune_rules
 

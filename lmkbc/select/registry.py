@@ -38,7 +38,7 @@ RULES = {rule.name: rule for rule in THRESHOLDS + SOURCES + EXPECTATIONS + NUMBE
 
 
 def rule_class(name: str) -> type[Rule]:
-    """The rule of a name, one of ours or a plug-in's. InputError suggests the nearest."""
+    """Return the rule of a name, one of ours or a plug-in's. InputError suggests the nearest."""
     if (name := renamed(name, RULES)) in RULES:
         return RULES[name]
     if (rule := plugins.load(plugins.RULES, name)) is None:
@@ -53,12 +53,12 @@ def rule_class(name: str) -> type[Rule]:
 
 
 def build(table: Mapping[str, Any]) -> Rule:
-    """A rule from a table with `rule` (its name) and its parameters. InputError for a wrong or missing one."""
+    """Return a rule from a table with `rule` (its name) and its parameters. InputError for a wrong or missing one."""
     if not isinstance(table.get("rule"), str):
         raise InputError(f"a selection table needs rule = NAME, one of {', '.join(sorted(RULES))}")
     kind = rule_class(table["rule"])
     parameters = {name: value for name, value in table.items() if name != "rule"}
-    rule = checked(kind, parameters, f"rule {kind.name}", _inner)
+    rule = checked(kind, parameters, f"rule {kind.name}", inner_rule)
     for field in fields(kind):  # type: ignore[arg-type]
         value = getattr(rule, field.name)
         for number in value.values() if isinstance(value, Mapping) else (value,):
@@ -67,8 +67,8 @@ def build(table: Mapping[str, Any]) -> Rule:
     return rule
 
 
-def _inner(kind: type, value: Any) -> Any:
-    """A rule within a rule, of the kind that its field declares."""
+def inner_rule(kind: type, value: Any) -> Any:
+    """Return the rule that a table within another table stands for, of the kind that its field declares."""
     if not (isinstance(value, Mapping) and issubclass(kind, Rule)):
         raise TypeError(f"give a table with its own rule, not {value!r}")
     rule = build(value)

@@ -20,7 +20,7 @@ from places import EMBEDDED, Places, tree
 from postgres import Server
 
 from lmkbc import thresholds
-from lmkbc.origin import Origin
+from lmkbc.thresholds import Origin
 from lmkbc.tune.search import close_storage, open_storage
 
 Disturb = Callable[[Callable[[Path], Sequence[object]], float, int], Any]

@@ -13,9 +13,9 @@ import pytest
 from optuna.trial import TrialState
 
 from lmkbc import IdScorer, thresholds
-from lmkbc.origin import Origin
 from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.cutoffs import Relative, Sticky
+from lmkbc.thresholds import Origin
 from lmkbc.tune import defaults
 from lmkbc.tune.families import Task, fit
 from lmkbc.tune.outcomes import Outcomes
