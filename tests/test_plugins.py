@@ -15,8 +15,7 @@ from lmkbc.errors import InputError
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run
 from lmkbc.select.registry import build
-from lmkbc.tune.families import check_rules
-from lmkbc.tune.grid import grid
+from lmkbc.tune.families import check_rules, grid
 from lmkbc.types import Candidate, CandidateSet, Query
 from lmkbc.workspace import Workspace
 

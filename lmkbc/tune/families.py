@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import get_args
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import cache
+from itertools import product
+from typing import Any, get_args
 
 import numpy as np
 
@@ -27,16 +29,17 @@ from lmkbc.select.numeric import (
     WeightedMedian,
 )
 from lmkbc.select.ranking import Mask
-from lmkbc.select.registry import RULES
-from lmkbc.select.rule import Rule, significant
+from lmkbc.select.registry import RULES, rule_class
+from lmkbc.select.rule import Choice, Range, Real, Rule, significant
 from lmkbc.select.sources import SourceFilter
 from lmkbc.tune.calibrate import PRIOR, Weights, fit_expected_f1
-from lmkbc.tune.grid import grid
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.sweep import Curve, cutoff_steps, gate_steps
 
 WIDTHS = (0.01, 0.025, 0.05, 0.1)
 RATIOS = tuple(step / 100 for step in range(40, 100, 6))  # a thinned grid of Li T. et al. 2022
+POINTS = 400
+"""Of a whole grid, at most; a parameter has as many as the number of parameters leaves to it, at least two."""
 UNFITTED = TopK(k=1)
 """What answers where there is no training row at all: the best candidate."""
 
@@ -101,7 +104,7 @@ def fit_relative(task: Task, rows: Mask) -> Rule:
 
 
 def _sweep(task: Task, rows: Mask, *, relative: bool) -> float:
-    return Curve.of(task.outcomes.cached(cutoff_steps, min=task.min_objects, relative=relative), rows).best()[0]
+    return Curve.of(task.outcomes.cached(cutoff_steps, min_objects=task.min_objects, relative=relative), rows).best()[0]
 
 
 def fit_sticky(task: Task, rows: Mask) -> Rule:
@@ -243,3 +246,27 @@ def check_rules(rules: Sequence[str] | None) -> None:
         if name not in RULES and name not in plugins.names(plugins.RULES):
             raise InputError(f"rule {name!r} cannot be tuned: {did_you_mean(name, FAMILIES)}")
         grid(name)
+
+
+@cache
+def grid(name: str) -> Sequence[Rule]:
+    """A rule's settings, in order of its parameters. InputError for a rule that says nothing of what to search."""
+    kind = rule_class(name)
+    if not kind.search:
+        raise InputError(f"rule {name!r} cannot be tuned: it names no parameter to search")
+    for own in fields(kind):  # type: ignore[arg-type]
+        if own.default is MISSING and own.default_factory is MISSING and own.name not in kind.search:
+            raise InputError(f"rule {name!r} cannot be tuned: {own.name!r} has neither a default nor a search range")
+    count = max(2, int(POINTS ** (1 / len(kind.search))))
+    axes = [_points(span, count) for span in kind.search.values()]
+    return [kind(**dict(zip(kind.search, values, strict=True))) for values in product(*axes)]
+
+
+def _points(span: Range, count: int) -> list[Any]:
+    if isinstance(span, Choice):
+        return list(span.options)
+    if isinstance(span, Real):
+        spaced = np.geomspace if span.log else np.linspace
+        return [significant(float(value)) for value in spaced(span.low, span.high, count)]
+    whole = np.linspace(span.low, span.high, min(count, span.high - span.low + 1))
+    return [int(value) for value in np.unique(whole.round())]

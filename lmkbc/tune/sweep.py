@@ -30,34 +30,34 @@ class Steps:
     start: Floats
 
 
-def cutoff_steps(outcomes: Outcomes, least: int = 0, *, relative: bool = False) -> Steps:
-    """Steps of an absolute cut-off, or of one relative to each query's best score; the best `least` are always kept."""
-    least = min(least, outcomes.ranking.scores.shape[1])
-    at, gain, row, column = outcomes.changes
-    if least:
-        beyond = column >= least
-        at, gain, row = at[beyond], gain[beyond], row[beyond]
-    if relative:
-        at = at / outcomes.ranking.reference[row]
-        order = np.argsort(-at)
-        at, gain, row = at[order], gain[order], row[order]
-    return Steps(at, gain, row, outcomes.prefix_f1[:, least])
+def steps_of(outcomes: Outcomes, levels: Floats, min_objects: int = 0) -> Steps:
+    """Return the steps of a threshold that keeps a prefix. levels: the highest one that keeps each candidate, (n, m).
+
+    The best `min_objects` are always kept; a candidate of a level below 0 never is.
+    """
+    always = min(min_objects, outcomes.ranking.scores.shape[1])
+    _, gain, row, column = outcomes.changes
+    at = levels[row, column]
+    order = np.argsort(-at, kind="stable")
+    order = order[(at[order] >= 0) & (column[order] >= always)]
+    return Steps(at[order], gain[order], row[order], outcomes.prefix_f1[:, always])
+
+
+def cutoff_steps(outcomes: Outcomes, min_objects: int = 0, *, relative: bool = False) -> Steps:
+    """Return the steps of an absolute cut-off, or of one relative to each query's best score."""
+    scores = outcomes.ranking.scores
+    return steps_of(outcomes, scores / outcomes.ranking.reference[:, None] if relative else scores, min_objects)
 
 
 def swept_steps(outcomes: Outcomes, rule: SweptRule) -> Steps:
-    """Steps of a rule's swept parameter, its other parameters as they are."""
+    """Return the steps of a rule's swept parameter, its other parameters as they are."""
     if not isinstance(rule, PrefixRule):
         outcomes = outcomes.cached(passable, rule=rule)
-    least = min(getattr(rule, "min", 0), outcomes.ranking.scores.shape[1])
-    _, gain, row, column = outcomes.changes
-    at = rule.levels(outcomes.ranking)[row, column]
-    order = np.argsort(-at, kind="stable")
-    order = order[(at[order] >= 0) & (column[order] >= least)]
-    return Steps(at[order], gain[order], row[order], outcomes.prefix_f1[:, least])
+    return steps_of(outcomes, rule.levels(outcomes.ranking), getattr(rule, "min", 0))
 
 
 def passable(outcomes: Outcomes, rule: SweptRule) -> Outcomes:
-    """The same queries with only the candidates that pass some value of the swept parameter."""
+    """Return the same queries with only the candidates that pass some value of the swept parameter."""
     passes = rule.levels(outcomes.ranking) >= 0
     kept = [
         replace(candidates, candidates=tuple(candidate for candidate, stays in zip(ranked, row, strict=False) if stays))
@@ -67,13 +67,13 @@ def passable(outcomes: Outcomes, rule: SweptRule) -> Outcomes:
 
 
 def gated(steps: Steps, opened: Mask, silent: Floats) -> Steps:
-    """The steps behind a gate: a query where it is closed has its F1 `silent`, whatever the threshold."""
+    """Return the steps behind a gate: a query where it is closed has its F1 `silent`, whatever the threshold."""
     behind = opened[steps.row]
     return Steps(steps.at[behind], steps.gain[behind], steps.row[behind], np.where(opened, steps.start, silent))
 
 
 def gate_steps(strength: Floats, answered: Floats, silent: Floats) -> Steps:
-    """Steps of a gate: F1 `answered` while the threshold is above a query's evidence, `silent` from there down."""
+    """Return the steps of a gate: F1 `answered` above a query's evidence, `silent` from there down."""
     order = np.argsort(-strength)
     return Steps(strength[order], (silent - answered)[order], order, answered)
 
@@ -98,11 +98,11 @@ class Curve:
         return cls(-at[last], np.append(start, start + np.cumsum(gain)[last]))
 
     def total(self, threshold: float) -> float:
-        """Total F1 at a threshold: it reaches every step at the threshold or above."""
+        """Return the total F1 at a threshold: it reaches every step at the threshold or above."""
         return float(self.totals[self.falling.searchsorted(-threshold, side="right")])
 
     def best(self) -> tuple[float, float]:
-        """The threshold with the highest total, and that total; the middle of the widest plateau on a tie.
+        """Return the threshold with the highest total, and that total; the middle of the widest plateau on a tie.
 
         Widths are ratios, as scores span orders of magnitude.
         """
@@ -118,7 +118,7 @@ class Curve:
 
 
 def _middle(low: float, high: float) -> float:
-    """The geometric middle of (low, high], in as few digits as stay well inside; `high` where nothing fits between."""
+    """Return the geometric middle of (low, high] in few digits; `high` where nothing fits between."""
     if high <= LOWEST:
         return max(high, 0.0)
     middle = math.sqrt(max(low, LOWEST) * high)
