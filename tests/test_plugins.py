@@ -43,7 +43,7 @@ class Echo(GeneratorSpec):
 @dataclass(frozen=True, kw_only=True)
 class Share(PrefixRule):
     name: ClassVar = "share"
-    search: ClassVar = {"share": Real(0.1, 0.9), "least": Whole(0, 1)}
+    search: ClassVar = {"share": Real(0.1, 0.9), "min": Whole(0, 1)}
     share: float = 0.5
 
     def wanted(self, ranking):
@@ -109,7 +109,7 @@ def test_a_generator_and_a_rule_of_a_plugin_work_in_a_recipe() -> None:
 
 def test_a_rule_of_a_plugin_can_be_tuned_over_its_search_ranges() -> None:
     check_rules(["share", "cutoff"])
-    shares = {(rule.share, rule.least) for rule in grid("share")}  # type: ignore[attr-defined]
+    shares = {(rule.share, rule.min) for rule in grid("share")}  # type: ignore[attr-defined]
     assert {least for _, least in shares} == {0, 1}
     assert {share for share, _ in shares} > {0.1, 0.9}
 

@@ -113,7 +113,7 @@ RATIOS = tuple(high / low * (1 - 1e-9) for high in SCORES for low in SCORES if h
 THRESHOLDS = (0.0, 1e-6, 0.05, 0.1, 0.2, 0.25, 0.250005, 0.25001, 0.4, 0.5, 0.7, 1.0, 1.5, 2.0, *RATIOS)
 
 
-@given(problem=problems(), relative=st.booleans(), min=st.integers(0, 1))
+@given(problem=problems(), relative=st.booleans(), least=st.integers(0, 1))
 def test_the_sweep_is_exact(problem: tuple[list[CandidateSet], list[Example]], relative: bool, least: int) -> None:
     outcomes = Outcomes(*problem, edition(SCORERS["ids"]))
     rows = np.ones(len(outcomes), dtype=np.bool_)
