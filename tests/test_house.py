@@ -18,7 +18,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = """
-    errors progress renamed settings names
+    errors progress renamed settings names http
     types
     relation
     plugins

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-import time
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 
 import httpx2
-import tenacity
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.files.address import is_web_address
-from lmkbc.files.certificates import trusted
 from lmkbc.files.checksum import file_sha256
+from lmkbc.http import CallError, Pace, is_web_address, retry_after, trusted
 from lmkbc.progress import Report
 
 MOST_BYTES = 256 * 2**20
@@ -24,13 +22,6 @@ DEADLINE = 900.0
 """Seconds in which a split arrives, or as much of it as the next run need not fetch again."""
 
 MOST_REDIRECTS = 5
-
-
-def _passing(error: BaseException) -> bool:
-    """Whether a fault may be gone on the next try: the line, a busy or broken server; not a wrong address."""
-    if isinstance(error, httpx2.HTTPStatusError):
-        return error.response.status_code == httpx2.codes.TOO_MANY_REQUESTS or error.response.is_server_error
-    return isinstance(error, httpx2.TransportError)
 
 
 def fetch(edition: Edition, root: Path, progress: Report | None = None) -> list[Path]:
@@ -53,19 +44,13 @@ def download(url: str, accepted: Collection[str], path: Path, what: str, progres
     if not is_web_address(url):
         raise InputError(f"{url!r} is no http or https address: nothing can be fetched from there")
     part = path.with_name(f"{path.name}.part")
-    attempt = tenacity.Retrying(
-        retry=tenacity.retry_if_exception(_passing),
-        stop=tenacity.stop_after_attempt(4) | tenacity.stop_after_delay(60),
-        wait=tenacity.wait_exponential(multiplier=0.2, max=5),
-        reraise=True,
-    )
+    pace = Pace(attempts=4, total_wait=60, first_wait=0.2)
     try:
-        attempt(_stream, what, url, part, progress)
-    except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
-        told = str(error)
-        if isinstance(error, httpx2.HTTPStatusError):  # which says so in two lines
-            told = f"{error.response.status_code} {error.response.reason_phrase}"
-        raise LmkbcError(f"{url} cannot be fetched ({told}); run the command again to resume") from error
+        asyncio.run(pace.retrying(lambda: _stream(what, url, part, progress)))
+    except TimeoutError:
+        raise LmkbcError(f"{url} did not arrive within {DEADLINE:g} s; run the command again to resume") from None
+    except CallError as error:
+        raise LmkbcError(f"{url} cannot be fetched ({error}); run the command again to resume") from None
     if (actual := file_sha256(part)) not in accepted:
         part.unlink()
         if not accepted:
@@ -76,36 +61,47 @@ def download(url: str, accepted: Collection[str], path: Path, what: str, progres
     os.replace(part, path)
 
 
-def _stream(split: str, url: str, part: Path, progress: Report | None) -> None:
+async def _stream(split: str, url: str, part: Path, progress: Report | None) -> None:
+    """Append to a file what it lacks. CallError if that fails, TimeoutError after the deadline."""
+    try:
+        async with (
+            asyncio.timeout(DEADLINE),
+            httpx2.AsyncClient(
+                follow_redirects=True,
+                max_redirects=MOST_REDIRECTS,
+                timeout=30,
+                event_hooks={"request": [_guard(url)]},
+                verify=trusted(),
+            ) as client,
+        ):
+            await _append(client, split, url, part, progress)
+    except httpx2.HTTPStatusError as error:
+        status, busy = error.response.status_code, httpx2.codes.TOO_MANY_REQUESTS
+        wait = retry_after(error.response.headers.get("Retry-After"))
+        reason = f"{status} {error.response.reason_phrase}"
+        raise CallError(reason, transient=status == busy or error.response.is_server_error, wait=wait) from None
+    except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
+        raise CallError(str(error), transient=isinstance(error, httpx2.TransportError)) from None
+
+
+async def _append(client: httpx2.AsyncClient, split: str, url: str, part: Path, progress: Report | None) -> None:
     have = part.stat().st_size if part.exists() else 0
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-    end = time.monotonic() + DEADLINE
-    with (
-        httpx2.Client(
-            follow_redirects=True,
-            max_redirects=MOST_REDIRECTS,
-            timeout=30,
-            event_hooks={"request": [_guard(url)]},
-            verify=trusted(),
-        ) as client,
-        client.stream("GET", url, headers=headers) as response,
-    ):
+    async with client.stream("GET", url, headers=headers) as response:
         if response.status_code == httpx2.codes.RANGE_NOT_SATISFIABLE:
-            return  # the whole file is here already; the digest will tell
+            return  # the whole file is here already; its checksum will show
         response.raise_for_status()
         resumed = response.status_code == httpx2.codes.PARTIAL_CONTENT
         have = have if resumed else 0
         length = response.headers.get("content-length")
         total = have + int(length) if length else None
         with part.open("ab" if resumed else "wb") as file:
-            for chunk in response.iter_raw():  # as it is: nothing is unpacked that was not to be packed
+            async for chunk in response.aiter_raw():  # nothing is unpacked that was not to be packed
                 if have + len(chunk) > MOST_BYTES:
                     part.unlink()
                     raise LmkbcError(
                         f"{url} is larger than {MOST_BYTES // 2**20} MiB, so it is another file; discarded"
                     )
-                if time.monotonic() > end:
-                    raise LmkbcError(f"{url} did not arrive within {DEADLINE:g} s; run the command again to resume")
                 file.write(chunk)
                 have += len(chunk)
                 if progress:
@@ -114,13 +110,13 @@ def _stream(split: str, url: str, part: Path, progress: Report | None) -> None:
             os.fsync(file.fileno())
 
 
-def _guard(url: str) -> Callable[[httpx2.Request], None]:
-    """Follow redirects, as download mirrors need them, but never from https to what anyone on the line can change.
+def _guard(url: str) -> Callable[[httpx2.Request], Awaitable[None]]:
+    """Return a check that refuses a redirect from https to what anyone on the line can change.
 
-    Where the bytes come from is of no matter, since their SHA-256 is known.
+    Download mirrors redirect. Where the bytes come from is of no matter, since their SHA-256 is known; no key is sent.
     """
 
-    def check(request: httpx2.Request) -> None:
+    async def check(request: httpx2.Request) -> None:
         if url.startswith("https:") and request.url.scheme != "https":
             raise LmkbcError(f"{url} redirects to {request.url.scheme}://{request.url.host}, which is not encrypted")
 

@@ -150,12 +150,10 @@ class Wikidata:
                 f"run once without --offline"
             )
 
-        def receive(at: int, answer: T | None) -> None:
+        for at, answer in self._client.answers(calls):
             answers = read(at, answer)
             self._cache.put(kind, answers)
             self._answered.update((kind, key) for key in answers)
-
-        self._client.run(calls, receive)
 
 
 def _described(hits: Sequence[api.SearchHit], known: Mapping[str, Hit | None]) -> tuple[Hit, ...]:

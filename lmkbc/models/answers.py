@@ -262,8 +262,11 @@ def commit(
     if store is None:
         return [answer for _, answer in answers]
     kept = [pair for pair in answers if pair[1] is not None and (usable is None or usable(pair[1]))]
-    there = store.put((call, msgspec.to_builtins(answer)) for call, answer in kept)
-    first = {call.key: store.get(call, shape) for call, _ in kept if call.key in there}
+    plain = [(call, msgspec.to_builtins(answer)) for call, answer in kept]
+    there = store.put(plain)
+    known = [call for call, _ in kept if call.key in there]
+    first = dict(zip((call.key for call in known), look_up(store, known, shape, usable), strict=True))
+    store.put((call, answer) for call, answer in plain if call.key in first and first[call.key] is None)
     return [answer if (other := first.get(call.key)) is None else other for call, answer in answers]
 
 

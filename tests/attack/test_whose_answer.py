@@ -18,8 +18,7 @@ from lmkbc.errors import InputError
 from lmkbc.generate.access import ServerSettings
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
-from lmkbc.models.server.limits import Limits, estimate
-from lmkbc.models.server.paid import OverBudgetError, Paid, tokens_of
+from lmkbc.models.server.limits import Limits, OverBudgetError, Paid, estimate, tokens_of
 from lmkbc.run.base import Run, Servers
 from lmkbc.types import State
 from lmkbc.workspace import Workspace

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lmkbc.errors import InputError
-from lmkbc.files.address import is_web_address
 from lmkbc.files.fetch import download
+from lmkbc.http import is_web_address
 from lmkbc.models.server.address import Server
 
 NONE = (

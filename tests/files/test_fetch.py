@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -116,6 +117,6 @@ def test_redirects_are_followed_but_never_from_https_to_http(
     assert fetch(edition(url + "/moved"), tmp_path)[0].read_bytes() == CONTENT
     assert [path for path, _ in seen][:2] == ["/moved", "/good"]
     check = _guard("https://example.org/a")
-    check(httpx2.Request("GET", "https://elsewhere.example.org/b"))
+    asyncio.run(check(httpx2.Request("GET", "https://elsewhere.example.org/b")))
     with pytest.raises(LmkbcError, match="not encrypted"):
-        check(httpx2.Request("GET", "http://example.org/b"))
+        asyncio.run(check(httpx2.Request("GET", "http://example.org/b")))

@@ -129,6 +129,6 @@ def test_answers_that_were_kept_under_a_path_are_found(tmp_path: Path) -> None:
     old = replace(call, model="/home/me/tiny.gguf", revision="")
     store.put([(old, msgspec.to_builtins(Reply("Nobody")))])
     assert session.stored(call) == Reply("Nobody")
-    asyncio.run(session.close())
+    asyncio.run(session.client.close())
     plain = Server("http://127.0.0.1:9/v1", "gpt-4", revision="r")
     assert (plain.call("x", {}).model, plain.call("x", {}).revision) == ("gpt-4", "r")

@@ -1,20 +1,34 @@
-"""Where a model is asked: the server's address, what it calls the model, and the key that must never be written."""
+"""Where a model is asked: the server's address, what it calls the model, and the key, which is never written.
+
+A server gets a key that the user has named for its host, never one that a recipe alone asks for.
+"""
 
 from __future__ import annotations
 
 import getpass
+import ipaddress
+import logging
 import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from lmkbc.errors import InputError
-from lmkbc.files.address import is_web_address
+from lmkbc.http import is_web_address
 from lmkbc.models.answers import Call
 from lmkbc.models.files import model_identity, model_name, same_model
-from lmkbc.models.server.keys import KEY, is_loopback, variable_of, warn_of_plain
+
+KEY = "OPENAI_API_KEY"
+KEYS = "LMKBC_KEYS"
+"""Says which variable holds the key of which host, as in "api.example.org=EXAMPLE_KEY,other.org=OTHER_KEY"."""
+
+PROVIDER = "api.openai.com"
+"""The host that KEY is of."""
+
+log = logging.getLogger(__name__)
 
 OPENAI = "https://api.openai.com/v1"
 BASE_URL = "OPENAI_BASE_URL"
@@ -137,3 +151,53 @@ def _owner() -> str:
     except (OSError, KeyError):  # a number without a name, as in containers
         user = str(os.getuid())
     return f"{user}@{platform.node()}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine itself."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def variable_of(address: SplitResult, *, of_recipe: bool, wanted: str = "") -> str:
+    """Return the environment variable that holds the key for an address; "" for a server that gets none.
+
+    of_recipe: whether a recipe alone names the address; wanted: the variable that it names. InputError for a host of a
+    recipe that the user has named no key for.
+    """
+    host = address.hostname or ""
+    if named := _named().get(host):
+        return named
+    if not of_recipe or (host == PROVIDER and address.scheme == "https"):
+        return KEY
+    if is_loopback(host):
+        return ""
+    variable = wanted or KEY
+    raise InputError(
+        f"base_url of the recipe is {address.geturl()!r}, which is sent no key that you did not name for it: if you "
+        f"trust {host}, set {KEYS}={host}={variable}, or give the address with --base-url"
+    )
+
+
+def warn_of_plain(address: SplitResult) -> None:
+    """Warn, once for each host, of one beyond this machine that is asked without encryption."""
+    if address.scheme == "http" and address.hostname and not is_loopback(address.hostname):
+        _warn(address.hostname)
+
+
+@cache
+def _warn(host: str) -> None:
+    log.warning("%s is asked over http: prompts, answers and the key can be read on the way; use https", host)
+
+
+def _named() -> dict[str, str]:
+    """Return host -> variable, as the user has set them."""
+    named = {}
+    for pair in os.environ.get(KEYS, "").replace(",", " ").split():
+        host, _, variable = pair.partition("=")
+        if not (host and variable.isidentifier()):
+            raise InputError(f"{KEYS}: {pair!r} is not HOST=VARIABLE; write pairs such as api.example.org=EXAMPLE_KEY")
+        named[host.casefold()] = variable
+    return named

@@ -18,12 +18,11 @@ import openai
 from openai.types import Batch
 
 from lmkbc.errors import LmkbcError
+from lmkbc.http import CallError, read_body
 from lmkbc.models.answers import Call, Store
-from lmkbc.models.server.bounded import MOST_BYTES, bounded
-from lmkbc.models.server.client import CallError, OtherModelError, Request, Result
-from lmkbc.models.server.limits import Limits, Throttle, estimate
+from lmkbc.models.server.client import MOST_BYTES, OtherModelError, Request, Result
+from lmkbc.models.server.limits import Limits, estimate
 from lmkbc.models.server.request import Offers
-from lmkbc.models.server.retry import retrying
 from lmkbc.models.server.session import Session
 from lmkbc.types import Query
 
@@ -158,7 +157,7 @@ async def _answered(session: Session, store: Store, job: _Job, limits: Limits) -
 
 async def _content(file: str, most: int, sdk: openai.AsyncOpenAI) -> bytes:
     async with sdk.files.with_streaming_response.content(file) as response:
-        return await bounded(response.http_response, most)
+        return await read_body(response.http_response, most)
 
 
 async def _ended(session: Session, identifier: str, limits: Limits) -> Batch | None:
@@ -185,7 +184,7 @@ async def _patiently(session: Session, request: Request[Result], limits: Limits)
     async def attempt() -> Result:
         return await session.client.through(request)
 
-    return await retrying(attempt, limits, Throttle(limits))
+    return await limits.pace().retrying(attempt)
 
 
 def _unambiguous(session: Session, raw: bytes) -> Iterator[bytes]:

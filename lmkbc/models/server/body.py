@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -24,6 +24,16 @@ _HALF = re.compile(
     rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\xed[\xa0-\xbf][\x80-\xbf]"
 )
 """Half of a character (a lone surrogate), which a text has that was cut within one, as an escape or as bytes."""
+
+CODES = {"context_length_exceeded", "exceed_context_size_error"}
+MOST_TOKENS = 10**9
+"""No context is larger, whatever a server says."""
+
+_CONTEXT = re.compile(r"\bcontext (?:length|size|window)\b", re.IGNORECASE)
+_WINDOW = re.compile(r"context (?:length|size)(?: is)?(?: only)? \(?(\d{1,9})\b", re.IGNORECASE)
+_PROMPT = re.compile(
+    r"\b(?:request|input) \((\d{1,9}) tokens|resulted in (\d{1,9}) t|\((\d{1,9}) in |(\d{1,9}) input t"
+)
 
 Optional = TypeVar("Optional")
 
@@ -72,6 +82,29 @@ def decode(raw: bytes) -> tuple[str, list[Reply]]:
     if all(reply.failed for reply in replies):
         raise ValueError(f"it ended with {replies[0].finish!r}")
     return answer.model or "", replies
+
+
+class TooLong(NamedTuple):
+    """Tokens of the prompt and of the context, where the server tells them."""
+
+    prompt: int | None
+    window: int | None
+
+
+def too_long(body: Mapping[str, Any], message: str) -> TooLong | None:
+    """What a refusal tells of a prompt that is too long; None where it is about something else."""
+    if not (CODES & {str(body.get("code")), str(body.get("type"))} or _CONTEXT.search(message)):
+        return None
+    return TooLong(
+        _number(body.get("n_prompt_tokens"), _PROMPT.search(message)),
+        _number(body.get("n_ctx"), _WINDOW.search(message)),
+    )
+
+
+def _number(field: Any, written: re.Match[str] | None) -> int | None:
+    if isinstance(field, int) and 0 < field < MOST_TOKENS:
+        return field
+    return next((int(number) for number in written.groups() if number), None) if written else None
 
 
 def _answer(raw: bytes) -> _Answer:

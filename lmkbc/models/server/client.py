@@ -17,16 +17,12 @@ import msgspec
 import openai
 
 from lmkbc.errors import LmkbcError
-from lmkbc.files.certificates import trusted
+from lmkbc.http import HEADERS, CallError, read_body, retry_after, trusted
 from lmkbc.models.base import Reply
 from lmkbc.models.files import model_name, same_model
-from lmkbc.models.server.address import Server
-from lmkbc.models.server.body import Told, decode, decode_told
-from lmkbc.models.server.bounded import BoundedClient, TooLargeError
-from lmkbc.models.server.keys import KEYS
+from lmkbc.models.server.address import KEYS, Server
+from lmkbc.models.server.body import Told, TooLong, decode, decode_told, too_long
 from lmkbc.models.server.limits import Limits
-from lmkbc.models.server.refusals import TooLong, too_long
-from lmkbc.models.server.retry_after import retry_after
 
 JSON: openai.RequestOptions = {"headers": {"Content-Type": "application/json"}}
 LANE = 8
@@ -35,6 +31,9 @@ LANE = 8
 Result = TypeVar("Result")
 Request = Callable[[openai.AsyncOpenAI], Awaitable[Result]]
 
+MOST_BYTES = 16 * 2**20
+"""Of one response, unpacked: a hundred times the longest answer with the log-probabilities of its tokens."""
+
 SOON = 10.0
 """Seconds in which a server tells of itself, or is taken to tell nothing."""
 
@@ -42,13 +41,25 @@ SHOWN = 200
 """Characters of a server's own message that are passed on."""
 
 
-class CallError(LmkbcError):
-    """A request without an answer. transient: asking again may help; wait: seconds that the server asks for."""
+class BoundedClient(openai.DefaultAsyncHttpxClient):
+    """The transport under the SDK: reads whole responses, up to MOST_BYTES, and follows no redirect.
 
-    def __init__(self, reason: str, *, transient: bool, wait: float | None = None) -> None:
-        super().__init__(reason)
-        self.transient = transient
-        self.wait = wait
+    Not even on the same host: answers are kept under the address that was asked, a POST that is redirected may lose its
+    body, and a person can give the right address once. A good response that the caller streams is left to `read_body`.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(follow_redirects=False, headers=HEADERS, verify=trusted(), **settings)
+
+    async def send(self, request: httpx2.Request, *, stream: bool = False, **how: Any) -> httpx2.Response:
+        """Return the response, read. CallError as of `read_body`."""
+        response = await super().send(request, stream=True, **how)
+        if stream and response.is_success:
+            return response
+        content = await read_body(response, MOST_BYTES)
+        names = ("content-encoding", "content-length", "transfer-encoding")  # of what was sent, no more of what is here
+        headers = [(name, value) for name, value in response.headers.multi_items() if name not in names]
+        return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
 
 
 class RejectedError(CallError):
@@ -86,7 +97,7 @@ class ChatClient:
                 base_url=server.base_url,
                 api_key=server.key or "none",
                 max_retries=0,
-                http_client=BoundedClient(limits=pool, timeout=limits.timeout, verify=trusted()),
+                http_client=BoundedClient(limits=pool, timeout=limits.timeout),
             )
             for _ in range(math.ceil(limits.concurrency / LANE))
         ]
@@ -156,8 +167,8 @@ class ChatClient:
             raise CallError(
                 f"{self.server.base_url} broke off or cannot be reached ({reason})", transient=True
             ) from None
-        except TooLargeError as error:
-            raise CallError(f"{self.server.base_url}: {error}", transient=False) from None
+        except CallError as error:
+            raise CallError(f"{self.server.base_url}: {error}", transient=error.transient) from None
 
     def read(self, raw: bytes) -> list[Reply]:
         """The draws in a response's body. CallError for a body that holds none."""

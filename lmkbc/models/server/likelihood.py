@@ -17,10 +17,11 @@ from typing import Any, Protocol
 
 import msgspec
 
+from lmkbc.http import CallError
 from lmkbc.models.causal.options import Option, with_options
 from lmkbc.models.causal.prefixes import Tokens
 from lmkbc.models.server.body import Told
-from lmkbc.models.server.client import CallError, RejectedError, ServerError, TooLongError
+from lmkbc.models.server.client import RejectedError, ServerError, TooLongError
 from lmkbc.models.server.session import Session
 
 ALTERNATIVES = 1000

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeVar
+
+from lmkbc.http import CallError, Pace
+from lmkbc.models.base import Reply
+from lmkbc.models.budget import Budget
 
 GUESSED_ANSWER = 256
 """Tokens that an answer is taken to have before it is there, where its length is not limited."""
+
+
+Answer = TypeVar("Answer")
+Body = Mapping[str, Any]
+Ask = Callable[[Body], Awaitable[Answer]]
+Tokens = Callable[[Answer, int], tuple[int, int]]
+"""From an answer, and our guess of its prompt's tokens, to the prompt and answer tokens that it took."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,31 +49,10 @@ class Limits:
             if (value := getattr(self, limit.name)) is not None and not 0 < value < math.inf:
                 raise ValueError(f"{limit.name} is {value}: give a finite number above 0")
 
-
-class Throttle:
-    """Spreads requests and tokens evenly over the minutes, and holds all requests back when the server asks for it."""
-
-    def __init__(self, limits: Limits) -> None:
-        self._request = 60 / limits.requests_per_minute if limits.requests_per_minute else 0.0
-        self._token = 60 / limits.tokens_per_minute if limits.tokens_per_minute else 0.0
-        self._next_request = self._next_token = self._held = 0.0
-
-    async def enter(self, tokens: int) -> None:
-        """Wait until a request of about so many tokens may start."""
-        now = asyncio.get_running_loop().time()
-        start = max(now, self._next_request, self._next_token, self._held)
-        self._next_request = max(now, self._next_request, start) + self._request
-        self._next_token = max(now, self._next_token, start) + tokens * self._token
-        if start > now:
-            await asyncio.sleep(start - now)
-
-    def correct(self, guessed: int, used: int) -> None:
-        """Account for the tokens that a request really used."""
-        self._next_token += (used - guessed) * self._token
-
-    def hold(self, seconds: float) -> None:
-        """Let nothing start for so long."""
-        self._held = max(self._held, asyncio.get_running_loop().time() + seconds)
+    def pace(self) -> Pace:
+        """Return the pace of requests to the server."""
+        names = ("requests_per_minute", "tokens_per_minute", "attempts", "total_wait", "first_wait")
+        return Pace(**{name: getattr(self, name) for name in names})
 
 
 def estimate(body: Mapping[str, Any]) -> tuple[int, int]:
@@ -74,3 +64,54 @@ def estimate(body: Mapping[str, Any]) -> tuple[int, int]:
     text = sum(len(turn["content"]) for turn in body["messages"]) if "messages" in body else len(prompt)
     answer = body.get("max_tokens") or body.get("max_completion_tokens") or GUESSED_ANSWER
     return (text // 4 + 1 if isinstance(prompt, str) else text), answer * body.get("n", 1)
+
+
+class OverBudgetError(CallError):
+    """The next request might overrun a limit of the budget."""
+
+    def __init__(self, limit: str) -> None:
+        super().__init__(f"{limit} is reached", transient=False)
+
+
+class Paid:
+    """Sends requests, each again where that may help, and no more at a time than the budget allows."""
+
+    def __init__(self, budget: Budget, limits: Limits) -> None:
+        self._budget, self._pace = budget, limits.pace()
+        self._in_flight, self._change = 0, asyncio.Condition()
+
+    async def answer(self, body: Body, ask: Ask[Answer], tokens: Tokens[Answer]) -> Answer:
+        """Return what a request brings. CallError where it brings nothing, OverBudgetError where it is not sent."""
+        async with self._change:
+            await self._change.wait_for(lambda: self._in_flight < self._budget.most_at_once)
+            self._in_flight += 1
+        try:
+            return await self._sent(body, ask, tokens)
+        finally:
+            async with self._change:
+                self._in_flight -= 1
+                self._change.notify_all()
+
+    async def _sent(self, body: Body, ask: Ask[Answer], tokens: Tokens[Answer]) -> Answer:
+        guess = estimate(body)
+        if limit := self._budget.exhausted_by(*guess):
+            raise OverBudgetError(limit)
+        used = (0, 0)
+
+        async def attempt() -> Answer:
+            await self._pace.enter(sum(guess))
+            return await ask(body)
+
+        try:
+            answer = await self._pace.retrying(attempt)
+            used = tokens(answer, guess[0])
+            return answer
+        finally:
+            self._budget.settle(*guess, used)
+            self._pace.correct(sum(guess), sum(used))
+
+
+def tokens_of(replies: Sequence[Reply], prompt: int) -> tuple[int, int]:
+    """Return the tokens that a request used, as the server tells; else as estimated."""
+    tokens = sum(reply.prompt_tokens for reply in replies), sum(reply.completion_tokens for reply in replies)
+    return tokens if any(tokens) else (prompt, sum(len(reply.text) // 4 + 1 for reply in replies))

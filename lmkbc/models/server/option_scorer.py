@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from lmkbc.http import CallError
 from lmkbc.models.answers import Call, Store
 from lmkbc.models.base import Prompt
 from lmkbc.models.dry import DryStore
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.client import CallError, ServerError, TooLongError
+from lmkbc.models.server.client import ServerError, TooLongError
 from lmkbc.models.server.likelihood import Scored, Way, way_of
 from lmkbc.models.server.limits import estimate
 from lmkbc.models.server.pump import pumped

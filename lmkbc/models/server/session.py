@@ -9,28 +9,31 @@ import asyncio
 import itertools
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
 from lmkbc.errors import counted
-from lmkbc.models.answers import Call, Store
+from lmkbc.http import CallError, pooled
+from lmkbc.models.answers import Call, Store, commit
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.dry import DryStore
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import Told
-from lmkbc.models.server.client import CallError, ChatClient, RejectedError, TooLongError
-from lmkbc.models.server.limits import Limits, estimate
-from lmkbc.models.server.paid import OverBudgetError, Paid, tokens_of
+from lmkbc.models.server.client import ChatClient, RejectedError, TooLongError
+from lmkbc.models.server.limits import Limits, OverBudgetError, Paid, estimate, tokens_of
 from lmkbc.models.server.request import (
     MOST_DRAWS,
     Offers,
     blamed,
     without,
 )
-from lmkbc.models.server.window import Window, length_of
+from lmkbc.models.server.served import Window, length_of
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 
 log = logging.getLogger(__name__)
 
@@ -72,9 +75,17 @@ class Session:
         """Why answers are missing: what stopped the session, else the most frequent failure."""
         return self.stopped or next((reason for reason, _ in self.failures.most_common(1)), otherwise)
 
-    async def close(self) -> None:
-        """Close all connections."""
-        await self.client.close()
+    def answers(
+        self,
+        items: Sequence[Item],
+        ask: Callable[[Item], Awaitable[Answer]],
+        before: Callable[[], Awaitable[object]] | None = None,
+    ) -> Iterator[Answer]:
+        """Yield the answer to each item as it comes, as many at a time as the limits say; then close all connections.
+
+        before: runs ahead of the first item, on the same event loop.
+        """
+        return pooled(items, ask, self.limits.concurrency, before=before, close=self.client.close)
 
     async def draws(self, calls: Sequence[Call], shorter: Iterable[Sequence[Call]] = ()) -> list[Reply | None]:
         """The answers of calls that differ only in seed and draw; None for what stays without.
@@ -168,14 +179,9 @@ class Session:
 
     def keep(self, replies: Sequence[tuple[Call, Reply]]) -> list[Reply]:
         """Commit the answers among replies. Returns all, with another worker's in place of one that came after it."""
-        answers = [(call, msgspec.to_builtins(reply)) for call, reply in replies if reply.is_answer]
-        there = self._store.put(answers)
-        first = {call.key: self.stored(call) for call, _ in replies if call.key in there}
-        others = [(call, answer) for call, answer in answers if call.key in there and first[call.key] is None]
-        for call, _ in others:  # of a model that is not taken
-            self._store.drop(call)
-        self._store.put(others)
-        return [first.get(call.key) or reply for call, reply in replies]
+        return commit(
+            self._store, replies, Reply, lambda reply: reply.is_answer and self.client.server.takes(reply.served)
+        )
 
     async def _draws(self, calls: Sequence[Call], *, sure: bool) -> list[Reply | None]:
         """The draws of one prompt. TooLongError where it is too long, unless sure also by our own reckoning."""

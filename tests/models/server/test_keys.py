@@ -14,8 +14,7 @@ import lmkbc
 from lmkbc.errors import InputError
 from lmkbc.generate.access import ServerSettings
 from lmkbc.generate.completer import completer
-from lmkbc.models.server.address import Server
-from lmkbc.models.server.keys import KEYS
+from lmkbc.models.server.address import KEYS, Server
 from lmkbc.models.store_place import Database
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run, Servers

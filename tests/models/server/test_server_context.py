@@ -17,8 +17,8 @@ from lmkbc.ask.plan import Asking
 from lmkbc.generate.chat import ChatGenerator
 from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
+from lmkbc.models.server.body import TooLong, too_long
 from lmkbc.models.server.limits import Limits
-from lmkbc.models.server.refusals import TooLong, too_long
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run, Servers
 from lmkbc.types import CandidateSet, Query

@@ -1,0 +1,164 @@
+"""What all requests share: which addresses are good, how long to wait, how much to read, how many at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import math
+from itertools import islice
+
+import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmkbc.http import CallError, Pace, TooLargeError, pooled, read_body, retry_after
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("7", 7.0),
+        ("0.5", 0.5),
+        ("-3", 0.0),
+        ("nan", None),
+        ("inf", None),
+        ("soon", None),
+        ("", None),
+        (None, None),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
+        ("Wed, 21 Oct 99999 07:28:00 GMT", None),
+    ],
+)
+def test_seconds_that_are_named(value: str | None, seconds: float | None) -> None:
+    assert retry_after(value) == seconds
+
+
+def test_a_date_to_come() -> None:
+    assert (retry_after("Wed, 21 Oct 2099 07:28:00 GMT") or 0) > 1e9
+
+
+@given(
+    st.text(max_size=40) | st.from_regex(r"[A-Z][a-z]{2}, [0-9]{1,9} (Jan|Feb) [0-9]{1,9} [0-9:]{5,12} [+-][0-9]{1,12}")
+)
+def test_what_is_found_is_finite_or_none(value: str) -> None:
+    found = retry_after(value)
+    assert found is None or 0 <= found < math.inf
+
+
+WORDS = b"words " * 100
+PACKED = gzip.compress(WORDS)
+BODIES = {
+    "plain": ("identity", WORDS, WORDS),
+    "packed": ("gzip", PACKED, WORDS),
+    "too long": ("identity", WORDS * 2, TooLargeError),
+    "too long once unpacked": ("gzip", gzip.compress(bytes(10**6)), TooLargeError),
+    "cut off": ("gzip", PACKED[:-9], "cut off"),
+    "going on after its end": ("gzip", PACKED + bytes(5000), "goes on after its end"),
+    "not packed": ("gzip", WORDS, "cannot be unpacked"),
+    "packed as nobody asked": ("br", PACKED, "not asked for"),
+    "packed twice": ("gzip, gzip", gzip.compress(PACKED), "not asked for"),
+}
+
+
+@pytest.mark.parametrize(("encoding", "sent", "outcome"), BODIES.values(), ids=BODIES)
+def test_a_body_is_read_whole_or_refused(encoding: str, sent: bytes, outcome: bytes | str | type[Exception]) -> None:
+    async def pieces() -> object:
+        for start in range(0, len(sent), 64):
+            yield sent[start : start + 64]
+
+    response = httpx2.Response(200, headers={"Content-Encoding": encoding}, content=pieces())
+    if isinstance(outcome, bytes):
+        assert asyncio.run(read_body(response, 1000)) == outcome
+        return
+    with pytest.raises(CallError, match="larger" if outcome is TooLargeError else str(outcome)) as error:
+        asyncio.run(read_body(response, 1000))
+    assert error.value.transient != isinstance(error.value, TooLargeError)
+    assert response.is_closed
+
+
+FAILURES = {
+    "one that passes": ([CallError("busy", transient=True)], 2),
+    "one that stays": ([CallError("wrong", transient=False)], 1),
+    "too many": ([CallError("busy", transient=True)] * 5, 3),
+    "a wait that is too long": ([CallError("busy", transient=True, wait=1e6)], 1),
+    "another error": ([ValueError("ours")], 1),
+}
+
+
+@pytest.mark.parametrize(("failures", "attempts"), FAILURES.values(), ids=FAILURES)
+def test_what_passes_is_asked_again(failures: list[Exception], attempts: int) -> None:
+    left, asked = iter(failures), list[int]()
+
+    async def request() -> str:
+        asked.append(1)
+        if error := next(left, None):
+            raise error
+        return "answer"
+
+    pace = Pace(attempts=3, total_wait=5, first_wait=0.001)
+    if attempts > len(failures):
+        assert asyncio.run(pace.retrying(request)) == "answer"
+    else:
+        with pytest.raises(type(failures[0])):
+            asyncio.run(pace.retrying(request))
+    assert len(asked) == attempts
+
+
+class Asked:
+    """Answers with the item once it is let; counts who is in flight."""
+
+    def __init__(self, held: frozenset[int] = frozenset()) -> None:
+        self.held, self.most, self.ended, self.closed = held, 0, list[int](), 0
+        self._flying = 0
+
+    async def __call__(self, item: int) -> int:
+        self._flying += 1
+        self.most = max(self.most, self._flying)
+        try:
+            await (asyncio.Event().wait() if item in self.held else asyncio.sleep(0))
+            return item
+        finally:
+            self._flying -= 1
+            self.ended.append(item)
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.mark.parametrize("items", [0, 20])
+@pytest.mark.parametrize("workers", [1, 3, 50])
+def test_every_item_is_answered_once_and_no_more_are_in_flight_than_may_be(workers: int, items: int) -> None:
+    asked = Asked()
+    assert sorted(pooled(range(items), asked, workers, close=asked.close)) == [*range(items)]
+    assert asked.most == min(workers, items)
+    assert asked.closed == 1
+
+
+def test_an_item_that_takes_long_holds_up_no_other() -> None:
+    asked = Asked(held=frozenset({0}))
+    answers = pooled(range(5), asked, 2, close=asked.close)
+    assert [*islice(answers, 4)] == [1, 2, 3, 4]
+    assert asked.closed == 0
+    answers.close()
+    assert asked.ended == [1, 2, 3, 4, 0]
+    assert asked.closed == 1
+
+
+@pytest.mark.parametrize("stage", ["before", "answer"])
+def test_an_error_is_raised_where_answers_are_read_and_the_rest_is_ended(stage: str) -> None:
+    asked = Asked(held=frozenset({0}))
+
+    async def before() -> None:
+        if stage == "before":
+            raise ValueError(stage)
+
+    async def answer(item: int) -> int:
+        if item == 1:
+            raise ValueError("answer")
+        return await asked(item)
+
+    with pytest.raises(ValueError, match=stage):
+        list(pooled(range(3), answer, 2, before=before, close=asked.close))
+    assert asked.ended == ([0] if stage == "answer" else [])
+    assert asked.closed == 1
