@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lmkbc.build import build as module
+from lmkbc.build import engine as engines
 from lmkbc.build.build import Build, Plan
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
@@ -73,7 +74,7 @@ class Base:
             def __init__(self, *_: object) -> None:
                 self.usage = {"model": {"calls": 0}}
 
-            def over(self, queries: Iterable[Query], _: object) -> Iterator[Block]:
+            def over(self, queries: Iterable[Query], _: object = None) -> Iterator[Block]:
                 for query in queries:
                     base.asked.append(query)
                     yield Block((query,), (answer(query),))
@@ -82,7 +83,7 @@ class Base:
             def ended(self) -> None:
                 pass
 
-        monkeypatch.setattr(module, "Steps", Steps)
+        monkeypatch.setattr(engines, "Steps", Steps)
         recipe = recipe_of({"component": "prior"})
         plan = Plan(Subjects.of(self.file), chosen, Classes(chosen, named=True))
         about = {"subjects": file_sha256(self.file), **inputs}

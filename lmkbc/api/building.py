@@ -20,10 +20,9 @@ from lmkbc.build.build import Build, Plan, chosen
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import Engine
-from lmkbc.build.facts import FACTS
+from lmkbc.build.facts import FACTS, SCHEMAS
 from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import inputs_of, started
-from lmkbc.build.parts import SCHEMAS
 from lmkbc.build.subjects import Subjects
 from lmkbc.errors import InputError, OptionError
 from lmkbc.files.arrays import key

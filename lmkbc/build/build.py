@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -12,13 +11,13 @@ from typing import Any, NamedTuple
 
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
-from lmkbc.build.engine import Ask, Engine, Part, Work
+from lmkbc.build.engine import Ask, Engine, Part, ThisProcess, Work
 from lmkbc.build.facts import Maker, Stated, Tables
 from lmkbc.build.growth import Grown, Growth
 from lmkbc.build.manifest import Shard, finished
 from lmkbc.build.subjects import Subjects
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.pipeline import BLOCK, Steps
+from lmkbc.pipeline import BLOCK
 from lmkbc.progress import Report
 from lmkbc.recipe import Recipe
 from lmkbc.relation import Relation
@@ -141,77 +140,45 @@ class Build:
     def _level(
         self, directory: Directory, plan: Plan, place: Place, written: Mapping[int, Shard], report: Report
     ) -> list[Shard]:
-        """The shards of a level, those that are lacking, or lack answers, once they are asked and written."""
-        last = -(-plan.total // self.shard)
+        """Return the shards of a level, those that are lacking, or lack answers, once they are asked and written."""
+        sizes = [min(self.shard, plan.total - start) for start in range(0, plan.total, self.shard)]
         made = dict[int, Shard]()
-        for n in range(last):
-            there = written.get(place.shard + n)
-            if there and (there.depth, there.queries) == (place.depth, self._size(plan, n)):
-                made[n] = there
-        todo = [n for n in range(last) if n not in made or made[n].failed]
+        for number, size in enumerate(sizes):
+            there = written.get(place.shard + number)
+            if there and (there.depth, there.queries) == (place.depth, size):
+                made[number] = there
+        todo = {n: size for n, size in enumerate(sizes) if n not in made or made[n].failed}
+        if todo:
+            for number, tables in self._answered(plan, todo, report):
+                made[number] = directory.write(place.shard + number, tables, place.depth, self.start["run"])
+        return [made[number] for number in range(len(sizes))]
+
+    def _answered(self, plan: Plan, todo: Mapping[int, int], report: Report) -> Iterator[tuple[int, Tables]]:
+        """Yield the tables of some shards, each once it has all its blocks. todo: shard -> queries."""
+        total, done = sum(todo.values()), 0
+        engine = self.engine or ThisProcess(total, report)
+        size = min(BLOCK, -(-total // (PORTIONS * engine.workers or 1)))
         stated = {name: Stated.of(relation) for name, relation in plan.relations.items()}
         work = Work(self.run, self.recipe, Maker(self.selector, stated, self.start["run"], self.least))
-        asked = self._here(work, plan, todo, report)
-        if self.engine is not None:
-            asked = self._elsewhere(self.engine, work, plan, todo, report)
-        for n, tables in asked:
-            made[n] = directory.write(place.shard + n, tables, place.depth, self.start["run"])
-        return [made[n] for n in range(last)]
-
-    def _size(self, plan: Plan, number: int) -> int:
-        """Return how many queries a shard of a level has."""
-        return min(self.shard, plan.total - number * self.shard)
-
-    def _here(self, work: Work, plan: Plan, todo: Sequence[int], report: Report) -> Iterator[tuple[int, Tables]]:
-        """The tables of some shards, in their order."""
-        if not todo:
-            return
-        rows: deque[int] = deque()
-
-        def queries() -> Iterator[Query]:
-            for ask in _of_shards(plan.asks(), todo, self.shard):
-                rows.append(ask.row)
-                yield ask.query
-
-        steps = Steps(self.run, self.recipe, report)
-        sets = (candidates for block in steps.over(queries(), plan.total) for candidates in block.sets)
-        for number in todo:
-            size = self._size(plan, number)
-            parts = []
-            while size:
-                block = [*islice(sets, min(size, BLOCK))]
-                parts.append(work.maker.tables([rows.popleft() for _ in block], block))
-                size -= len(block)
-            yield number, Tables.together(parts)
-        next(sets, None)  # which brings the steps to their end
-        steps.ended()
-        self.usage.append(steps.usage)
-
-    def _elsewhere(
-        self, engine: Engine, work: Work, plan: Plan, todo: Sequence[int], report: Report
-    ) -> Iterator[tuple[int, Tables]]:
-        """The same by another engine, whose blocks come in any order: a shard when it has them all."""
-        sizes = {number: self._size(plan, number) for number in todo}
-        whole = sum(sizes.values())
-        size = min(BLOCK, max(1, -(-whole // (PORTIONS * engine.workers))))
 
         def parts() -> Iterator[Part]:
-            asks = _of_shards(plan.asks(), todo, self.shard)
-            for number in todo:
-                for start in range(0, sizes[number], size):
-                    yield Part(number, start, [*islice(asks, min(size, sizes[number] - start))])
+            asks = _of_shards(plan.asks(), [*todo], self.shard)
+            for number, queries in todo.items():
+                for start in range(0, queries, size):
+                    yield Part(number, start, [*islice(asks, min(size, queries - start))])
 
         came: dict[int, dict[int, Tables]] = {number: {} for number in todo}
-        done = 0
-        report("build (queries)", done, whole)
         for part, tables in engine.tables(work, parts()):
+            if self.engine:
+                report("build (queries)", done, total)
+            done += min(size, todo[part.shard] - part.start)
             blocks = came[part.shard]
             blocks[part.start] = tables
-            done += min(size, sizes[part.shard] - part.start)
-            report("build (queries)", done, whole)
-            if len(blocks) == -(-sizes[part.shard] // size):
+            if len(blocks) == -(-todo[part.shard] // size):
                 yield part.shard, Tables.together([blocks[start] for start in sorted(blocks)])
                 del came[part.shard]
+        if self.engine:
+            report("build (queries)", done, total)
         self.usage.extend(engine.usage)
 
 

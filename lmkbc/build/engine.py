@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from lmkbc.build.facts import Maker, Tables
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.store_place import Database, default_place
 from lmkbc.pipeline import Steps
+from lmkbc.progress import Report
 from lmkbc.recipe import Recipe
 from lmkbc.run.base import Run
 from lmkbc.types import CandidateSet, Query, State
@@ -46,7 +48,7 @@ class Engine(Protocol):
 
     @property
     def workers(self) -> int:
-        """How many blocks are answered at a time."""
+        """How many blocks are answered at a time elsewhere."""
 
     @property
     def usage(self) -> Sequence[Mapping[str, Any]]:
@@ -131,6 +133,35 @@ class Answers(NamedTuple):
         told = [self.reasons.get(one.query) for one in self.sets if one.failed]
         own = pl.Series("reason", told, dtype=pl.String)
         return made._replace(missing=made.missing.with_columns(pl.coalesce(own, pl.col("reason"))))
+
+
+class ThisProcess:
+    """The engine of a build without workers. total: queries that are asked; report: told how far each step is."""
+
+    workers = 0
+
+    def __init__(self, total: int, report: Report) -> None:
+        self._total, self._report = total, report
+        self.usage: list[Mapping[str, Any]] = []
+
+    def tables(self, work: Work, parts: Iterable[Part]) -> Iterator[tuple[Part, Tables]]:
+        """Yield each part with its tables, in their order; all queries are one stream to what answers them."""
+        waiting: deque[Part] = deque()
+
+        def queries() -> Iterator[Query]:
+            for part in parts:
+                waiting.append(part)
+                yield from (ask.query for ask in part.asks)
+
+        steps, sets = Steps(work.run, work.recipe, self._report), list[CandidateSet]()
+        for found in (one for block in steps.over(queries(), self._total) for one in block.sets):
+            sets.append(found)
+            if len(sets) == len(waiting[0].asks):
+                part = waiting.popleft()
+                yield part, Answers(part.asks, sets, {}).tables(work.maker)
+                sets = []
+        steps.ended()
+        self.usage.append(steps.usage)
 
 
 class Worker:

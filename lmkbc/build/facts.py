@@ -7,7 +7,8 @@ queries that no model answered, which are neither.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import io
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
@@ -50,8 +51,12 @@ DIGITS = 40
 """Places before and behind the point that a number may have."""
 
 
+SCHEMAS: Mapping[str, Mapping[str, Any]] = {"facts": FACTS, "nothing": NOTHING, "missing": MISSING}
+"""Table -> column -> type."""
+
+
 class Tables(NamedTuple):
-    """What became of a block of queries: data frames with the columns FACTS, NOTHING and MISSING."""
+    """What became of a block of queries: data frames with the columns of `SCHEMAS`."""
 
     facts: pl.DataFrame
     nothing: pl.DataFrame
@@ -59,8 +64,18 @@ class Tables(NamedTuple):
 
     @classmethod
     def together(cls, parts: Sequence[Tables]) -> Tables:
-        """The tables of several blocks, one after the other."""
+        """Join the tables of several blocks, one after the other."""
         return cls(*(pl.concat(frames) for frames in zip(*parts, strict=True)))
+
+    def encoded(self) -> list[bytes]:
+        """Return the tables as Arrow writes them, to be sent or stored."""
+        buffers = [frame.write_ipc(None, compression="zstd") for frame in self]
+        return [buffer.getvalue() for buffer in buffers]
+
+    @classmethod
+    def decoded(cls, tables: Iterable[bytes]) -> Tables:
+        """Read tables that were encoded."""
+        return cls(*(pl.read_ipc(io.BytesIO(table)) for table in tables))
 
 
 @dataclass(frozen=True, slots=True)

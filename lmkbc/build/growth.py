@@ -22,7 +22,7 @@ from lmkbc.link.index import AliasIndex
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 
-COLUMNS = ("object", "object_id")
+COLUMNS = ("relation", "object", "object_id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +64,7 @@ class Growth:
     ) -> None:
         self._bounds, self._classes, self._relations, self._index = bounds, classes, relations, index
         self._subjects, self._entities = _Met(), _Met()
+        self._named = [name for name, relation in relations.items() if relation.kind == "entity"]
         self._levels: list[dict[str, Any]] = []
         self._rows = 0
         self.stopped = ""
@@ -107,26 +108,20 @@ class Growth:
         return "novelty" if level["new"] < self._bounds.novelty * level["mentions"] else ""
 
     def _found(self, shards: Sequence[Shard], directory: Directory) -> Iterator[Subject]:
-        """The entities that facts name, at least once each, those with a link before the others."""
-        for linked in (True, False):
-            with_id = pl.col("object_id").is_not_null()
-            for relation, one in self._entity_relations():
-                for frame in directory.facts(shards, relation, COLUMNS):
-                    kept = frame.filter(with_id if linked else ~with_id).unique(maintain_order=True)
-                    for name, qid in kept.iter_rows():
-                        yield Subject(0, name, qid, one.object_type.qid)
-
-    def _entity_relations(self) -> list[tuple[str, Relation]]:
-        return [(name, relation) for name, relation in self._relations.items() if relation.kind == "entity"]
+        """Yield the entities that facts name, each once, those with a link before the others."""
+        frames = [directory.tables(shard.number).facts.select(COLUMNS).unique(maintain_order=True) for shard in shards]
+        order = pl.col("relation").replace_strict({name: at for at, name in enumerate(self._relations)})
+        named = pl.concat(frames).filter(pl.col("relation").is_in(self._named)).unique(maintain_order=True)
+        for relation, name, qid in named.sort(pl.col("object_id").is_null(), order, maintain_order=True).iter_rows():
+            yield Subject(0, name, qid, self._relations[relation].object_type.qid)
 
     def _note(self, shards: Sequence[Shard], subjects: int, new: Sequence[Subject]) -> None:
         linked = [one.id for one in new if one.id]
-        names = [name for name, _ in self._entity_relations()]
         level = {
             "subjects": subjects,
             "queries": sum(shard.queries for shard in shards),
             "facts": sum(sum(shard.facts.values()) for shard in shards),
-            "mentions": sum(shard.facts.get(name, 0) for shard in shards for name in names),
+            "mentions": sum(shard.facts.get(name, 0) for shard in shards for name in self._named),
             "new": len(new),
             "new_linked": len(linked),
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections import Counter
@@ -16,6 +15,8 @@ import msgspec
 from lmkbc.build.facts import SCHEMA_VERSION
 from lmkbc.errors import InputError
 from lmkbc.files.arrays import key
+from lmkbc.files.checksum import sha256
+from lmkbc.files.packed import whole
 from lmkbc.generate.access import ServerSettings
 from lmkbc.models.files import model_name, portable
 from lmkbc.names import QID
@@ -24,6 +25,8 @@ from lmkbc.relation import Kind, Relation
 from lmkbc.run.base import Run
 from lmkbc.run.files import inputs, local_models
 
+MANIFEST, TIMING, UNFINISHED = "manifest.json", "timing.json", "unfinished"
+"""A base's record, what differs from run to run, and the directory of a build that goes on."""
 SHA256_FIELD = b',\n  "sha256": "%s"\n}\n'
 _SHA256_FIELD = re.compile(SHA256_FIELD.replace(b"%s", b"([0-9a-f]{64})") + rb"\Z")
 PACKAGES = ("lmkbc", "numpy", "polars", "scikit-learn", "torch", "transformers")
@@ -48,8 +51,8 @@ class About(msgspec.Struct, frozen=True):
 class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """What is written of some blocks of queries. number: from 0; queries: how many were asked, the failed included.
 
-    facts, linked, nothing, failed: relation -> rows, linked ones among the facts. outputs: file below the build's
-    directory -> its SHA-256.
+    facts, linked, nothing, failed: relation -> rows, linked ones among the facts. outputs: part -> its SHA-256, where
+    the parts of shards are not joined.
     """
 
     number: Count
@@ -59,7 +62,7 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     linked: Mapping[str, Count]
     nothing: Mapping[str, Count]
     failed: Mapping[str, Count]
-    outputs: Mapping[str, Sha256]
+    outputs: Mapping[str, Sha256] = {}
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,30 +113,29 @@ def started(inputs: Mapping[str, Any], relations: Mapping[str, Relation]) -> dic
 
 def run_id(inputs: Mapping[str, Any]) -> str:
     """The id of a build: the same for the same inputs."""
-    return hashlib.sha256(msgspec.json.encode(inputs, order="deterministic")).hexdigest()[:16]
+    return sha256(msgspec.json.encode(inputs, order="deterministic"))[:16]
 
 
 def written(manifest: Mapping[str, Any]) -> bytes:
     """Return a manifest as its file holds it; the last field is the SHA-256 of all before it."""
-    whole = json.dumps(manifest, ensure_ascii=False, indent=2).encode("utf-8", "backslashreplace")
-    return whole.removesuffix(b"\n}") + SHA256_FIELD % hashlib.sha256(whole).hexdigest().encode()
+    content = json.dumps(manifest, ensure_ascii=False, indent=2).encode("utf-8", "backslashreplace")
+    return content.removesuffix(b"\n}") + SHA256_FIELD % sha256(content).encode()
 
 
 def read(path: Path) -> Manifest | None:
     """Read a manifest; None where there is none. InputError for one that is damaged, or of something else."""
+    if not path.exists():
+        return None
+    content = whole(path)
     try:
-        content = path.read_bytes()
         if field := _SHA256_FIELD.search(content):
             content = content[: field.start()] + b"\n}"
-            if hashlib.sha256(content).hexdigest() != field[1].decode():
+            if sha256(content) != field[1].decode():
                 raise ValueError("its SHA-256 is another")
         return msgspec.json.decode(content, type=Manifest)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, RecursionError) as error:
-        why = getattr(error, "strerror", None) or error
+    except (ValueError, RecursionError) as error:
         raise InputError(
-            f"{path} is no manifest of a build, or is damaged ({why}): build into a new directory"
+            f"{path} is no manifest of a build, or is damaged ({error}): build into a new directory"
         ) from None
 
 

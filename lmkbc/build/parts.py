@@ -1,155 +1,102 @@
-"""Parts: the Parquet files of a base, one for each table and shard, and the fewer, larger ones that they become."""
+"""Parts: the Parquet files of a base. Small shards are joined to fewer, larger parts.
+
+`facts/` has a directory for each relation, `nothing/` and `missing/` are one table each.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from urllib.parse import quote, unquote
 
 import polars as pl
 
-from lmkbc.build.facts import FACTS, MISSING, NOTHING, SCHEMA_VERSION, Tables
-from lmkbc.build.layout import PART, TABLES, part, partition, relation_of
+from lmkbc.build.facts import FACTS, SCHEMA_VERSION, SCHEMAS, Tables
 from lmkbc.build.manifest import Shard
-from lmkbc.errors import LmkbcError
 from lmkbc.files import atomic
+from lmkbc.files.checksum import sha256
 
-SCHEMAS = {"facts": {name: kind for name, kind in FACTS.items() if name != "relation"}, "nothing": NOTHING}
-SCHEMAS["missing"] = MISSING
+PART = re.compile(r"(?:facts/relation=[^/]+|nothing|missing)/part-[0-9]{6,}\.parquet")
 ROWS = 1 << 16
 """Rows from which a part is large enough: readers are slow with row groups of less than some thousand."""
-T = TypeVar("T")
+Written = tuple[int, str, str]
+"""The shard of a part, -1 where it has rows of several, its name and its SHA-256."""
+Slice = tuple[str, int, int | None]
+"""Rows of a part: its name, the first row, and how many, None for all."""
 
 
-def parts_of(number: int, tables: Tables) -> Iterator[tuple[str, pl.DataFrame]]:
-    """The files of a shard; no file without a row, but for the table of those that have no fact."""
+def part(folder: str, number: int) -> str:
+    """Return the name of a part."""
+    return f"{folder}/part-{number:06d}.parquet"
+
+
+def partition(relation: str) -> str:
+    """Return the directory of a relation's facts."""
+    return f"facts/relation={quote(relation, safe='')}"
+
+
+def write(root: Path, shards: Iterable[tuple[int, Tables]], run: str, *, joined: bool) -> Iterator[Written]:
+    """Write the tables of shards, and yield the parts.
+
+    joined: make parts of at least `ROWS` rows but for the last; otherwise each shard has parts of its own.
+    """
+    held, done = defaultdict[str, list[pl.DataFrame]](list), Counter[str]()
+    for number, tables in shards:
+        for folder, frame in _folders(tables):
+            held[folder].append(frame)
+            if not joined:
+                yield number, *_write(root, part(folder, number), held.pop(folder), run)
+            elif sum(map(len, held[folder])) >= ROWS:
+                yield -1, *_write(root, part(folder, done[folder]), held.pop(folder), run)
+                done[folder] += 1
+    for folder, frames in held.items():
+        yield -1, *_write(root, part(folder, done[folder]), frames, run)
+
+
+def _folders(tables: Tables) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Yield the directories of some tables; none without a row, but for that of queries without a fact."""
     for (relation,), frame in tables.facts.partition_by("relation", as_dict=True, include_key=False).items():
-        yield f"{partition(str(relation))}/{part(number)}", frame
-    yield f"nothing/{part(number)}", tables.nothing
+        yield partition(str(relation)), frame
+    yield "nothing", tables.nothing
     if len(tables.missing):
-        yield f"missing/{part(number)}", tables.missing
+        yield "missing", tables.missing
 
 
-def write(root: Path, name: str, frame: pl.DataFrame, run: str) -> str:
-    """Write a file whole or not at all; its SHA-256."""
+def _write(root: Path, name: str, frames: Sequence[pl.DataFrame], run: str) -> tuple[str, str]:
     buffer = io.BytesIO()
-    frame.write_parquet(buffer, metadata={"lmkbc.schema": SCHEMA_VERSION, "lmkbc.run": run})
-    atomic.write_bytes(root / name, buffer.getvalue())
-    return hashlib.sha256(buffer.getvalue()).hexdigest()
+    pl.concat(frames).write_parquet(buffer, metadata={"lmkbc.schema": SCHEMA_VERSION, "lmkbc.run": run})
+    atomic.write_flushed(root / name, buffer.getvalue())
+    return name, sha256(buffer.getvalue())
 
 
-def read(root: Path, name: str, sha256: str) -> pl.DataFrame | None:
-    """Read a file; None where it is gone, or is not what was written."""
-    if not PART.fullmatch(name) or not (root / name).is_file():
-        return None
-    content = (root / name).read_bytes()
-    if hashlib.sha256(content).hexdigest() != sha256:
-        return None
-    return pl.read_parquet(io.BytesIO(content), hive_partitioning=False)
+def slices(shards: Sequence[Shard]) -> dict[int, list[Slice]]:
+    """Return where the rows of each shard lie in the parts that `write` made of all."""
+    found: dict[int, list[Slice]] = {shard.number: [(name, 0, None) for name in shard.outputs] for shard in shards}
+    if any(found.values()):
+        return found
+    number, rows = Counter[str](), Counter[str]()  # of the part that is being filled
+    for shard in shards:
+        sizes = {partition(relation): count for relation, count in shard.facts.items()}
+        sizes |= {"nothing": sum(shard.nothing.values()), "missing": sum(shard.failed.values())}
+        for folder, size in sizes.items():
+            if size or folder == "nothing":
+                found[shard.number].append((part(folder, number[folder]), rows[folder], size))
+                rows[folder] += size
+                if rows[folder] >= ROWS:
+                    number[folder] += 1
+                    rows[folder] = 0
+    return found
 
 
-def tables(root: Path, outputs: Mapping[str, str]) -> Tables | None:
-    """Read the files of a shard; None where one is gone, or is not what was written."""
-    frames: dict[str, list[pl.DataFrame]] = {table: [] for table in TABLES}
-    for name, sha256 in outputs.items():
-        if (frame := read(root, name, sha256)) is None:
-            return None
-        if relation := relation_of(name):
-            frame = frame.with_columns(pl.lit(relation).alias("relation"))
+def read(root: Path, some: Iterable[Slice]) -> Tables:
+    """Read the rows of a shard from parts."""
+    frames = {table: [pl.DataFrame(schema=schema)] for table, schema in SCHEMAS.items()}
+    for name, start, rows in some:
+        frame = pl.read_parquet(root / name, hive_partitioning=False).slice(start, rows)
+        if folder := re.match(r"facts/relation=([^/]+)", name):
+            frame = frame.with_columns(relation=pl.lit(unquote(folder[1]))).select(*FACTS)
         frames[name.partition("/")[0]].append(frame)
-    facts, nothing, missing = (
-        pl.concat([pl.DataFrame(schema=schema), *(frame.select(*schema) for frame in frames[table])])
-        for table, schema in zip(TABLES, (FACTS, NOTHING, MISSING), strict=True)
-    )
-    return Tables(facts, nothing, missing)
-
-
-def copied(source: Path, target: Path, outputs: Mapping[str, str]) -> None:
-    """Copy files as they are. LmkbcError for one that is not what was written."""
-    for name, sha256 in outputs.items():
-        content = (source / name).read_bytes()
-        if hashlib.sha256(content).hexdigest() != sha256:
-            raise _damaged(source / name)
-        atomic.write_bytes(target / name, content)
-
-
-def compacted(source: Path, target: Path, outputs: Mapping[str, str], run: str) -> dict[str, str]:
-    """Join the parts of each directory to files of at least `ROWS` rows but for the last: name -> SHA-256.
-
-    LmkbcError for a part that is not what was written.
-    """
-    made: dict[str, str] = {}
-    for folder, names in _folders(outputs):
-        frames = ((frame, len(frame)) for frame in (_read(source, name, outputs[name]) for name in names))
-        for number, some in enumerate(_groups(frames)):
-            name = f"{folder}/{part(number)}"
-            made[name] = write(target, name, pl.concat(some), run)
-    return made
-
-
-def parted(
-    source: Path, target: Path, outputs: Mapping[str, str], shards: Sequence[Shard], run: str
-) -> dict[int, dict[str, str]]:
-    """Write the parts again that were joined, of the shards all of whose rows are sound.
-
-    Gives their numbers, and of each its files with their SHA-256.
-    """
-    made: dict[int, dict[str, str]] = {shard.number: {} for shard in shards}
-    for folder, _ in _folders(outputs):
-        sizes = {shard.number: _rows(shard, folder) for shard in shards if _has(shard, folder)}
-        for at, numbers in enumerate(_groups(sizes.items())):
-            name = f"{folder}/{part(at)}"
-            frame, start = read(source, name, outputs.get(name, "")), 0
-            whole = frame is not None and len(frame) == sum(sizes[number] for number in numbers)
-            for number in numbers:
-                if frame is None or not whole:
-                    made.pop(number, None)
-                elif number in made:
-                    own = f"{folder}/{part(number)}"
-                    made[number][own] = write(target, own, frame.slice(start, sizes[number]), run)
-                start += sizes[number]
-    return made
-
-
-def _folders(names: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield each directory with its files, in the order of their names."""
-    for folder, files in groupby(sorted(names), key=lambda name: name.rpartition("/")[0]):
-        yield folder, [*files]
-
-
-def _groups(sizes: Iterable[tuple[T, int]]) -> Iterator[list[T]]:
-    """Yield runs of items that together have at least `ROWS` rows, but for the last run."""
-    some, rows = list[T](), 0
-    for item, size in sizes:
-        some.append(item)
-        rows += size
-        if rows >= ROWS:
-            yield some
-            some, rows = [], 0
-    if some:
-        yield some
-
-
-def _has(shard: Shard, folder: str) -> bool:
-    """Return whether a shard wrote a file to a directory."""
-    return folder == "nothing" or _rows(shard, folder) > 0
-
-
-def _rows(shard: Shard, folder: str) -> int:
-    """Return how many rows a shard has in a directory."""
-    if relation := relation_of(folder):
-        return shard.facts.get(relation, 0)
-    return sum((shard.nothing if folder == "nothing" else shard.failed).values())
-
-
-def _read(root: Path, name: str, sha256: str) -> pl.DataFrame:
-    if (frame := read(root, name, sha256)) is None:
-        raise _damaged(root / name)
-    return frame
-
-
-def _damaged(path: Path) -> LmkbcError:
-    return LmkbcError(f"{path} is not what was written a moment ago: look at the disk, and run the command again")
+    return Tables(*map(pl.concat, frames.values()))

@@ -7,7 +7,6 @@ driver or a worker which is killed repeats nothing that was finished.
 
 from __future__ import annotations
 
-import io
 import json
 import logging
 import os
@@ -24,7 +23,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import ray
 import ray.data
@@ -123,8 +121,7 @@ class RayEngine:
                 if row["error"] is not None:
                     raise (InputError if row["exit_code"] == InputError.exit_code else LmkbcError)(row["error"])
                 self._usage[row["worker"]] = json.loads(row["usage"])
-                frames = (pl.read_ipc(io.BytesIO(frame)) for frame in row["tables"])
-                yield Part(row["shard"], row["start"], ()), Tables(*frames)
+                yield Part(row["shard"], row["start"], ()), Tables.decoded(row["tables"])
 
 
 @ray.remote
@@ -188,7 +185,7 @@ def _decided(batch: dict[str, Any], maker: Maker) -> pa.Table:
     made = []
     for row in batch["block"]:
         answers = row.pop("answers", None)
-        tables = None if answers is None else [_written(frame) for frame in answers.tables(maker)]
+        tables = None if answers is None else answers.tables(maker).encoded()
         made.append(row | {"tables": tables})
     return pa.Table.from_pylist(made, schema=MADE)
 
@@ -202,12 +199,6 @@ def _asked(part: Part) -> pa.Table:
 def _asks(asked: Mapping[str, Any]) -> list[Ask]:
     columns = (asked[name] for name in ("row", "subject", "relation", "subject_id"))
     return [Ask(row, Query(subject, relation, qid)) for row, subject, relation, qid in zip(*columns, strict=True)]
-
-
-def _written(frame: pl.DataFrame) -> bytes:
-    buffer = io.BytesIO()
-    frame.write_ipc(buffer)
-    return buffer.getvalue()
 
 
 @contextmanager

@@ -15,10 +15,9 @@ import msgspec
 import polars as pl
 
 from lmkbc.build import manifest
-from lmkbc.build.facts import SCHEMA_VERSION
-from lmkbc.build.layout import MANIFEST, TIMING, UNFINISHED, partition
-from lmkbc.build.manifest import About
-from lmkbc.build.parts import SCHEMAS
+from lmkbc.build.facts import FACTS, SCHEMA_VERSION
+from lmkbc.build.manifest import MANIFEST, TIMING, UNFINISHED, About
+from lmkbc.build.parts import partition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.names import QID
 from lmkbc.progress import Report, silent
@@ -137,7 +136,7 @@ class Knowledge:
 
 def _is_sound(frame: pl.DataFrame) -> bool:
     """Whether what stands for items are their ids, for numbers plain digits, for confidences shares."""
-    if any(frame.schema[column] != SCHEMAS["facts"][column] for column in COLUMNS):
+    if any(frame.schema[column] != FACTS[column] for column in COLUMNS):
         return False
     ids = pl.col("subject_id", "object_id").fill_null("Q1").str.contains(f"^{QID}$")
     digits = pl.col("literal").fill_null("0").str.contains(r"^-?[0-9]+(\.[0-9]+)?$")
