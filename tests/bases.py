@@ -16,7 +16,7 @@ from lmkbc.build.directory import Directory
 from lmkbc.build.engine import Engine
 from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import started
-from lmkbc.build.subjects import Subjects
+from lmkbc.build.subjects import SubjectFile
 from lmkbc.files.checksum import file_sha256
 from lmkbc.pipeline import Block
 from lmkbc.progress import silent
@@ -85,7 +85,7 @@ class Base:
 
         monkeypatch.setattr(engines, "Steps", Steps)
         recipe = recipe_of({"component": "prior"})
-        plan = Plan(Subjects.of(self.file), chosen, Classes(chosen, named=True))
+        plan = Plan(SubjectFile(self.file), chosen, Classes(chosen, named=True))
         about = {"subjects": file_sha256(self.file), **inputs}
         growth = Growth(bounds or Bounds(), plan.classes, {one.name: one for one in chosen.values()}, index)
         directory = Directory(self.out)

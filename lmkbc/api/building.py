@@ -23,7 +23,7 @@ from lmkbc.build.engine import Engine
 from lmkbc.build.facts import FACTS, SCHEMAS
 from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import inputs_of, started
-from lmkbc.build.subjects import Subjects
+from lmkbc.build.subjects import SubjectFile
 from lmkbc.errors import InputError, OptionError
 from lmkbc.files.arrays import key
 from lmkbc.link.index import AliasIndex
@@ -88,7 +88,7 @@ class KnowledgeBase:
 class _Planned(NamedTuple):
     run: Run
     recipe: Recipe
-    subjects: Subjects
+    subjects: SubjectFile
     plan: Plan
 
 
@@ -172,7 +172,7 @@ def _planned(
     """What is asked of whom, once the whole file is checked. InputError where that is nothing."""
     run, recipe = opened(options)
     relations = chosen(run, listed(relation) or ())
-    found = Subjects.of(Path(subjects), limit)
+    found = SubjectFile(Path(subjects), limit)
     space = run.workspace
     classes = Classes(relations, space.relations.values(), space.classes, named=bool(relation))
     plan = Plan(found, relations, classes)

@@ -13,7 +13,7 @@ from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import Ask, Engine, Part, ThisProcess, Work
 from lmkbc.build.facts import Maker, Stated, Tables
-from lmkbc.build.growth import Grown, Growth
+from lmkbc.build.growth import Growth
 from lmkbc.build.manifest import Shard, finished
 from lmkbc.build.subjects import Subjects
 from lmkbc.errors import InputError, did_you_mean
@@ -39,7 +39,7 @@ class Plan:
     use.
     """
 
-    subjects: Subjects | Grown
+    subjects: Subjects
     relations: Mapping[str, Relation]
     classes: Classes
 

@@ -7,9 +7,9 @@ subject where some relation is asked of things of its kind; the others stay leav
 
 from __future__ import annotations
 
-from collections import Counter
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -17,7 +17,7 @@ import polars as pl
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.manifest import Shard
-from lmkbc.build.subjects import Subject, key
+from lmkbc.build.subjects import SCHEMA, Subject, Subjects
 from lmkbc.link.index import AliasIndex
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
@@ -35,21 +35,6 @@ class Bounds:
     depth: int = 0
     budget: int | None = None
     novelty: float = 0.0
-
-
-@dataclass(slots=True)
-class Grown:
-    """The subjects of a level."""
-
-    members: Sequence[Subject]
-    classes: Counter[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Count the classes."""
-        self.classes = Counter(one.class_ for one in self.members)
-
-    def __iter__(self) -> Iterator[Subject]:
-        return iter(self.members)
 
 
 class Growth:
@@ -73,7 +58,7 @@ class Growth:
         """How many levels are done."""
         return len(self._levels)
 
-    def next(self, subjects: Iterable[Subject], shards: Sequence[Shard], directory: Directory) -> Grown | None:
+    def next(self, subjects: Iterable[Subject], shards: Sequence[Shard], directory: Directory) -> Subjects | None:
         """The subjects of the next level, None where the base grows no more.
 
         subjects: of the level that was asked; shards: what was written of it.
@@ -92,7 +77,7 @@ class Growth:
         self.stopped = self._end(asked, left, any(shard.failed for shard in shards))
         if self.stopped:
             return None
-        return Grown([one._replace(row=self._rows + at) for at, one in enumerate(asked[:left])])
+        return Subjects(pl.DataFrame([one[1:] for one in asked[:left]], schema=SCHEMA, orient="row"), self._rows)
 
     def _end(self, asked: Sequence[Subject], left: int | None, failed: bool) -> str:
         """Why there is no next level; "" where there is one."""
@@ -151,7 +136,7 @@ class _Met:
 
     def add(self, name: str, qid: str | None) -> bool:
         """Whether an entity is met for the first time."""
-        folded = key(folded_key(name) or name)
+        folded = hashlib.blake2b((folded_key(name) or name).encode(), digest_size=12).digest()
         if qid is not None:
             is_new = qid not in self._ids
             self._ids.add(qid)

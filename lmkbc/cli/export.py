@@ -15,8 +15,7 @@ from lmkbc.cli.terminal import progress
 from lmkbc.errors import InputError, counted
 from lmkbc.export import quickstatements, wikidata_json
 from lmkbc.export.knowledge import Knowledge
-from lmkbc.export.terms import OWN, checked_base
-from lmkbc.export.triples import Triples
+from lmkbc.export.ntriples import OWN, Triples, checked_base
 from lmkbc.files.atomic import check_directory, check_file, staged, writing
 
 EXAMPLE = "Example: lmkbc export rivers --format statements --out rivers.nt"

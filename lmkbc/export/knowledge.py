@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 import io
 import re
@@ -17,8 +16,10 @@ import polars as pl
 from lmkbc.build import manifest
 from lmkbc.build.facts import FACTS, SCHEMA_VERSION
 from lmkbc.build.manifest import MANIFEST, TIMING, UNFINISHED, About
-from lmkbc.build.parts import partition
+from lmkbc.build.parts import PART, partition
 from lmkbc.errors import InputError, did_you_mean
+from lmkbc.files import checksum
+from lmkbc.files.packed import DOCUMENT, whole
 from lmkbc.names import QID
 from lmkbc.progress import Report, silent
 
@@ -27,7 +28,7 @@ MEND = "run the 'lmkbc build' that made it again, which asks again what is lost"
 COLUMNS = ("subject_row", "subject", "subject_id", "object", "object_id", "literal", "confidence", "sources", "model")
 
 
-class Statement(NamedTuple):
+class FactRow(NamedTuple):
     """A row of facts, and what the manifest says of its relation. literal: plain digits of a number, else None."""
 
     subject_row: int
@@ -88,30 +89,30 @@ class Knowledge:
 
     @property
     def date(self) -> str:
-        """The day on which the build was finished, as in 2026-11-22; "" where that is not known."""
+        """Return the day on which the build was finished, as in 2026-11-22; "" where that is not known."""
         try:
-            finished = msgspec.json.decode((self.path / TIMING).read_bytes(), type=Timing).finished
-        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            finished = msgspec.json.decode(whole(self.path / TIMING, DOCUMENT), type=Timing).finished
+        except (InputError, msgspec.MsgspecError, UnicodeDecodeError):
             return ""
         return finished[:10] if _DAY.match(finished) else ""
 
-    def facts(self) -> Iterator[Statement]:
-        """All facts, one relation after the other, each in the order of subjects."""
+    def facts(self) -> Iterator[FactRow]:
+        """Yield all facts, one relation after the other, each in the order of subjects."""
         for relation in self.relations:
             yield from self.of(relation)
 
-    def of(self, relation: str) -> Iterator[Statement]:
-        """The facts of a relation, in the order of subjects; no more of them in memory than a part."""
+    def of(self, relation: str) -> Iterator[FactRow]:
+        """Yield the facts of a relation, in the order of subjects; no more of them in memory than a part."""
         about, folder = self.relations[relation], partition(relation)
-        for name in sorted(self._outputs):
+        for name in sorted(filter(PART.fullmatch, self._outputs)):
             if name.rpartition("/")[0] == folder:
                 for values in self._rows(name, self._outputs[name]):
                     self._report("export (facts)", self._done, self._whole)
                     self._done += 1
-                    yield Statement._make((*values, relation, about))
+                    yield FactRow._make((*values, relation, about))
 
-    def by_subject(self) -> Iterator[list[Statement]]:
-        """The facts of one subject after the other, of all relations, in the order of subjects."""
+    def by_subject(self) -> Iterator[list[FactRow]]:
+        """Yield the facts of one subject after the other, of all relations, in the order of subjects."""
         merged = heapq.merge(*map(self.of, self.relations), key=lambda fact: fact.subject_row)
         for _, facts in groupby(merged, key=lambda fact: fact.subject_row):
             yield list(facts)
@@ -119,10 +120,10 @@ class Knowledge:
     def _rows(self, name: str, sha256: str) -> Iterator[tuple[Any, ...]]:
         path = self.path / name
         try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror or error}; {MEND}") from None
-        if ".." in name.split("/") or hashlib.sha256(content).hexdigest() != sha256:
+            content = whole(path)
+        except InputError as error:
+            raise InputError(f"{error}; {MEND}") from None
+        if checksum.sha256(content) != sha256:
             raise InputError(f"{path} is damaged, since it is not what the manifest says; {MEND}")
         frame = pl.read_parquet(io.BytesIO(content), columns=list(COLUMNS), hive_partitioning=False)
         if not _is_sound(frame):
@@ -135,7 +136,7 @@ class Knowledge:
 
 
 def _is_sound(frame: pl.DataFrame) -> bool:
-    """Whether what stands for items are their ids, for numbers plain digits, for confidences shares."""
+    """Return whether what stands for items are their ids, for numbers plain digits, for confidences shares."""
     if any(frame.schema[column] != FACTS[column] for column in COLUMNS):
         return False
     ids = pl.col("subject_id", "object_id").fill_null("Q1").str.contains(f"^{QID}$")

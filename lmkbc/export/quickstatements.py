@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 
 from lmkbc.build.facts import decimal
 from lmkbc.errors import InputError
-from lmkbc.export.knowledge import Statement
+from lmkbc.export.knowledge import FactRow
 from lmkbc.export.wikidata_json import plain
 from lmkbc.files import packed
-from lmkbc.files.tables import LONGEST_ROW, Table
+from lmkbc.files.tables import Table
 from lmkbc.names import QID, as_qid
 
 NOTICE = "README.txt"
@@ -35,31 +36,24 @@ _TRIPLE = re.compile(
 
 
 def read_known(path: Path, properties: frozenset[str]) -> Known:
-    """What is known already of some properties: rows of subject, property, object, or truthy N-Triples.
+    """Read what is known already of some properties: rows of subject, property, object, or truthy N-Triples.
 
     It is held in memory, some 250 bytes a statement. InputError for a file that holds none, which would let all pass.
     """
-    rows = _triples(path) if _is_triples(path) else _rows(path)
-    known, any_row = Known(), False
-    for subject, name, value in rows:
-        any_row = True
-        if name in properties:
-            known.add((subject, name, value))
-    if not any_row:
+    rows = iter(_triples(path) if _is_triples(path) else _rows(path))
+    if (first := next(rows, None)) is None:
         raise InputError(f"{path} holds no statement: give rows of subject, property and object, or truthy N-Triples")
-    return known
+    return {row for row in chain((first,), rows) if row[1] in properties}
 
 
 def _is_triples(path: Path) -> bool:
-    if not path.is_file():
-        return False
     with packed.stream(path) as file:
         return file.read(1 << 12).lstrip()[:1] in (b"<", b"#")
 
 
 def _triples(path: Path) -> Iterator[tuple[str, str, str]]:
     with packed.stream(path) as file:
-        for raw in iter(lambda: file.readline(LONGEST_ROW), b""):
+        for raw in packed.lines(file):
             found = _TRIPLE.fullmatch(raw.decode("utf-8", "replace"))
             if found and (value := found[3] or decimal(found[4])):
                 yield found[1], found[2], value
@@ -74,8 +68,8 @@ def _rows(path: Path) -> Iterator[tuple[str, str, str]]:
         yield qid, name, as_qid(value) or decimal(value) or value.strip()
 
 
-def proposals(facts: Iterator[Statement], known: Known) -> Iterator[str]:
-    """A line for each fact about an item that is not known, with an item or a number for its object."""
+def proposals(facts: Iterator[FactRow], known: Known) -> Iterator[str]:
+    """Write a line for each fact about an item that is not known, with an item or a number for its object."""
     for fact in facts:
         value = fact.object_id if fact.about.kind == "entity" else fact.literal
         if fact.subject_id is None or value is None or (fact.subject_id, fact.about.property, value) in known:
@@ -92,14 +86,7 @@ def comment(text: str) -> str:
 
 
 def batches(lines: Iterator[str], size: int) -> Iterator[tuple[str, list[str]]]:
-    """File names and lines of batches."""
-    batch: list[str] = []
-    number = 0
-    for one in lines:
-        batch.append(one)
-        if len(batch) == size:
-            number += 1
-            yield f"review-{number:05d}.txt", batch
-            batch = []
-    if batch:
-        yield f"review-{number + 1:05d}.txt", batch
+    """Yield file names and lines of batches."""
+    batches = iter(lambda: [*islice(lines, size)], [])
+    for number, batch in enumerate(batches, start=1):
+        yield f"review-{number:05d}.txt", batch

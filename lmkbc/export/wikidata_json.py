@@ -10,8 +10,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lmkbc.export.knowledge import Statement
-from lmkbc.export.terms import ENTITY, signed
+from lmkbc.export.knowledge import FactRow
+from lmkbc.export.ntriples import ENTITY, signed
 
 NAMED_AS = "P1932"
 """Wikidata's property "object named as"."""
@@ -20,8 +20,8 @@ LANGUAGE = "mul"
 Json = dict[str, Any]
 
 
-def entity(facts: Sequence[Statement]) -> Json | None:
-    """The entity of one subject's facts; None where none of them can be written."""
+def entity(facts: Sequence[FactRow]) -> Json | None:
+    """Return the entity of one subject's facts; None where none of them can be written."""
     claims: dict[str, list[Json]] = {}
     for fact in facts:
         if (statement := _statement(fact)) is not None:
@@ -35,42 +35,40 @@ def entity(facts: Sequence[Statement]) -> Json | None:
     return {"type": "item", "labels": {LANGUAGE: name}, "claims": claims}
 
 
-def _statement(fact: Statement) -> Json | None:
-    name, about = fact.about.property, fact.about
-    if about.kind == "entity" and fact.object_id is not None:
-        value = {
-            "type": "wikibase-entityid",
-            "value": {"entity-type": "item", "numeric-id": int(fact.object_id[1:]), "id": fact.object_id},
-        }
-        return _of(_snak(name, "wikibase-item", value))
-    if about.kind == "entity":
-        unknown = {"snaktype": "somevalue", "property": name, "datatype": "wikibase-item"}
-        named = _snak(NAMED_AS, "string", {"type": "string", "value": plain(fact.object)})
-        return _of(unknown) | {"qualifiers": {NAMED_AS: [named]}, "qualifiers-order": [NAMED_AS]}
+def _statement(fact: FactRow) -> Json | None:
+    about, more, datatype = fact.about, Json(), "wikibase-item"
+    value: Json | None = None
     if about.kind == "string":
-        return _of(_snak(name, "string", {"type": "string", "value": plain(fact.object)}))
-    if fact.literal is None:
-        return None
-    unit = f"{ENTITY}{about.unit_id}" if about.unit_id else "1"
-    amount = {"amount": signed(fact.literal), "unit": unit}
-    return _of(_snak(name, "quantity", {"type": "quantity", "value": amount}))
+        datatype, value = "string", {"type": "string", "value": plain(fact.object)}
+    elif about.kind == "number":
+        if fact.literal is None:
+            return None
+        unit = f"{ENTITY}{about.unit_id}" if about.unit_id else "1"
+        datatype, value = "quantity", {"type": "quantity", "value": {"amount": signed(fact.literal), "unit": unit}}
+    elif fact.object_id is not None:
+        item = {"entity-type": "item", "numeric-id": int(fact.object_id[1:]), "id": fact.object_id}
+        value = {"type": "wikibase-entityid", "value": item}
+    else:
+        named = _snak(NAMED_AS, "string", {"type": "string", "value": plain(fact.object)})
+        more = {"qualifiers": {NAMED_AS: [named]}, "qualifiers-order": [NAMED_AS]}
+    mainsnak = _snak(about.property, datatype, value)
+    return {"mainsnak": mainsnak, "type": "statement", "rank": "normal", **more}
 
 
-def _of(mainsnak: Json) -> Json:
-    return {"mainsnak": mainsnak, "type": "statement", "rank": "normal"}
-
-
-def _snak(name: str, datatype: str, value: Json) -> Json:
+def _snak(name: str, datatype: str, value: Json | None) -> Json:
+    """Return property and value; None stands for some value that is not known."""
+    if value is None:
+        return {"snaktype": "somevalue", "property": name, "datatype": datatype}
     return {"snaktype": "value", "property": name, "datavalue": value, "datatype": datatype}
 
 
 def plain(text: str) -> str:
-    """A text as Wikidata takes strings: white space single, nothing that is no character."""
+    """Return a text as Wikidata takes strings: white space single, nothing that is no character."""
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
 def lines(entities: Iterator[Json]) -> Iterator[str]:
-    """The array, a line at a time."""
+    """Write an array, a line at a time."""
     before = "[\n"
     for one in entities:
         yield before + json.dumps(one, ensure_ascii=False, separators=(",", ":"))

@@ -20,17 +20,17 @@ DIGEST = 32
 """Bytes of a SHA-256, with which a single file begins."""
 
 
-class Record(msgspec.Struct):
+class DirectoryRecord(msgspec.Struct):
     """What is read of a directory's record: file -> SHA-256, and package -> version of what wrote them."""
 
     outputs: dict[str, str] = {}
     versions: dict[str, str] = {}
 
 
-def read_record(path: Path) -> Record:
+def read_record(path: Path) -> DirectoryRecord:
     """Read a directory's record. InputError for one that is damaged."""
     try:
-        return msgspec.json.decode(whole(path, DOCUMENT), type=Record)
+        return msgspec.json.decode(whole(path, DOCUMENT), type=DirectoryRecord)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} cannot be read ({error}): make the directory again") from None
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.build.subjects import Subject, Subjects
+from lmkbc.build.subjects import Subject, SubjectFile
 from lmkbc.errors import InputError
 from lmkbc.names import shown
 
@@ -41,7 +41,7 @@ def written(path: Path, rows: list[tuple[str, str, str]], form: str) -> Path:
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 def test_every_form_holds_the_same_subjects_as_often_as_they_are_read(tmp_path: Path, form: str) -> None:
-    subjects = Subjects.of(written(tmp_path / "any", ROWS, form))
+    subjects = SubjectFile(written(tmp_path / "any", ROWS, form))
     assert [*subjects] == [*subjects] == SUBJECTS
     assert (len(subjects), subjects.classes) == (3, {"company": 1, "": 1, "Q4022": 1})
     assert subjects.remarks == []
@@ -60,7 +60,7 @@ def test_every_form_holds_the_same_subjects_as_often_as_they_are_read(tmp_path: 
 )
 def test_any_names_in_any_csv_are_read_each_subject_once(tmp_path_factory, rows) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path_factory.mktemp("csv") / "s.csv"
-    found = [*Subjects.of(written(path, rows, "csv"))]
+    found = [*SubjectFile(written(path, rows, "csv"))]
     ids = [one.id for one in found if one.id]
     assert len(set(ids)) == len(ids)
     assert set(ids) == {qid for _, qid, _ in rows if qid}
@@ -74,13 +74,13 @@ def test_any_names_in_any_csv_are_read_each_subject_once(tmp_path_factory, rows)
 
 def test_what_repeats_is_merged_and_what_only_looks_alike_is_told(tmp_path: Path) -> None:
     rows = [("Paris", "", ""), ("Paris", "Q90", ""), ("Paris", "Q830149", ""), ("Paname", "Q90", ""), ("Lyon", "", "")]
-    subjects = Subjects.of(written(tmp_path / "s.csv", [*rows, ("Lyon", "", "city"), ("Paris", "Q90", "")], "csv"))
+    subjects = SubjectFile(written(tmp_path / "s.csv", [*rows, ("Lyon", "", "city"), ("Paris", "Q90", "")], "csv"))
     assert [(one.name, one.id) for one in subjects] == [("Paris", "Q90"), ("Paris", "Q830149"), ("Lyon", None)]
     assert subjects.counts == {"rows": 7, "subjects": 3, "repeated": 3, "other_names": 1, "namesakes": 1}
     told = " ".join(subjects.remarks)
     for part in ("3 rows repeat a subject", "Q90 at", "line 5", "'Paris' at", "line 4", "subjects of their own"):
         assert part in told
-    assert [one.name for one in Subjects.of(tmp_path / "s.csv", limit=2)] == ["Paris", "Paris"]
+    assert [one.name for one in SubjectFile(tmp_path / "s.csv", limit=2)] == ["Paris", "Paris"]
 
 
 HEAD = b"name,id,class\n"
@@ -113,7 +113,7 @@ def test_bad_input_is_one_sentence_with_its_line(tmp_path: Path, content: bytes,
     path = tmp_path / "s.any"
     path.write_bytes(content)
     with pytest.raises(InputError) as raised:
-        Subjects.of(path)
+        SubjectFile(path)
     assert told in str(raised.value)
     assert "s.any" in str(raised.value)
     assert "\n" not in str(raised.value)
@@ -143,33 +143,26 @@ def parquet(**columns: list[object]) -> bytes:
 def test_parquet_of_another_schema_is_named(tmp_path: Path, content: bytes, told: str) -> None:
     (tmp_path / "s.parquet").write_bytes(content)
     with pytest.raises(InputError, match=r"s\.parquet") as raised:
-        Subjects.of(tmp_path / "s.parquet")
+        SubjectFile(tmp_path / "s.parquet")
     assert told in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
 def test_columns_that_are_lacking_or_null_are_unknown(tmp_path: Path) -> None:
     (tmp_path / "s").write_bytes(parquet(name=["a", "b"], id=[None, "Q1"]))
-    assert [*Subjects.of(tmp_path / "s")] == [Subject(0, "a"), Subject(1, "b", "Q1")]
+    assert [*SubjectFile(tmp_path / "s")] == [Subject(0, "a"), Subject(1, "b", "Q1")]
     with pytest.raises(InputError, match="is not there"):
-        Subjects.of(tmp_path / "absent")
+        SubjectFile(tmp_path / "absent")
     with pytest.raises(InputError, match="is no regular file"):
-        Subjects.of(tmp_path)
-
-
-def test_a_file_that_changes_under_way_is_noticed(tmp_path: Path) -> None:
-    subjects = Subjects.of(written(tmp_path / "s.csv", ROWS, "csv"))
-    written(tmp_path / "s.csv", ROWS[:1], "csv")
-    with pytest.raises(InputError, match="has changed while it was read"):
-        list(subjects)
+        SubjectFile(tmp_path)
 
 
 def test_a_long_check_says_how_far_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(sys.modules[Subjects.__module__], "TOLD", 2)
+    monkeypatch.setattr(sys.modules[SubjectFile.__module__], "AT_ONCE", 2)
     caplog.set_level("INFO")
     path = tmp_path / "s.csv"
     path.write_text("name\na\nb\nc\nd\n")
-    assert len(Subjects.of(path)) == 4
+    assert len(SubjectFile(path)) == 4
     assert [record.getMessage() for record in caplog.records] == [f"{path}: {n} rows checked" for n in (2, 4)]

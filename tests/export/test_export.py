@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from rdflib import Graph
 
 from lmkbc.build.manifest import About, written
-from lmkbc.export.knowledge import Knowledge, Statement
+from lmkbc.export.knowledge import FactRow, Knowledge
 from lmkbc.export.quickstatements import comment, proposals
 from lmkbc.export.wikidata_json import entity, lines
 from lmkbc.types import CandidateSet, Query
@@ -175,7 +175,7 @@ def test_no_text_ends_its_comment(text: str, shown: str) -> None:
 
 
 def test_a_quantity_has_its_unit_and_no_text_leaves_its_comment() -> None:
-    area = Statement(
+    area = FactRow(
         0, "a\tb */ |", "Q1", "1", None, "10.5", 0.5, [], "m\n", "area", About("P2046", "number", "km2", "Q712226")
     )
     (written,) = proposals(iter([area]), set())
@@ -186,7 +186,7 @@ def test_a_quantity_has_its_unit_and_no_text_leaves_its_comment() -> None:
 @given(st.text(), st.text(st.sampled_from("a*|/ ")), st.text(), st.sampled_from(["entity", "string", "number"]))
 def test_any_text_is_one_line_of_review_and_of_json(subject: str, value: str, model: str, kind: Any) -> None:
     about = About("P1", kind)
-    made = Statement(0, subject, "Q1", value, "Q2", "4", 0.5, [], model, "area", about)
+    made = FactRow(0, subject, "Q1", value, "Q2", "4", 0.5, [], model, "area", about)
     for line in proposals(iter([made]), set()):
         assert (line.count("\t"), line.count("\n"), line.count("*/"), line.count("|")) == (2, 1, 1, 0)
         assert command(line)[0] == ["Q1", "P1", "Q2" if kind == "entity" else "4"]
@@ -234,7 +234,7 @@ def damaged(kb: Path, what: str) -> str:
         return "is damaged, since it is not what the manifest says"
     if what == "gone":
         (kb / name).unlink()
-        return "cannot be read: No such file"
+        return "does not exist"
     if what == "outside":
         shard["outputs"] = {name.replace("part", "../../part"): "0" * 64 for name in shard["outputs"]}
     elif what == "schema":

@@ -14,9 +14,8 @@ from rdflib import XSD, Graph, Literal, URIRef
 
 from lmkbc.build.manifest import About
 from lmkbc.errors import InputError
-from lmkbc.export.knowledge import Statement
-from lmkbc.export.terms import checked_base, iri, line, text
-from lmkbc.export.triples import Triples
+from lmkbc.export.knowledge import FactRow
+from lmkbc.export.ntriples import Triples, checked_base, iri, line, text
 
 IRI = r"<((?:[^\x00-\x20<>\"{}|^`\\])*)>"
 STRING = r'"((?:[^"\\\n\r]|\\[tbnrf"\'\\]|\\u[0-9A-F]{4}|\\U[0-9A-F]{8})*)"'
@@ -78,8 +77,8 @@ def test_any_name_is_an_iri_of_its_own(name: str) -> None:
     assert unquote(subject.removeprefix("urn:lmkbc:entity/")) == name
 
 
-def fact(subject: str = "Chad", qid: str | None = "Q657", **more: object) -> Statement:
-    base = Statement(0, subject, qid, "Libya", "Q1016", None, 0.875, ["gpt#0"], "gpt", "country-borders", BORDERS)
+def fact(subject: str = "Chad", qid: str | None = "Q657", **more: object) -> FactRow:
+    base = FactRow(0, subject, qid, "Libya", "Q1016", None, 0.875, ["gpt#0"], "gpt", "country-borders", BORDERS)
     return base._replace(**more)  # type: ignore[arg-type]
 
 

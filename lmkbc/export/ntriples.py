@@ -1,0 +1,126 @@
+"""Facts as N-Triples 1.1: Wikidata's truthy triples, and statement nodes that carry what is known of a fact.
+
+Whatever a model wrote, a line is one triple of absolute IRIs and escaped text. What has no item is a node of one's own
+space of IRIs, by its name, which is also its label: one name is one node, be it of one thing or of two. No fact is left
+out but a number that cannot be read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from lmkbc.errors import InputError
+from lmkbc.export.knowledge import FactRow
+from lmkbc.files.checksum import sha256
+
+ENTITY = "http://www.wikidata.org/entity/"
+PROP = "http://www.wikidata.org/prop/"
+WIKIBASE = "http://wikiba.se/ontology#"
+XSD = "http://www.w3.org/2001/XMLSchema#"
+RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+RDFS_LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
+CREATED = "<http://purl.org/dc/terms/created>"
+OWN = "urn:lmkbc:"
+"""The space of IRIs of what Wikidata has no item for, unless another is given."""
+_BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\\x7f-\x9f]*[/#:]")
+_ESCAPED = re.compile(r'[\x00-\x1f"\\\x7f-\x9f\u2028\u2029\ufffe\uffff]')
+_SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r"}
+
+
+def checked_base(base: str) -> str:
+    """Return the beginning of one's own IRIs. InputError for one that is not absolute, or has no end for a name."""
+    if not _BASE.fullmatch(base) or not base.isascii():
+        raise InputError(f"--base is {base!r}: give the beginning of an absolute IRI that ends with /, # or :")
+    return base
+
+
+def iri(space: str, name: str = "") -> str:
+    """Return an IRI: a space, which is sound, and a name within it, escaped but for letters and digits."""
+    return f"<{space}{quote(name, safe='', errors='backslashreplace')}>"
+
+
+def text(value: str, datatype: str = "") -> str:
+    """Return a literal, plain or of one of XML Schema's types."""
+    escaped = _ESCAPED.sub(lambda char: _SHORT.get(char[0]) or f"\\u{ord(char[0]):04X}", value)
+    escaped = escaped.encode("utf-8", "backslashreplace").decode() if not escaped.isascii() else escaped
+    return f'"{escaped}"' + (f"^^<{XSD}{datatype}>" if datatype else "")
+
+
+def signed(digits: str) -> str:
+    """Return a number as Wikidata writes it: with its sign."""
+    return digits if digits.startswith("-") else f"+{digits}"
+
+
+def line(subject: str, predicate: str, value: str) -> str:
+    """Return a triple."""
+    return f"{subject} {predicate} {value} .\n"
+
+
+NO_UNIT = "Q199"
+"""Wikidata's item for the number one: the unit of what is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Triples:
+    """Facts as N-Triples. base: of one's own IRIs; date: of the build; run: its id."""
+
+    base: str = OWN
+    date: str = ""
+    run: str = ""
+
+    def node(self, name: str, qid: str | None) -> str:
+        """Return the node of a thing: Wikidata's where it has an item, else one's own."""
+        return iri(ENTITY, qid) if qid else iri(f"{self.base}entity/", name)
+
+    def labels(self, fact: FactRow) -> Iterator[str]:
+        """Yield the names of the nodes of one's own."""
+        if fact.subject_id is None:
+            yield line(self.node(fact.subject, None), RDFS_LABEL, text(fact.subject))
+        if fact.about.kind == "entity" and fact.object_id is None:
+            yield line(self.node(fact.object, None), RDFS_LABEL, text(fact.object))
+
+    def value(self, fact: FactRow) -> str | None:
+        """Return the object as a simple value; None for a number that cannot be read."""
+        if fact.about.kind == "entity":
+            return self.node(fact.object, fact.object_id)
+        if fact.about.kind == "string":
+            return text(fact.object)
+        return None if fact.literal is None else text(signed(fact.literal), "decimal")
+
+    def truthy(self, fact: FactRow) -> Iterator[str]:
+        """Write a fact as one triple."""
+        if (value := self.value(fact)) is not None:
+            yield line(self.node(fact.subject, fact.subject_id), iri(f"{PROP}direct/{fact.about.property}"), value)
+            yield from self.labels(fact)
+
+    def statement(self, fact: FactRow) -> Iterator[str]:
+        """Write a fact as a statement node, a number with its unit as a value node."""
+        if (value := self.value(fact)) is None:
+            return
+        subject, name = self.node(fact.subject, fact.subject_id), fact.about.property
+        node = self._hashed("statement", "\n".join((subject, name, fact.relation, value)))
+        yield line(subject, iri(PROP, name), node)
+        yield line(node, RDF_TYPE, iri(WIKIBASE, "Statement"))
+        yield line(node, iri(WIKIBASE, "rank"), iri(WIKIBASE, "NormalRank"))
+        yield line(node, iri(f"{PROP}statement/", name), value)
+        if fact.literal is not None:
+            quantity = self._hashed("value", f"{fact.literal} {fact.about.unit_id}")
+            yield line(node, iri(f"{PROP}statement/value/", name), quantity)
+            yield line(quantity, RDF_TYPE, iri(WIKIBASE, "QuantityValue"))
+            yield line(quantity, iri(WIKIBASE, "quantityAmount"), text(signed(fact.literal), "decimal"))
+            yield line(quantity, iri(WIKIBASE, "quantityUnit"), iri(ENTITY, fact.about.unit_id or NO_UNIT))
+        known = [("confidence", f"{fact.confidence:.6f}", "decimal")]
+        known += [("model", model, "") for model in fact.model.split("; ") if model]
+        known += [*(("source", source, "") for source in fact.sources), ("run", self.run, "")]
+        for predicate, content, datatype in known:
+            yield line(node, iri(f"{self.base}{predicate}"), text(content, datatype))
+        if self.date:
+            yield line(node, CREATED, text(self.date, "date"))
+        yield from self.labels(fact)
+
+    def _hashed(self, kind: str, content: str) -> str:
+        """Return a node that is named by the hash of what it stands for."""
+        return iri(f"{self.base}{kind}/{sha256(content.encode())[:32]}")
