@@ -30,18 +30,16 @@ from lmkbc.names import folded_key
 from lmkbc.probe.kamel import dataset as kamel
 from lmkbc.probe.optiprompt import dataset as optiprompt
 from lmkbc.probe.optiprompt.run import Experiment, Runner
-from lmkbc.train.corpus import Corpus, gather
-from lmkbc.train.facts import KAMEL
-from lmkbc.train.loop import Plan
-from lmkbc.train.tasks import Task
+from lmkbc.train.corpus import KAMEL, Corpus, gather
+from lmkbc.train.settings import Training, TrainingPlan
 from lmkbc.train.teach import PLAN, teach
 from lmkbc.types import Fact
 from lmkbc.workspace import Workspace
 
 ENCODER = "all-MiniLM-L6-v2"
 HOW = Experiment(
-    soft=Plan(rate=1e-2, epochs=10, batch=32, patience=3),
-    finetune=Plan(rate=1e-4, epochs=10, batch=32, decay=0.01, patience=3),
+    soft=TrainingPlan(rate=1e-2, epochs=10, batch=32, patience=3),
+    finetune=TrainingPlan(rate=1e-4, epochs=10, batch=32, decay=0.01, patience=3),
 )
 
 
@@ -61,8 +59,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         if not (models / "words").is_dir():
             corpus = without(gather(Workspace(data=given.data), places), facts)
             print("\n".join(corpus.proof), flush=True)
-            task = Task(backbone=ENCODER, out=models / "words", plan=PLAN, offline=True)
-            teach(task, corpus, expand=False)
+            training = Training(backbone=ENCODER, out=models / "words", offline=True)
+            teach(training, PLAN, corpus, expand=False)
         backbone = load(models / "words", offline=True)
         words = Words(backbone.tokenizer)
         lessons = optiprompt.within(

@@ -168,7 +168,8 @@ def taught(texts: Sequence[str]) -> tuple[Any, Any]:
     from transformers import AutoModelForCausalLM, GPT2Config, PreTrainedTokenizerFast
 
     from lmkbc.models.masked.tensors import padded
-    from lmkbc.train.loop import Plan, train
+    from lmkbc.train.loop import train
+    from lmkbc.train.settings import TrainingPlan
 
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -193,12 +194,12 @@ def taught(texts: Sequence[str]) -> tuple[Any, Any]:
     model = AutoModelForCausalLM.from_config(config)
     rows = tokenizer(list(texts))["input_ids"]
 
-    def loss(numbers: Sequence[int]) -> Any:
-        ids, keep = padded([rows[number] for number in numbers], 0, model.device)
+    def loss(batch: Sequence[list[int]]) -> Any:
+        ids, keep = padded(batch, 0, model.device)
         return model(ids, attention_mask=keep, labels=ids.masked_fill(keep == 0, -100)).loss
 
     start = time.perf_counter()
-    trained = train(dict(model.named_parameters()), loss, len(rows), Plan(rate=2e-3, epochs=2, batch=16))
+    trained = train(model, loss, rows, TrainingPlan(rate=2e-3, epochs=2, batch=16))
     print(f"taught in {time.perf_counter() - start:.0f} s, loss {trained.losses[-1]:.2f}", flush=True)
     return model.eval(), tokenizer
 

@@ -38,7 +38,8 @@ from lmkbc.probe.random_weights import with_random_weights
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.base import Run, Servers
 from lmkbc.train.corpus import Corpus, gather
-from lmkbc.train.lora import Lora, train
+from lmkbc.train.lora import train
+from lmkbc.train.settings import Lora
 from lmkbc.tune.tune import official, tune
 from lmkbc.types import Example
 from lmkbc.workspace import Workspace

@@ -30,7 +30,7 @@ from lmkbc.models.masked.forward import Precision
 from lmkbc.run.base import Run
 from lmkbc.select.pool import Pool
 from lmkbc.train.corpus import gather
-from lmkbc.train.tasks import Task
+from lmkbc.train.settings import Training
 from lmkbc.train.teach import PLAN, teach
 from lmkbc.tune.tune import Tuned, tune
 from lmkbc.types import CandidateSet, Notes, Query
@@ -74,8 +74,8 @@ class Bench:
         """Teach, tune on train, and print the official F1 on both editions; more: other formats, and pooled."""
         start = time.monotonic()
         out = self.models / name.replace(" ", "-").replace(",", "")
-        task = Task(backbone=ENCODER, out=out, plan=PLAN, random=random, most=self.most, offline=True)
-        teach(task, self.corpus, expand=expand)
+        training = Training(backbone=ENCODER, out=out, random=random, most=self.most, offline=True)
+        teach(training, PLAN, self.corpus, expand=expand)
         made = [self.made(out, edition) for edition in self.editions]
         rules = [self.tuned(edition, fit) for edition, (fit, _) in zip(self.editions, made, strict=True)]
         found = [one for _, one in made]

@@ -1,27 +1,26 @@
-"""Checkpoints that survive a kill: one safetensors file, with the counters as JSON in its header, replaced at once.
+"""Checkpoints that survive a kill: a checksum and one safetensors file, with the counters as JSON in its header.
 
-The header holds a digest of all the rest, so that no damage is trained on.
+A file is replaced at once, and no damaged one is trained on.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import torch
-from safetensors import SafetensorError, safe_open
+from safetensors.torch import load as from_bytes
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
+from lmkbc.files.checksum import sha256, signed, unsigned
 
 COUNTERS = ("step", "losses", "held_out", "running")
+TENSORS = ("best", "values", "moments")
 
 
 @dataclass(slots=True)
@@ -51,44 +50,26 @@ def save(path: Path, state: Checkpoint, run: str) -> None:
     """Replace the file. run: what the training is, so that another one does not resume from it."""
     tensors = {
         f"{part}/{name}": tensor.detach().cpu().contiguous()
-        for part in ("best", "values", "moments")
+        for part in TENSORS
         for name, tensor in getattr(state, part).items()
     }
-    header: dict[str, Any] = {name: getattr(state, name) for name in COUNTERS} | {"run": _digest(run)}
-    written = json.dumps(header)
-    write_bytes(path, to_bytes(tensors, metadata={"state": written, "sha256": _checksum(written, tensors)}))
+    counters = {name: getattr(state, name) for name in COUNTERS} | {"run": sha256(run.encode())}
+    write_bytes(path, signed(path.name, to_bytes(tensors, metadata={"state": json.dumps(counters)})))
 
 
 def load(path: Path, run: str) -> Checkpoint | None:
-    """The state that a killed run left, or None. InputError when it is broken, or another training's."""
+    """Return the state that a killed run left, or None. InputError if it is broken, or of another training."""
     if not path.exists():
         return None
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if metadata["sha256"] != _checksum(metadata["state"], tensors):
-            raise ValueError("its content is not what was written")
-        header = json.loads(metadata["state"])
-    except (SafetensorError, KeyError, ValueError, OSError) as error:
-        raise InputError(f"{path} is no checkpoint ({error}); remove it to start anew") from error
-    if header["run"] != _digest(run):
+    content = unsigned(path.name, path.read_bytes())
+    if content is None:
+        raise InputError(f"{path} is no checkpoint, or damaged: remove it to start anew")
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    counters = json.loads(header["__metadata__"]["state"])
+    if counters.pop("run") != sha256(run.encode()):
         raise InputError(f"{path} is of a training with other settings: remove it to start anew, or restore them")
-    state = Checkpoint(**{name: header[name] for name in COUNTERS})
-    for name, tensor in tensors.items():
+    state = Checkpoint(**counters)
+    for name, tensor in from_bytes(content).items():
         part, _, key = name.partition("/")
         getattr(state, part)[key] = tensor
     return state
-
-
-def _checksum(header: str, tensors: Mapping[str, Tensor]) -> str:
-    """SHA-256 of the header and of each tensor with its name, type and shape."""
-    whole = hashlib.sha256(header.encode())
-    for name, tensor in sorted(tensors.items()):
-        whole.update(repr((name, str(tensor.dtype), tuple(tensor.shape))).encode())
-        whole.update(tensor.flatten().view(torch.uint8).numpy().data)
-    return whole.hexdigest()
-
-
-def _digest(run: str) -> str:
-    return hashlib.sha256(run.encode()).hexdigest()

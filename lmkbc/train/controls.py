@@ -7,7 +7,7 @@ What a control answers is easy; the rest is hard, and only there does a score sp
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def randomised(model: PreTrainedModel, what: Literal["all", "embeddings"] = "all", seed: int = 0) -> PreTrainedModel:
-    """A new model of the same shape: all weights drawn anew, or the word embeddings (and the output tied to them).
+    """Return a new model of the same shape: all weights drawn anew, or the word embeddings and the output tied to them.
 
     Save it: the published code draws again before it evaluates, and so scores prompts against another random model.
     """
@@ -49,7 +49,7 @@ class Majority:
         self._top = {name: counts.objects[int(np.argmax(counts.prior))] for name, counts in counted.items()}
 
     def answer(self, _: str, relation: str) -> str:
-        """The object, "" for a relation without train facts."""
+        """Return the object, "" for a relation without train facts."""
         return self._top.get(relation, "")
 
 
@@ -63,7 +63,7 @@ class NaiveBayes:
         self._counts = _by_relation(facts)
 
     def answer(self, subject: str, relation: str) -> str:
-        """The object, the last by name on a tie; "" for a relation without train facts."""
+        """Return the object, the last by name on a tie; "" for a relation without train facts."""
         if (counts := self._counts.get(relation)) is None:
             return ""
         subject_words = _words(subject)
@@ -91,7 +91,7 @@ class _Counts:
         self.totals = np.asarray(self._seen.sum(axis=0))
 
     def of(self, words: Sequence[str]) -> Floats:
-        """How often each word stands with each object, (words, c); never, for one that is not known."""
+        """Return how often each word stands with each object, (words, c); never, for one that is not known."""
         counts = np.zeros((len(words), len(self.objects)))
         known = [(row, self.places[word]) for row, word in enumerate(words) if word in self.places]
         if known:
@@ -112,12 +112,7 @@ def _words(name: str) -> list[str]:
 
 
 def _ones(rows: Sequence[Sequence[int]], width: int) -> sparse.csr_array:
-    """(rows, width): how often each row names each column."""
+    """Return, (rows, width), how often each row names each column."""
     ends = np.cumsum([0, *map(len, rows)])
     places = np.array([place for row in rows for place in row], dtype=np.int64)
     return sparse.csr_array((np.ones(len(places)), places, ends), (len(rows), width))
-
-
-def easy(facts: Sequence[tuple[str, str, str]], controls: Sequence[Callable[[str, str], str]]) -> list[bool]:
-    """Which facts any control answers; the others are hard."""
-    return [any(control(subject, relation) == answer for control in controls) for subject, relation, answer in facts]

@@ -1,19 +1,31 @@
-"""All facts that are here to train on, without held-out subjects, and the count that proves it."""
+"""Facts to train on, without held-out subjects, and the count that proves it.
+
+They come from challenge train splits, KAMEL's train and silver triples, each with the clozes that word it.
+"""
 
 from __future__ import annotations
 
 import random
+import tomllib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+import msgspec
+
 from lmkbc.errors import InputError
-from lmkbc.files.jsonl import counted
+from lmkbc.files.jsonl import counted, read_jsonl
 from lmkbc.names import folded_key
-from lmkbc.train.facts import KAMEL, SILVER, of_examples, of_kamel, of_silver
+from lmkbc.probe.kamel.dataset import Kamel
+from lmkbc.probe.kamel.dataset import read as read_kamel
+from lmkbc.relation import Relation
 from lmkbc.train.held_out import HeldOut, alias_groups
-from lmkbc.types import Fact
+from lmkbc.types import Example, Fact
 from lmkbc.workspace import Workspace
+
+KAMEL, SILVER = Path("kamel/KAMEL.tar.xz"), Path("silver2023")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +44,7 @@ class Corpus:
 
     @property
     def proof(self) -> Iterator[str]:
-        """What the command says of the removal, line by line, once `check` has passed."""
+        """Yield what was removed, line by line, once `check` has passed."""
         self.held_out.check((*self.challenge, *self.others))
         yield f"held out: {len(self.held_out.keys)} names of subjects of {', '.join(self.held_out.splits)}"
         for source, (kept, removed) in self.removed.items():
@@ -51,7 +63,8 @@ def gather(
     """
     known = [edition for edition in workspace.editions.values() if workspace.has_data(edition)]
     examples = {edition.name: workspace.examples(edition, "train") for edition in known}
-    kamel = next((place / KAMEL for place in places if (place / KAMEL).is_file()), None)
+    archive = next((place / KAMEL for place in places if (place / KAMEL).is_file()), None)
+    kamel = read_kamel(archive, splits=("train", "test")) if archive else Kamel({})
     silver = next((place / SILVER for place in places if (place / SILVER).is_dir()), None)
     held = HeldOut.of(workspace, alias_groups((row for rows in examples.values() for row in rows), kamel))
     relations, removed = workspace.relations, dict[str, tuple[int, int]]()
@@ -67,7 +80,7 @@ def gather(
         if not editions or name in editions
         for fact in kept(f"{name}/train", of_examples(rows, relations))
     ]
-    others = kept("KAMEL/train", of_kamel(kamel, relations)) if kamel else []
+    others = kept("KAMEL/train", of_kamel(kamel, relations)) if archive else []
     if silver:
         others += kept("silver", of_silver(silver, relations))
     sentences, lost = held.unmentioned(lines(text)) if text else ([], 0)
@@ -77,7 +90,7 @@ def gather(
 
 
 def lines(path: Path) -> list[str]:
-    """The lines of a text that hold anything. InputError for a file that is not there or no UTF-8."""
+    """Return the lines of a text that are not blank. InputError for a file that is not there or no UTF-8."""
     try:
         blocks = (block.decode().splitlines() for _, block in counted(path))
         return [line for block in blocks for line in map(str.strip, block) if line]
@@ -86,7 +99,7 @@ def lines(path: Path) -> list[str]:
 
 
 def near(corpus: Corpus, most: int, seed: int = 0) -> list[Fact]:
-    """Of the other facts those that bear on the challenge: its relations, or objects that answer it in train.
+    """Return, of the other facts, those that bear on the challenge: its relations, or objects that answer it in train.
 
     most: facts of one relation, drawn at random. Facts about a challenge subject are left out, so that folds of the
     challenge's train split stay clean.
@@ -108,7 +121,7 @@ def near(corpus: Corpus, most: int, seed: int = 0) -> list[Fact]:
 
 
 def split(facts: Sequence[Fact], share: float = 0.1, seed: int = 0) -> tuple[list[Fact], list[Fact]]:
-    """Facts to train on and facts to stop early by, parted by subject."""
+    """Return facts to train on and facts to stop early by; no subject is in both."""
     subjects = sorted({folded_key(fact.subject) for fact in facts})
     random.Random(seed).shuffle(subjects)
     apart = set(subjects[: round(share * len(subjects))])
@@ -116,3 +129,61 @@ def split(facts: Sequence[Fact], share: float = 0.1, seed: int = 0) -> tuple[lis
         [fact for fact in facts if folded_key(fact.subject) not in apart],
         [fact for fact in facts if folded_key(fact.subject) in apart],
     )
+
+
+class _Row(msgspec.Struct):
+    SubjectEntity: str
+    ObjectEntities: list[str]
+
+
+@cache
+def phrases() -> dict[str, str]:
+    """Return Wikidata property -> the verb phrase between subject and object."""
+    return tomllib.loads(Path(__file__).with_name("phrases.toml").read_text(encoding="utf-8"))
+
+
+def of_examples(examples: Iterable[Example], relations: Mapping[str, Relation]) -> Iterator[Fact]:
+    """Yield the facts of a labelled split, worded as the relation's module words them; an id is no text to learn."""
+    for example in examples:
+        relation = relations[example.query.relation]
+        ids = tuple(gold.id or "" for gold in example.objects if gold.name)
+        if ids or not example.objects:
+            yield Fact(example.query.subject, relation.name, relation.clozes, example.names, ids)
+
+
+def of_kamel(benchmark: Kamel, relations: Mapping[str, Relation], split: str = "train") -> Iterator[Fact]:
+    """Yield KAMEL's facts of a split (Kalo and Fichtel 2022).
+
+    A property of exactly one relation is worded, and named, as that relation's module does.
+    """
+    modules = defaultdict[str, dict[str, Relation]](dict)
+    for module in relations.values():
+        modules[module.property][module.name] = module
+    for (name, part), facts in benchmark.facts.items():
+        if part != split or (len(modules[name]) != 1 and name not in phrases()):
+            continue
+        called = name
+        clozes: tuple[str, ...] = (f"{{subject}} {phrases().get(name)} {{mask}}.",)
+        if len(modules[name]) == 1:
+            (module,) = modules[name].values()
+            called, clozes = module.name, module.clozes
+        for fact in facts:
+            objects = tuple(answer.shown for answer in fact.objects)
+            yield Fact(fact.subject, called, clozes, objects, ("",) * len(objects))
+
+
+def of_silver(folder: Path, relations: Mapping[str, Relation]) -> Iterator[Fact]:
+    """Yield distant triples, one JSONL file per relation, named as an edition names it."""
+    for path in sorted(folder.glob("*.jsonl.gz")):
+        name = path.name.removesuffix(".jsonl.gz")
+        if name not in relations:
+            raise InputError(f"{path} is named after no relation: rename it to one that 'lmkbc relations list' shows")
+        relation = relations[name]
+        for row in read_jsonl(path, _Row):
+            objects = tuple(dict.fromkeys(text for text in row.ObjectEntities if text and not _is_id(text)))
+            if objects:
+                yield Fact(row.SubjectEntity, relation.name, relation.clozes, objects, ("",) * len(objects))
+
+
+def _is_id(text: str) -> bool:
+    return text[:1] == "Q" and text[1:].isdigit()

@@ -1,4 +1,4 @@
-"""What may not be trained on: every subject of a val or test split of any edition, under all its names."""
+"""The subjects that must not be trained on: those of val and test splits of all editions, under all their names."""
 
 from __future__ import annotations
 
@@ -6,28 +6,15 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-
-import msgspec
 
 from lmkbc.errors import LmkbcError
 from lmkbc.names import folded_key
-from lmkbc.train.facts import members
+from lmkbc.probe.kamel.dataset import Kamel
 from lmkbc.types import Example, Fact
 from lmkbc.workspace import Workspace
 
 _POSSESSIVE = re.compile(r"['\u2019]s?(?!\w)")
 _BRACKETS = re.compile(r"\([^()]*\)")
-
-
-class _Names(msgspec.Struct):
-    rdf: str | None = None
-    chosen: str | None = None
-    alternative: list[str] = []
-
-
-class _Answers(msgspec.Struct):
-    obj_label: list[_Names]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +26,7 @@ class HeldOut:
 
     @classmethod
     def of(cls, workspace: Workspace, aliases: Iterable[Sequence[str]] = ()) -> HeldOut:
-        """The subjects of all editions whose data is here. aliases: groups of names of one entity.
+        """Collect the subjects of all editions whose data is here. aliases: groups of names of one entity.
 
         InputError for an edition of which one held-out split is here and another is not.
         """
@@ -60,11 +47,11 @@ class HeldOut:
         return cls(_closed(subjects, groups, aliases), tuple(splits))
 
     def names(self, subject: str) -> bool:
-        """Whether a name is one of a held-out subject's."""
+        """Return whether a name is one of a held-out subject's."""
         return not self.keys.isdisjoint(_readings(subject))
 
     def without(self, facts: Iterable[Fact]) -> tuple[list[Fact], int]:
-        """The facts about other subjects, and how many were removed."""
+        """Return the facts about other subjects, and how many were removed."""
         kept: list[Fact] = []
         removed = 0
         for fact in facts:
@@ -75,7 +62,7 @@ class HeldOut:
         return kept, removed
 
     def unmentioned(self, sentences: Iterable[str]) -> tuple[list[str], int]:
-        """The sentences that hold no name of a held-out subject, and how many do."""
+        """Return the sentences that hold no name of a held-out subject, and how many do."""
         most = max((key.count(" ") for key in self.keys), default=0) + 1
         kept, removed = list[str](), 0
         for sentence in sentences:
@@ -102,12 +89,12 @@ def _spans(words: Sequence[str], most: int) -> Iterator[str]:
 
 
 def _key(name: str) -> str:
-    """The normal form of a name, which of mere punctuation is the name."""
+    """Return the normal form of a name; of mere punctuation that is the name itself."""
     return folded_key(name) or name.strip()
 
 
 def _readings(name: str) -> set[str]:
-    """What a name may be known by elsewhere: also without what stands in brackets, an article, or its spaces."""
+    """Return the forms in which a name may stand elsewhere: without brackets, an article, or its spaces too."""
     whole = {_key(name), _key(_BRACKETS.sub(" ", name))}
     readings = whole | {reading.removeprefix("the ") for reading in whole}
     return (readings | {reading.replace(" ", "") for reading in readings}) - {""}
@@ -116,7 +103,7 @@ def _readings(name: str) -> set[str]:
 def _closed(
     subjects: Iterable[tuple[str, str | None]], by_id: Mapping[str, set[str]], aliases: Iterable[Sequence[str]]
 ) -> frozenset[str]:
-    """Normal forms of the subjects' names and of every alias group that holds one of them."""
+    """Return normal forms of the subjects' names and of every alias group that holds one of them."""
     keys = set[str]()
     for name, identifier in subjects:
         for known in (name, *by_id.get(identifier or name, ())):
@@ -128,8 +115,8 @@ def _closed(
     return frozenset(names)
 
 
-def alias_groups(examples: Iterable[Example], kamel: Path | None = None) -> list[Sequence[str]]:
-    """Names of one entity each: of the objects of labelled rows, and of KAMEL's alias table where it is here."""
+def alias_groups(examples: Iterable[Example], kamel: Kamel | None = None) -> list[Sequence[str]]:
+    """Return names of one entity each: of the objects of labelled rows, and of KAMEL's test split."""
     by_id = defaultdict[str, set[str]](set)
     groups: list[Sequence[str]] = []
     for example in examples:
@@ -138,10 +125,6 @@ def alias_groups(examples: Iterable[Example], kamel: Path | None = None) -> list
             if gold.id:
                 by_id[gold.id].update(gold.names)
     groups += [sorted(names) for names in by_id.values()]
-    if kamel is not None:
-        for _, raw in members(kamel, "/test.jsonl"):
-            rows = msgspec.json.Decoder(_Answers).decode_lines(raw)
-            groups += [
-                [*filter(None, (gold.rdf, gold.chosen)), *gold.alternative] for row in rows for gold in row.obj_label
-            ]
+    tested = (facts for (_, split), facts in kamel.facts.items() if split == "test") if kamel else ()
+    groups += [gold.names for facts in tested for fact in facts for gold in fact.objects]
     return groups

@@ -7,9 +7,9 @@ a run that was killed and resumed ends with the same bytes as one that was not.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 from zlib import crc32
 
 import torch
@@ -19,46 +19,16 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.precision import half_precision
 from lmkbc.progress import Report, silent
 from lmkbc.train.checkpoint import Checkpoint, load, save
+from lmkbc.train.losses import mean
+from lmkbc.train.settings import TrainingPlan
 
 Parameters = Mapping[str, nn.Parameter]
-Loss = Callable[[Sequence[int]], Tensor]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """How long and how fast. rate: peak learning rate. warm_up: share of all steps. decay: weight decay, of matrices.
-
-    rates: beginning of a parameter's name -> its own rate. patience: epochs without a better held-out loss before
-    stopping (0: never stop early). every: steps between checkpoints (0: only after epochs).
-    """
-
-    rate: float
-    epochs: int
-    batch: int = 64
-    warm_up: float = 0.1
-    decay: float = 0.0
-    seed: int = 0
-    patience: int = 0
-    every: int = 0
-    rates: Mapping[str, float] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """InputError for settings that make no sense."""
-        if not (self.rate > 0 and self.epochs >= 1 and self.batch >= 1 and 0 <= self.warm_up < 1):
-            raise InputError(
-                f"rate {self.rate}, epochs {self.epochs}, batch {self.batch} and warm-up {self.warm_up} cannot train: "
-                "give a positive rate, at least one epoch and one fact per batch, and a warm-up below 1"
-            )
-
-    def share(self, step: int, steps: int) -> float:
-        """The share of the peak rate at a step: up in a line, then down to zero."""
-        rising = max(round(self.warm_up * steps), 1)
-        return min((step + 1) / rising, (steps - step) / max(steps - rising, 1), 1.0)
+Example = TypeVar("Example")
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """What training came to: mean loss of each epoch, held-out loss after each (if any), and steps taken."""
+    """The outcome of a training: mean loss of each epoch, held-out loss after each (if any), and steps taken."""
 
     losses: tuple[float, ...]
     held_out: tuple[float, ...]
@@ -66,89 +36,67 @@ class Trained:
 
 
 def train(
-    parameters: Parameters,
-    loss: Loss,
-    count: int,
-    plan: Plan,
+    model: nn.Module,
+    loss: Callable[[Sequence[Example]], Tensor],
+    examples: Sequence[Example],
+    plan: TrainingPlan,
     *,
     name: str = "train",
     about: object = None,
-    held_out: Callable[[], float] | None = None,
+    held_out: Sequence[Example] = (),
+    held_out_batch: int = 0,
     checkpoint: Path | None = None,
     report: Report = silent,
 ) -> Trained:
-    """Fit the parameters, in place, to `count` examples. loss: of a batch of example numbers.
+    """Fit the parameters of a model that want a gradient, in place, to examples. loss: mean over a batch of them.
 
-    about: what the examples are; a checkpoint is taken up by the same training alone: plan, start and examples.
-    held_out: loss on what is not trained on; the parameters end as they were when it was lowest, the start included.
-    checkpoint: file that a killed run resumes from, and a finished one too, without a step; whoever names it removes it
-    once the outcome is kept. LmkbcError when the loss is no number.
+    The model learns with dropout, and is judged and left without. held_out: the parameters end as they were when the
+    loss on these was lowest, the start included. held_out_batch: how many are judged at a time; as many as are learnt
+    at a time if 0.
+
+    checkpoint: file that a killed run resumes from, and a finished one too, without a step; the caller removes it once
+    the outcome is kept. Only the same training resumes from it: same plan, start, examples, and `about`, which is what
+    else the loss depends on. LmkbcError when the loss is no number.
     """
-    if not count:
+    if not examples:
         raise InputError("there is nothing to train on: no example is left")
-    run = _Run(parameters, plan, -(-count // plan.batch) * plan.epochs)
-    identity = run.fingerprint(count, about) if checkpoint else ""
+    per_epoch = -(-len(examples) // plan.batch)
+    parameters = {key: value for key, value in model.named_parameters() if value.requires_grad}
+    run = _Run(parameters, plan, per_epoch * plan.epochs)
+    identity = run.fingerprint(examples, about) if checkpoint else ""
     state = (load(checkpoint, identity) if checkpoint else None) or Checkpoint()
     run.restore(state)
+
+    def judge() -> None:
+        model.train(mode=False)
+        state.note(mean(loss, held_out, held_out_batch or plan.batch), parameters)
+
     if held_out and not state.held_out:
-        state.note(held_out(), parameters)
-    per_epoch = -(-count // plan.batch)
+        judge()
     while state.step < run.steps and not _stale(state, plan):
         epoch, at = divmod(state.step, per_epoch)
-        order = torch.randperm(count, generator=torch.Generator().manual_seed(plan.seed * 9973 + epoch)).tolist()
-        value = run.step(loss, order[at * plan.batch : (at + 1) * plan.batch], state.step)
+        order = torch.randperm(
+            len(examples), generator=torch.Generator().manual_seed(plan.seed * 9973 + epoch)
+        ).tolist()
+        model.train()
+        batch = [examples[number] for number in order[at * plan.batch : (at + 1) * plan.batch]]
+        state.running.append(run.step(lambda batch=batch: loss(batch), state.step))  # type: ignore[misc]
         state.step += 1
-        state.running.append(value)
         report(f"{name}, loss {sum(state.running) / len(state.running):.3f}", state.step, run.steps)
         ended = at + 1 == per_epoch
         if ended:
             state.losses.append(sum(state.running) / len(state.running))
             state.running.clear()
             if held_out:
-                state.note(held_out(), parameters)
+                judge()
         if checkpoint and (ended or (plan.every and state.step % plan.every == 0)):
             save(checkpoint, run.snapshot(state), identity)
     _copy(state.best, parameters)
+    model.train(mode=False)
     return Trained(tuple(state.losses), tuple(state.held_out), state.step)
 
 
-def train_model(
-    model: nn.Module,
-    loss: Loss,
-    count: int,
-    plan: Plan,
-    *,
-    name: str,
-    about: object = None,
-    held_out: Callable[[], float] | None = None,
-    checkpoint: Path | None = None,
-    report: Report = silent,
-) -> Trained:
-    """`train` for all weights of a model, which learns with dropout, and is judged and left without it."""
-
-    def judged(value: Callable[[], float]) -> float:
-        model.train(mode=False)
-        lost = value()
-        model.train()
-        return lost
-
-    model.train()
-    trained = train(
-        dict(model.named_parameters()),
-        loss,
-        count,
-        plan,
-        name=name,
-        about=about,
-        held_out=partial(judged, held_out) if held_out else None,
-        checkpoint=checkpoint,
-        report=report,
-    )
-    model.train(mode=False)
-    return trained
-
-
-def _stale(state: Checkpoint, plan: Plan) -> bool:
+def _stale(state: Checkpoint, plan: TrainingPlan) -> bool:
     lowest = state.held_out.index(min(state.held_out)) if state.held_out else 0
     return bool(plan.patience) and len(state.held_out) - 1 - lowest >= plan.patience
 
@@ -166,7 +114,7 @@ def _checksum(value: Tensor) -> int:
 class _Run:
     """The optimiser over named parameters."""
 
-    def __init__(self, parameters: Parameters, plan: Plan, steps: int) -> None:
+    def __init__(self, parameters: Parameters, plan: TrainingPlan, steps: int) -> None:
         self.parameters, self.plan, self.steps = parameters, plan, steps
         groups = [
             {"params": [value], "peak": self._peak(name), "weight_decay": plan.decay if value.ndim > 1 else 0.0}
@@ -178,13 +126,16 @@ class _Run:
     def _peak(self, name: str) -> float:
         return next((rate for start, rate in self.plan.rates.items() if name.startswith(start)), self.plan.rate)
 
-    def step(self, loss: Loss, batch: Sequence[int], number: int) -> float:
-        """One update. The noise of dropout and masks follows from the seed and the step's number."""
+    def step(self, loss: Callable[[], Tensor], number: int) -> float:
+        """Update the parameters once, and return the loss.
+
+        The noise of dropout and masks follows from the seed and the step's number.
+        """
         torch.manual_seed(self.plan.seed * 1_000_003 + number)
         for group in self._optimiser.param_groups:
             group["lr"] = group["peak"] * self.plan.share(number, self.steps)
         with half_precision(self._device):
-            value = loss(batch)
+            value = loss()
         if not torch.isfinite(value):
             raise LmkbcError(f"the loss became {value.item()} at step {number}: train again with a lower rate")
         self._optimiser.zero_grad(set_to_none=True)
@@ -193,13 +144,13 @@ class _Run:
         self._optimiser.step()
         return float(value.item())
 
-    def fingerprint(self, count: int, about: object) -> str:
-        """What a checkpoint must have in common with this run, before its first step."""
+    def fingerprint(self, examples: Sequence[object], about: object) -> str:
+        """Return what a checkpoint must have in common with this run, before its first step."""
         start = {name: (tuple(value.shape), _checksum(value)) for name, value in self.parameters.items()}
-        return repr((self.plan, count, sorted(start.items()), about))
+        return repr((self.plan, [*examples], sorted(start.items()), about))
 
     def snapshot(self, state: Checkpoint) -> Checkpoint:
-        """The state with parameters and moments."""
+        """Return the state with parameters and moments."""
         state.values = {name: value.detach().clone() for name, value in self.parameters.items()}
         state.moments = {
             f"{name}/{key}": self._optimiser.state[value][key]
@@ -210,7 +161,7 @@ class _Run:
         return state
 
     def restore(self, state: Checkpoint) -> None:
-        """Parameters and moments from a state that has them."""
+        """Take parameters and moments from a state that has them."""
         _copy(state.values, self.parameters)
         for name, value in self.parameters.items():
             if f"{name}/step" in state.moments:

@@ -7,89 +7,34 @@ optimiser, which save memory, are left out, and gradients are clipped at 1, not 
 
 from __future__ import annotations
 
-import hashlib
-import tempfile
 import warnings
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from lmkbc.errors import InputError
-from lmkbc.files.atomic import (
-    check_replaceable,
-    same,
-    with_record,
-    write_directory,
-)
 from lmkbc.generate.causal import Causal
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run.base import Run
 from lmkbc.selection import split_sha256
-from lmkbc.train import MODEL
 from lmkbc.train.corpus import Corpus
-from lmkbc.train.lessons import alike, loss, of_facts, of_split
-from lmkbc.train.loop import Plan, Trained
+from lmkbc.train.directory import check_out, checkpoint_of, finish, saved
+from lmkbc.train.examples import alike, loss, of_facts, of_split
+from lmkbc.train.loop import Trained
 from lmkbc.train.loop import train as fit
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lora:
-    """How an adapter is trained. targets: names of the layers that get one; all linear layers where none is named.
-
-    longest: tokens of prompt and answer; what is longer is left out. every: steps between checkpoints. facts: of a
-    corpus, how many of each relation are learnt besides the train split's.
-    """
-
-    rank: int = 4
-    alpha: int = 16
-    dropout: float = 0.05
-    targets: tuple[str, ...] = ()
-    rate: float = 2e-5
-    epochs: int = 3
-    batch: int = 2
-    warm_up: float = 0.03
-    longest: int = 4096
-    seed: int = 0
-    every: int = 200
-    facts: int = 1000
-
-    def __post_init__(self) -> None:
-        """ValueError for a value that makes no sense."""
-        if min(self.rank, self.alpha, self.batch) < 1 or not 0 <= self.dropout < 1:
-            raise ValueError("rank, alpha and batch are at least 1, and dropout lies in [0, 1)")
-
-    @property
-    def plan(self) -> Plan:
-        """The plan of the training loop, to which a batch is one example."""
-        return Constant(
-            rate=self.rate,
-            epochs=self.epochs,
-            batch=1,
-            warm_up=self.warm_up,
-            seed=self.seed,
-            every=self.every,
-        )
-
-
-class Constant(Plan):
-    """A plan whose rate stays at its peak once it is warm."""
-
-    __slots__ = ()
-
-    def share(self, step: int, steps: int) -> float:
-        """The share of the peak rate at a step."""
-        return min((step + 1) / max(round(self.warm_up * steps), 1), 1.0)
+from lmkbc.train.settings import Lora
 
 
 def train(
     run: Run,
     recipe: Recipe,
     out: Path,
-    lora: Lora | None = None,
+    lora: Lora,
     *,
     corpus: Corpus | None = None,
     report: Report = silent,
@@ -99,12 +44,8 @@ def train(
     corpus: learn the facts of it in place of the train split alone, each the worked example of others.
     `lmkbc predict --model OUT` answers with it. A killed training goes on from its last checkpoint, beside `out`.
     """
-    lora = lora or Lora()
     spec = _causal(recipe)
-    check_replaceable(out, MODEL)
-    source = spec.source(run)
-    if same(out, Path(source)):
-        raise InputError(f"{out} holds the model that is trained: name another directory for the adapter")
+    check_out(out, spec.source(run))
     peft = _peft()
     local = spec.local(replace(run, models={}))  # others of the run are asked as they were
     model, base = local.model, local.identity
@@ -115,7 +56,6 @@ def train(
         rows = of_split(run, spec, model, local.scorer)
         proven = {"held_out": len(run.train) - len(rows)}
     kept = [row for row in rows if len(row.tokens) <= lora.longest]
-    batches = alike(kept, lora.batch)
     torch.manual_seed(lora.seed)
     config = peft.LoraConfig(
         r=lora.rank,
@@ -127,20 +67,17 @@ def train(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for what it renamed
         adapted: Any = peft.get_peft_model(model.model, config)
-    adapted.train()
-    digest = hashlib.sha256(repr((base, asdict(lora), kept)).encode()).hexdigest()
-    checkpoint = out.with_name(f"{out.name}.{digest[:12]}.checkpoint")
-    weights = {key: value for key, value in adapted.named_parameters() if value.requires_grad}
     done = fit(
-        weights,
-        lambda numbers: loss(model.model, [row for number in numbers for row in batches[number]]),
-        len(batches),
+        adapted,
+        lambda batches: loss(model.model, [*chain.from_iterable(batches)]),
+        alike(kept, lora.batch),
         lora.plan,
         name="lora",
-        checkpoint=checkpoint,
+        about=(base, lora),
+        checkpoint=checkpoint_of(out),
         report=report,
     )
-    told_of = {
+    about = {
         "base": Path(local.name).name,
         "identity": base,
         "edition": run.edition.name,
@@ -153,8 +90,8 @@ def train(
         "losses": done.losses,
         "steps": done.steps,
     }
-    write_directory(out, with_record(MODEL, _files(adapted), told_of), MODEL)
-    checkpoint.unlink(missing_ok=True)
+    files = saved(adapted)
+    finish(out, {name: files[name] for name in ("adapter_config.json", "adapter_model.safetensors")}, about)
     return done
 
 
@@ -163,13 +100,6 @@ def _causal(recipe: Recipe) -> Causal:
         if isinstance(spec, Causal):
             return spec
     raise InputError(f"the recipe {recipe.name!r} has no 'causal' generator to train: name one that has, as llm2kb23")
-
-
-def _files(adapted: Any) -> dict[str, bytes]:
-    with tempfile.TemporaryDirectory() as folder:
-        adapted.save_pretrained(folder, safe_serialization=True)
-        names = "adapter_config.json", "adapter_model.safetensors"
-        return {name: (Path(folder) / name).read_bytes() for name in names}
 
 
 def _peft() -> Any:

@@ -8,8 +8,6 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from lmkbc.models.masked.tensors import BATCH
-
 Row = TypeVar("Row")
 
 
@@ -24,24 +22,15 @@ RIVALS, STEEPNESS = 50, 5.0
 """Of the ranking loss: how many of the best columns a right one is compared with, and sigma (Biswas et al. 2023)."""
 
 
-def mean(loss: Callable[[Sequence[Row]], Tensor], rows: Sequence[Row], batch: int = BATCH) -> float:
-    """The mean loss on any number of rows, in parts that fit into memory, without gradients."""
+def mean(loss: Callable[[Sequence[Row]], Tensor], rows: Sequence[Row], batch: int) -> float:
+    """Return the mean loss on any number of rows, so many at a time, without gradients."""
     with torch.inference_mode():
         parts = (rows[start : start + batch] for start in range(0, len(rows), batch))
         return sum(float(loss(part)) * len(part) for part in parts) / len(rows)
 
 
-def mean_loss(logits: Callable[[Sequence[Row]], Tensor], rows: Sequence[Row], golds: Golds, loss: Loss) -> float:
-    """`mean` of a loss that compares logits with golds."""
-
-    def of(part: Sequence[tuple[Row, Sequence[int]]]) -> Tensor:
-        return loss(logits([row for row, _ in part]), [gold for _, gold in part])
-
-    return mean(of, [*zip(rows, golds, strict=True)])
-
-
 def soft_loss(logits: Tensor, golds: Golds) -> Tensor:
-    """Cross-entropy of logits (b, n) with the uniform distribution over each row's gold columns."""
+    """Return the cross-entropy of logits (b, n) with the uniform distribution over each row's gold columns."""
     rows = [row for row, gold in enumerate(golds) for _ in gold]
     columns = [column for gold in golds for column in gold]
     weights = torch.tensor([1 / len(gold) for gold in golds for _ in gold], device=logits.device)
@@ -49,7 +38,7 @@ def soft_loss(logits: Tensor, golds: Golds) -> Tensor:
 
 
 def rank_loss(logits: Tensor, golds: Golds) -> Tensor:
-    """How far wrong columns of logits (b, n) rank before right ones: each pair's softplus, sigma times their gap.
+    """Return how far wrong columns of logits (b, n) rank before right ones: softplus of sigma times each pair's gap.
 
     A pair weighs |1/rank - 1/rank|, so that the top counts most (Biswas et al. 2023; their scores are the exponential
     of distances, here the softmax).

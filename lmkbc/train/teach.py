@@ -1,29 +1,37 @@
-"""Teaching an encoder facts: first those of other sources, then the challenge's, once whole and once per fold.
+"""Teaching an encoder facts, with a masked-LM head on top: first those of other sources, then the challenge's.
 
-The head of a fold has seen none of its subjects. It answers for them when rules are tuned on the train split, so that
-what tuning learns holds for subjects that no head has seen.
+The head is tied to the input embeddings and learns with the top layers. Expanded objects get rows of their own there,
+which are trained; all other rows and the lower layers stay as they are. The result is an ordinary BertForMaskedLM in
+safetensors.
+
+The challenge's facts are learned once whole and once per fold. The head of a fold has seen none of its subjects. It
+answers for them when rules are tuned on the train split, so that tuned rules hold for subjects that no head has seen.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from zlib import crc32
 
-import torch
+from torch import Tensor
 
 from lmkbc.errors import InputError
-from lmkbc.models.masked.activations import Activations
+from lmkbc.models.masked.activations import Activations, activations
 from lmkbc.models.masked.entities import Entities
 from lmkbc.models.masked.heads import Top, assemble, fold_file
+from lmkbc.models.masked.tensors import mask_id, masked
 from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent
 from lmkbc.train.corpus import Corpus, split
-from lmkbc.train.head import Prompts, prepare, train_top, write
-from lmkbc.train.loop import Plan, Trained
-from lmkbc.train.tasks import Task
+from lmkbc.train.directory import checkpoint_of, write
+from lmkbc.train.loop import Trained, train
+from lmkbc.train.losses import soft_loss
+from lmkbc.train.settings import Training, TrainingPlan
+from lmkbc.train.tasks import facts_of, open_encoder, record
 from lmkbc.types import Fact
 
 if TYPE_CHECKING:
@@ -31,9 +39,12 @@ if TYPE_CHECKING:
 
     from lmkbc.models.masked.backbone import Backbone
 
+DROPOUT = 0.1
 RATES = {"layers": 0.3, "rows": 0.1}
 """Shares of the peak rate: the head starts from nothing, layers and vectors from good weights."""
-PLAN = Plan(rate=1e-3, rates={name: 1e-3 * share for name, share in RATES.items()}, epochs=5, batch=256, patience=2)
+PLAN = TrainingPlan(
+    rate=1e-3, rates={name: 1e-3 * share for name, share in RATES.items()}, epochs=5, batch=256, patience=2
+)
 FOLDS = 3
 SECOND_RATE = 0.6
 """Of the first pass's rate: the head has learned what an answer is, and now learns which."""
@@ -41,47 +52,54 @@ LEAST = 40
 """Facts that must name an object of another relation before it gets a row of its own."""
 
 
-def teach(task: Task, corpus: Corpus, *, expand: bool = True, top: int = 1, report: Report = silent) -> Trained:
+def teach(
+    training: Training,
+    plan: TrainingPlan,
+    corpus: Corpus,
+    *,
+    expand: bool = True,
+    top: int = 1,
+    report: Report = silent,
+) -> Trained:
     """Write a model that answers with objects, by rows of their own if expand, and a head for each fold.
 
     top: how many layers learn beside the head. Returns how the last pass went. A killed run resumes.
     """
-    backbone = task.open_encoder()
-    others, challenge = task.facts(corpus)
+    backbone = open_encoder(training, plan)
+    others, challenge = facts_of(training, plan, corpus)
     entities = answers(backbone, others, challenge, expand=expand)
     learner = Top(cast("BertForMaskedLM", backbone.model), entities, top)
     trained = Trained((), (), 0)
     if others:
-        some, apart = split(others, task.apart, task.plan.seed)
+        some, apart = split(others, training.apart, plan.seed)
         prompts = prepare(backbone, some, entities, top, clozes=1, report=report)
         held_out = None
         if any(entities.numbers(apart)):
             held_out = prepare(backbone, apart, entities, top, clozes=1, report=report)
-        trained = train_top(
-            learner, prompts, task.plan, held_out=held_out, checkpoint=task.stage("others"), report=report
-        )
+        checkpoint = checkpoint_of(training.out, "others")
+        trained = train_top(learner, prompts, plan, held_out=held_out, checkpoint=checkpoint, report=report)
     folds: list[Top] = []
     if challenge:
         *folds, learner = (copy.deepcopy(learner) for _ in range(FOLDS + 1))
-        plan = replace(task.plan, rate=SECOND_RATE * task.plan.rate)
+        second = replace(plan, rate=SECOND_RATE * plan.rate)
         prompts = prepare(backbone, challenge, entities, top, report=report)
         for fold, head in enumerate((*folds, learner)):  # the last leaves no subject out
             trained = train_top(
                 head,
-                without(prompts, challenge, fold),
-                plan,
-                checkpoint=task.stage(f"fold-{fold}"),
+                prompts,
+                second,
+                numbers=outside(prompts, challenge, fold),
+                checkpoint=checkpoint_of(training.out, f"fold-{fold}"),
                 report=lambda step, done, total, fold=fold: report(f"fold {fold}: {step}", done, total),  # type: ignore[misc]
             )
     files = dict(fold_file(fold, head) for fold, head in enumerate(folds))
     model = assemble(backbone, learner, entities)
-    write(task.out, model, backbone.tokenizer, entities, task.record(corpus, trained), files)
-    task.done()
+    write(training.out, model, backbone.tokenizer, entities, record(training, plan, corpus, trained), files)
     return trained
 
 
 def answers(backbone: Backbone, others: Sequence[Fact], challenge: Sequence[Fact], *, expand: bool) -> Entities:
-    """What the head may answer: all objects of the challenge's relations, frequent ones of others; and folds."""
+    """Return what the head may answer: all objects of the challenge's relations, frequent ones of others; and folds."""
     relations = sorted({fact.relation for fact in challenge})
     size = int(backbone.model.config.vocab_size)
     entities = Entities.of(
@@ -91,16 +109,75 @@ def answers(backbone: Backbone, others: Sequence[Fact], challenge: Sequence[Fact
 
 
 def fold_of(subject: str) -> int:
-    """The fold of a subject, whatever the relation."""
+    """Return the fold of a subject, whatever the relation."""
     return crc32(folded_key(subject).encode()) % FOLDS
 
 
-def without(prompts: Prompts, facts: Sequence[Fact], fold: int) -> Prompts:
-    """The prompts whose subjects are not of the fold."""
-    kept = [n for n, fact in enumerate(prompts.facts) if fold_of(facts[fact].subject) != fold]
+def outside(prompts: CachedPrompts, facts: Sequence[Fact], fold: int) -> list[int]:
+    """Return the numbers of the prompts whose subjects are not of the fold."""
+    kept = [number for number, fact in enumerate(prompts.facts) if fold_of(facts[fact].subject) != fold]
     if not kept:
         raise InputError(f"all facts to train on are of fold {fold}: give a train split with more subjects")
-    cached = prompts.cached
-    chosen = torch.tensor(kept)
-    part = Activations(cached.vectors, cached.starts[chosen], cached.lengths[chosen], cached.masks[chosen])
-    return Prompts(part, [prompts.golds[n] for n in kept], [prompts.facts[n] for n in kept])
+    return kept
+
+
+@dataclass(frozen=True, eq=False)
+class CachedPrompts:
+    """Cached prompts, one for each cloze of each fact that has a known object, and their gold objects' numbers."""
+
+    cached: Activations
+    golds: list[list[int]]
+    facts: list[int]
+
+
+def prepare(
+    backbone: Backbone,
+    facts: Sequence[Fact],
+    entities: Entities,
+    top: int,
+    clozes: int | None = None,
+    report: Report = silent,
+) -> CachedPrompts:
+    """Run the frozen layers on the first clozes (all if None) of the facts that the objects can answer."""
+    items = [
+        (number, cloze, gold)
+        for number, (fact, gold) in enumerate(zip(facts, entities.numbers(facts), strict=True))
+        if gold
+        for cloze in fact.clozes[:clozes]
+    ]
+    if not items:
+        raise InputError("no fact has an object that the model can answer with: give more facts, or expand")
+    ids = masked(backbone, [cloze for _, cloze, _ in items], [facts[n].subject for n, _, _ in items])
+    cached = activations(cast("BertForMaskedLM", backbone.model), ids, mask_id(backbone.tokenizer), top, report)
+    return CachedPrompts(cached, [gold for _, _, gold in items], [number for number, _, _ in items])
+
+
+def train_top(
+    head: Top,
+    prompts: CachedPrompts,
+    plan: TrainingPlan,
+    *,
+    numbers: Sequence[int] | None = None,
+    held_out: CachedPrompts | None = None,
+    checkpoint: Path | None = None,
+    report: Report = silent,
+) -> Trained:
+    """Train the head, in place, on cached prompts, all or those of some numbers; stop early by the loss on others."""
+    learnt = range(len(prompts.golds)) if numbers is None else numbers
+    caches = [prompts.cached, *([held_out.cached] if held_out else [])]
+
+    def loss(rows: Sequence[tuple[int, int, list[int]]]) -> Tensor:
+        cached, dropout = caches[rows[0][0]], DROPOUT if head.training else 0.0
+        return soft_loss(head(cached, [number for _, number, _ in rows], dropout), [gold for *_, gold in rows])
+
+    return train(
+        head,
+        loss,
+        [(0, number, prompts.golds[number]) for number in learnt],
+        plan,
+        name="masked-LM head",
+        about=(prompts.cached.lengths.tolist(), prompts.cached.masks.tolist()),
+        held_out=[(1, number, gold) for number, gold in enumerate(held_out.golds)] if held_out else (),
+        checkpoint=checkpoint,
+        report=report,
+    )

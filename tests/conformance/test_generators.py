@@ -26,7 +26,7 @@ from lmkbc.pipeline import Steps, propose
 from lmkbc.progress import ExpectedStep
 from lmkbc.run.base import Run, Servers
 from lmkbc.train.controls import randomised
-from lmkbc.train.facts import of_examples
+from lmkbc.train.corpus import of_examples
 from lmkbc.types import CandidateSet, Query, State
 from lmkbc.workspace import Workspace
 from tests.candidates import proposals

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.train.corpus import gather, near, split
-from lmkbc.train.facts import KAMEL, SILVER, of_kamel, of_silver, phrases
+from lmkbc.probe.kamel import dataset as kamel
+from lmkbc.train.corpus import KAMEL, SILVER, gather, near, of_kamel, of_silver, phrases, split
 from lmkbc.train.held_out import HeldOut
 from lmkbc.types import Fact
 from lmkbc.workspace import Workspace
@@ -46,17 +46,10 @@ def test_kamel_reads_past_its_broken_line_and_words_known_relations_as_their_mod
         "P17/dev.jsonl": [{"sub_label": "Paris", "obj_label": ["France"]}],
     }
     relations = Workspace().relations
-    found = list(of_kamel(write_kamel(tmp_path, rows), relations))
+    found = list(of_kamel(kamel.read(write_kamel(tmp_path, rows)), relations))
     assert [(one.subject, one.objects) for one in found] == [("Ada", ("French",)), ("Rome", ("Italy",))]
     assert found[0].clozes == relations["PersonLanguage"].clozes
     assert found[1].clozes == ("{subject} is in the country of {mask}.",)
-
-
-def test_a_file_that_is_no_archive_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "KAMEL.tar.xz"
-    path.write_bytes(b"nothing of the kind")
-    with pytest.raises(InputError, match=r"KAMEL\.tar\.xz"):
-        list(of_kamel(path, {}))
 
 
 def test_silver_drops_names_that_are_only_ids(tmp_path: Path) -> None:

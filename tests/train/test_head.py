@@ -17,11 +17,11 @@ from lmkbc.relation import Relation
 from lmkbc.train.controls import (
     Majority,
     NaiveBayes,
-    easy,
     randomised,
 )
-from lmkbc.train.head import prepare, train_top, write
-from lmkbc.train.loop import Plan
+from lmkbc.train.directory import write
+from lmkbc.train.settings import TrainingPlan
+from lmkbc.train.teach import prepare, train_top
 from lmkbc.types import Fact, Query
 from tests.candidates import proposals
 
@@ -29,7 +29,7 @@ from tests.candidates import proposals
 def learnt(backbone: Backbone, facts: list[Fact], *, expand: bool, top: int = 1) -> tuple[Top, Entities]:
     entities = Entities.of(facts, backbone.tokenizer, backbone.model.config.vocab_size, expand=expand)
     head = Top(backbone.model, entities, top)
-    trained = train_top(head, prepare(backbone, facts, entities, top), Plan(rate=1e-2, epochs=40, batch=8))
+    trained = train_top(head, prepare(backbone, facts, entities, top), TrainingPlan(rate=1e-2, epochs=40, batch=8))
     assert trained.losses[-1] < 0.5 * trained.losses[0]
     return head, entities
 
@@ -128,9 +128,6 @@ def test_naive_bayes_and_majority_answer_what_names_give_away() -> None:
     assert bayes.answer("Chen Wei", "born") == "Beijing"
     assert majority.answer("anyone", "born") == "Prague"
     assert bayes.answer("anyone", "died") == majority.answer("anyone", "died") == ""
-    asked = [("Chen Wei", "born", "Beijing"), ("Chen Wei", "born", "Oslo")]
-    kinds = easy(asked, [bayes.answer, majority.answer])
-    assert kinds == [True, False]
 
 
 def test_more_layers_than_there_are_cannot_learn(backbone: Backbone, facts: list[Fact]) -> None:

@@ -17,10 +17,9 @@ from opened import recipe_of
 from lmkbc.generate.causal import Causal
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.run.base import Run
-from lmkbc.train.corpus import Corpus, gather
-from lmkbc.train.facts import SILVER
+from lmkbc.train.corpus import SILVER, Corpus, gather
+from lmkbc.train.examples import IGNORED, TaughtPrompt, alike, of_facts
 from lmkbc.train.held_out import HeldOut
-from lmkbc.train.lessons import IGNORED, Lesson, alike, of_facts
 from lmkbc.types import Fact, Query
 from lmkbc.workspace import Workspace
 
@@ -49,15 +48,15 @@ def fact(subject: str, *objects: str) -> Fact:
     return Fact(subject, relation.name, relation.clozes, objects, ("",) * len(objects))
 
 
-def lessons(facts: Sequence[Fact], spec: Causal | None = None) -> list[Lesson]:
-    return of_facts(RUN, spec or source(), MODEL, Corpus(tuple(facts), (), {}, NOBODY), 0)
+def lessons(facts: Sequence[Fact], spec: Causal | None = None) -> list[TaughtPrompt]:
+    return of_facts(RUN, spec or source(), MODEL, Corpus(tuple(facts), (), {}, NOBODY), 0, 0)
 
 
-def text(lesson: Lesson) -> str:
+def text(lesson: TaughtPrompt) -> str:
     return str(MODEL.tokenizer.decode(lesson.tokens))
 
 
-def learnt(lesson: Lesson) -> list[str]:
+def learnt(lesson: TaughtPrompt) -> list[str]:
     """Each stretch of tokens that is learnt, as text."""
     runs: list[list[int]] = [[]]
     for gold in lesson.golds:
@@ -89,7 +88,7 @@ def test_no_lesson_tells_of_a_held_out_subject_however_it_is_spelt(split: str, t
     (tmp_path / SILVER / f"{RELATION}.jsonl.gz").write_bytes(packed)
     corpus = gather(SPACE, [tmp_path], [EDITION.name])
     assert corpus.removed["silver"] == (1, len(names))
-    found = of_facts(RUN, source(), MODEL, corpus, 10**6)
+    found = of_facts(RUN, source(), MODEL, corpus, 10**6, 0)
     questions = [line for lesson in found for line in text(lesson).split("\n") if line.startswith("Question:")]
     assert any("Free One" in line for line in questions)
     asked = {RUN.relations[name].question.format(subject=subject) for name in RUN.relations for subject in secret}
@@ -135,7 +134,7 @@ def test_only_the_relations_that_the_source_answers_are_learnt() -> None:
 
 @given(st.lists(st.integers(1, 9), max_size=20), st.integers(1, 5))
 def test_batches_hold_every_lesson_once_by_length(lengths: list[int], size: int) -> None:
-    rows = [Lesson((number,) * length, ()) for number, length in enumerate(lengths)]
+    rows = [TaughtPrompt((number,) * length, ()) for number, length in enumerate(lengths)]
     batches = alike(rows, size)
     flat = [row for batch in batches for row in batch]
     assert sorted(flat) == sorted(rows)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from command import Command
 
-from lmkbc.cli.train import Shared
+from lmkbc.cli.train import CorpusOptions
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.generate.entity_masked import EntityMasked
 from lmkbc.models.masked.backbone import Backbone, load
@@ -20,19 +20,19 @@ from lmkbc.models.masked.words import Words
 from lmkbc.relation import Relation
 from lmkbc.train import tasks
 from lmkbc.train.corpus import Corpus
-from lmkbc.train.head import write
+from lmkbc.train.directory import checkpoint_of, write
 from lmkbc.train.held_out import HeldOut
-from lmkbc.train.loop import Plan
-from lmkbc.train.mlm import Masking
+from lmkbc.train.settings import Masking, Training, TrainingPlan
 from lmkbc.train.teach import fold_of, teach
 from lmkbc.types import Fact, Query
 
+PLAN = TrainingPlan(rate=1e-2, epochs=2, batch=4)
+
 
 @pytest.fixture
-def task(backbone: Backbone, tmp_path: Path) -> tasks.Task:
+def task(backbone: Backbone, tmp_path: Path) -> Training:
     write(tmp_path / "tiny", backbone.model, backbone.tokenizer, None, {})
-    plan = Plan(rate=1e-2, epochs=2, batch=4)
-    return tasks.Task(backbone=str(tmp_path / "tiny"), out=tmp_path / "out", plan=plan, apart=0.3, offline=True)
+    return Training(backbone=str(tmp_path / "tiny"), out=tmp_path / "out", apart=0.3, offline=True)
 
 
 @pytest.fixture
@@ -40,32 +40,31 @@ def corpus(facts: list[Fact]) -> Corpus:
     return Corpus(tuple(facts), (), {"toy": (8, 0)}, HeldOut(frozenset({"somebody else"}), ("toy/val",)))
 
 
-def saved(task: tasks.Task) -> dict[str, object]:
+def saved(task: Training) -> dict[str, object]:
     load(task.out, offline=True)
     assert not list(task.out.parent.glob(".*checkpoint*"))
     record: dict[str, object] = json.loads((task.out / "training.json").read_bytes())
     return record
 
 
-def test_every_kind_of_training_leaves_a_model_that_loads(task: tasks.Task, corpus: Corpus) -> None:
-    assert len(tasks.mlm(task, corpus, Masking()).losses) == 2
+def test_every_kind_of_training_leaves_a_model_that_loads(task: Training, corpus: Corpus) -> None:
+    assert len(tasks.mlm(task, PLAN, corpus, Masking()).losses) == 2
     assert "overlap of subjects to train on with held-out names: 0" in saved(task)["proof"]  # type: ignore[operator]
-    tasks.finetuned(task, corpus)
+    tasks.finetuned(task, PLAN, corpus)
     assert saved(task)["steps"] == 4
     assert "paris" in Entities.read(task.out).names
-    scores = tasks.soft_prompts(task, corpus, length=3)
+    scores = tasks.soft_prompts(task, PLAN, corpus, length=3)
     saved(task)
     assert set(scores) == {"home"}
     assert read(task.out / FILE)["home"].vectors.shape == (3, 16)
 
 
 def test_a_taught_model_answers_train_subjects_with_heads_that_never_saw_them(
-    task: tasks.Task, corpus: Corpus, facts: list[Fact], home: Relation
+    task: Training, corpus: Corpus, facts: list[Fact], home: Relation
 ) -> None:
     more = [replace(fact, subject=f"{fact.subject} {letter}") for fact in facts for letter in "abcde"]
     taught = Corpus(tuple(facts), tuple(more), corpus.removed, corpus.held_out)
-    task = replace(task, plan=Plan(rate=1e-2, rates={"layers": 3e-3}, epochs=20, batch=8))
-    teach(task, taught)
+    teach(task, TrainingPlan(rate=1e-2, rates={"layers": 3e-3}, epochs=20, batch=8), taught)
     saved(task)
     entities = Entities.read(task.out)
     assert entities.expanded
@@ -81,8 +80,8 @@ def test_a_taught_model_answers_train_subjects_with_heads_that_never_saw_them(
     assert next(alone).candidates == answers["ada"]
 
 
-def test_teaching_resumes_where_it_was_stopped(task: tasks.Task, corpus: Corpus) -> None:
-    teach(task, corpus)
+def test_teaching_resumes_where_it_was_stopped(task: Training, corpus: Corpus) -> None:
+    teach(task, PLAN, corpus)
     whole = {path.name: path.read_bytes() for path in task.out.iterdir()}
 
     def stop(step: str, done: int, total: int | None) -> None:
@@ -91,45 +90,45 @@ def test_teaching_resumes_where_it_was_stopped(task: tasks.Task, corpus: Corpus)
 
     other = replace(task, out=task.out.with_name("other"))
     with pytest.raises(KeyboardInterrupt):
-        teach(other, corpus, report=stop)
+        teach(other, PLAN, corpus, report=stop)
     assert not other.out.exists()
     steps: list[str] = []
-    teach(other, corpus, report=lambda step, done, total: steps.append(step))
+    teach(other, PLAN, corpus, report=lambda step, done, total: steps.append(step))
     assert not any(step.startswith("fold 0") for step in steps)
     assert {path.name: path.read_bytes() for path in other.out.iterdir()} == whole
     assert not list(other.out.parent.glob(".other*"))
 
 
-def test_a_control_is_saved_with_the_weights_it_was_trained_with(task: tasks.Task, corpus: Corpus) -> None:
+def test_a_control_is_saved_with_the_weights_it_was_trained_with(task: Training, corpus: Corpus) -> None:
     control = replace(task, random="all")
-    tasks.soft_prompts(control, corpus)
+    tasks.soft_prompts(control, PLAN, corpus)
     first = (task.out / "model.safetensors").read_bytes()
-    tasks.soft_prompts(control, corpus)
+    tasks.soft_prompts(control, PLAN, corpus)
     assert (task.out / "model.safetensors").read_bytes() == first
     with pytest.raises(InputError, match="random is"):
-        tasks.soft_prompts(replace(task, random="some"), corpus)
+        tasks.soft_prompts(replace(task, random="some"), PLAN, corpus)
 
 
-def test_a_relation_without_facts_is_named(task: tasks.Task, corpus: Corpus) -> None:
+def test_a_relation_without_facts_is_named(task: Training, corpus: Corpus) -> None:
     with pytest.raises(InputError, match="no fact of relation 'birth'"):
-        tasks.mlm(replace(task, relation="birth"), corpus, Masking())
+        tasks.mlm(replace(task, relation="birth"), PLAN, corpus, Masking())
 
 
 @pytest.mark.parametrize(
     ("name", "meant"),
     [("CountryBordersCountry", "country-borders"), ("country-borders", "country-borders"), ("P999", "P999"), ("", "")],
 )
-def test_a_relation_is_known_by_any_of_its_names(task: tasks.Task, name: str, meant: str) -> None:
-    assert Shared(relation=name).task(task.backbone, task.out, task.plan).relation == meant
+def test_a_relation_is_known_by_any_of_its_names(task: Training, name: str, meant: str) -> None:
+    assert CorpusOptions().training(replace(task, relation=name)).relation == meant
 
 
-def test_held_out_subjects_stop_the_run(task: tasks.Task, facts: list[Fact]) -> None:
+def test_held_out_subjects_stop_the_run(task: Training, facts: list[Fact]) -> None:
     leaking = Corpus(tuple(facts), (), {}, HeldOut(frozenset({"ada"}), ()))
     with pytest.raises(LmkbcError, match="held-out subjects"):
-        tasks.mlm(task, leaking, Masking())
+        tasks.mlm(task, PLAN, leaking, Masking())
 
 
-def test_the_command_says_what_it_held_out(command: Command, task: tasks.Task, tmp_path: Path) -> None:
+def test_the_command_says_what_it_held_out(command: Command, task: Training, tmp_path: Path) -> None:
     arguments = ["train", "mlm", "--backbone", task.backbone, "--out", "cli", "--epochs", "1"]
     status, shown, told = command(*arguments, "--all-weights", "--edition", "mini", "--offline", "--json")
     assert status == 0, told
@@ -138,37 +137,37 @@ def test_the_command_says_what_it_held_out(command: Command, task: tasks.Task, t
     load(tmp_path / "cli", offline=True)
 
 
-def test_facts_too_few_to_stop_early_by_are_all_learned(task: tasks.Task, corpus: Corpus, facts: list[Fact]) -> None:
+def test_facts_too_few_to_stop_early_by_are_all_learned(task: Training, corpus: Corpus, facts: list[Fact]) -> None:
     few = Corpus(tuple(facts), (replace(facts[0], subject="ada e"),), corpus.removed, corpus.held_out)
-    teach(replace(task, apart=0.1), few)
+    teach(replace(task, apart=0.1), PLAN, few)
     assert "overlap" in str(saved(task)["proof"])
 
 
 def test_a_relation_without_objects_of_one_token_does_not_stop_the_others(
-    task: tasks.Task, corpus: Corpus, facts: list[Fact], caplog: pytest.LogCaptureFixture
+    task: Training, corpus: Corpus, facts: list[Fact], caplog: pytest.LogCaptureFixture
 ) -> None:
     long = [Fact(fact.subject, "origin", fact.clozes, ("new york",), ("",)) for fact in facts]
     both = replace(corpus, challenge=(*facts, *long))
-    assert set(tasks.soft_prompts(task, both)) == {"home"}
+    assert set(tasks.soft_prompts(task, PLAN, both)) == {"home"}
     assert "no soft prompt for origin" in caplog.text
     with pytest.raises(InputError, match="no relation has objects of one token"):
-        tasks.soft_prompts(replace(task, relation="origin"), both)
+        tasks.soft_prompts(replace(task, relation="origin"), PLAN, both)
 
 
-def test_a_head_can_be_taught_one_relation_alone(task: tasks.Task, corpus: Corpus, facts: list[Fact]) -> None:
+def test_a_head_can_be_taught_one_relation_alone(task: Training, corpus: Corpus, facts: list[Fact]) -> None:
     other = [Fact(fact.subject, "origin", fact.clozes, ("new york",), ("",)) for fact in facts]
-    teach(replace(task, relation="home"), replace(corpus, challenge=(*facts, *other)))
+    teach(replace(task, relation="home"), PLAN, replace(corpus, challenge=(*facts, *other)))
     assert set(Entities.read(task.out).relations) == {"home"}
     assert "new york" not in Entities.read(task.out).names
 
 
 def test_expanded_objects_are_learned_as_one_token_and_found_again(
-    task: tasks.Task, corpus: Corpus, facts: list[Fact]
+    task: Training, corpus: Corpus, facts: list[Fact]
 ) -> None:
     facts = [*facts, Fact("a b", "home", facts[0].clozes, ("New York",), ("",)), Fact("c", "home", facts[0].clozes, ())]
     before = load(task.backbone, offline=True)
-    small = replace(task, plan=Plan(rate=1e-2, epochs=20, batch=4), apart=0.0)
-    tasks.mlm(small, replace(corpus, challenge=tuple(facts)), Masking(nothing="none"), expand=True)
+    small, plan = replace(task, apart=0.0), replace(PLAN, epochs=20)
+    tasks.mlm(small, plan, replace(corpus, challenge=tuple(facts)), Masking(nothing="none"), expand=True)
     after = load(task.out, offline=True)
     row = Words(after.tokenizer).single("New York")
     assert row is not None
@@ -179,9 +178,9 @@ def test_expanded_objects_are_learned_as_one_token_and_found_again(
     assert int(logits.argmax()) == row
 
 
-def test_sentences_take_the_place_of_facts(task: tasks.Task, corpus: Corpus) -> None:
+def test_sentences_take_the_place_of_facts(task: Training, corpus: Corpus) -> None:
     told = replace(corpus, sentences=("ada lives in paris .", "bob lives in rome .") * 10)
-    trained = tasks.mlm(replace(task, apart=0.1), told, Masking.of("random"))
+    trained = tasks.mlm(replace(task, apart=0.1), PLAN, told, Masking(policy="random"))
     assert (trained.steps, len(trained.held_out)) == (2 * 5, 3)  # 18 of 20, four at a time
     assert "20 sentences, none of which holds a held-out name" in saved(task)["proof"]  # type: ignore[operator]
 
@@ -197,30 +196,30 @@ def test_sentences_take_the_place_of_facts(task: tasks.Task, corpus: Corpus) -> 
     ],
 )
 def test_options_without_an_effect_are_refused(
-    command: Command, task: tasks.Task, options: list[str], reason: str
+    command: Command, task: Training, options: list[str], reason: str
 ) -> None:
     arguments = ["train", "mlm", "--backbone", task.backbone, "--out", "x", "-e", "mini", "--offline"]
     status, _, told = command(*arguments, *options)
     assert (status, reason in told) == (2, True), told
 
 
-def test_an_unknown_loss_is_refused_and_other_models_checkpoints_stay(task: tasks.Task, corpus: Corpus) -> None:
+def test_an_unknown_loss_is_refused_and_other_models_checkpoints_stay(task: Training, corpus: Corpus) -> None:
     with pytest.raises(InputError, match="did you mean 'ranking'"):
-        tasks.soft_prompts(task, corpus, loss="rank")
-    other = replace(task, out=task.out.with_name(f"{task.out.name}.large")).stage()
+        tasks.soft_prompts(task, PLAN, corpus, loss="rank")
+    other = checkpoint_of(task.out.with_name(f"{task.out.name}.large"))
     other.write_bytes(b"of a run that goes on")
-    tasks.soft_prompts(task, corpus, loss="ranking")
+    tasks.soft_prompts(task, PLAN, corpus, loss="ranking")
     assert other.exists()
     other.unlink()
     saved(task)
 
 
 def test_a_directory_that_was_not_taught_is_told_apart(
-    task: tasks.Task, corpus: Corpus, home: Relation, tmp_path: Path
+    task: Training, corpus: Corpus, home: Relation, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=r"holds no entities\.json: name a directory"):
         EntityMasked.read(Path(task.backbone), {"Home": home})
-    teach(task, corpus)
+    teach(task, PLAN, corpus)
     known = json.loads((task.out / "entities.json").read_bytes())
     (task.out / "training.json").unlink()
     (task.out / "entities.json").write_text(json.dumps(known | {"rows": [10**6, *known["rows"][1:]]}))
@@ -228,7 +227,7 @@ def test_a_directory_that_was_not_taught_is_told_apart(
         EntityMasked.read(task.out, {"Home": home})
 
 
-def test_a_file_in_the_models_place_is_refused_before_anything_is_learned(task: tasks.Task) -> None:
+def test_a_file_in_the_models_place_is_refused_before_anything_is_learned(task: Training) -> None:
     task.out.write_text("mine")
     with pytest.raises(InputError, match="is a file: name a directory"):
         replace(task, most=1)

@@ -19,17 +19,12 @@ from lmkbc.models.masked.soft_prompts import (
     read,
     to_bytes,
 )
-from lmkbc.models.masked.tensors import BATCH, masked
-from lmkbc.train.finetune import finetune
-from lmkbc.train.loop import Plan, train
-from lmkbc.train.losses import mean_loss, rank_loss, soft_loss
-from lmkbc.train.mlm import (
-    IGNORED,
-    Masking,
-    train_mlm,
-    verbalised,
-)
-from lmkbc.train.soft_prompt import precision, train_soft_prompt
+from lmkbc.models.masked.tensors import masked
+from lmkbc.train.clozes import finetune, precision, train_soft_prompt
+from lmkbc.train.loop import train
+from lmkbc.train.losses import mean, rank_loss
+from lmkbc.train.mlm import IGNORED, train_mlm, verbalised
+from lmkbc.train.settings import Masking, TrainingPlan
 from lmkbc.types import Fact
 
 
@@ -38,24 +33,24 @@ def state(backbone: Backbone) -> dict[str, torch.Tensor]:
 
 
 def test_loss_falls_on_a_toy_relation(backbone: Backbone, facts: list[Fact]) -> None:
-    trained = train_mlm(backbone, facts, [], Plan(rate=1e-2, epochs=15, batch=4), Masking())
+    trained = train_mlm(backbone, facts, [], TrainingPlan(rate=1e-2, epochs=15, batch=4), Masking())
     assert trained.losses[-1] < 0.5 * trained.losses[0]
 
 
 def test_early_stopping_keeps_the_best_weights_and_stops(backbone: Backbone, facts: list[Fact]) -> None:
     wrong = [Fact(one.subject, "home", one.clozes, (facts[n - 1].objects[0],), ("",)) for n, one in enumerate(facts)]
-    plan = Plan(rate=3e-2, epochs=30, batch=4, patience=2)
+    plan = TrainingPlan(rate=3e-2, epochs=30, batch=4, patience=2)
     trained = train_mlm(backbone, facts, wrong, plan, Masking())
     lowest = trained.held_out.index(min(trained.held_out))
     assert len(trained.losses) == lowest + 2 < 30
-    again = train_mlm(backbone, facts, wrong, Plan(rate=1e-9, epochs=1, batch=4), Masking())
+    again = train_mlm(backbone, facts, wrong, TrainingPlan(rate=1e-9, epochs=1, batch=4), Masking())
     assert again.held_out[0] == pytest.approx(min(trained.held_out), rel=1e-3)
 
 
 @pytest.mark.parametrize(("policy", "window"), [("object", 0), ("object+1", 1), ("object+2", 2)])
 def test_the_object_and_a_window_around_it_are_masked(backbone: Backbone, policy: str, window: int) -> None:
     fact = Fact("ada", "home", ("the home of {subject} is in {mask} lives of",), ("new york",), ("",))
-    (row,) = verbalised([fact], backbone, Masking.of(policy))
+    (row,) = verbalised([fact], backbone, Masking(policy=policy), 0)
     hidden = backbone.tokenizer.convert_ids_to_tokens([label for label in row.labels if label != IGNORED])
     sentence = "the home of ada is in new york lives of".split()
     assert hidden == sentence[6 - window : 8 + window]
@@ -66,18 +61,18 @@ def test_the_object_and_a_window_around_it_are_masked(backbone: Backbone, policy
 
 def test_masked_apart_leaves_the_rest_of_the_object_in_sight(backbone: Backbone) -> None:
     fact = Fact("ada", "home", ("{subject} lives in {mask}.",), ("new york",), ("",))
-    rows = list(verbalised([fact], backbone, Masking.of("object", apart=True)))
+    rows = list(verbalised([fact], backbone, Masking(policy="object", apart=True), 0))
     assert [row.ids.count(backbone.mask_id) for row in rows] == [1, 1]
 
 
 def test_random_masking_always_masks_something(backbone: Backbone, facts: list[Fact]) -> None:
-    assert all(backbone.mask_id in row.ids for row in verbalised(facts * 10, backbone, Masking.of("random")))
+    assert all(backbone.mask_id in row.ids for row in verbalised(facts * 10, backbone, Masking(policy="random"), 0))
 
 
 @pytest.mark.parametrize("text", ["subject", "object+x", "random+1", ""])
 def test_unknown_mask_policies_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="mask policy"):
-        Masking.of(text)
+        Masking(policy=text)
 
 
 @pytest.mark.parametrize("manual", [True, False])
@@ -85,18 +80,18 @@ def test_only_prompt_vectors_change_in_soft_prompt_training(
     backbone: Backbone, facts: list[Fact], manual: bool, tmp_path: Path
 ) -> None:
     entities = Entities.of(facts, backbone.tokenizer, len(backbone.tokenizer), expand=False)
-    columns, golds = torch.tensor(entities.rows), entities.numbers(facts)
-    subjects = [fact.subject for fact in facts]
+    columns = torch.tensor(entities.rows)
+    rows = [*zip((fact.subject for fact in facts), entities.numbers(facts), strict=True)]
     start = SoftPrompt.manual(backbone, facts[0].clozes[1]) if manual else SoftPrompt.random(backbone, 5)
     before = state(backbone)
     after, trained = train_soft_prompt(
-        backbone, start, subjects, golds, columns, Plan(rate=5e-2, epochs=40, batch=4), held_out=(subjects, golds)
+        backbone, start, rows, columns, TrainingPlan(rate=5e-2, epochs=40, batch=4), held_out=rows
     )
     assert all(torch.equal(value, before[name]) for name, value in backbone.model.state_dict().items())
     assert not torch.equal(after.vectors, start.vectors)
     assert trained.losses[-1] < trained.losses[0]
     assert trained.held_out[0] > min(trained.held_out)
-    assert 0 <= precision(backbone, after, subjects, golds, columns) <= 1
+    assert 0 <= precision(backbone, after, rows, columns) <= 1
     (tmp_path / "prompts.safetensors").write_bytes(to_bytes({"home": after}, "tiny"))
     again = read(tmp_path / "prompts.safetensors")["home"]
     assert again.layout == after.layout
@@ -115,8 +110,9 @@ def test_a_manual_soft_prompt_starts_as_its_cloze(backbone: Backbone, facts: lis
 def test_fine_tuning_learns_to_answer(backbone: Backbone, facts: list[Fact]) -> None:
     entities = Entities.of(facts, backbone.tokenizer, len(backbone.tokenizer), expand=False)
     prompts = masked(backbone, [fact.clozes[0] for fact in facts], [fact.subject for fact in facts])
-    plan = Plan(rate=2e-2, epochs=40, batch=4, decay=0.01)
-    trained = finetune(backbone, prompts, entities.numbers(facts), torch.tensor(entities.rows), plan)
+    rows = [*zip(prompts, entities.numbers(facts), strict=True)]
+    plan = TrainingPlan(rate=2e-2, epochs=40, batch=4, decay=0.01)
+    trained = finetune(backbone, rows, torch.tensor(entities.rows), plan)
     assert trained.losses[-1] < 0.5 * trained.losses[0]
 
 
@@ -129,11 +125,11 @@ def test_special_tokens_in_a_name_are_taken_out(backbone: Backbone) -> None:
 @pytest.mark.parametrize("bad", [{"rate": 0.0}, {"epochs": 0}, {"batch": 0}, {"warm_up": 1.0}])
 def test_plans_that_cannot_train_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(InputError, match="cannot train"):
-        Plan(**{"rate": 1e-3, "epochs": 1, **bad})  # type: ignore[arg-type]
+        TrainingPlan(**{"rate": 1e-3, "epochs": 1, **bad})  # type: ignore[arg-type]
 
 
 def test_the_rate_rises_and_falls_to_zero() -> None:
-    shares = [Plan(rate=1.0, epochs=1).share(step, 100) for step in range(100)]
+    shares = [TrainingPlan(rate=1.0, epochs=1).share(step, 100) for step in range(100)]
     assert max(shares) == 1.0 == shares[9]
     assert shares[:10] == sorted(shares[:10])
     assert shares[10:] == sorted(shares[10:], reverse=True)
@@ -142,13 +138,13 @@ def test_the_rate_rises_and_falls_to_zero() -> None:
 
 def test_nothing_to_train_on_is_said(backbone: Backbone) -> None:
     with pytest.raises(InputError, match="no example"):
-        train_mlm(backbone, [], [], Plan(rate=1e-3, epochs=1), Masking())
+        train_mlm(backbone, [], [], TrainingPlan(rate=1e-3, epochs=1), Masking())
 
 
 def test_a_trained_model_is_an_ordinary_directory_without_a_pickle(
     another: Callable[[int], Backbone], facts: list[Fact], tmp_path: Path
 ) -> None:
-    from lmkbc.train.head import write as write_model
+    from lmkbc.train.directory import write as write_model
 
     backbone = another(3)
     write_model(tmp_path / "model", backbone.model, backbone.tokenizer, None, {"seed": 3})
@@ -171,40 +167,38 @@ def test_objects_of_one_token_are_those_that_stand_at_the_mask(backbone: Backbon
     assert Entities.of([fact], tokenizer, 8, expand=False).rows[1] == vocabulary["ĠR"]
 
 
-def test_held_out_prompts_of_any_number_are_asked_in_parts(backbone: Backbone) -> None:
-    rows = list(range(2 * BATCH + 5))
-    golds = [[row % 3] for row in rows]
-    logits = torch.randn(len(rows), 3, generator=torch.Generator().manual_seed(0))
-    sizes: list[int] = []
+def test_the_mean_loss_is_taken_in_parts() -> None:
+    parts: list[Sequence[float]] = []
 
-    def asked(part: Sequence[int]) -> torch.Tensor:
-        sizes.append(len(part))
-        return logits[list(part)]
+    def loss(part: Sequence[float]) -> torch.Tensor:
+        parts.append(part)
+        return torch.tensor(part).mean()
 
-    assert mean_loss(asked, rows, golds, soft_loss) == pytest.approx(float(soft_loss(logits, golds)), rel=1e-5)
-    assert max(sizes) == BATCH
+    rows = [float(row) for row in range(11)]
+    assert mean(loss, rows, 4) == pytest.approx(5.0)
+    assert [len(part) for part in parts] == [4, 4, 3]
 
 
 def test_what_is_longer_than_the_model_reads_loses_its_end(backbone: Backbone) -> None:
     fact = Fact("ada", "home", ("the home of {subject} is {mask}" + " in" * 60,), ("a b",), ("",))
-    (row,) = verbalised([fact], backbone, Masking())
+    (row,) = verbalised([fact], backbone, Masking(), 0)
     assert len(row.ids) == backbone.longest
     assert row.ids[-1] == backbone.tokenizer.sep_token_id
-    train_mlm(backbone, [fact, "a b c d " * 40], [], Plan(rate=1e-4, epochs=1), Masking.of("random"))
+    train_mlm(backbone, [fact, "a b c d " * 40], [], TrainingPlan(rate=1e-4, epochs=1), Masking(policy="random"))
 
 
 def test_sentences_are_masked_at_random_only(backbone: Backbone) -> None:
-    rows = list(verbalised(["paris is the home of ada", "[MASK]", ""] * 10, backbone, Masking.of("random")))
+    rows = list(verbalised(["paris is the home of ada", "[MASK]", ""] * 10, backbone, Masking(policy="random"), 0))
     assert len(rows) == 10
     assert all(backbone.mask_id in row.ids for row in rows)
     with pytest.raises(InputError, match="use --mask random"):
-        list(verbalised(["paris is the home of ada"], backbone, Masking()))
+        list(verbalised(["paris is the home of ada"], backbone, Masking(), 0))
 
 
 def test_decay_spares_biases_and_norms() -> None:
-    values = {"matrix": nn.Parameter(torch.ones(2, 2)), "bias": nn.Parameter(torch.ones(2))}
-    plan = Plan(rate=0.1, epochs=1, batch=1, decay=0.5, warm_up=0.0)
-    train(values, lambda _: 0.0 * sum(value.sum() for value in values.values()), 2, plan)  # type: ignore[arg-type, return-value]
+    values = nn.ParameterDict({"matrix": torch.ones(2, 2), "bias": torch.ones(2)})
+    plan = TrainingPlan(rate=0.1, epochs=1, batch=1, decay=0.5, warm_up=0.0)
+    train(values, lambda _: 0.0 * (values["matrix"].sum() + values["bias"].sum()), [1, 2], plan)
     assert torch.equal(values["bias"], torch.ones(2))
     assert bool((values["matrix"] < 1).all())
 
@@ -229,14 +223,14 @@ def test_the_ranking_loss_is_its_formula_and_falls_with_better_ranks() -> None:
 def test_a_prompt_learns_to_rank(backbone: Backbone, facts: list[Fact]) -> None:
     entities = Entities.of(facts, backbone.tokenizer, len(backbone.tokenizer), expand=False)
     columns, subjects = torch.tensor(entities.rows), [fact.subject for fact in facts]
-    start, plan = SoftPrompt.random(backbone, 5), Plan(rate=0.1, epochs=40, batch=4)
+    start, plan = SoftPrompt.random(backbone, 5), TrainingPlan(rate=0.1, epochs=40, batch=4)
     with torch.inference_mode():
         worst = int(mask_logits(backbone, start, subjects, columns).mean(0).argmin())
-    golds = [[worst]] * len(subjects)
-    after, trained = train_soft_prompt(backbone, start, subjects, golds, columns, plan, criterion=rank_loss)
+    rows = [(subject, [worst]) for subject in subjects]
+    after, trained = train_soft_prompt(backbone, start, rows, columns, plan, criterion=rank_loss)
     assert trained.losses[-1] < trained.losses[0]
-    assert precision(backbone, start, subjects, golds, columns) < 0.5
-    assert precision(backbone, after, subjects, golds, columns) == 1.0
+    assert precision(backbone, start, rows, columns) < 0.5
+    assert precision(backbone, after, rows, columns) == 1.0
 
 
 def test_names_and_clozes_longer_than_the_model_reads(backbone: Backbone) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lmkbc.probe.kmir.files import Question
     from lmkbc.probe.local import Local
     from lmkbc.progress import Report
-    from lmkbc.train.loop import Plan
+    from lmkbc.train.settings import TrainingPlan
 
 EXAMPLE = "Example: lmkbc probe kmir run kmir/test.jsonl --model bert-base-cased --train kmir/train.jsonl --out answers"
 
@@ -52,7 +52,7 @@ def run(
 
     from lmkbc.models.kind import model_kind
     from lmkbc.probe.kmir.files import read_questions, sample
-    from lmkbc.train.loop import Plan
+    from lmkbc.train.settings import TrainingPlan
 
     check_directory(out)
     if len({path.name for path in questions}) < len(questions):
@@ -69,7 +69,7 @@ def run(
     kind = model_kind(model, offline=offline)
     with progress() as report:
         if kind == "masked":
-            plan = Plan(rate=rate, epochs=epochs, batch=batch, seed=seed, decay=0.01, patience=2, every=200)
+            plan = TrainingPlan(rate=rate, epochs=epochs, batch=batch, seed=seed, decay=0.01, patience=2, every=200)
             place = tuned or out.with_name(f"{out.name}-model")
             replies = _masked(model, every, lessons, others, plan, place, report, offline=offline)
         else:
@@ -98,7 +98,7 @@ def _masked(
     every: list[Question],
     lessons: list[Question],
     others: list[Question],
-    plan: Plan,
+    plan: TrainingPlan,
     place: Path,
     report: Report,
     *,

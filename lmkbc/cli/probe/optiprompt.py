@@ -50,12 +50,12 @@ def optiprompt(
     from lmkbc.models.masked.words import Words
     from lmkbc.probe.optiprompt import dataset as benchmark
     from lmkbc.probe.optiprompt.run import Experiment, Runner
-    from lmkbc.train.loop import Plan
+    from lmkbc.train.settings import TrainingPlan
 
     check_file(kept, source)
     how = Experiment(
-        soft=Plan(rate=rate, epochs=epochs, batch=batch, patience=patience, seed=seed),
-        finetune=Plan(
+        soft=TrainingPlan(rate=rate, epochs=epochs, batch=batch, patience=patience, seed=seed),
+        finetune=TrainingPlan(
             rate=finetune_rate, epochs=epochs, batch=finetune_batch, decay=0.01, patience=patience, seed=seed
         ),
         models=tuple(listed(models) or benchmark.MODELS),

@@ -1,97 +1,68 @@
-"""`lmkbc train`: teach a masked language model facts, none of which is about a subject of a val or test split."""
+"""`lmkbc train`: teach models facts, none of which is about a subject of a val or test split."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lmkbc.cli.options import (
-    AsJson,
-    Data,
-    Offline,
-    Root,
-)
+from lmkbc.api.opening import chosen_edition
+from lmkbc.cli import options
 from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.spread import spread
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
-from lmkbc.cli.train import lora as train_lora
+from lmkbc.errors import InputError
+from lmkbc.files.atomic import check_replaceable
 from lmkbc.files.places import data_dirs
+from lmkbc.recipe import read_recipe
+from lmkbc.run.base import Run
+from lmkbc.train.directory import MODEL
+from lmkbc.train.settings import Lora, Masking, Training, TrainingPlan
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
     from lmkbc.train.corpus import Corpus
-    from lmkbc.train.loop import Plan, Trained
-    from lmkbc.train.tasks import Task
+    from lmkbc.train.loop import Trained
 
-EXAMPLE = "Example: lmkbc train mlm --backbone all-MiniLM-L6-v2 --out models/minilm-facts"
 HELP = "Teach models facts. None of them is about a subject of a val or test split."
-Backbone = Annotated[str, typer.Option("--backbone", help="Masked LM or encoder: an id, or a directory.")]
-Out = Annotated[
-    Path, typer.Option("--out", help="Directory of the trained model; an older one there is replaced at the end.")
-]
-Rate = Annotated[float, typer.Option("--rate", help="Peak learning rate.")]
-Epochs = Annotated[int, typer.Option("--epochs", min=1, help="Passes over the facts.")]
-Batch = Annotated[int, typer.Option("--batch", min=1, help="Facts per step.")]
-Seed = Annotated[int, typer.Option("--seed", help="Of everything random.")]
-Random = Annotated[str, typer.Option("--random", help="A control: draw 'all' weights or the 'embeddings' anew.")]
-OneRelation = Annotated[str, typer.Option("--relation", help="Only this relation, by any of its names, or a property.")]
-Editions = Annotated[list[str] | None, typer.Option("--edition", "-e", help="Whose train splits; repeatable.")]
-Device = Annotated[str | None, typer.Option("--device", help="cpu or cuda; default: cuda where it is usable.")]
-Most = Annotated[int, typer.Option("--most", min=0, help="KAMEL and silver facts of one relation.")]
-PATIENCE = 2
+EXAMPLES = {
+    "mlm": "lmkbc train mlm --backbone all-MiniLM-L6-v2 --out models/minilm-facts",
+    "soft-prompt": "lmkbc train soft-prompt --backbone bert-base-cased --out models/prompts",
+    "finetune": "lmkbc train finetune --backbone bert-base-cased --out models/tuned",
+    "lora": "lmkbc train lora --edition 2023 --model ID --from texts.jsonl --out models/llm2kb",
+}
+HEAD = TrainingPlan(rate=1e-3, epochs=5, batch=256, patience=2, every=100)
+ALL_WEIGHTS = TrainingPlan(rate=5e-6, epochs=10, batch=64, patience=2, every=100)  # Li T. et al. 2022
+FINETUNE = TrainingPlan(rate=2e-6, epochs=10, batch=2, decay=0.01, patience=2, every=100)
+SOFT_PROMPT = TrainingPlan(rate=3e-3, epochs=10, batch=16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
-    """What all kinds of training are told."""
+class CorpusOptions:
+    """Where facts to teach come from."""
 
-    most: Most = 1000
-    relation: OneRelation = ""
-    edition: Editions = None
-    random: Random = ""
-    seed: Seed = 0
-    device: Device = None
-    json: AsJson = False
-    data: Data = None
-    offline: Offline = False
-    workspace: Root = None
+    edition: Annotated[list[str] | None, typer.Option("--edition", "-e", help="Whose train splits; repeatable.")] = None
+    data: options.Data = None
+    workspace: options.Root = None
+
+    def training(self, given: Training) -> Training:
+        """Return the training, with the relation's own name."""
+        known = Workspace(self.workspace, self.data).relations.get(given.relation)
+        return replace(given, relation=known.name) if known else given
 
     def corpus(self, text: Path | None = None) -> Corpus:
-        """The facts that may be taught, or the sentences of a file; where each comes from is noted."""
-        from lmkbc.train.corpus import gather
-
+        """Return the facts that may be taught, or the sentences of a file; note where each comes from."""
         space = Workspace(self.workspace, self.data)
-        names = [space.edition(name).name for name in self.edition or ()]
-        corpus = gather(space, data_dirs(self.data), names, text)
-        for line in corpus.proof:
-            note(line)
-        return corpus
-
-    def task(self, backbone: str, out: Path, plan: Plan) -> Task:
-        """One training."""
-        from lmkbc.train.tasks import Task
-
-        known = Workspace(self.workspace, self.data).relations.get(self.relation)
-        return Task(
-            backbone=backbone,
-            out=out,
-            plan=plan,
-            random=self.random,
-            most=self.most,
-            relation=known.name if known else self.relation,
-            offline=self.offline,
-            device=self.device,
-        )
+        return _gathered(space, self.data, [space.edition(name).name for name in self.edition or ()], text)
 
 
 def mlm(
     *,
-    backbone: Backbone,
-    out: Out,
+    training: Training,
     head: Annotated[bool, typer.Option("--head/--all-weights", help="A new head and the top layers only.")] = True,
     expand: Annotated[
         bool | None, typer.Option("--expand/--words", help="A vector of its own per object; with --head the default.")
@@ -107,102 +78,116 @@ def mlm(
     rate: Annotated[float | None, typer.Option(help="Peak learning rate; default 1e-3, of all weights 5e-6.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes; default 5, with all weights 10.")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Facts a step; default 256, with all weights 64.")] = None,
-    shared: Shared,
+    seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
+    facts: CorpusOptions,
+    json: options.AsJson = False,
 ) -> None:
     """Masked-LM training on verbalised facts. For an encoder without a head, or all weights of a masked LM."""
-    from lmkbc.errors import InputError
     from lmkbc.models.masked.entities import NOTHING
     from lmkbc.train import tasks
-    from lmkbc.train.loop import Plan
-    from lmkbc.train.mlm import Masking
     from lmkbc.train.teach import RATES, teach
 
     if head and (mask != "object" or apart or text):
         raise InputError("--mask, --apart and --text are of training all weights: add --all-weights, or leave them out")
     if not head and top:
         raise InputError("--top is of training a head: leave out --all-weights, or --top")
-    usual = Plan(rate=1e-3, epochs=5, batch=256) if head else Plan(rate=5e-6, epochs=10, batch=64)  # Li T. et al. 2022
-    masking = Masking.of(mask, apart=apart, nothing=NOTHING if expand else "")
-    corpus = shared.corpus(text)
-    given: dict[str, Any] = {"rate": rate, "epochs": epochs, "batch": batch}
-    chosen = {name: value for name, value in given.items() if value is not None}
-    rates = {name: share * chosen.get("rate", usual.rate) for name, share in RATES.items()} if head else {}
-    plan = replace(usual, seed=shared.seed, patience=PATIENCE, every=100, **chosen, rates=rates)
-    task = shared.task(backbone, out, plan)
+    masking = Masking(policy=mask, apart=apart, nothing=NOTHING if expand else "")
+    given: dict[str, Any] = {"rate": rate, "epochs": epochs, "batch": batch, "seed": seed}
+    plan = replace(HEAD if head else ALL_WEIGHTS, **{name: value for name, value in given.items() if value is not None})
+    corpus, training = facts.corpus(text), facts.training(training)
     with progress() as report:
         if head:
-            trained = teach(task, corpus, expand=expand is not False, top=top or 1, report=report)
+            plan = replace(plan, rates={name: share * plan.rate for name, share in RATES.items()})
+            trained = teach(training, plan, corpus, expand=expand is not False, top=top or 1, report=report)
         else:
-            trained = tasks.mlm(task, corpus, masking, expand=bool(expand), report=report)
-    _show(trained, out, shared.json)
+            trained = tasks.mlm(training, plan, corpus, masking, expand=bool(expand), report=report)
+    _show(trained, training.out, json)
 
 
 def finetune(
-    *,
-    backbone: Backbone,
-    out: Out,
-    rate: Rate = 2e-6,
-    epochs: Epochs = 10,
-    batch: Batch = 2,
-    shared: Shared,
+    *, training: Training, plan: TrainingPlan = FINETUNE, facts: CorpusOptions, json: options.AsJson = False
 ) -> None:
     """Full fine-tuning on clozes whose answer is one token."""
     from lmkbc.train import tasks
-    from lmkbc.train.loop import Plan
 
-    corpus = shared.corpus()
-    plan = Plan(rate=rate, epochs=epochs, batch=batch, seed=shared.seed, decay=0.01, patience=PATIENCE, every=100)
-    task = shared.task(backbone, out, plan)
+    corpus, training = facts.corpus(), facts.training(training)
     with progress() as report:
-        trained = tasks.finetuned(task, corpus, report)
-    _show(trained, out, shared.json)
+        trained = tasks.finetuned(training, plan, corpus, report)
+    _show(trained, training.out, json)
 
 
 def soft_prompt(
     *,
-    backbone: Backbone,
-    out: Out,
+    training: Training,
     length: Annotated[int, typer.Option(min=0, help="Random vectors; 0: start from the manual cloze.")] = 0,
     loss: Annotated[str, typer.Option(help="likelihood, or ranking: right objects before wrong ones.")] = "likelihood",
-    rate: Rate = 3e-3,
-    epochs: Epochs = 10,
-    batch: Batch = 16,
-    shared: Shared,
+    plan: TrainingPlan = SOFT_PROMPT,
+    facts: CorpusOptions,
+    json: options.AsJson = False,
 ) -> None:
     """OptiPrompt: per relation, only the prompt's vectors learn."""
     from lmkbc.train import tasks
-    from lmkbc.train.loop import Plan
 
-    corpus = shared.corpus()
-    plan = Plan(rate=rate, epochs=epochs, batch=batch, seed=shared.seed)
-    task = shared.task(backbone, out, plan)
+    corpus, training = facts.corpus(), facts.training(training)
     with progress() as report:
-        scores = tasks.soft_prompts(task, corpus, length, loss=loss, report=report)
-    if shared.json:
+        scores = tasks.soft_prompts(training, plan, corpus, length, loss=loss, report=report)
+    if json:
         show_json({name: {"before": before, "after": after} for name, (before, after) in scores.items()})
     else:
         rows = [[name, before, after] for name, (before, after) in scores.items()]
         mean = [sum(row[place] for row in scores.values()) / len(scores) for place in (0, 1)]
         show_table(["relation", "P@1 before", "P@1 after"], [*rows, ["*** Average ***", *mean]])
-    note(f"wrote {out}")
+    note(f"wrote {training.out}")
 
 
-def _show(trained: Trained, out: Path, as_json: bool) -> None:
+def lora(
+    *,
+    out: Annotated[Path, typer.Option("--out", help="Directory of the adapter; predict takes it as --model.")],
+    edition: options.EditionName = None,
+    system: Annotated[str, typer.Option("--system", help="Recipe whose causal prompts are learnt.")] = "llm2kb23",
+    model: options.Model = None,
+    files: options.Files = None,
+    target: Annotated[list[str] | None, typer.Option(help="Layer that gets one; repeatable; default all.")] = None,
+    settings: Lora = Lora(facts=0),  # noqa: B008 -- frozen
+    json: options.AsJson = False,
+    data: options.Data = None,
+    offline: options.Offline = False,
+    workspace: options.Root = None,
+) -> None:
+    """A LoRA adapter for a causal model. Run again after a kill to go on."""
+    from lmkbc.train.lora import train
+
+    check_replaceable(out, MODEL)
+    space = Workspace(workspace, data)
+    asked = chosen_edition(space, edition)
+    run = Run(workspace=space, edition=asked, model=model, files=tuple(files or ()), offline=offline)
+    settings = replace(settings, targets=tuple(target or ()))
+    corpus = _gathered(space, data, [asked.name]) if settings.facts else None
+    with progress() as report:
+        trained = train(run, read_recipe(space, system), out, settings, corpus=corpus, report=report)
+    _show(trained, out, json, ("epoch", "loss"))
+
+
+def _gathered(space: Workspace, data: Path | None, editions: list[str], text: Path | None = None) -> Corpus:
+    from lmkbc.train.corpus import gather
+
+    corpus = gather(space, data_dirs(data), editions, text)
+    for line in corpus.proof:
+        note(line)
+    return corpus
+
+
+def _show(trained: Trained, out: Path, as_json: bool, heads: Sequence[str] = ("epoch", "loss", "held out")) -> None:
     if as_json:
         show_json(asdict(trained))
     else:
         held_out = trained.held_out[1:] or [None] * len(trained.losses)  # the first is before training
         rows = [[str(n), *both] for n, both in enumerate(zip(trained.losses, held_out, strict=True), start=1)]
-        show_table(["epoch", "loss", "held out"], rows)
+        show_table(heads, [row[: len(heads)] for row in rows])
     note(f"wrote {out}")
 
 
 app = typer.Typer(no_args_is_help=True, help=HELP, rich_markup_mode=None)
-app.command("mlm", epilog=EXAMPLE)(spread(mlm))
-app.command("soft-prompt", epilog="Example: lmkbc train soft-prompt --backbone bert-base-cased --out models/prompts")(
-    spread(soft_prompt)
-)
-app.command("finetune", epilog="Example: lmkbc train finetune --backbone bert-base-cased --out models/tuned")(
-    spread(finetune)
-)
-app.command("lora", epilog=train_lora.EXAMPLE)(train_lora.lora)
+COMMANDS: tuple[Callable[..., None], ...] = (mlm, soft_prompt, finetune, lora)
+for command, (name, example) in zip(COMMANDS, EXAMPLES.items(), strict=True):
+    app.command(name, epilog=f"Example: {example}")(spread(command))

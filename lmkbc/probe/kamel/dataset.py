@@ -41,13 +41,18 @@ class Answer:
 
     @property
     def literal(self) -> bool:
-        """Whether it is a year or a number: unlabelled in the test split, plain digits in the others."""
+        """Return whether it is a year or a number: unlabelled in the test split, plain digits in the others."""
         return self.label is None or self.label.isdecimal()
 
     @property
     def shown(self) -> str:
-        """The spelling that prompts use."""
-        return self.chosen or self.label or self.alternatives[0]
+        """Return the spelling that prompts use."""
+        return next(iter(self.names), "")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return all spellings, the one that prompts use first."""
+        return (*filter(None, (self.chosen, self.label)), *self.alternatives)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +73,19 @@ class Kamel:
 
     @property
     def properties(self) -> list[str]:
-        """The properties, in numeric order."""
+        """Return the properties, in numeric order."""
         return sorted({name for name, _ in self.facts}, key=lambda name: int(name[1:]))
 
     def of(self, name: str, split: str) -> tuple[Fact, ...]:
-        """A property's facts in a split. InputError when they are absent."""
+        """Return a property's facts in a split. InputError if they are absent."""
         if (name, split) not in self.facts:
             raise InputError(f"KAMEL has no {split} split of {name!r} here: name a property of the archive, as in P36")
         return self.facts[name, split]
 
 
 class _Name(msgspec.Struct, gc=False):
-    rdf: str | None
-    chosen: str
+    rdf: str | None = None
+    chosen: str | None = None
     alternative: list[str] = []
 
 
@@ -108,7 +113,7 @@ def read(path: Path, *, properties: Collection[str] | None = None, splits: Colle
 
 
 def _members(path: Path) -> Iterator[tuple[str, str, bytes]]:
-    """(property, split, bytes) of every file: nothing of an archive is written to the disk."""
+    """Yield (property, split, bytes) of every file: nothing of an archive is written to the disk."""
     if not path.exists():
         raise InputError(f"{path} does not exist: give KAMEL.tar.xz or the directory that holds P36/test.jsonl")
     if path.is_dir():
@@ -140,4 +145,4 @@ def _facts(
 def _answer(given: str | _Name) -> Answer:
     if isinstance(given, str):
         return Answer(given, chosen=given)
-    return Answer(given.rdf, tuple(given.alternative), given.chosen)
+    return Answer(given.rdf, tuple(given.alternative), given.chosen or "")

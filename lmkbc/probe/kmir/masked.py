@@ -10,7 +10,7 @@ import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 import torch
@@ -24,9 +24,9 @@ from lmkbc.models.masked.tensors import at_masks, padded
 from lmkbc.models.masked.words import Words
 from lmkbc.probe.kmir.files import MASK
 from lmkbc.progress import Report, silent
-from lmkbc.train import MODEL
-from lmkbc.train.loop import Plan, train_model
-from lmkbc.train.losses import mean
+from lmkbc.train.directory import MODEL, checkpoint_of, write
+from lmkbc.train.loop import train
+from lmkbc.train.settings import TrainingPlan
 
 if TYPE_CHECKING:
     from lmkbc.probe.kmir.files import Question
@@ -86,7 +86,7 @@ def finetuned(
     backbone: Backbone,
     questions: Sequence[Question],
     dev: Sequence[Question],
-    plan: Plan,
+    plan: TrainingPlan,
     out: Path,
     identity: str,
     report: Report = silent,
@@ -96,8 +96,6 @@ def finetuned(
     A killed training goes on from its checkpoint. dev: questions to stop early by. identity: of the weights that it
     starts from. InputError where the directory holds something else.
     """
-    from lmkbc.train.head import write
-
     mark = _mark(identity, plan, questions, dev)
     if out.is_dir():
         settle(out, MODEL)
@@ -109,25 +107,22 @@ def finetuned(
         [*zip(inputs(backbone, part), labels(backbone, part, plan.seed), strict=True)]
         for part in (questions, dev[:HELD_OUT])
     )
-    model: Any = backbone.model
 
     def loss(part: Sequence[Pair]) -> Tensor:
         return _loss(backbone, [row for row, _ in part], [wanted for _, wanted in part])
 
-    checkpoint = out.with_name(f".{out.name}.checkpoint.safetensors")
-    trained = train_model(
-        model,
-        lambda numbers: loss([learned[number] for number in numbers]),
-        len(learned),
+    trained = train(
+        backbone.model,
+        loss,
+        learned,
         plan,
         name="fine-tuning",
-        held_out=(lambda: mean(loss, held_out, plan.batch)) if dev else None,
-        checkpoint=checkpoint,
+        held_out=held_out,
+        checkpoint=checkpoint_of(out),
         report=report,
     )
     record = {"training": mark, "losses": trained.losses, "held_out_losses": trained.held_out, "steps": trained.steps}
-    write(out, model, backbone.tokenizer, None, record)
-    checkpoint.unlink(missing_ok=True)
+    write(out, backbone.model, backbone.tokenizer, None, record)
     return backbone
 
 
@@ -137,8 +132,9 @@ def _loss(backbone: Backbone, rows: Rows, wanted: Rows) -> Tensor:
     return nn.functional.cross_entropy(logits.float(), torch.tensor(wanted, device=backbone.device).flatten())
 
 
-def _mark(identity: str, plan: Plan, questions: Sequence[Question], dev: Sequence[Question]) -> str:
-    return hashlib.sha256(repr((identity, plan)).encode() + msgspec.json.encode([questions, dev])).hexdigest()
+def _mark(identity: str, plan: TrainingPlan, questions: Sequence[Question], dev: Sequence[Question]) -> str:
+    settings = repr((identity, plan)).replace("TrainingPlan", "Plan")  # as earlier versions wrote it
+    return hashlib.sha256(settings.encode() + msgspec.json.encode([questions, dev])).hexdigest()
 
 
 def _recorded(out: Path) -> str | None:

@@ -19,7 +19,7 @@ from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import jsonl
 from lmkbc.probe.kamel.dataset import LAMA, Fact, Kamel
 from lmkbc.probe.kmir.schema import Schema
-from lmkbc.train.facts import phrases
+from lmkbc.train.corpus import phrases
 
 PUBLISHED: Mapping[str, Mapping[str, float]] = {
     "BERT-base": {"1-1": 68.0, "N-1": 32.4, "N-M": 24.7, "all": 31.1, "LAMA-UHN": 21.8},

@@ -22,7 +22,7 @@ from lmkbc.probe.kamel import dataset as kamel
 from lmkbc.probe.kamel.dataset import LAMA, Kamel
 from lmkbc.probe.lama.dataset import RelationFacts, type_of
 from lmkbc.probe.lama.dataset import read as read_trex
-from lmkbc.train.facts import phrases
+from lmkbc.train.corpus import phrases
 
 PUBLISHED: Mapping[str, Mapping[str, float]] = {
     "majority": {"all": 22.0, "1-1": 1.8, "N-1": 23.9, "N-M": 22.0, "UHN": 23.8},

@@ -30,11 +30,9 @@ from lmkbc.probe.optiprompt.dataset import (
     Pair,
 )
 from lmkbc.progress import Report, silent
+from lmkbc.train.clozes import cloze_logits, finetune, train_soft_prompt
 from lmkbc.train.controls import Majority, NaiveBayes, randomised
-from lmkbc.train.finetune import finetune
-from lmkbc.train.finetune import mask_logits as cloze_logits
-from lmkbc.train.loop import Plan
-from lmkbc.train.soft_prompt import train_soft_prompt
+from lmkbc.train.settings import TrainingPlan
 
 BATCH = 256
 """Test facts that are answered at once."""
@@ -53,8 +51,8 @@ class Experiment:
     InputError for a model or a method that does not exist; "soft-7" is one of seven vectors.
     """
 
-    soft: Plan
-    finetune: Plan
+    soft: TrainingPlan
+    finetune: TrainingPlan
     models: tuple[str, ...] = MODELS
     methods: tuple[str, ...] = METHODS
     seed: int = 0
@@ -138,7 +136,7 @@ class Runner:
             prompt, _ = train_soft_prompt(
                 backbone,
                 prompt,
-                *self._taught(lesson.train),
+                self._taught(lesson.train),
                 self._columns,
                 self._how.soft,
                 held_out=self._taught(lesson.dev),
@@ -152,20 +150,23 @@ class Runner:
         def prompts(subjects: Sequence[str]) -> list[list[int]]:
             return masked(own, [lesson.cloze] * len(subjects), subjects)
 
-        (subjects, golds), (others, other_golds) = self._taught(lesson.train), self._taught(lesson.dev)
+        def learnt(pairs: Sequence[Pair]) -> list[tuple[list[int], list[int]]]:
+            rows = self._taught(pairs)
+            ids = prompts([subject for subject, _ in rows])
+            return [(one, gold) for one, (_, gold) in zip(ids, rows, strict=True)]
+
         finetune(
             own,
-            prompts(subjects),
-            golds,
+            learnt(lesson.train),
             self._columns,
             self._how.finetune,
-            held_out=(prompts(others), other_golds),
+            held_out=learnt(lesson.dev),
             report=report,
         )
         return self._best(tested, lambda part: cloze_logits(own, prompts(part), self._columns))
 
-    def _taught(self, pairs: Sequence[Pair]) -> tuple[list[str], list[list[int]]]:
-        return [subject for subject, _ in pairs], [[self._number[object_]] for _, object_ in pairs]
+    def _taught(self, pairs: Sequence[Pair]) -> list[tuple[str, list[int]]]:
+        return [(subject, [self._number[object_]]) for subject, object_ in pairs]
 
     def _best(self, subjects: Sequence[str], logits: Callable[[Sequence[str]], Tensor]) -> list[str]:
         names: list[str] = []

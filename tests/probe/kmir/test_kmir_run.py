@@ -28,7 +28,7 @@ from lmkbc.probe.kmir import masked as kmir_masked
 from lmkbc.probe.kmir.files import Question, question_lines, sample
 from lmkbc.probe.kmir.masked import MASKS, _widened
 from lmkbc.probe.local import Local
-from lmkbc.train.loop import Plan
+from lmkbc.train.settings import TrainingPlan
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 WORDS = "true false Paris Rome Lima New York France Italy Peru is the capital of".split()
@@ -38,7 +38,7 @@ LESSONS = [
     for n, (land, town) in enumerate(CAPITALS.items())
     for place, text in enumerate(("The capital of {} is [MASK].", "[MASK] is the capital of {}."))
 ]
-PLAN = Plan(rate=3e-3, epochs=100, batch=4)
+PLAN = TrainingPlan(rate=3e-3, epochs=100, batch=4)
 
 
 @pytest.fixture

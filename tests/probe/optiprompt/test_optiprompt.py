@@ -19,7 +19,7 @@ from lmkbc.probe.optiprompt.dataset import (
     within,
 )
 from lmkbc.probe.optiprompt.run import Experiment, Runner
-from lmkbc.train.loop import Plan
+from lmkbc.train.settings import TrainingPlan
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 PLACES = ("Rome", "Paris", "Lima", "Oslo")
@@ -28,8 +28,8 @@ PAIRS = tuple((name, PLACES["stuv".index(name[1])]) for name in NAMES)
 BORN = Lesson("P19", "N-1", "{subject} was born in {mask} .", PAIRS[:24], PAIRS[24:28], PAIRS[28:])
 DIED = Lesson("P20", "N-M", "{subject} died in {mask} .", PAIRS[:24], PAIRS[24:28], (("ax", "Rome"), ("bs", "Oslo")))
 HOW = Experiment(
-    soft=Plan(rate=3e-2, epochs=2, batch=8),
-    finetune=Plan(rate=1e-2, epochs=20, batch=8),
+    soft=TrainingPlan(rate=3e-2, epochs=2, batch=8),
+    finetune=TrainingPlan(rate=1e-2, epochs=20, batch=8),
     methods=("manual", "soft-3", "finetune"),
 )
 

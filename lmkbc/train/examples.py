@@ -1,4 +1,4 @@
-"""What a causal model learns from: prompts of a recipe with their answers, as tokens.
+"""The examples that a causal model learns from: prompts of a recipe with their answers, as tokens.
 
 Either every row of a train split as it is asked, or facts of all sources, several to a prompt: each is the worked
 example of those behind it, and every answer is learnt, at the price of reading it once (Min et al., MetaICL, 2022).
@@ -31,7 +31,7 @@ from lmkbc.train.mlm import IGNORED
 from lmkbc.types import Example, GoldObject, Query
 
 
-class Lesson(NamedTuple):
+class TaughtPrompt(NamedTuple):
     """Tokens of prompt and answers; the same where they are learnt, -100 where they are only read; how many answers."""
 
     tokens: Tokens
@@ -39,8 +39,8 @@ class Lesson(NamedTuple):
     answers: int = 1
 
 
-def of_split(run: Run, spec: Causal, model: CausalModel, recall: Callable[[], Writer]) -> list[Lesson]:
-    """Each train row, as it is asked.
+def of_split(run: Run, spec: Causal, model: CausalModel, recall: Callable[[], Writer]) -> list[TaughtPrompt]:
+    """Return each train row, as it is asked.
 
     Rows about a subject that any edition holds out are left out, of the worked examples too.
     recall: opens the model that is asked for context.
@@ -54,13 +54,16 @@ def of_split(run: Run, spec: Causal, model: CausalModel, recall: Callable[[], Wr
     passages = gathered(finder, queries) if finder else {}
     prompts = [asking.prompt(query, as_context(passages.get(query, ()))) for query in queries]
     answers = [answer(run, asking, example) for example in examples]
-    return [_lesson(model, [pair]) for pair in zip(prompts, answers, strict=True)]
+    return [_taught(model, [pair]) for pair in zip(prompts, answers, strict=True)]
 
 
-def of_facts(run: Run, spec: Causal, model: CausalModel, corpus: Corpus, most: int, seed: int = 0) -> list[Lesson]:
-    """The train split's facts and at most so many others of each relation, as many to a prompt as it shows examples.
+def of_facts(
+    run: Run, spec: Causal, model: CausalModel, corpus: Corpus, most: int, seed: int = 0
+) -> list[TaughtPrompt]:
+    """Return the train split's facts and at most so many others of each relation, several to a prompt.
 
-    Objects stand in random order, so that the first of an answer is as likely to be any of them.
+    A prompt has as many facts as it shows and asks. Objects stand in random order, so that the first of an answer is
+    as likely to be any of them.
     """
     spelt = {run.relations[name].name: name for name in _asked(run, spec)}
     by_relation: defaultdict[str, list[Example]] = defaultdict(list)
@@ -70,17 +73,17 @@ def of_facts(run: Run, spec: Causal, model: CausalModel, corpus: Corpus, most: i
             by_relation[spelt[fact.relation]].append(Example(Query(fact.subject, spelt[fact.relation]), objects))
     asking = spec.asking(run, [])
     return [
-        _lesson(model, [*_shown(run, asking, examples)])
+        _taught(model, [*_shown(run, asking, examples)])
         for name, known in sorted(by_relation.items())
         for examples in _together(asking, known, random.Random(repr((seed, name))))
     ]
 
 
-def loss(model: Any, lessons: Sequence[Lesson]) -> Tensor:
-    """Mean cross-entropy of the answers' tokens; the prompts' count for nothing."""
+def loss(model: Any, prompts: Sequence[TaughtPrompt]) -> Tensor:
+    """Return the mean cross-entropy of the answers' tokens; the prompts' count for nothing."""
     device = next(model.parameters()).device
-    ids, keep = padded([lesson.tokens for lesson in lessons], 0, device)
-    golds, _ = padded([lesson.golds for lesson in lessons], IGNORED, device)
+    ids, keep = padded([one.tokens for one in prompts], 0, device)
+    golds, _ = padded([one.golds for one in prompts], IGNORED, device)
     places = (golds[:, 1:] != IGNORED).any(0).nonzero().flatten()  # no other is worth a row of logits
     some = "logits_to_keep" in inspect.signature(model.forward).parameters
     logits = model(
@@ -90,26 +93,26 @@ def loss(model: Any, lessons: Sequence[Lesson]) -> Tensor:
     return cross_entropy(logits.flatten(0, 1).float(), golds[:, places + 1].flatten(), ignore_index=IGNORED)
 
 
-def alike(lessons: Sequence[Lesson], size: int) -> list[list[Lesson]]:
-    """Batches of lessons of about one length, so that little is padded."""
-    ordered = sorted(lessons, key=lambda lesson: len(lesson.tokens))
+def alike(prompts: Sequence[TaughtPrompt], size: int) -> list[list[TaughtPrompt]]:
+    """Return batches of prompts of about one length, so that little is padded."""
+    ordered = sorted(prompts, key=lambda prompt: len(prompt.tokens))
     return [ordered[start : start + size] for start in range(0, len(ordered), size)]
 
 
 def answer(run: Run, asking: Asking, example: Example) -> str:
-    """What the prompt's style holds a good answer to be, as it stands in worked examples."""
+    """Return the right answer in the prompt's style, as worked examples show it."""
     style = asking.plan(example.query).style
     return answered(style, run.relations, example, edition=run.edition.name)
 
 
 def _asked(run: Run, spec: Causal) -> list[str]:
-    """The relations that the generator is asked about, by the edition's names."""
+    """Return the relations that the generator is asked about, by the edition's names."""
     only = {run.workspace.relation(name).name for name in spec.only}
     return [name for name, relation in run.relations.items() if not only or relation.name in only]
 
 
 def _together(asking: Asking, examples: Sequence[Example], draw: random.Random) -> Iterator[list[Example]]:
-    """The examples of one relation, shuffled, as many at a time as a prompt shows and asks."""
+    """Yield the examples of one relation, shuffled, as many at a time as a prompt shows and asks."""
     shots = asking.plan(examples[0].query).selector.shots
     shuffled = [
         replace(example, objects=tuple(draw.sample(example.objects, len(example.objects))[: shots.names]))
@@ -120,16 +123,16 @@ def _together(asking: Asking, examples: Sequence[Example], draw: random.Random) 
 
 
 def _shown(run: Run, asking: Asking, examples: Sequence[Example]) -> Iterator[tuple[Prompt, str]]:
-    """The prompt and the answer of each example, where those before it are shown."""
+    """Yield the prompt and the answer of each example, with those before it shown."""
     for place, example in enumerate(examples):
         yield asking.showing(example.query, examples[:place]), answer(run, asking, example)
 
 
-def _lesson(model: CausalModel, pairs: Sequence[tuple[Prompt, str]]) -> Lesson:
-    """The last prompt and its answer; in it, the answers of the others are learnt where their prompts begin it."""
+def _taught(model: CausalModel, pairs: Sequence[tuple[Prompt, str]]) -> TaughtPrompt:
+    """Return the last prompt and its answer; answers of the others are learnt where their prompts begin it."""
     asked = [prompt.text if prompt.form == "completion" else model.chat(prompt.messages()) for prompt, _ in pairs]
     starts = model.encode(asked)
-    wholes = model.encode([text + said for text, (_, said) in zip(asked, pairs, strict=True)])
+    wholes = model.encode([text + reply for text, (_, reply) in zip(asked, pairs, strict=True)])
     tokens = (*wholes[-1], *_end(model))
     golds, answers = [IGNORED] * len(tokens), 0
     for start, whole in zip(starts, wholes, strict=True):
@@ -138,7 +141,7 @@ def _lesson(model: CausalModel, pairs: Sequence[tuple[Prompt, str]]) -> Lesson:
             learnt = slice(first, common(whole, tokens) + 1)  # and that the answer ends there
             golds[learnt] = tokens[learnt]
             answers += 1
-    return Lesson(tokens, tuple(golds), answers)
+    return TaughtPrompt(tokens, tuple(golds), answers)
 
 
 def _end(model: CausalModel) -> Tokens:

@@ -1,0 +1,69 @@
+"""The directory of a trained model, and the checkpoints beside it."""
+
+from __future__ import annotations
+
+import glob
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmkbc.errors import InputError
+from lmkbc.files.atomic import Kind, check_replaceable, same, with_record, write_directory
+
+if TYPE_CHECKING:
+    from lmkbc.models.masked.entities import Entities
+
+MODEL = Kind("a trained model", "training.json")
+CHECKPOINT = "checkpoint.safetensors"
+
+
+def check_out(out: Path, source: str) -> None:
+    """Raise InputError unless a trained model can be written to a directory, which must not be its source."""
+    check_replaceable(out, MODEL)
+    if same(out, Path(source)):
+        raise InputError(f"{out} holds the model that is trained: name another directory")
+
+
+def checkpoint_of(out: Path, stage: str = "all") -> Path:
+    """Return the checkpoint of one stage of a training, beside the directory that the model goes to."""
+    return out.with_name(f".{out.name}.{stage}.{CHECKPOINT}")
+
+
+def write(
+    out: Path,
+    model: Any,
+    tokenizer: Any,
+    entities: Entities | None,
+    facts: Mapping[str, Any],
+    more: Mapping[str, bytes] | None = None,
+) -> None:
+    """Write a model that any code can load, its objects, and how it was trained, and remove the checkpoints.
+
+    more: other files, by name. An older model there is replaced; InputError if the directory is not a model's.
+    """
+    from lmkbc.models.masked.entities import FILE
+
+    files = {**saved(model, tokenizer), **(more or {})}
+    if entities is not None:
+        files[FILE] = entities.to_json()
+    finish(out, files, facts)
+
+
+def saved(*parts: Any) -> dict[str, bytes]:
+    """Return the files that a model, or a model and its tokenizer, save, by name."""
+    from lmkbc.models.masked.backbone import quiet
+
+    with tempfile.TemporaryDirectory() as folder, quiet():
+        for part in parts:
+            part.save_pretrained(folder)
+        return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
+
+
+def finish(out: Path, files: Mapping[str, bytes], facts: Mapping[str, Any]) -> None:
+    """Write the files of a trained model with their record, and remove the checkpoints of all stages."""
+    write_directory(out, with_record(MODEL, files, facts), MODEL)
+    before = f".{out.name}."
+    for path in out.parent.glob(f"{glob.escape(before)}*.{CHECKPOINT}"):
+        if "." not in path.name.removeprefix(before).removesuffix(f".{CHECKPOINT}"):  # else of another model
+            path.unlink()

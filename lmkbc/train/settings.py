@@ -1,0 +1,145 @@
+"""How a training is set: one declaration, from which commands and Python take their options.
+
+Loading this module loads no torch. A field with a description is an option of the commands that train.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from lmkbc.errors import InputError
+from lmkbc.train.directory import check_out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingPlan:
+    """How long and how fast a model learns.
+
+    rate: peak learning rate. warm_up: share of all steps. decay: weight decay of matrices. rates: beginning of a
+    parameter's name -> its own rate. patience: epochs without a better held-out loss before stopping (0: never stop
+    early). every: steps between checkpoints (0: only after epochs). falls: the rate falls to zero once it is warm.
+    """
+
+    rate: Annotated[float, Meta(description="Peak learning rate.")]
+    epochs: Annotated[int, Meta(ge=1, description="Passes over the examples.")]
+    batch: Annotated[int, Meta(ge=1, description="Examples per step.")] = 64
+    warm_up: float = 0.1
+    decay: float = 0.0
+    seed: Annotated[int, Meta(description="Of everything random.")] = 0
+    patience: int = 0
+    every: int = 0
+    rates: Mapping[str, float] = field(default_factory=dict)
+    falls: bool = field(default=True, repr=False)
+
+    def __post_init__(self) -> None:
+        """Raise InputError for settings that make no sense."""
+        if not (self.rate > 0 and self.epochs >= 1 and self.batch >= 1 and 0 <= self.warm_up < 1):
+            raise InputError(
+                f"rate {self.rate}, epochs {self.epochs}, batch {self.batch} and warm-up {self.warm_up} cannot train: "
+                "give a positive rate, at least one epoch and one fact per batch, and a warm-up below 1"
+            )
+
+    def share(self, step: int, steps: int) -> float:
+        """Return the share of the peak rate at a step: a line up, then down to zero if the rate falls."""
+        rising = max(round(self.warm_up * steps), 1)
+        falling = (steps - step) / max(steps - rising, 1) if self.falls else 1.0
+        return min((step + 1) / rising, falling, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """What is trained, on which facts, and where the model goes.
+
+    apart: share of the facts to stop early by. device: a CUDA device where there is one, if None.
+    """
+
+    backbone: Annotated[str, Meta(description="Masked LM or encoder: an id, or a directory.")]
+    out: Annotated[Path, Meta(description="Directory of the trained model; an older one there is replaced at the end.")]
+    most: Annotated[int, Meta(ge=0, description="KAMEL and silver facts of one relation.")] = 1000
+    relation: Annotated[str, Meta(description="Only this relation, by any of its names, or a property.")] = ""
+    random: Annotated[str, Meta(description="A control: draw 'all' weights or the 'embeddings' anew.")] = ""
+    device: Annotated[str | None, Meta(description="cpu or cuda; default: cuda where it is usable.")] = None
+    offline: Annotated[bool, Meta(description="Open no socket.")] = False
+    apart: float = 0.1
+
+    def __post_init__(self) -> None:
+        """Refuse a place that cannot be written in the end, or that holds anything but an older model of ours."""
+        check_out(self.out, self.backbone)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Masking:
+    """Which tokens are masked: the object, or 15 % of all tokens at random.
+
+    policy: "object", "object+N" with N tokens around it, or "random". apart: one example per masked token with the rest
+    of the object in sight, as the authors' code has it, in place of one example with all of them masked. nothing: the
+    word for no object; if it is empty, facts without an object are passed over.
+    """
+
+    policy: str = "object"
+    apart: bool = False
+    nothing: str = ""
+
+    def __post_init__(self) -> None:
+        """Raise InputError for an unknown policy."""
+        name, _, window = self.policy.partition("+")
+        if name not in ("object", "random") or (window and (name == "random" or not window.isdigit())):
+            raise InputError(f"the mask policy is {self.policy!r}: use object, object+N (N tokens around it) or random")
+
+    @property
+    def random(self) -> bool:
+        """Return whether tokens are masked at random."""
+        return self.policy == "random"
+
+    @property
+    def window(self) -> int:
+        """Return how many tokens around the object are masked too."""
+        return int(self.policy.partition("+")[2] or 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lora:
+    """How an adapter is trained.
+
+    targets: names of the layers that get one; all linear layers if none is named. longest: tokens of prompt and answer;
+    longer ones are left out. every: steps between checkpoints. facts: of a corpus, how many of each relation are learnt
+    besides the train split's.
+    """
+
+    rank: Annotated[int, Meta(ge=1, description="Rank of the adapter.")] = 4
+    alpha: Annotated[int, Meta(ge=1, description="Its scale, over the rank.")] = 16
+    dropout: Annotated[float, Meta(ge=0, le=0.9, description="Dropout of the adapter.")] = 0.05
+    targets: tuple[str, ...] = ()
+    rate: Annotated[float, Meta(description="Learning rate, constant after the warm-up.")] = 2e-5
+    epochs: Annotated[int, Meta(ge=1, description="Passes over the train split.")] = 3
+    batch: Annotated[int, Meta(ge=1, description="Rows per step.")] = 2
+    warm_up: float = 0.03
+    longest: int = 4096
+    seed: Annotated[int, Meta(description="Of everything random.")] = 0
+    every: int = 200
+    facts: Annotated[
+        int, Meta(ge=0, description="KAMEL and silver facts of one relation to learn besides; 0: train alone.")
+    ] = 1000
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a value that makes no sense."""
+        if min(self.rank, self.alpha, self.batch) < 1 or not 0 <= self.dropout < 1:
+            raise ValueError("rank, alpha and batch are at least 1, and dropout lies in [0, 1)")
+
+    @property
+    def plan(self) -> TrainingPlan:
+        """Return the plan of the training loop, to which a batch is one example."""
+        return TrainingPlan(
+            rate=self.rate,
+            epochs=self.epochs,
+            batch=1,
+            warm_up=self.warm_up,
+            seed=self.seed,
+            every=self.every,
+            falls=False,
+        )
