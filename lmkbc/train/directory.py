@@ -44,10 +44,8 @@ def write(
     """
     from lmkbc.models.masked.entities import FILE
 
-    files = {**saved(model, tokenizer), **(more or {})}
-    if entities is not None:
-        files[FILE] = entities.to_json()
-    finish(out, files, facts)
+    known = {} if entities is None else {FILE: entities.to_json()}
+    finish(out, {**saved(model, tokenizer), **known, **(more or {})}, facts)
 
 
 def saved(*parts: Any) -> dict[str, bytes]:
