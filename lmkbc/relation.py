@@ -68,7 +68,7 @@ class Precondition:
 
     cloze uses {subject} and {mask} once each. answers: the words compared at the mask; one that is a word of the
     subject's name wins where clozes are rewritten. type: in their place, a Wikidata class, for the names that train
-    has of its things. top_k, floor: an answer counts only among so many best words of the model (0: among all), and
+    has of its things. top_k, min_prob: an answer counts only among so many best words of the model (0: among all), and
     with a higher probability. neutral: a subject that stands for none; an answer's probability is divided by the one
     it has there. times: how often the probability of an answer counts, where not once. decisive: only the likeliest
     answer counts, as if it were sure. clozes: asked in place of the relation's own where an answer counts, with
@@ -81,7 +81,7 @@ class Precondition:
     answers: tuple[str, ...] = ()
     type: str = ""
     top_k: int = 0
-    floor: float = 0.0
+    min_prob: float = 0.0
     neutral: str = ""
     times: Mapping[str, float] = field(default_factory=dict)
     decisive: bool = False
@@ -97,9 +97,9 @@ class Precondition:
             require("clozes", cloze.replace("{answer}", ""), {"subject", "mask"})
         if bool(self.answers) == bool(self.type):
             raise ValueError("a precondition needs answers to compare, or a type that has them: give one of the two")
-        if self.top_k < 0 or not 0 <= self.floor < 1:
-            raise ValueError("top_k must be at least 0, and floor at least 0 and below 1")
-        bounded = bool(self.top_k or self.floor)
+        if self.top_k < 0 or not 0 <= self.min_prob < 1:
+            raise ValueError("top_k must be at least 0, and min_prob at least 0 and below 1")
+        bounded = bool(self.top_k or self.min_prob)
         if self.answers and len(set(self.answers)) < 2 - bounded:
             raise ValueError("answers holds fewer than two words: there is nothing to compare")
         if not self.vetoes <= set(self.answers) or (self.vetoes == set(self.answers) and self.vetoes and not bounded):
@@ -107,9 +107,9 @@ class Precondition:
         if not set(self.times) <= set(self.answers) or not all(number > 0 for number in self.times.values()):
             raise ValueError("times must give answers a number above 0")
         if self.drawn and not (bounded and self.clozes and self.answers):
-            raise ValueError("drawn asks that none may count: give answers, clozes, and top_k or floor")
+            raise ValueError("drawn asks that none may count: give answers, clozes, and top_k or min_prob")
         if self.required and not bounded:
-            raise ValueError("required asks that an answer counts: give top_k or floor, else every one does")
+            raise ValueError("required asks that an answer counts: give top_k or min_prob, else every one does")
         if not (self.clozes or self.vetoes or self.required):
             raise ValueError("a precondition needs clozes, vetoes or required, else its answer changes nothing")
 

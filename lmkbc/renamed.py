@@ -16,7 +16,7 @@ NEW_NAMES: Mapping[str, tuple[str, ...]] = {
     "attest": ("min_score",),
     "attested": ("corroborated",),
     "doubt": ("existence",),
-    "floor": ("min_score",),
+    "floor": ("min_score", "min_prob"),
     "least": ("min",),
     "most": ("max",),
     "none-gate": ("abstention-threshold",),

@@ -8,7 +8,7 @@ import torch
 
 from lmkbc.errors import InputError
 from lmkbc.generate.entity_masked import EntityMasked
-from lmkbc.models.masked.activations import activations, layer_at
+from lmkbc.models.masked.activations import activations, bert_layer
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.entities import Entities
 from lmkbc.models.masked.heads import Top, assemble
@@ -39,7 +39,8 @@ def test_cached_layers_are_the_models_own(backbone: Backbone) -> None:
     cached = activations(backbone.model, prompts, backbone.mask_id, 2)
     hidden, keep, at = cached.batch([0, 1])
     layers = backbone.model.bert.encoder.layer
-    hidden = layer_at(layers[-1], layer_at(layers[-2], hidden, keep), keep, at)[:, 0]
+    hidden = bert_layer(layers[-2], hidden, keep=keep)
+    hidden = bert_layer(layers[-1], hidden, hidden[torch.arange(len(at)), at][:, None], keep)[:, 0]
     for number, prompt in enumerate(prompts):
         with torch.inference_mode():
             whole = backbone.model.bert(input_ids=torch.tensor([prompt])).last_hidden_state[0]

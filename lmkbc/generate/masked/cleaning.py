@@ -1,16 +1,17 @@
-"""What is kept of a cloze's answers, and under which name: the relation's shape, and what a recipe adds to it."""
+"""Cleaning of a cloze's answers: which are kept, and under which name, by the relation's shape and the recipe."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from lmkbc.answer.clean import clean, same_name
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.answers import Scores
-from lmkbc.generate.masked.settings import ProbeSettings
-from lmkbc.generate.masked.stems import Stems
+from lmkbc.generate.masked.ensemble import Scores
+from lmkbc.generate.masked.settings import ProbeSettings, for_relation
+from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.types import Query
 
@@ -44,15 +45,15 @@ class Cleaning:
         self._stems = {
             relation.name: Stems(relation, number)
             for relation in relations.values()
-            if (number := probe.stem(relation))
+            if (number := for_relation(probe.stems, relation, 0))
         }
         for relation in relations.values():
-            if probe.name_words_of(relation) is not None and not relation.shape.closed:
+            if self._name_words(relation) is not None and not relation.shape.closed:
                 raise InputError(f"probe.name_words names {relation.name}, whose shape lists no closed names")
         self._known_as: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def kept(self, query: Query, scores: Scores) -> dict[str, float]:
-        """Scores by object, "" for answering nothing. What only the query's own row names is left out."""
+        """Return scores by object, "" for answering nothing. What only the query's own row names is left out."""
         relation, null = self._relations[query.relation], self._probe.null
         kept: dict[str, float] = {}
         for name, score in scores.items():
@@ -71,19 +72,22 @@ class Cleaning:
         return kept
 
     def words(self, query: Query) -> tuple[str, ...]:
-        """Words of the subject's name that are asked beside it: none without `name_words`, or of a name of one."""
-        if self._probe.name_words_of(self._relations[query.relation]) is None:
+        """Return the words of the subject's name that are asked beside it; none without `name_words`, or of one word."""
+        if self._name_words(self._relations[query.relation]) is None:
             return ()
         words = tuple(dict.fromkeys(_WORD.findall(query.subject)))
         return words if len(words) > 1 else ()
 
     def named_in(self, query: Query) -> dict[str, float]:
-        """Objects that words of the subject's name name, each with the score that `name_words` declares."""
+        """Return the objects that words of the subject's name name, each with the score that `name_words` declares."""
         relation = self._relations[query.relation]
-        score = self._probe.name_words_of(relation)
+        score = self._name_words(relation)
         if not score:
             return {}
         return {name: score for word in _WORD.findall(query.subject) for name in self._names(word, relation)}
+
+    def _name_words(self, relation: Relation) -> float | None:
+        return for_relation(self._probe.name_words, relation, None)
 
     def _cleaned(self, name: str, relation: Relation, subject: str) -> list[str]:
         names = self._names(name, relation)
@@ -96,12 +100,12 @@ class Cleaning:
         return self._known_as[key]
 
     def _looked_up(self, word: str, relation: Relation) -> tuple[str, ...]:
-        word = self._probe.variant(word, relation)
+        word = for_relation(self._probe.variants, relation, {}).get(word.casefold(), word)
         if word.casefold() in FUNCTION_WORDS and not (word.isupper() and len(word) > 1):
             return ()
-        if self._probe.digits and relation.kind == "number" and not (word.isascii() and word.isdecimal()):
-            return ()
-        if self._probe.too_large(word, relation):
+        is_number = word.isascii() and word.isdecimal()
+        largest = for_relation(self._probe.maximum, relation, math.inf)
+        if (self._probe.digits and relation.kind == "number" and not is_number) or (is_number and int(word) > largest):
             return ()
         names = clean([word], relation, "")
         if not names and relation.name in self._stems and (name := self._stems[relation.name].find(word)):
@@ -109,10 +113,34 @@ class Cleaning:
         return names
 
     def _known(self, name: str, query: Query) -> bool:
-        """Whether a name of a vocabulary that train gave is known from another subject."""
+        """Return whether a name of a vocabulary that train gave is known from another subject."""
         if self._probe.vocabulary != "train":
             return True
         return any(not _same_subject(origin, query) for origin in self._origins[query.relation].get(name, ()))
+
+
+class Stems:
+    """The names that a relation's shape lists, by so many first letters (Fang et al. 2022: four, of elements).
+
+    A model's "sulfide" and a name's "sulfuric" both say "sulfur". Of names that begin alike, the first listed is meant;
+    shorter ones have no stem. InputError without a closed list.
+    """
+
+    def __init__(self, relation: Relation, letters: int) -> None:
+        if not relation.shape.closed:
+            raise InputError(f"probe.stems names {relation.name}, whose shape lists no closed names: leave it out")
+        if letters < 1:
+            raise InputError(f"probe.stems of {relation.name} is {letters}: give a number of letters, at least 1")
+        self._letters = letters
+        self._names: dict[str, str] = {}
+        for name, variants in relation.shape.closed.items():
+            for key in map(folded_key, (name, *variants)):
+                if len(key) >= letters:
+                    self._names.setdefault(key[:letters], name)
+
+    def find(self, word: str) -> str | None:
+        """Return the name that begins as a word does."""
+        return self._names.get(folded_key(word)[: self._letters])
 
 
 def _same_subject(query: Query, other: Query) -> bool:

@@ -10,19 +10,17 @@ Scores = Mapping[str, float]
 Ensemble = Literal["mean", "max", "count"]
 
 
-def combine(proposals: Sequence[Scores], method: Ensemble, weights: Sequence[float] = ()) -> dict[str, float]:
+def combine(proposals: Sequence[Scores], method: Ensemble) -> dict[str, float]:
     """Object -> score in [0, 1], best first, from one mapping of objects to probabilities per cloze.
 
-    "mean" weighs clozes alike where no weights are given, and what a cloze does not propose counts 0; "max" takes the
-    best; "count" ranks by the number of clozes and then by the best, as (number - 1 + best) / all.
+    "mean": what a cloze does not propose counts 0; "max" takes the best; "count" ranks by the number of clozes and then
+    by the best, as (number - 1 + best) / all.
     """
-    shares = [weight / math.fsum(weights) for weight in weights] or [1 / len(proposals)] * len(proposals)
     merged: dict[str, float] = {}
     for name in dict.fromkeys(name for scores in proposals for name in scores):
-        given = [scores.get(name) for scores in proposals]
-        proposed = [score for score in given if score is not None]
+        proposed = [scores[name] for scores in proposals if name in scores]
         if method == "mean":
-            merged[name] = math.fsum(share * (score or 0.0) for share, score in zip(shares, given, strict=True))
+            merged[name] = math.fsum(1 / len(proposals) * score for score in proposed)
         elif method == "max":
             merged[name] = max(proposed)
         else:

@@ -11,12 +11,11 @@ from typing import NamedTuple
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.answers import Answering, Scores, answering
 from lmkbc.generate.masked.cleaning import Cleaning
-from lmkbc.generate.masked.ensemble import combine
-from lmkbc.generate.masked.lexicon import Lexicon, names_of_type, train_names
+from lmkbc.generate.masked.ensemble import Scores, combine
+from lmkbc.generate.masked.lexicon import TOP_K, Lexicon, names_of_type, train_names
 from lmkbc.generate.masked.preconditions import Asker, Prepared
-from lmkbc.generate.masked.settings import ANY, ProbeSettings
+from lmkbc.generate.masked.settings import ANY, ProbeSettings, for_relation
 from lmkbc.generate.recorded import Recorded
 from lmkbc.generate.replay import Replay
 from lmkbc.generate.spec import GeneratorSpec, Relations, check_names
@@ -153,7 +152,7 @@ class MaskedGenerator:
         named = partial(names_of_type, train, relations)
         self._asker = Asker(self._forward, self._clozes, self._words, named)
         self._cleaning = Cleaning(probe, edition, relations, self._origins)
-        self._answering: dict[str, Answering] = {}
+        self._lexicons: dict[str, Lexicon] = {}
         self._without: list[str] = []
 
     def _remarks(self) -> tuple[str, ...]:
@@ -211,17 +210,18 @@ class MaskedGenerator:
         return (soft,) if soft in self._soft else self._probe.templates(relation)
 
     def _filled(self, vocabulary: str, jobs: Sequence[_Job], queries: Sequence[Query]) -> Iterator[tuple[_Job, Scores]]:
-        if vocabulary not in self._answering:
-            lexicon = None if self._probe.objects == "masks" else self._lexicon(vocabulary)
-            if lexicon is not None and not lexicon.names:
+        if vocabulary not in self._lexicons:
+            self._lexicons[vocabulary] = self._lexicon(vocabulary)
+            if not self._lexicons[vocabulary].names:
                 self._without.append(vocabulary)
-            self._answering[vocabulary] = answering(self._probe, self._forward, self._clozes, self._words, lexicon)
-        answer = self._answering[vocabulary]
+        lexicon = self._lexicons[vocabulary]
         relations = [self._relations[queries[job.query].relation] for job in jobs]
         requests = [(job.template, job.subject, relation) for job, relation in zip(jobs, relations, strict=True)]
-        for job, relation, scores in zip(jobs, relations, answer(requests), strict=True):
-            best = list(scores.items())[: self._probe.most(relation)]
-            yield job, {name: score for name, score in best if score > self._probe.least(relation)}
+        answers = lexicon.answers(self._probe, self._forward, self._clozes, requests)
+        for job, relation, scores in zip(jobs, relations, answers, strict=True):
+            best = list(scores.items())[: for_relation(self._probe.top_k, relation, TOP_K)]
+            least = for_relation(self._probe.min_prob, relation, 0.0)
+            yield job, {name: score for name, score in best if score > least}
 
     def _lexicon(self, relation: str) -> Lexicon:
         if self._probe.vocabulary == "all":
@@ -230,18 +230,16 @@ class MaskedGenerator:
         names = [*(origins if self._probe.vocabulary == "train" else self._probe.vocabulary)]
         if self._probe.null and (not relation or self._relations[relation].nullable(self._edition.name)):
             names.append(self._probe.null)
-        multi = self._probe.objects == "pll"
-        lexicon = Lexicon.of_names(self._words, names, several=multi)
+        lexicon = Lexicon.of_names(self._words, names)
         if not lexicon.names and self._probe.vocabulary != "train":
             raise InputError(
                 f"no name of probe.vocabulary is in the vocabulary of {self._name}: nothing is left to propose; list "
-                'others, or set probe.objects to "expand" or "pll"'
+                'others, or set probe.objects to "expand"'
             )
         return lexicon
 
     def _set(self, query: Query, proposals: Sequence[Scores], known: Prepared) -> CandidateSet:
-        weights = () if known.clozes else self._probe.cloze_weights(self._relations[query.relation], len(proposals))
-        scores, named = combine(proposals, self._probe.ensemble, weights), self._cleaning.named_in(query)
+        scores, named = combine(proposals, self._probe.ensemble), self._cleaning.named_in(query)
         candidates = []
         for name in {**scores, **named} if known.vetoed < 1 else ():
             score = min(max(scores.get(name, 0.0), named.get(name, 0.0)), 1.0)
@@ -257,7 +255,7 @@ class MaskedGenerator:
         probe = self._probe
         listed = [] if isinstance(probe.vocabulary, str) else probe.vocabulary
         names = {*listed, *filter(None, (probe.null,)), *(name for known in self._origins.values() for name in known)}
-        vectors = mapped(Path(probe.vectors), backbone, names, probe.vector_map) if probe.vectors else None
+        vectors = mapped(Path(probe.vectors), backbone, names) if probe.vectors else None
         return expand(backbone, names, probe.compose, piece_counts(backbone, names), vectors)
 
 

@@ -1,50 +1,72 @@
-"""The objects that clozes may be answered with: the model's words, train's objects, or a list."""
+"""The objects that clozes may be answered with, and how probable a model finds each: its words, train's, or a list."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import torch
+
 from lmkbc.errors import InputError
+from lmkbc.generate.masked.settings import ProbeSettings, for_relation
+from lmkbc.models.masked.clozes import Clozes
+from lmkbc.models.masked.forward import Forward
 from lmkbc.models.masked.words import Words
 from lmkbc.relation import Relation
 from lmkbc.types import Example, Query
 
+Request = tuple[str, str, Relation]
+"""A template, a subject, and the relation."""
+TOP_K = 100
+"""Answers of one cloze where a table does not name the relation."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """Names with the token ids of each."""
+    """Names, each with the id of its one token; a token may have several names."""
 
     names: tuple[str, ...]
-    ids: tuple[tuple[int, ...], ...]
-
-    @property
-    def longest(self) -> int:
-        """The most tokens of a name."""
-        return max(map(len, self.ids))
+    ids: tuple[int, ...]
 
     @classmethod
     def of_words(cls, words: Words) -> Lexicon:
-        """Every whole word of the vocabulary."""
+        """Return every whole word of the vocabulary."""
         if not words.plain:
             raise InputError("the model's vocabulary holds no whole word: nothing is left to propose")
-        return cls(tuple(words.plain.values()), tuple((index,) for index in words.plain))
+        return cls(tuple(words.plain.values()), tuple(words.plain))
 
     @classmethod
-    def of_names(cls, words: Words, names: Iterable[str], *, several: bool = False) -> Lexicon:
-        """The names that are one token, or `several` known ones."""
-        known: dict[str, tuple[int, ...]] = {}
-        for name in names:
-            single = words.single(name)
-            if single is not None:
-                known[name] = (single,)
-            elif several and (ids := words.ids(name)) and words.unknown not in ids:
-                known[name] = tuple(ids)
+    def of_names(cls, words: Words, names: Iterable[str]) -> Lexicon:
+        """Return the names that are one token."""
+        known = {name: single for name in names if (single := words.single(name)) is not None}
         return cls(tuple(known), tuple(known.values()))
+
+    def answers(
+        self, probe: ProbeSettings, forward: Forward, clozes: Clozes, requests: Sequence[Request]
+    ) -> list[dict[str, float]]:
+        """Return the most probable names at the mask of each cloze, best first, with their probabilities.
+
+        Probabilities of tokens that share a name are summed.
+        """
+        answers: list[dict[str, float]] = [{} for _ in requests]
+        if not self.names:
+            return answers
+        ids = torch.tensor(self.ids, dtype=torch.int64)
+        most = min(max(for_relation(probe.top_k, relation, TOP_K) for *_, relation in requests), len(ids))
+        inputs = clozes.inputs([template for template, *_ in requests], [subject for _, subject, _ in requests])
+        subset = probe.softmax == "subset"
+        for indices, logits in forward.logits(inputs, ids if subset else None):
+            probabilities = logits[:, 0].softmax(dim=-1)
+            best = (probabilities if subset else probabilities[:, ids.to(logits.device)]).topk(most)
+            for index, scores, places in zip(indices, best.values.tolist(), best.indices.tolist(), strict=True):
+                for score, place in zip(scores, places, strict=True):
+                    name = self.names[place]
+                    answers[index][name] = answers[index].get(name, 0.0) + score
+        return answers
 
 
 def train_names(rows: Sequence[Example]) -> dict[str, list[Query]]:
-    """The preferred name of each object in a relation's train rows -> the queries that it answers."""
+    """Return the preferred name of each object in a relation's train rows -> the queries that it answers."""
     named: dict[str, list[Query]] = {}
     for row in rows:
         for name in row.names:
@@ -53,7 +75,7 @@ def train_names(rows: Sequence[Example]) -> dict[str, list[Query]]:
 
 
 def names_of_type(rows: Sequence[Example], relations: Mapping[str, Relation], qid: str) -> list[str]:
-    """Every name that labelled rows give to things of a Wikidata class, as subjects or as objects."""
+    """Return every name that labelled rows give to things of a Wikidata class, as subjects or as objects."""
     names: dict[str, None] = {}
     for row in rows:
         relation = relations[row.query.relation]

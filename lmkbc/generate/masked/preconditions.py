@@ -62,7 +62,7 @@ class Asker:
             torch.zeros(len(subjects_and_neutral), len(ids)),
             torch.zeros(len(subjects_and_neutral), len(ids), dtype=torch.bool),
         )
-        least = math.log(precondition.floor) if precondition.floor else -math.inf
+        least = math.log(precondition.min_prob) if precondition.min_prob else -math.inf
         for indices, logits in self._forward.logits(self._clozes.fill(precondition.cloze, subjects_and_neutral)):
             every = logits[:, 0].log_softmax(dim=-1).cpu()
             logs[indices] = every[:, columns]

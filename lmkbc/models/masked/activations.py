@@ -23,19 +23,24 @@ CACHED = 4096
 """Tokens of one batch while the lower layers are computed."""
 
 
-def layer_at(layer: Any, hidden: Tensor, keep: Tensor, at: Tensor | None = None, dropout: float = 0.0) -> Tensor:
-    """One BERT layer: (b, t, h) -> (b, t, h), or only at positions `at`, (b,), -> (b, 1, h).
+def bert_layer(
+    layer: Any, hidden: Tensor, queried: Tensor | None = None, keep: Tensor | None = None, dropout: float = 0.0
+) -> Tensor:
+    """Compute a BERT layer: (b, t, h) -> (b, t, h), or only at the positions whose states are queried, (b, m, h).
 
-    keep: (b, t), true where there is a token and no padding.
+    keep: (b, t), true where there is a token and no padding; None where nothing is padded.
     """
-    queried = hidden if at is None else hidden[torch.arange(len(at), device=at.device), at][:, None]
+    queried = hidden if queried is None else queried
     own, heads = layer.attention.self, layer.attention.self.num_attention_heads
 
     def split(x: Tensor) -> Tensor:
         return x.view(*x.shape[:2], heads, -1).transpose(1, 2)
 
     mixed = fn.scaled_dot_product_attention(
-        split(own.query(queried)), split(own.key(hidden)), split(own.value(hidden)), attn_mask=keep[:, None, None]
+        split(own.query(queried)),
+        split(own.key(hidden)),
+        split(own.value(hidden)),
+        attn_mask=None if keep is None else keep[:, None, None],
     )
     out = layer.attention.output
     seen = out.LayerNorm(fn.dropout(out.dense(mixed.transpose(1, 2).flatten(-2)), dropout) + queried)
@@ -84,7 +89,7 @@ def activations(
         with torch.inference_mode(), half_precision(model.device):
             hidden = model.bert.embeddings(input_ids=ids)
             for layer in model.bert.encoder.layer[: len(model.bert.encoder.layer) - top]:
-                hidden = layer_at(layer, hidden, keep)
+                hidden = bert_layer(layer, hidden, keep=keep)
         rows = starts[torch.tensor(same)][:, None] + torch.arange(width)
         vectors[rows] = hidden.cpu().half()
         done += len(same)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from lmkbc.errors import InputError
@@ -23,12 +24,25 @@ class Clozes:
         self._backbone, self.mask_id, self._layouts = backbone, backbone.mask_id, layouts
         self.cut = 0
 
-    def fill(self, template: str, subjects: Sequence[str], spare: int = 0) -> list[list[int]]:
-        """One input per subject, with one mask, and so many tokens short of the longest input, to be widened later.
+    def inputs(self, templates: Sequence[str], subjects: Sequence[str]) -> list[list[int]]:
+        """Return the token ids of n templates with their subjects; those of one template are tokenised together.
 
-        InputError for a template that is wrong or that no subject fits into.
+        InputError where a template has more or less than one mask once it is tokenised.
         """
-        room = self._backbone.longest - spare
+        places = defaultdict[str, list[int]](list)
+        for place, template in enumerate(templates):
+            places[template].append(place)
+        inputs: list[list[int]] = [[]] * len(templates)
+        for template, group in places.items():
+            for place, ids in zip(group, self.fill(template, [subjects[place] for place in group]), strict=True):
+                if ids.count(self.mask_id) != 1:
+                    raise InputError(f"cloze {template!r} does not hold one mask once tokenised: reword it")
+                inputs[place] = ids
+        return inputs
+
+    def fill(self, template: str, subjects: Sequence[str]) -> list[list[int]]:
+        """Return one input per subject, with one mask. InputError for a wrong template, or one too long for any."""
+        room = self._backbone.longest
         if template in self._layouts:
             return [self._laid_out(self._layouts[template], subject, room) for subject in subjects]
         check_template(template, self._backbone.tokenizer.all_special_tokens)
@@ -45,7 +59,7 @@ class Clozes:
         return list(tokenizer(texts, verbose=False)["input_ids"]) if texts else []
 
     def _laid_out(self, layout: Layout, subject: str, room: int) -> list[int]:
-        """The subject as it entered the prompt in training."""
+        """Return the subject as it entered the prompt in training."""
         (name,) = subject_pieces(layout, [subject], self._backbone.tokenizer)
         fits = max(room - len(layout) + 1, 0)
         self.cut += len(name) > fits
@@ -58,7 +72,7 @@ class Clozes:
         return subject
 
     def _shortened(self, template: str, subject: str, room: int) -> list[int]:
-        """The input for the longest beginning of the subject that fits."""
+        """Return the input for the longest beginning of the subject that fits."""
         low, high = 0, len(subject)
         best = self._encode(template, [""])[0]
         if len(best) > room:
@@ -73,14 +87,14 @@ class Clozes:
         return best
 
 
-def check_template(template: str, special: Sequence[str] = (), slots: Sequence[str] = ("subject", "mask")) -> None:
+def check_template(template: str, special: Sequence[str] = ()) -> None:
     """InputError unless a template holds {subject} and {mask}, each exactly once, and no mask token of a model."""
     try:
         parts = list(string.Formatter().parse(template))
     except ValueError as error:
         raise InputError(f"cloze {template!r} is malformed: {error}") from None
     named = [slot for _, slot, _, _ in parts if slot is not None]
-    if sorted(named) != sorted(slots):
+    if sorted(named) != ["mask", "subject"]:
         raise InputError(f"cloze {template!r} needs {{subject}} and {{mask}}, each exactly once")
     for token in special:
         if any(token in literal for literal, *_ in parts):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +21,7 @@ ENTITY = "ENTITY/"
 
 
 def read_vectors(path: Path, wanted: Collection[str]) -> dict[str, Floats]:
-    """The vectors of the names wanted, from Wikipedia2Vec's text format (plain or gzipped).
+    """Return the vectors of the names wanted, from Wikipedia2Vec's text format (plain or gzipped).
 
     A header "count dimensions", then a line per word or entity; an entity's vector goes before a word's. InputError
     names the line that is wrong.
@@ -48,45 +47,21 @@ def read_vectors(path: Path, wanted: Collection[str]) -> dict[str, Floats]:
     return words | entities
 
 
-@dataclass(frozen=True, eq=False)
-class Map:
-    """A map from one space of vectors to another: x @ matrix + shift, (n, d) -> (n, h)."""
+def linear_map(source: Floats, target: Floats, ridge: float = 1e-3) -> Callable[[Floats], Floats]:
+    """Fit a map on n pairs of vectors that should meet, (n, d) and (n, h), both centred first: (m, d) -> (m, h).
 
-    matrix: Floats
-    shift: Floats
-
-    def __call__(self, vectors: Floats) -> Floats:
-        """Map vectors, one a row."""
-        mapped: Floats = vectors @ self.matrix + self.shift
-        return mapped
-
-    @classmethod
-    def fit(
-        cls, source: Floats, target: Floats, kind: Literal["orthogonal", "linear"] = "orthogonal", ridge: float = 1e-3
-    ) -> Map:
-        """Fit on n pairs of vectors that should meet, (n, d) and (n, h), both centred first.
-
-        "orthogonal": a rotation with one scale (Schönemann 1966), which keeps angles and needs few pairs; "linear":
-        least squares with an L2 penalty, relative to the source's variance. InputError without pairs.
-        """
-        if len(source) < 2:
-            raise InputError(f"{len(source)} names have a vector in both spaces: a map needs at least two")
-        middle, goal = source.mean(axis=0), target.mean(axis=0)
-        x, y = source - middle, target - goal
-        if kind == "orthogonal":
-            left, spread, right = np.linalg.svd(x.T @ y, full_matrices=False)
-            rotation = left @ right
-            matrix = rotation * (spread.sum() / np.square(x @ rotation).sum())
-        else:
-            gram = x.T @ x
-            matrix = np.linalg.solve(gram + ridge * np.trace(gram) / len(gram) * np.eye(len(gram)), x.T @ y)
-        return cls(matrix, goal - middle @ matrix)
+    Least squares with an L2 penalty, relative to the source's variance.
+    """
+    middle, goal = source.mean(axis=0), target.mean(axis=0)
+    x, y = source - middle, target - goal
+    gram = x.T @ x
+    matrix = np.linalg.solve(gram + ridge * np.trace(gram) / len(gram) * np.eye(len(gram)), x.T @ y)
+    shift = goal - middle @ matrix
+    return lambda vectors: vectors @ matrix + shift
 
 
-def mapped(
-    path: Path, backbone: Backbone, names: Collection[str], kind: Literal["orthogonal", "linear"] = "orthogonal"
-) -> dict[str, Floats]:
-    """The vectors of the names that a file has, in the model's space of input vectors.
+def mapped(path: Path, backbone: Backbone, names: Collection[str]) -> dict[str, Floats]:
+    """Return the vectors of the names that a file has, in the model's space of input vectors.
 
     The map is fitted on the words that the file and the model's vocabulary share. InputError when they share too few.
     """
@@ -97,8 +72,7 @@ def mapped(
     pairs = [(vectors[word], table[index]) for index, word in words.items() if word in vectors]
     if len(pairs) < 2:
         raise InputError(f"{path} and {backbone.name} share {len(pairs)} words: they are of another language or casing")
-    source, target = map(np.stack, zip(*pairs, strict=True))
-    onto = Map.fit(source, target, kind)
+    onto = linear_map(*map(np.stack, zip(*pairs, strict=True)))
     return {name: onto(vectors[name]) for name in names if name in vectors}
 
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from lmkbc.errors import InputError, did_you_mean
+from lmkbc.models.masked.activations import bert_layer
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.int8 import quantise
 
@@ -145,33 +146,21 @@ class _LastLayer(nn.Module):
         self.layer, self._where = layer, where
 
     def forward(self, states: Tensor, *_: Any, **__: Any) -> Tensor:
-        layer: Any = self.layer
-        attention = layer.attention.self
-        at_masks = self._where.pick(states)
-
-        def heads(projected: Tensor) -> Tensor:
-            return projected.view(*projected.shape[:2], -1, attention.attention_head_size).transpose(1, 2)
-
-        mixed = nn.functional.scaled_dot_product_attention(
-            heads(attention.query(at_masks)), heads(attention.key(states)), heads(attention.value(states))
-        )
-        mixed = mixed.transpose(1, 2).reshape(*at_masks.shape[:2], -1)
-        attended = layer.attention.output(mixed, at_masks)
-        return cast(Tensor, layer.output(layer.intermediate(attended), attended).float())
+        return bert_layer(self.layer, states, self._where.pick(states)).float()
 
 
 def _reduced(backbone: Backbone, decoder: nn.Linear, precision: Precision, where: _Positions) -> nn.Module:
-    """A twin of the model that returns the states which the output matrix would get, at the masks."""
+    """Return a copy that shares parameters and gives the states which the output matrix would get, at the masks."""
     original: nn.Module = backbone.model
     prefix = backbone.model.base_model_prefix
     name = next(name for name, module in original.named_modules() if module is decoder)
     short = backbone.model.config.model_type in BERT_LAYERS
-    model = twin(original)
+    model = shared_copy(original)
     if precision == "bf16":
         model = copy.deepcopy(original).to(torch.bfloat16)
         for part, child in original.named_children():
             if short and part != prefix:
-                setattr(model, part, twin(child))
+                setattr(model, part, shared_copy(child))
     base: Any = model.get_submodule(prefix)
     model.set_submodule(name, _Pick(None if short else where))
     if short:
@@ -181,8 +170,8 @@ def _reduced(backbone: Backbone, decoder: nn.Linear, precision: Precision, where
     return model
 
 
-def twin(module: nn.Module) -> nn.Module:
-    """A copy of the tree of modules that shares their parameters."""
+def shared_copy(module: nn.Module) -> nn.Module:
+    """Return a copy of the tree of modules that shares their parameters."""
     copied = copy.copy(module)
-    copied._modules = {name: None if child is None else twin(child) for name, child in module._modules.items()}
+    copied._modules = {name: None if child is None else shared_copy(child) for name, child in module._modules.items()}
     return copied

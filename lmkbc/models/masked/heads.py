@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from lmkbc.errors import InputError, OptionError
-from lmkbc.models.masked.activations import Activations, layer_at
+from lmkbc.models.masked.activations import Activations, bert_layer
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.entities import Entities
 from lmkbc.models.masked.tensors import word_vectors
@@ -41,8 +41,9 @@ class Top(nn.Module):
         """Logits over the n objects at the masks of some cached prompts, (b, n)."""
         hidden, keep, at = (part.to(self.bias.device) for part in cached.batch(numbers))
         for layer in self.layers[:-1]:
-            hidden = layer_at(layer, hidden, keep, dropout=dropout)
-        hidden = layer_at(self.layers[-1], hidden, keep, at, dropout)[:, 0]
+            hidden = bert_layer(layer, hidden, keep=keep, dropout=dropout)
+        queried = hidden[torch.arange(len(at), device=at.device), at][:, None]
+        hidden = bert_layer(self.layers[-1], hidden, queried, keep, dropout)[:, 0]
         return cast(Tensor, self.transform(hidden) @ self.rows.T + self.bias)
 
     def trained(self) -> dict[str, nn.Parameter]:

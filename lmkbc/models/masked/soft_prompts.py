@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone
-from lmkbc.models.masked.forward import twin
+from lmkbc.models.masked.forward import shared_copy
 from lmkbc.models.masked.layout import MASK, SOFT, SUBJECT, Layout, subject_pieces
 from lmkbc.models.masked.tensors import (
     at_masks,
@@ -48,7 +48,7 @@ def with_prompts(backbone: Backbone, prompts: Mapping[str, SoftPrompt]) -> tuple
 
     InputError when the prompts are not for this model.
     """
-    model: Any = twin(backbone.model)
+    model: Any = shared_copy(backbone.model)
     table = model.get_input_embeddings().weight.detach()
     rows, layouts = [table], dict[str, Layout]()
     size = len(table)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -24,19 +23,8 @@ BATCH = 256
 
 
 def masked(backbone: Backbone, clozes: Sequence[str], subjects: Sequence[str]) -> list[list[int]]:
-    """Token ids of n clozes with one mask each, special tokens included, as long as the model reads at most."""
-    ways = Clozes(backbone)
-    inputs: list[list[int]] = [[]] * len(clozes)
-    places = defaultdict[str, list[int]](list)
-    for place, cloze in enumerate(clozes):
-        places[cloze].append(place)
-    for cloze, mine in places.items():
-        names = [subject_of(subjects[place], backbone.tokenizer) for place in mine]
-        for place, ids in zip(mine, ways.fill(cloze, names), strict=True):
-            if ids.count(ways.mask_id) != 1:
-                raise InputError(f"cloze {cloze!r} does not hold exactly one mask once tokenised: mend it")
-            inputs[place] = ids
-    return inputs
+    """Return the token ids of n clozes with one mask each, special tokens included, as the model is trained on them."""
+    return Clozes(backbone).inputs(clozes, [subject_of(subject, backbone.tokenizer) for subject in subjects])
 
 
 def mask_id(tokenizer: PreTrainedTokenizerBase) -> int:

@@ -37,12 +37,6 @@ class Words:
                 ids[index] = word
         return ids
 
-    @cached_property
-    def ordinary(self) -> list[int]:
-        """All ids but those of special tokens: what may stand within a name."""
-        special = set(self._tokenizer.all_special_ids)
-        return sorted(set(self._tokenizer.get_vocab().values()) - special)
-
     def ids(self, name: str) -> list[int]:
         """The tokens of a name as they stand within a sentence."""
         return self.pieces([name])[0]

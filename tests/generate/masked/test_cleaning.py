@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.cleaning import FUNCTION_WORDS, Cleaning
+from lmkbc.generate.masked.cleaning import FUNCTION_WORDS, Cleaning, Stems
 from lmkbc.generate.masked.settings import ProbeSettings
-from lmkbc.generate.masked.stems import Stems
 from lmkbc.settings import checked
 from lmkbc.types import Query
 from lmkbc.workspace import Workspace

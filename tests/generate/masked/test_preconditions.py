@@ -24,7 +24,7 @@ COUNTRIES = ["France", "Papua New Guinea", "Italy", "Peru"]
 SLOT = Precondition(
     cloze="{subject} is in {mask}.", type="Q6256", top_k=10_000, clozes=("in {answer}, {subject} borders {mask}.",)
 )
-DIED = Precondition(cloze="{subject} has {mask}.", answers=("died",), top_k=200, floor=1e-9, required=True)
+DIED = Precondition(cloze="{subject} has {mask}.", answers=("died",), top_k=200, min_prob=1e-9, required=True)
 
 
 def asker(backbone: Backbone) -> Asker:
@@ -55,13 +55,13 @@ def test_without_an_answer_the_usual_clozes_are_asked(backbone: Backbone) -> Non
     assert asker(backbone).prepare([nowhere], ["oslo", "lima"]) == [Prepared(), Prepared()]
 
 
-@pytest.mark.parametrize("bound", ["top_k", "floor"])
+@pytest.mark.parametrize("bound", ["top_k", "min_prob"])
 def test_an_answer_counts_only_within_bounds(backbone: Backbone, bound: str) -> None:
     """The bounds are those of the whole vocabulary, whatever the answers share among themselves."""
     found = probabilities(backbone, "oslo has [MASK].")
     rank = sum(share > found["died"] for share in found.values())
-    inside: Any = {"top_k": rank + 1} if bound == "top_k" else {"floor": found["died"] * 0.99}
-    outside: Any = {"top_k": rank} if bound == "top_k" else {"floor": found["died"] * 1.01}
+    inside: Any = {"top_k": rank + 1} if bound == "top_k" else {"min_prob": found["died"] * 0.99}
+    outside: Any = {"top_k": rank} if bound == "top_k" else {"min_prob": found["died"] * 1.01}
     for settings, counted in ((inside, {"died": pytest.approx(1)}), (outside, {})):
         one = Precondition(cloze=DIED.cloze, answers=("died",), required=True, **settings)
         assert asker(backbone).answers(one, ["oslo"]) == [counted]
@@ -69,7 +69,7 @@ def test_an_answer_counts_only_within_bounds(backbone: Backbone, bound: str) -> 
 
 
 def test_a_gate_the_wrong_way_round(backbone: Backbone) -> None:
-    inverted = Precondition(cloze=DIED.cloze, answers=("died",), floor=1e-12, vetoes=frozenset({"died"}))
+    inverted = Precondition(cloze=DIED.cloze, answers=("died",), min_prob=1e-12, vetoes=frozenset({"died"}))
     assert asker(backbone).prepare([inverted], ["oslo"])[0].vetoed == pytest.approx(1)
 
 
@@ -120,8 +120,8 @@ def test_names_of_a_type_are_subjects_and_objects() -> None:
         ({"cloze": "{subject} {mask}"}, "answers to compare, or a type"),
         ({"cloze": "{subject} {mask}", "answers": ["a", "b"], "type": "Q5"}, "one of the two"),
         ({"cloze": "{subject} {mask}", "answers": ["a"], "vetoes": ["a"]}, "fewer than two words"),
-        ({"cloze": "{subject} {mask}", "answers": ["a", "b"], "required": True}, "give top_k or floor"),
-        ({"cloze": "{subject} {mask}", "answers": ["a", "b"], "floor": 1.0, "vetoes": ["a"]}, "below 1"),
+        ({"cloze": "{subject} {mask}", "answers": ["a", "b"], "required": True}, "give top_k or min_prob"),
+        ({"cloze": "{subject} {mask}", "answers": ["a", "b"], "min_prob": 1.0, "vetoes": ["a"]}, "below 1"),
         ({"cloze": "{subject}", "type": "Q5", "clozes": ["{subject} {mask}"]}, "each exactly once"),
         ({"answers": ["a", "b"], "vetoes": ["a"]}, "cloze"),
         (
