@@ -72,7 +72,7 @@ class Cleaning:
         return kept
 
     def words(self, query: Query) -> tuple[str, ...]:
-        """Return the words of the subject's name that are asked beside it; none without `name_words`, or of one word."""
+        """Return the words of the subject's name asked beside it; none without `name_words`, or of one word."""
         if self._name_words(self._relations[query.relation]) is None:
             return ()
         words = tuple(dict.fromkeys(_WORD.findall(query.subject)))

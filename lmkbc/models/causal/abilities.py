@@ -11,6 +11,7 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import LinearAttentionCacheLayerMixin
 
 from lmkbc.models.causal.branches import Batched, Branches, Packed
+from lmkbc.models.causal.caches import Beginnings
 from lmkbc.models.causal.prefixes import Tokens
 
 TRIAL = "The capital of France is", (" Paris, the capital of", " a city on the river")
@@ -52,7 +53,7 @@ def abilities(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tok
         def agrees(branches: Branches) -> bool:
             return same(branches.read(prompts, [prefix, prefix], [1, 1]), plain)
 
-        packs = packs and agrees(Packed(model))
+        packs = packs and agrees(Packed(model, Beginnings(model)))
         return Abilities(packs, packs or agrees(Batched(model, prefix)))
 
 

@@ -9,14 +9,14 @@ attention masks or position ids (recurrent layers, ALiBi, sliding windows) are s
 from __future__ import annotations
 
 import copy
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, count, islice
 from typing import Any, Protocol, cast
 
 import torch
 from transformers import Cache, DynamicCache
 
+from lmkbc.models.causal.caches import Beginnings, forward, read_row
 from lmkbc.models.causal.prefixes import Tokens, portions
 
 PIECE = 512
@@ -47,8 +47,8 @@ class Packed:
     a prompt's or an answer's.
     """
 
-    def __init__(self, model: torch.nn.Module) -> None:
-        self._model = model
+    def __init__(self, model: torch.nn.Module, beginnings: Beginnings) -> None:
+        self._model, self._beginnings = model, beginnings
         self._device = next(model.parameters()).device
         self._cache, self._owner = DynamicCache(), self._tensor([])
         self._numbers = count()
@@ -61,7 +61,8 @@ class Packed:
     def read(self, prompts: Sequence[Tokens], prefixes: Sequence[Tokens], last: Sequence[int]) -> torch.Tensor:
         """Add some prompts to those that are there."""
         self._heads = {
-            prefix: self._heads.get(prefix) or self._read_alone(prefix) for prefix in dict.fromkeys(prefixes)
+            prefix: self._heads.get(prefix) or (next(self._numbers), self._beginnings.cache(prefix))
+            for prefix in dict.fromkeys(prefixes)
         }
         there = set(self._owner.tolist())
         parts, owners = [(self._cache, 0)], [self._owner]
@@ -117,13 +118,6 @@ class Packed:
         logits, self._owner = self._extend(self._cache, self._owner, tokens, positions, rows, rows)
         return logits
 
-    def _read_alone(self, prefix: Tokens) -> tuple[int, DynamicCache]:
-        """A prefix's number, and its cache."""
-        cache = DynamicCache()  # not of the model's config: no layer may forget what left its window
-        if prefix:
-            forward(self._model, self._tensor([prefix]), cache, logits_to_keep=1)
-        return next(self._numbers), cache
-
     def _extend(
         self,
         cache: DynamicCache,
@@ -141,18 +135,7 @@ class Packed:
         columns = torch.arange(len(owner), device=self._device)
         seen = (owner == prefix) | (owner == prompt) | (owner == own)
         seen &= columns <= columns[before:, None]
-        dtype = next(self._model.parameters()).dtype
-        mask = torch.zeros(seen.shape, dtype=dtype, device=self._device)
-        mask.masked_fill_(~seen, torch.finfo(dtype).min)
-        logits = forward(
-            self._model,
-            self._tensor([tokens]),
-            cache,
-            attention_mask=mask[None, None],
-            position_ids=self._tensor([positions]),
-            logits_to_keep=self._tensor(wanted),
-        )[0]
-        return logits, owner
+        return read_row(self._model, cache, tokens, positions, seen, wanted)[0], owner
 
     def _tensor(self, values: Sequence[Any]) -> torch.Tensor:
         return torch.tensor(values, dtype=torch.long, device=self._device)
@@ -186,14 +169,17 @@ class Batched:
         prompts: Sequence[Tokens],
         prefixes: Sequence[Tokens],  # noqa: ARG002 -- all have the one that the cache holds
         last: Sequence[int],
-        **more: Any,
     ) -> torch.Tensor:
-        """Start afresh with some prompts. more: what `forward` takes besides."""
+        """Start afresh with some prompts."""
+        logits, _ = self.read_all(prompts)
+        return torch.cat([row[len(row) - count :] for row, count in zip(logits, last, strict=True)])
+
+    def read_all(self, prompts: Sequence[Tokens], layer: int | None = None) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Start afresh with some prompts; return logits and states of every token that follows the prefix."""
         self._cache = copy.deepcopy(self._prefix)
         self._select([0] * len(prompts))
         rest = torch.tensor([prompt[self._size :] for prompt in prompts], device=self._device)
-        logits = forward(self._model, rest, self._cache, **more)
-        return torch.cat([row[len(row) - count :] for row, count in zip(logits, last, strict=True)])
+        return forward(self._model, rest, self._cache, layer=layer)
 
     def fork(self, copies: int) -> None:
         """Let each prompt have so many answers."""
@@ -204,37 +190,9 @@ class Batched:
         """Go on with some of the rows only."""
         if len(kept) < self._rows:
             self._select(kept)
-        return forward(self._model, torch.tensor(tokens, device=self._device)[:, None], self._cache)[:, -1]
+        return forward(self._model, torch.tensor(tokens, device=self._device)[:, None], self._cache)[0][:, -1]
 
     def _select(self, rows: Sequence[int]) -> None:
         self._rows = len(rows)
         if self._cache.get_seq_length():
             self._cache.reorder_cache(cast(torch.LongTensor, torch.tensor(rows, device=self._device)))
-
-
-def forward(
-    model: torch.nn.Module,
-    tokens: torch.Tensor,
-    cache: Cache,
-    *,
-    take_states: Callable[[Sequence[torch.Tensor]], object] | None = None,
-    **more: Any,
-) -> torch.Tensor:
-    """Return logits in float32. Only the positions in `logits_to_keep` where the model can leave out the rest.
-
-    take_states: is given the hidden states of all layers, each (rows, tokens, d), the embeddings' first.
-    """
-    known = inspect.signature(model.forward).parameters
-    keep = more.pop("logits_to_keep", 0)
-    place = "past_key_values" if "past_key_values" in known else "cache_params"
-    if "logits_to_keep" in known:
-        more["logits_to_keep"] = keep
-    if take_states:
-        more["output_hidden_states"] = True
-    output = model(tokens, use_cache=True, **{place: cache}, **more)
-    if take_states:
-        take_states(output.hidden_states)
-    logits: torch.Tensor = output.logits
-    if "logits_to_keep" not in known and not isinstance(keep, int):
-        logits = logits[:, keep]
-    return logits.float()

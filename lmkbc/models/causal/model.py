@@ -21,14 +21,13 @@ from lmkbc.errors import InputError
 from lmkbc.models.base import Prompt
 from lmkbc.models.causal.abilities import Abilities, abilities
 from lmkbc.models.causal.branches import Batched, Packed
+from lmkbc.models.causal.caches import Beginnings
 from lmkbc.models.causal.decode import ANSWER, Asked, Completion, Decoding, Read, decode
 from lmkbc.models.causal.endings import list_end
-from lmkbc.models.causal.option_trees import read_options
 from lmkbc.models.causal.options import Option, with_options
 from lmkbc.models.causal.prefixes import Group, Tokens, groups, of_one_length
-from lmkbc.models.causal.states import batched_states, layer_at, packed_states
 from lmkbc.models.causal.template import rendered
-from lmkbc.models.causal.trees import Beginnings
+from lmkbc.models.causal.trees import Scored, alone, layer_at, read_batched, read_packed
 from lmkbc.models.usage import Usage
 
 Worked = TypeVar("Worked")
@@ -63,7 +62,8 @@ class CausalModel:
             yield place, [Completion(None, finished=False)] * how.draws
         read: set[Tokens] = set()
         for one, (first, *rest) in self._timed(self._answered(encoded, asked, room, how)):
-            self._count([len(one.prompt)], len(one.prefix) if one.prefix in read else 0)
+            self._count([len(one.prompt)])
+            self.usage.saved_by_prefixes += len(one.prefix) if one.prefix in read else 0
             self.usage.completion_tokens += sum(draw.tokens for draw in (first, *rest))
             read.add(one.prefix)
             yield one.place, [replace(first, prompt_tokens=len(one.prompt)), *rest]
@@ -83,44 +83,27 @@ class CausalModel:
             fits.append([at for at, (whole, first) in enumerate(choices) if 1 <= first < len(whole) <= self._window])
         asked = [number for number, places in enumerate(fits) if places]
         kept = [[tokens[number][place] for place in fits[number]] for number in asked]
-        longest = max((len(option.whole) for choices in kept for option in choices), default=0)
         self._count([min(option.first for option in choices) for choices in kept])
-        read = self._trees if self._packs_up_to(longest) else self._branches
-        for at, scores in self._timed(read(kept)):
-            for place, score in zip(fits[asked[at]], scores, strict=True):
+        for at, read in self._timed(self._read(kept, self._watched, reuse=True)):
+            if read.state is not None:
+                self._noted[_start(kept[at])] = read.state.float().cpu().numpy()
+            for place, score in zip(fits[asked[at]], read.logs, strict=True):
                 logs[asked[at]][place] = score
         return logs
 
-    def _trees(self, prompts: Sequence[Sequence[Option]]) -> Iterator[tuple[int, list[float]]]:
-        """Yield the log-probabilities of each prompt's options, by its place; what options begin with is read once."""
-        starts = [choices[0].whole[: min(option.first for option in choices)] for choices in prompts]
-        shared = [self._beginnings.reused(starts, group) for group in self._groups(starts)]
+    def _read(
+        self, prompts: Sequence[Sequence[Option]], layer: int | None, *, reuse: bool = False
+    ) -> Iterator[tuple[int, Scored]]:
+        """Yield what prompts with their options are read as, by place. reuse: go on from beginnings of before."""
+        longest = max((len(option.whole) for options in prompts for option in options), default=0)
+        if not self._packs_up_to(longest):
+            return read_batched(self.model, self._groups, prompts, COLUMNS, layer)
+        starts = [_start(options) for options in prompts]
+        shared = self._groups(starts)
+        if reuse:
+            shared = [self._beginnings.reused(starts, group) for group in shared]
         self.usage.saved_by_prefixes += sum(group.saved for group in shared)
-        for place, read in read_options(self.model, self._beginnings, shared, prompts, self._watched):
-            if read.state is not None:
-                self._noted[starts[place]] = read.state.float().cpu().numpy()
-            yield place, read.logs
-
-    def _branches(self, prompts: Sequence[Sequence[Option]]) -> Iterator[tuple[int, list[float]]]:
-        """The same for a model that cannot be told what sees what: a branch for each option."""
-        spare: dict[Tokens, int] = {}  # what is read -> how many of its last positions predict some option's tokens
-        for whole, first in (option for choices in prompts for option in choices):
-            spare[whole[:-1]] = max(len(whole) - first, spare.get(whole[:-1], 0))
-        read = list(spare)
-        logs: dict[Tokens, torch.Tensor] = {}
-        for group in self._groups(read, max(spare.values(), default=1)):
-            members = [read[member] for member in group.members]
-            prefix = members[0][: group.shared]
-            with torch.inference_mode():
-                branches = Batched(self.model, prefix)
-            for places in of_one_length([len(tokens) - group.shared for tokens in members], 0, COLUMNS):
-                own = [members[place] for place in places]
-                last = [spare[tokens] for tokens in own]
-                with torch.inference_mode():
-                    logits = branches.read(own, [prefix] * len(own), last).log_softmax(-1)
-                logs |= zip(own, torch.split(logits, last), strict=True)
-        for number, choices in enumerate(prompts):
-            yield number, [_continued(logs[whole[:-1]], whole, first) for whole, first in choices]
+        return read_packed(self.model, self._beginnings, shared, prompts, layer)
 
     def watch(self, depth: float) -> None:
         """Note the states at this depth of prompts whose options are scored, so that `states` need not read them.
@@ -138,17 +121,10 @@ class CausalModel:
             states[place] = noted[tokens[place]]
             self.usage.replayed(len(tokens[place]))
         read = [at for at, row in enumerate(tokens) if row not in noted and 1 <= len(row) <= self._window]
-        own = [tokens[at] for at in read]
-        shared = self._groups(own)
-        packs = self._packs_up_to(max(map(len, own), default=0))
-        found = (
-            packed_states(self.model, self._beginnings, shared, own, layer)
-            if packs
-            else batched_states(self.model, shared, own, layer)
-        )
-        for place, state in self._timed(found):
-            states[read[place]] = state.float().cpu().numpy()
-        self._count([len(row) for row in own], sum(group.saved for group in shared))
+        self._count([len(tokens[at]) for at in read])
+        for place, found in self._timed(self._read([alone(tokens[at]) for at in read], layer)):
+            if found.state is not None:
+                states[read[place]] = found.state.float().cpu().numpy()
         return states
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
@@ -194,10 +170,9 @@ class CausalModel:
         for text in texts:
             self.usage.replayed(self._sizes[text])
 
-    def _count(self, prompts: Sequence[int], saved: int = 0) -> None:
+    def _count(self, prompts: Sequence[int]) -> None:
         self.usage.calls += len(prompts)
         self.usage.prompt_tokens += sum(prompts)
-        self.usage.saved_by_prefixes += saved
 
     @contextmanager
     def _timing(self) -> Iterator[None]:
@@ -255,7 +230,7 @@ class CausalModel:
         ends = self.model.generation_config.eos_token_id if self.model.generation_config else None
         ends = self.tokenizer.eos_token_id if ends is None else ends
         how_to_read = (ends if isinstance(ends, list) else [ends]), self._reader(how)
-        yield from decode(Packed(self.model), packed, how, COLUMNS, *how_to_read)
+        yield from decode(Packed(self.model, self._beginnings), packed, how, COLUMNS, *how_to_read)
         for asked in equal:
             with torch.inference_mode():
                 branches = Batched(self.model, asked[0].prefix)
@@ -274,7 +249,6 @@ class CausalModel:
         return read
 
 
-def _continued(logs: torch.Tensor, whole: Tokens, first: int) -> float:
-    """The log-probability of the tokens from `first` on, given the logs at the last positions before each."""
-    wanted = torch.tensor(whole[first:], device=logs.device)
-    return float(logs[len(logs) - len(wanted) :].gather(-1, wanted[:, None]).sum())
+def _start(options: Sequence[Option]) -> Tokens:
+    """Return the tokens that are a prompt's alone, whatever it goes on with."""
+    return options[0].whole[: min(option.first for option in options)]

@@ -1,18 +1,27 @@
-"""Trees of tokens that hang on one beginning: all are read together, each token seeing what it follows."""
+"""Prompts read with what they may go on with: log-probabilities of options, and hidden states behind a prompt.
+
+The options of a prompt are a tree of tokens: what several begin with is read once, and the last token of an option is
+never read, since its probability stands where the token before it ends. The trees of all prompts hang on the key/value
+cache of the beginning that the prompts share, and only places where an option goes on are compared with the vocabulary.
+A model that cannot be told what sees what reads a row for each prompt and option instead.
+"""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from threading import Lock
-from typing import Any
+from functools import partial
+from typing import NamedTuple
 
 import torch
-from transformers import DynamicCache, PreTrainedModel
+from transformers import PreTrainedModel
 
-from lmkbc.models.causal.branches import forward
-from lmkbc.models.causal.prefixes import Group, Tokens, portions
+from lmkbc.models.causal.branches import Batched
+from lmkbc.models.causal.caches import Beginnings, read_row
+from lmkbc.models.causal.options import Option
+from lmkbc.models.causal.prefixes import Group, Tokens, of_one_length, portions
+from lmkbc.models.parallel import side_by_side
 
 COLUMNS = 768
 """Tokens that are read at one time: more save little, and what they see of each other grows with the square."""
@@ -20,13 +29,23 @@ COLUMNS = 768
 CPU_COLUMNS = 160
 """The same on a CPU, which is as fast with few: progress is seen earlier, and passes side by side end together."""
 
-KEPT = 8
-"""Beginnings whose caches are kept, the latest."""
+
+class Scored(NamedTuple):
+    """A prompt that was read with its options: their log-probabilities, and the state of its last token, (d,)."""
+
+    logs: list[float]
+    state: torch.Tensor | None
 
 
-def columns(model: PreTrainedModel) -> int:
-    """Return how many tokens are read at one time. What is read together does not depend on the number of cores."""
-    return CPU_COLUMNS if model.device.type == "cpu" else COLUMNS
+def layer_at(model: PreTrainedModel, depth: float) -> int:
+    """Return the number of the layer at a share of the layers; 0 would be the embeddings."""
+    layers: int = model.config.get_text_config().num_hidden_layers
+    return max(round(depth * layers), 1)
+
+
+def alone(prompt: Tokens) -> list[Option]:
+    """Return options with which a prompt is read for its state alone: any one token, which is never read."""
+    return [Option((*prompt, 0), len(prompt))]
 
 
 @dataclass(slots=True)
@@ -39,7 +58,7 @@ class Tree:
     _places: dict[tuple[int, int, int], int] = field(default_factory=dict)
 
     def path(self, prompt: int, tokens: Sequence[int]) -> list[int]:
-        """The places of some tokens of a prompt, each put where it is not yet; prompts share none."""
+        """Return the places of some tokens of a prompt, each put where it is not yet; prompts share none."""
         parent, places = -1, []
         for depth, token in enumerate(tokens):
             place = self._places.setdefault((prompt, parent, token), len(self.tokens))
@@ -50,92 +69,114 @@ class Tree:
             places.append(parent := place)
         return places
 
-    def mask(self, before: int, dtype: torch.dtype) -> torch.Tensor:
-        """What is added to attention, (tokens, before + tokens): each sees the beginning, what it follows, itself."""
+    def seen(self, before: int) -> torch.Tensor:
+        """Return what each token sees, (tokens, before + tokens): the beginning, what it follows, and itself."""
         seen = torch.eye(len(self.tokens), dtype=torch.bool)
         for place, parent in enumerate(self.parents):  # a parent stands before its children
             if parent >= 0:
                 seen[place] |= seen[parent]
-        whole = torch.cat([torch.ones(len(self.tokens), before, dtype=torch.bool), seen], 1)
-        return torch.zeros(whole.shape, dtype=dtype).masked_fill_(~whole, torch.finfo(dtype).min)
-
-    def read(
-        self, model: PreTrainedModel, cache: DynamicCache, keep: Sequence[int], layer: int | None = None
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Return the logits behind some places, (keep, vocabulary), and the states of all, (tokens, d), if asked for.
-
-        cache: of the beginning; it holds the tree afterwards. layer: behind which the states are read.
-        """
-        before, device = cache.get_seq_length(), model.device
-        states: list[torch.Tensor] = []
-        logits = forward(
-            model,
-            torch.tensor([self.tokens], device=device),
-            cache,
-            attention_mask=self.mask(before, next(model.parameters()).dtype)[None, None].to(device),
-            position_ids=torch.tensor([self.depths], device=device) + before,
-            logits_to_keep=torch.tensor(keep, device=device),
-            **({} if layer is None else {"take_states": lambda hidden: states.append(hidden[layer][0])}),
-        )[0]
-        return logits, states[0] if states else None
+        return torch.cat([torch.ones(len(self.tokens), before, dtype=torch.bool), seen], 1)
 
 
-def parts_of(
-    model: PreTrainedModel, groups: Sequence[Group], size: Callable[[int, int], int]
-) -> list[tuple[Group, list[int]]]:
-    """Return the members of groups in parts that are read at one time, the first part of every group first.
+def read_packed(
+    model: PreTrainedModel,
+    beginnings: Beginnings,
+    groups: Sequence[Group],
+    prompts: Sequence[Sequence[Option]],
+    layer: int | None = None,
+) -> Iterator[tuple[int, Scored]]:
+    """Read prompts with their options, many in one row; yield what was found by the prompt's place, in any order.
 
-    size: from a member and what its group shares to its own tokens. A first part reads what its group begins with.
+    Log-probabilities are natural logarithms of the probability that a prompt goes on with an option. groups: prompts
+    by beginning, which is shorter than any prompt. layer: behind which states are read, if they are asked for.
     """
-    parts = []
+    most, parts = CPU_COLUMNS if model.device.type == "cpu" else COLUMNS, []
     for group in groups:
-        sizes = [size(member, group.shared) for member in group.members]
-        parts += [(number, group, part) for number, part in enumerate(portions(group.members, sizes, columns(model)))]
-    return [(group, part) for _, group, part in sorted(parts, key=lambda one: one[0])]
+        sizes = [_size(prompts[member], group.shared) for member in group.members]
+        parts += [(number, group, part) for number, part in enumerate(portions(group.members, sizes, most))]
+    parts.sort(key=lambda part: part[0])  # the first part of every group, which reads its beginning, comes first
+    starts = ((prompts[part[0]][0].whole[: group.shared], part) for _, group, part in parts)
+    jobs = [partial(_read, model, beginnings, start, prompts, part, layer) for start, part in starts]
+    for found in side_by_side(model, jobs):
+        yield from found
 
 
-class Beginnings:
-    """The key/value caches of what prompts begin with, the latest few of them.
+def _size(options: Sequence[Option], shared: int) -> int:
+    """Return how many tokens a prompt's tree has."""
+    tree = Tree()
+    for option in options:
+        tree.path(0, option.whole[shared:-1])
+    return len(tree.tokens)
 
-    A beginning is read as a whole and by itself, so that its numbers do not depend on what was read before it.
+
+def _read(
+    model: PreTrainedModel,
+    beginnings: Beginnings,
+    shared: Tokens,
+    prompts: Sequence[Sequence[Option]],
+    part: Sequence[int],
+    layer: int | None,
+) -> list[tuple[int, Scored]]:
+    tree, before = Tree(), len(shared)
+    steps: list[tuple[int, int]] = []  # where an option's token is predicted, and the token
+    ends: dict[int, int] = {}  # prompt -> where its last token is
+    for number in part:
+        for whole, first in prompts[number]:
+            path = tree.path(number, whole[before:-1])
+            ends[number] = min(path[first - before - 1], ends.get(number, len(tree.tokens)))
+            steps += zip(path[first - before - 1 :], whole[first:], strict=True)
+    read = sorted({place for place, _ in steps})
+    row_of = {place: row for row, place in enumerate(read)}
+    with torch.inference_mode():
+        positions = [before + depth for depth in tree.depths]
+        cache, seen = beginnings.cache(shared), tree.seen(before).to(model.device)
+        logits, states = read_row(model, cache, tree.tokens, positions, seen, read, layer)
+        rows = torch.tensor([row_of[place] for place, _ in steps], device=logits.device)
+        tokens = torch.tensor([token for _, token in steps], device=logits.device)
+        logs = iter((logits[rows, tokens] - logits.logsumexp(-1)[rows]).tolist())
+    found = []
+    for number in part:
+        own = [math.fsum(next(logs) for _ in whole[first:]) for whole, first in prompts[number]]
+        found.append((number, Scored(own, None if states is None else states[ends[number]].clone())))
+    return found
+
+
+def read_batched(
+    model: PreTrainedModel,
+    find_groups: Callable[[Sequence[Tokens], int], list[Group]],
+    prompts: Sequence[Sequence[Option]],
+    most: int,
+    layer: int | None = None,
+) -> Iterator[tuple[int, Scored]]:
+    """Read the same in a row for each prompt with each option, for a model that cannot be told what sees what.
+
+    find_groups: what is to be read by beginning, with so many tokens left to each. most: tokens at one time.
     """
-
-    def __init__(self, model: PreTrainedModel) -> None:
-        self._model = model
-        self._kept: OrderedDict[Tokens, _Beginning] = OrderedDict()
-        self._lock = Lock()
-
-    def reused(self, prompts: Sequence[Tokens], group: Group) -> Group:
-        """Return a group of prompts that goes on from a kept beginning instead, where that leaves less to read."""
-        tokens = prompts[group.members[0]][: group.shared]
-        for kept in sorted(self._kept, key=len, reverse=True):
-            more = len(group.members) * (group.shared - len(kept))
-            if more < group.shared and kept == tokens[: len(kept)]:
-                return Group(len(kept), group.members)
-        return group
-
-    def cache(self, tokens: Tokens) -> DynamicCache:
-        """Return a cache of the beginning. What the caller adds to it changes no other."""
-        with self._lock:
-            one = self._kept.setdefault(tokens, _Beginning())
-            self._kept.move_to_end(tokens)
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
-        with one.lock:  # others that need it wait until it is read
-            if not one.layers and tokens:
-                cache = DynamicCache()
-                forward(self._model, torch.tensor([tokens], device=self._model.device), cache, logits_to_keep=1)
-                layers: list[Any] = cache.layers
-                one.layers = [(layer.keys, layer.values) for layer in layers]
-        copy = DynamicCache()
-        for number, (keys, values) in enumerate(one.layers):
-            copy.update(keys, values, number)
-        return copy
+    spare: dict[Tokens, int] = {}  # what is read -> how many of its last positions predict some option's tokens
+    for whole, first in (option for options in prompts for option in options):
+        spare[whole[:-1]] = max(len(whole) - first, spare.get(whole[:-1], 0))
+    rows = list(spare)
+    logs: dict[Tokens, torch.Tensor] = {}
+    states: dict[Tokens, torch.Tensor] = {}
+    for group in find_groups(rows, max(spare.values(), default=1)):
+        members = [rows[member] for member in group.members]
+        with torch.inference_mode():
+            branches = Batched(model, members[0][: group.shared])
+            for places in of_one_length([len(tokens) - group.shared for tokens in members], 0, most):
+                own = [members[place] for place in places]
+                logits, hidden = branches.read_all(own, layer)
+                last = zip(own, logits.log_softmax(-1), strict=True)
+                logs |= {tokens: row[len(row) - spare[tokens] :].clone() for tokens, row in last}
+                if hidden is not None:
+                    last = zip(own, hidden, strict=True)
+                    states |= {tokens: row[len(row) - spare[tokens] :].clone() for tokens, row in last}
+    for number, options in enumerate(prompts):
+        (read, first), *_ = [(whole[:-1], first) for whole, first in options]
+        state = states[read][first - 1 - len(read)] if states else None
+        yield number, Scored([_continued(logs[whole[:-1]], whole, first) for whole, first in options], state)
 
 
-@dataclass(slots=True)
-class _Beginning:
-    """A beginning's keys and values, layer by layer; none until it is read."""
-
-    lock: Any = field(default_factory=Lock)
-    layers: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
+def _continued(logs: torch.Tensor, whole: Tokens, first: int) -> float:
+    """Return the log-probability of the tokens from `first` on, given the logs at the last positions before each."""
+    wanted = torch.tensor(whole[first:], device=logs.device)
+    return float(logs[len(logs) - len(wanted) :].gather(-1, wanted[:, None]).sum())

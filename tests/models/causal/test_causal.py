@@ -21,6 +21,7 @@ from lmkbc.models.causal import branches as branches_module
 from lmkbc.models.causal import decode as decode_module
 from lmkbc.models.causal import model as model_module
 from lmkbc.models.causal.branches import Batched, Branches, Packed
+from lmkbc.models.causal.caches import Beginnings
 from lmkbc.models.causal.decode import Asked, Decoding
 from lmkbc.models.causal.endings import Repeats
 from lmkbc.models.causal.model import CausalModel
@@ -328,7 +329,7 @@ def test_different_examples_part_prompts_into_groups() -> None:
 def test_branches_go_on_after_others_were_left(kind: str) -> None:
     model, prefix = MODELS["llama"], (1, 2, 3)
     with torch.inference_mode():
-        branches: Branches = Packed(model) if kind == "packed" else Batched(model, prefix)
+        branches: Branches = Packed(model, Beginnings(model)) if kind == "packed" else Batched(model, prefix)
         for turn in range(2):
             branches.read([(*prefix, *rest) for rest in ((4, 5), (6, 7), (8, 9))], [prefix] * 3, [1, 1, 1])
             branches.fork(2)
@@ -346,7 +347,7 @@ def test_prompts_of_several_prefixes_join_and_see_their_own_alone(piece: int, mo
     monkeypatch.setattr(branches_module, "PIECE", piece)
     model = MODELS["llama"]
     with torch.inference_mode():
-        branches = Packed(model)
+        branches = Packed(model, Beginnings(model))
         branches.read([(4, 5, 6), (1, 2, 3, 7), (8, 9), (4, 5, 7, 8)], [(4, 5), (1, 2, 3), (), (4, 5)], [1] * 4)
         branches.fork(2)
         branches.step([0, 2, 4, 6], range(10, 14))

@@ -1,0 +1,116 @@
+"""Key/value caches: the forward pass that goes on from one, and the caches of what prompts begin with."""
+
+from __future__ import annotations
+
+import inspect
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+import torch
+from transformers import Cache, DynamicCache
+
+from lmkbc.models.causal.prefixes import Group, Tokens
+
+KEPT = 8
+"""Beginnings whose caches are kept, the latest."""
+
+
+def forward(
+    model: torch.nn.Module, tokens: torch.Tensor, cache: Cache, *, layer: int | None = None, **more: Any
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Return logits in float32, and the hidden states of a layer, (rows, tokens, d), where one is asked for.
+
+    Logits are those of the positions in `logits_to_keep` only, where the model can leave out the rest. Layer 0 would be
+    the embeddings.
+    """
+    known = inspect.signature(model.forward).parameters
+    keep = more.pop("logits_to_keep", 0)
+    place = "past_key_values" if "past_key_values" in known else "cache_params"
+    if "logits_to_keep" in known:
+        more["logits_to_keep"] = keep
+    if layer is not None:
+        more["output_hidden_states"] = True
+    output = model(tokens, use_cache=True, **{place: cache}, **more)
+    logits: torch.Tensor = output.logits
+    if "logits_to_keep" not in known and not isinstance(keep, int):
+        logits = logits[:, keep]
+    return logits.float(), None if layer is None else output.hidden_states[layer]
+
+
+def read_row(
+    model: torch.nn.Module,
+    cache: DynamicCache,
+    tokens: Sequence[int],
+    positions: Sequence[int],
+    seen: torch.Tensor,
+    keep: Sequence[int],
+    layer: int | None = None,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Add n tokens to the one row of a cache; return the logits of those to keep, and the states of all.
+
+    seen: which columns each token sees, (n, before + n).
+    """
+    weight = next(model.parameters())
+    mask = torch.zeros(seen.shape, dtype=weight.dtype, device=seen.device)
+    mask.masked_fill_(~seen, torch.finfo(weight.dtype).min)
+    logits, states = forward(
+        model,
+        torch.tensor([tokens], device=weight.device),
+        cache,
+        layer=layer,
+        attention_mask=mask[None, None].to(weight.device),
+        position_ids=torch.tensor([positions], device=weight.device),
+        logits_to_keep=torch.tensor(keep, dtype=torch.long, device=weight.device),
+    )
+    return logits[0], None if states is None else states[0]
+
+
+class Beginnings:
+    """The key/value caches of what prompts begin with, the latest few of them.
+
+    A beginning is read as a whole and by itself, so that its numbers do not depend on what was read before it.
+    """
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        self._model = model
+        self._kept: OrderedDict[Tokens, _Beginning] = OrderedDict()
+        self._lock = Lock()
+
+    def reused(self, prompts: Sequence[Tokens], group: Group) -> Group:
+        """Return a group of prompts that goes on from a kept beginning instead, where that leaves less to read."""
+        tokens = prompts[group.members[0]][: group.shared]
+        for kept in sorted(self._kept, key=len, reverse=True):
+            more = len(group.members) * (group.shared - len(kept))
+            if more < group.shared and kept == tokens[: len(kept)]:
+                return Group(len(kept), group.members)
+        return group
+
+    def cache(self, tokens: Tokens) -> DynamicCache:
+        """Return a cache of the beginning. What the caller adds to it changes no other."""
+        with self._lock:
+            beginning = self._kept.setdefault(tokens, _Beginning())
+            self._kept.move_to_end(tokens)
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        with beginning.lock:  # others that need it wait until it is read
+            if not beginning.layers and tokens:
+                device = next(self._model.parameters()).device
+                cache = DynamicCache()  # not of the model's config: no layer may forget what left its window
+                forward(self._model, torch.tensor([tokens], device=device), cache, logits_to_keep=1)
+                layers: list[Any] = cache.layers
+                beginning.layers = [(layer.keys, layer.values) for layer in layers]
+        copy = DynamicCache()
+        for number, (keys, values) in enumerate(beginning.layers):
+            copy.update(keys, values, number)
+        return copy
+
+
+@dataclass(slots=True)
+class _Beginning:
+    """A beginning's keys and values, layer by layer; none until it is read."""
+
+    lock: Any = field(default_factory=Lock)
+    layers: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
