@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from opened import recipe_of
 
 from lmkbc.ask.context.passages import lines as passage_lines
-from lmkbc.files.spool import pieces
+from lmkbc.files.buffer import pieces
 from lmkbc.pipeline import Block
 from lmkbc.run import submission
 from lmkbc.run.base import Run

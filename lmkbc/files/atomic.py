@@ -33,8 +33,8 @@ from typing import IO, Any
 from zlib import crc32
 
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.files.buffer import Content, digest, pieces
 from lmkbc.files.checksum import read_record
-from lmkbc.files.spool import Content, digest, pieces
 
 _READY = ".lmkbc-ready"
 """How the hidden directory within is called once it is whole: from then on the new files count, and are only moved."""

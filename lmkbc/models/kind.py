@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from lmkbc.errors import InputError
-from lmkbc.models import sizes
+from lmkbc.models.directory import check_sizes
 from lmkbc.models.hub import local_only
 from lmkbc.models.located import located
 
@@ -15,14 +15,14 @@ ADAPTER = "adapter_config.json"
 
 
 def model_kind(name: str, *, offline: bool = False) -> Kind:
-    """Of a model by id or directory. InputError for one that does neither, or that is not there."""
+    """Return the kind of a model by id or directory. InputError for one that does neither, or that is not there."""
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING, AutoConfig
 
     source = located(name)
     directory = Path(source)
     if (directory / ADAPTER).is_file():
         return "causal"
-    sizes.check(directory)
+    check_sizes(directory)
     try:
         config = AutoConfig.from_pretrained(source, local_files_only=local_only(source, offline=offline))
     except (OSError, ValueError) as error:

@@ -13,8 +13,8 @@ import msgspec
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.atomic import Kind, check_replaceable, write_directory
+from lmkbc.files.buffer import Content
 from lmkbc.files.packed import DOCUMENT, whole
-from lmkbc.files.spool import Content
 from lmkbc.run import submission
 from lmkbc.run.subset import Subset
 

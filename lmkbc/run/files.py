@@ -15,7 +15,7 @@ from lmkbc.ask.context.passages import lines as lines_of
 from lmkbc.edition import Edition
 from lmkbc.errors import counted
 from lmkbc.files import jsonl
-from lmkbc.files.spool import Content, Spool, digest
+from lmkbc.files.buffer import Buffer, Content, digest
 from lmkbc.models.files import (
     file_digest,
     model_name,
@@ -42,16 +42,16 @@ class RunFiles:
 
     def __init__(self, edition: Edition, *, as_empty: bool = False) -> None:
         self._edition, self._kept, self._as_empty = edition, ExitStack(), as_empty
-        spools = (self._kept.enter_context(closing(Spool())) for _ in range(4))
-        self._predictions, self._missing, self._withheld, self._retrieved = spools
-        self._candidates, self._replies = (self._kept.enter_context(closing(Spool(packed=True))) for _ in range(2))
+        buffers = (self._kept.enter_context(closing(Buffer())) for _ in range(4))
+        self._predictions, self._missing, self._withheld, self._retrieved = buffers
+        self._candidates, self._replies = (self._kept.enter_context(closing(Buffer(packed=True))) for _ in range(2))
         self.tally = Tally(edition, as_empty=as_empty)
 
     def add(self, block: Block, predictions: Sequence[Prediction]) -> None:
         """Take in a block, and what is selected of it."""
         self.tally.add(block.sets, predictions)
         answered = predictions if self._as_empty else [one for one in predictions if not one.failed]
-        for spool, lines in (
+        for buffer, lines in (
             (self._predictions, submission.prediction_lines(self._edition, answered)),
             (self._candidates, submission.candidate_rows(block.sets)),
             (self._missing, submission.missing_lines(block.sets)),
@@ -60,7 +60,7 @@ class RunFiles:
             (self._replies, submission.reply_rows(block.replies)),
         ):
             if lines:
-                spool.write(lines)
+                buffer.write(lines)
 
     def finished(
         self,
@@ -82,15 +82,15 @@ class RunFiles:
             submission.check(self._edition, run.relations, answered, zipped, unlinked=names)
             files[submission.PREDICTIONS] = self._predictions
             files |= {submission.ARCHIVE: zipped} if subset is None and not self.tally.unreadable else {}
-        for name, spool in (
+        for name, buffer in (
             (submission.MISSING, self._missing),
             (submission.WITHHELD, self._withheld),
             (submission.CANDIDATES, self._candidates),
             (submission.RETRIEVED, self._retrieved),
             (submission.REPLIES, self._replies),
         ):
-            if spool.pieces:
-                files[name] = spool
+            if buffer.pieces:
+                files[name] = buffer
         manifest = {
             "edition": self._edition.name,
             "split": split,

@@ -22,7 +22,7 @@ import msgspec
 from lmkbc.edition import Edition, misfit
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import jsonl
-from lmkbc.files.spool import Content, pieces
+from lmkbc.files.buffer import Content, pieces
 from lmkbc.generate.recorded_rows import EXISTENCE
 from lmkbc.relation import Relation
 from lmkbc.types import (

@@ -16,7 +16,7 @@ from lmkbc.files import jsonl, packed, source
 from lmkbc.files.toml import read_toml
 from lmkbc.generate.recorded_rows import read_rows
 from lmkbc.link.search_table import SearchTable
-from lmkbc.models import sizes
+from lmkbc.models.directory import check_sizes
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()
@@ -145,16 +145,16 @@ def test_rows_that_wait_for_the_other_file_have_a_bound(tmp_path: Path, monkeypa
 )
 def test_a_forged_vocabulary_is_refused_before_it_is_read(tmp_path: Path, name: str, content: bytes, told: str) -> None:
     (tmp_path / name).write_bytes(b'{"model": {"vocab": {"a": 0}}}')
-    sizes.check(tmp_path)
+    check_sizes(tmp_path)
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=told):
-        sizes.check(tmp_path)
+        check_sizes(tmp_path)
 
 
 def test_a_device_in_a_model_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").symlink_to("/dev/zero")
     with pytest.raises(InputError, match="no regular file"):
-        sizes.check(tmp_path)
+        check_sizes(tmp_path)
 
 
 def test_a_text_of_many_sentences_is_no_long_key(tmp_path: Path) -> None:

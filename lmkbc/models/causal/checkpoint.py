@@ -25,7 +25,7 @@ from transformers import (
 from transformers.utils import logging
 
 from lmkbc.errors import InputError
-from lmkbc.models import seal, sizes
+from lmkbc.models.directory import check_damage, check_sizes
 from lmkbc.models.files import file_digest
 from lmkbc.models.hub import local_only
 from lmkbc.models.located import gguf_digest, gguf_file, located
@@ -62,8 +62,8 @@ def load(
             return load(folder, dtype=dtype, device=device, offline=True, weights=False)
     source = located(name, revision)
     directory = Path(source)
-    sizes.check(directory)
-    seal.check(directory)
+    check_sizes(directory)
+    check_damage(directory)
     if (directory / ADAPTER).is_file():
         plain, tokens = load(
             _base(directory),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from lmkbc.errors import InputError
-from lmkbc.models import seal, sizes
+from lmkbc.models.directory import check_damage, check_sizes
 from lmkbc.models.hub import local_only
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ def load(
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
     name, place = str(model), _place(device)
-    sizes.check(Path(name))
-    seal.check(Path(name))
+    check_sizes(Path(name))
+    check_damage(Path(name))
     with _explained(name), quiet():
         here = local_only(name, revision=revision, offline=offline)
         where: dict[str, Any] = {

@@ -15,14 +15,14 @@ IN_MEMORY = 16 << 20
 PIECE = 1 << 20
 
 
-class Spool:
+class Buffer:
     """A file in the making, gone when it is closed. packed: whether what is written is gzipped, without a clock.
 
     LmkbcError where the disk has no room.
     """
 
     def __init__(self, *, packed: bool = False) -> None:
-        self._file = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 -- closed with the spool
+        self._file = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 -- closed with the buffer
         self._digest, self._ended = hashlib.sha256(), False
         self._packer = zlib.compressobj(9, zlib.DEFLATED, 16 + zlib.MAX_WBITS) if packed else None
         self.pieces = 0
@@ -72,15 +72,15 @@ class Spool:
             ) from error
 
 
-Content = bytes | Spool
+Content = bytes | Buffer
 """What a file is to hold."""
 
 
 def pieces(content: Content) -> Iterator[bytes]:
     """The bytes of a content, one piece after the other."""
-    return content.chunks() if isinstance(content, Spool) else iter((content,))
+    return content.chunks() if isinstance(content, Buffer) else iter((content,))
 
 
 def digest(content: Content) -> str:
     """Hex SHA-256 of a content."""
-    return content.sha256 if isinstance(content, Spool) else hashlib.sha256(content).hexdigest()
+    return content.sha256 if isinstance(content, Buffer) else hashlib.sha256(content).hexdigest()

@@ -1,4 +1,8 @@
-"""How much a model directory may hold beside its weights: a forged vocabulary would fill memory while it is read."""
+"""Checks of a model directory before anything of it is loaded: how much it holds, and that its files are undamaged.
+
+A forged vocabulary would fill memory while it is read. A model whose weights lost a bit answers all the same, only
+otherwise; no file format that holds weights notices.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from lmkbc.errors import InputError
+from lmkbc.files.checksum import damaged, read_record
 from lmkbc.files.packed import DOCUMENT, whole
 from lmkbc.models.files import READ
 
@@ -17,6 +22,8 @@ MERGES = 1_200_000
 LARGER = {"tokenizer.json": 48 << 20, "model.safetensors.index.json": 24 << 20, "entities.json": 24 << 20}
 """Bytes of files that may be larger than others."""
 WEIGHTS = ".safetensors"
+TRAINING = "training.json"
+"""What a training says of itself; its field `outputs` lists the files with their SHA-256."""
 
 
 class _Model(msgspec.Struct, frozen=True):
@@ -28,7 +35,7 @@ class _Tokenizer(msgspec.Struct):
     model: _Model = _Model()
 
 
-def check(directory: Path) -> None:
+def check_sizes(directory: Path) -> None:
     """InputError where a model directory holds a device, or more beside its weights than any model needs."""
     if not directory.is_dir():
         return
@@ -46,8 +53,18 @@ def check(directory: Path) -> None:
             )
 
 
+def check_damage(directory: Path) -> None:
+    """Raise InputError where a trained file is gone or another than was written; pass where there is no record."""
+    path = directory / TRAINING
+    if path.is_file() and (lost := next(damaged(directory, read_record(path).outputs), None)):
+        raise InputError(
+            f"{directory / lost} is not what the training wrote: copy it again or train again; or remove {TRAINING} to "
+            "take the model as it is"
+        )
+
+
 def _counts(path: Path) -> tuple[int, int]:
-    """Words and merges that a file lists; of one that is damaged, its reader tells."""
+    """Return the words and merges that a file lists; none for a damaged one, of which its reader tells."""
     if path.name == "vocab.txt":
         return _content(path).count(b"\n"), 0
     if path.name == "merges.txt":
