@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Literal
 
 from lmkbc.errors import InputError
-from lmkbc.models.directory import check_sizes
 from lmkbc.models.hub import local_only
+from lmkbc.models.loading import ADAPTER, check_files, explained
 from lmkbc.models.located import located
 
 Kind = Literal["masked", "causal"]
-ADAPTER = "adapter_config.json"
 
 
 def model_kind(name: str, *, offline: bool = False) -> Kind:
@@ -20,14 +19,11 @@ def model_kind(name: str, *, offline: bool = False) -> Kind:
 
     source = located(name)
     directory = Path(source)
+    check_files(source, weights=False)
     if (directory / ADAPTER).is_file():
         return "causal"
-    check_sizes(directory)
-    try:
+    with explained(name):
         config = AutoConfig.from_pretrained(source, local_files_only=local_only(source, offline=offline))
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())[:200].rstrip(". ")
-        raise InputError(f"the model {name!r} cannot be loaded: {reason}; check its name or directory") from None
     called = (config.architectures or ["model"])[0]
     if not config.is_encoder_decoder:
         continues = getattr(config, "is_decoder", False) or called.endswith(("CausalLM", "LMHeadModel"))

@@ -69,8 +69,8 @@ class _Twins:
 
 def _drawn(table: Mapping[str, Any], out: Path, offline: bool, seed: int) -> Path:
     """Save a model of the same shape, with its tokenizer and what lies beside it: objects, soft prompts."""
+    from lmkbc.models.loading import quiet
     from lmkbc.models.masked import entities, soft_prompts
-    from lmkbc.models.masked.backbone import quiet
     from lmkbc.train.controls import randomised
 
     model: Any

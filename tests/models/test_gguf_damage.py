@@ -116,7 +116,7 @@ def test_a_file_that_is_cut_short_is_refused(tiny: Path, share: float, tmp_path:
         ({"fields": {"llama.rope.dimension_count": 4}}, "do not fit together"),
         ({"fields": {"llama.attention.head_count_kv": 3}}, "do not fit together"),
         ({"fields": {"llama.rope.freq_base": float("nan")}}, "do not fit together"),
-        ({"fields": {"llama.embedding_length": 33}}, "shape"),
+        ({"fields": {"llama.embedding_length": 33}}, "do not fit together"),
         ({"fields": {"llama.embedding_length": 0}}, "which is no size"),
         ({"fields": {"llama.block_count": 2**24}}, "lacks tensors of its 16777216 layers"),
         ({"fields": {"llama.block_count": 3}}, "lacks the tensor blk.2"),
@@ -201,7 +201,7 @@ def test_a_cache_that_may_not_be_written_is_named(tiny: Path, tmp_path: Path, mo
         unpacked(tiny)
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json", convert.SEAL])
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json", convert.RECORD])
 @pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-9] + b"\0" * 9)])
 def test_a_damaged_directory_is_made_anew(name: str, damage: Callable[[Path], Any], tiny: Path) -> None:
     place = unpacked(tiny)
@@ -245,7 +245,7 @@ def test_two_at_once_and_a_kill(tiny: Path, tmp_path: Path) -> None:
     assert sorted(int(count) > 0 for _, count in done) == [False, True]
     assert made(path) == [Path(done[0][0])]
     assert Path(done[0][0]) != left
-    assert json.loads((Path(done[0][0]) / convert.SEAL).read_text())
+    assert json.loads((Path(done[0][0]) / convert.RECORD).read_text())
 
 
 def test_a_header_is_read_once_its_file_is_there(tmp_path: Path) -> None:

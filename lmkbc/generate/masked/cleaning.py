@@ -87,7 +87,8 @@ class Cleaning:
         return {name: score for word in _WORD.findall(query.subject) for name in self._names(word, relation)}
 
     def _name_words(self, relation: Relation) -> float | None:
-        return for_relation(self._probe.name_words, relation, None)
+        score: float | None = for_relation(self._probe.name_words, relation, None)
+        return score
 
     def _cleaned(self, name: str, relation: Relation, subject: str) -> list[str]:
         names = self._names(name, relation)

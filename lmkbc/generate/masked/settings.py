@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from lmkbc.errors import did_you_mean
 from lmkbc.generate.masked.ensemble import Ensemble
@@ -14,7 +14,6 @@ from lmkbc.relation import Precondition, Relation
 
 Objects = Literal["token", "expand"]
 Compose = Literal["mean", "frequency"]
-Value = TypeVar("Value")
 WHOLE, ANY = "all", "*"
 
 
@@ -92,18 +91,18 @@ class ProbeSettings:
 
     def templates(self, relation: Relation) -> tuple[str, ...]:
         """Return the clozes to ask of a relation."""
-        chosen = for_relation(self.clozes, relation, 0)
+        chosen: int | Sequence[str] = for_relation(self.clozes, relation, 0)
         if not isinstance(chosen, int):
             return tuple(chosen)
         return (*relation.clozes, *relation.paraphrases)[:chosen] if chosen else relation.clozes
 
     def preconditions_of(self, relation: Relation) -> Sequence[Precondition]:
         """Return the preconditions that are asked of a relation first."""
-        chosen = for_relation(self.preconditions, relation, False)
+        chosen: bool | Sequence[Precondition] = for_relation(self.preconditions, relation, False)
         return chosen if not isinstance(chosen, bool) else relation.preconditions if chosen else ()
 
 
-def for_relation(setting: Mapping[str, Value] | Value, relation: Relation, default: Value) -> Value:
+def for_relation(setting: Any, relation: Relation, default: Any) -> Any:
     """Return what a setting is for a relation: the table's entry, else that of "*", else the default."""
     if not isinstance(setting, Mapping):
         return setting

@@ -22,16 +22,14 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
-from transformers.utils import logging
 
 from lmkbc.errors import InputError
-from lmkbc.models.directory import check_damage, check_sizes
 from lmkbc.models.files import file_digest
 from lmkbc.models.hub import local_only
+from lmkbc.models.loading import ADAPTER, check_files, device_of, explained
 from lmkbc.models.located import gguf_digest, gguf_file, located
 from lmkbc.models.precision import multiplies_bf16
 
-ADAPTER = "adapter_config.json"
 Quantise = Literal["none", "4bit"]
 
 
@@ -62,8 +60,7 @@ def load(
             return load(folder, dtype=dtype, device=device, offline=True, weights=False)
     source = located(name, revision)
     directory = Path(source)
-    check_sizes(directory)
-    check_damage(directory)
+    check_files(source, weights=weights)
     if (directory / ADAPTER).is_file():
         plain, tokens = load(
             _base(directory),
@@ -76,16 +73,14 @@ def load(
             weights=weights,
         )
         return adapted(plain, directory) if weights else plain, tokens
-    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    _check_files(directory, weights=weights)
+    place = device_of(device)
     how: dict[str, Any] = {
         "revision": revision,
         "local_files_only": local_only(source, revision=revision, offline=offline),
         "trust_remote_code": trust_remote_code,
     }
     packed = _four_bits(place) if quantise == "4bit" else {}
-    logging.disable_progress_bar()
-    try:
+    with explained(name):
         config = AutoConfig.from_pretrained(source, **how)
         _check_kind(name, config)
         if not weights:
@@ -105,12 +100,6 @@ def load(
         tokenizer = AutoTokenizer.from_pretrained(source, **how)
         if gguf_digest(name):
             model.name_or_path = name  # where it was unpacked is of no use to an adapter that is trained on it
-    except InputError:
-        raise
-    except Exception as error:  # an unusable name, or damaged files, which fail in any way
-        reason = " ".join(str(error).split())
-        short = reason[:200].rstrip(". ")
-        raise InputError(f"the model {name!r} cannot be loaded: {short}; {_advice(reason)}") from None
     if told["missing_keys"]:
         missing = sorted(told["missing_keys"])[0]
         raise InputError(f"the model {name!r} lacks weights, such as {missing}: name a causal model's full checkpoint")
@@ -171,30 +160,17 @@ def _base(adapter: Path) -> str:
     return str(base)
 
 
-def _four_bits(place: str) -> dict[str, Any]:
+def _four_bits(place: torch.device) -> dict[str, Any]:
     """What from_pretrained is told, so that weights are put in four bits as they are read."""
     lacking = [name for name in ("bitsandbytes", "accelerate") if find_spec(name) is None]
     if lacking:
         raise InputError(f"quantise = '4bit' needs {' and '.join(lacking)}: install lmkbc[quantise], or leave it out")
-    kind = torch.bfloat16 if place != "cpu" else torch.float32
+    kind = torch.bfloat16 if place.type != "cpu" else torch.float32
     packing: Any = BitsAndBytesConfig
     made = packing(
         load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=kind
     )
-    return {"quantization_config": made, "device_map": {"": place}}
-
-
-def _check_files(directory: Path, *, weights: bool = True) -> None:
-    if not directory.is_dir():
-        if directory.is_absolute() or directory.exists():
-            raise InputError(f"{directory} is no model directory: name a directory or a model of the hub")
-        return
-    if not (directory / "config.json").is_file():
-        raise InputError(f"{directory} holds no config.json, so it is no model: save one with save_pretrained")
-    if weights and not any(directory.glob("*.safetensors")):
-        pickled = [path.name for pattern in ("*.bin", "*.pt", "*.pth") for path in sorted(directory.glob(pattern))]
-        found = f"only {pickled[0]}, which is pickled and can run code" if pickled else "no weights"
-        raise InputError(f"{directory} holds {found}: save the model as safetensors")
+    return {"quantization_config": made, "device_map": {"": str(place)}}
 
 
 def _check_kind(name: str, config: Any) -> None:
@@ -208,20 +184,12 @@ def _check_kind(name: str, config: Any) -> None:
         )
 
 
-def _dtype(name: str, place: str) -> Any:
+def _dtype(name: str, place: torch.device) -> Any:
     if name == "auto":
-        return torch.float32 if place == "cpu" else "auto"
+        return torch.float32 if place.type == "cpu" else "auto"
     if name == "native":
-        return torch.bfloat16 if multiplies_bf16(torch.device(place)) else torch.float32
+        return torch.bfloat16 if multiplies_bf16(place) else torch.float32
     found = getattr(torch, name, None)
     if not isinstance(found, torch.dtype):
         raise InputError(f"dtype is {name!r}: use 'auto', 'native', 'float32', 'bfloat16' or 'float16'")
     return found
-
-
-def _advice(reason: str) -> str:
-    if "custom code" in reason or "trust_remote_code" in reason:
-        return "it needs code of its own, which runs only where the recipe says trust_remote_code = true"
-    if "safetensors" in reason or "header" in reason:
-        return "only weights saved as safetensors are loaded"
-    return "check the name, or give the directory of a causal model that save_pretrained wrote"

@@ -24,7 +24,7 @@ from lmkbc.files.checksum import damaged, file_sha256
 from lmkbc.files.places import cache_dir
 from lmkbc.models.files import file_digest
 from lmkbc.models.gguf import header, vocabulary
-from lmkbc.models.gguf.shape import Placed, Shape
+from lmkbc.models.gguf.shape import Placed, config_of, placed
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("lmkbc")
 VERSION = 1
 """Of what is made of a file: another one makes another directory."""
-SEAL = "unpacked.json"
+RECORD = "unpacked.json"
+"""The file that lists the others with their SHA-256."""
 SHARD = 1 << 30
 """Bytes of weights that are in memory at a time, and in one file."""
 
@@ -64,14 +65,15 @@ class Plan:
 def plan(path: Path) -> Plan:
     """What a file's model is unpacked to. InputError for a file that is damaged or that is not read."""
     parsed = header.read(path)
-    shape = Shape.of(parsed)
-    tokenizer, placed = vocabulary.tokenizer(parsed, shape.window), shape.placed()
-    _check_kinds(path, placed)
+    config = config_of(parsed)
+    tokenizer = vocabulary.tokenizer(parsed, config["max_position_embeddings"])
+    places = placed(parsed, config)
+    _check_kinds(path, places)
     tasks = {name: vocabulary.token_id(parsed, name) for name in ("bos", "eos", "padding", "eot")}
     own = {"bos_token_id": tasks["bos"], "eos_token_id": tasks["eos"], "pad_token_id": tasks["padding"]}
     stops = [token for token in dict.fromkeys((tasks["eos"], tasks["eot"])) if token is not None]
-    tables = {"config.json": shape.config() | own, "generation_config.json": own | {"eos_token_id": stops}}
-    return Plan(tables, tokenizer, placed)
+    tables = {"config.json": {**config, **own}, "generation_config.json": own | {"eos_token_id": stops}}
+    return Plan(tables, tokenizer, places)
 
 
 def write_settings(made: Plan, folder: Path) -> None:
@@ -89,7 +91,7 @@ def _unpack(path: Path, target: Path) -> None:
         write_settings(made, stage)
         _write_weights(path, made.placed, stage)
         files = {file.name: file_sha256(file) for file in sorted(stage.iterdir())}
-        (stage / SEAL).write_text(json.dumps(files, indent=2), encoding="utf-8")
+        (stage / RECORD).write_text(json.dumps(files, indent=2), encoding="utf-8")
 
 
 def _write_weights(path: Path, placed: Sequence[Placed], stage: Path) -> None:
@@ -178,7 +180,7 @@ def _alone(target: Path) -> Iterator[None]:
 def _sound(target: Path) -> bool:
     """Whether a directory holds what was written, and nothing of it changed."""
     try:
-        files = msgspec.json.decode((target / SEAL).read_bytes(), type=dict[str, str])
+        files = msgspec.json.decode((target / RECORD).read_bytes(), type=dict[str, str])
         return bool(files) and not any(damaged(target, files))
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return False

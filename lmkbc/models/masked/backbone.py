@@ -6,22 +6,25 @@ a mask is refused with the reason. Any architecture that transformers can load f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from logging import ERROR
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
+
+import torch
+from transformers import (
+    CONFIG_MAPPING,
+    MODEL_FOR_MASKED_LM_MAPPING,
+    AutoConfig,
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
 from lmkbc.errors import InputError
-from lmkbc.models.directory import check_damage, check_sizes
 from lmkbc.models.hub import local_only
-
-if TYPE_CHECKING:
-    import torch
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+from lmkbc.models.loading import check_files, device_of, explained
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,20 +76,15 @@ def load(
     CUDA device where there is one, if None. InputError for a model that is not there, is damaged, has no mask or no
     trained head, generates left to right, is only a pickle, or wants to run its own code.
     """
-    from transformers import AutoModelForMaskedLM, AutoTokenizer
-
-    name, place = str(model), _place(device)
-    check_sizes(Path(name))
-    check_damage(Path(name))
-    with _explained(name), quiet():
-        here = local_only(name, revision=revision, offline=offline)
+    name, place = str(model), device_of(device)
+    check_files(name)
+    with explained(name):
         where: dict[str, Any] = {
             "revision": revision,
-            "local_files_only": here,
+            "local_files_only": local_only(name, revision=revision, offline=offline),
             "trust_remote_code": trust_remote_code,
         }
         _check_config(name, where)
-        _check_weights(name, revision, here)
         tokenizer = AutoTokenizer.from_pretrained(name, **where)
         loaded, report = AutoModelForMaskedLM.from_pretrained(
             name, use_safetensors=True, dtype="float32", output_loading_info=True, ignore_mismatched_sizes=True, **where
@@ -109,23 +107,8 @@ def load(
     return Backbone(name, loaded.to(place), tokenizer)
 
 
-def _place(device: str | None) -> torch.device:
-    """Where weights go. InputError for a device that is not here."""
-    import torch
-
-    try:
-        place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    except RuntimeError:
-        raise InputError(f"device is {device!r}: use cpu or cuda") from None
-    if place.type == "cuda" and not torch.cuda.is_available():
-        raise InputError(f"device is {device!r}, but no CUDA device is usable here: use cpu")
-    return place
-
-
 def _check_config(name: str, where: dict[str, Any]) -> None:
     """Refuse what is no bidirectional masked LM, before any weight is read."""
-    from transformers import CONFIG_MAPPING, MODEL_FOR_MASKED_LM_MAPPING, AutoConfig, PreTrainedConfig
-
     place = {key: where[key] for key in ("revision", "local_files_only")}
     raw, _ = PreTrainedConfig.get_config_dict(name, **place)
     kind = raw.get("model_type", "")
@@ -142,58 +125,3 @@ def _check_config(name: str, where: dict[str, Any]) -> None:
         raise InputError(f"{name} is a {kind} model, which fills no masks: name a masked language model, such as BERT")
     if getattr(config, "is_decoder", False):
         raise InputError(f"{name} reads left to right (is_decoder in its config.json): name a masked language model")
-
-
-def _check_weights(name: str, revision: str | None, offline: bool) -> None:
-    """Refuse a model without safetensors: a pickle can run any code when it is read."""
-    from transformers.utils.hub import cached_file
-
-    for file in WEIGHTS:
-        path = cached_file(
-            name,
-            file,
-            revision=revision,
-            local_files_only=offline,
-            _raise_exceptions_for_missing_entries=False,
-            _raise_exceptions_for_connection_errors=not offline,
-        )
-        if path is not None:
-            return
-    raise InputError(
-        f"{name} has no {WEIGHTS[0]}: weights that are only a pickle are refused, since reading one can run any "
-        "code; convert them to safetensors, or name another model"
-    )
-
-
-@contextmanager
-def _explained(name: str) -> Iterator[None]:
-    """Turn the library's long errors about a missing or malformed model into one sentence."""
-    if (name.startswith((".", "/", "~")) or name.count("/") > 1) and not Path(name).is_dir():
-        raise InputError(f"there is no directory {name}: name one that holds a masked language model, or a model's id")
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:  # damaged files fail in any way, the tokenizers' with a bare Exception
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-        advice = "fetch or save its files again" if Path(name).is_dir() else "check its name"
-        raise InputError(f"the masked language model {name} cannot be loaded: {reason}; {advice}") from error
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Without the libraries' progress bars and reports on standard error; what matters is checked here."""
-    from huggingface_hub.utils import logging as hub
-    from transformers.utils import logging
-
-    verbosity, bars, of_hub = logging.get_verbosity(), logging.is_progress_bar_enabled(), hub.get_verbosity()
-    logging.set_verbosity(ERROR)
-    hub.set_verbosity(ERROR)
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        hub.set_verbosity(of_hub)
-        if bars:
-            logging.enable_progress_bar()

@@ -72,7 +72,8 @@ def mapped(path: Path, backbone: Backbone, names: Collection[str]) -> dict[str, 
     pairs = [(vectors[word], table[index]) for index, word in words.items() if word in vectors]
     if len(pairs) < 2:
         raise InputError(f"{path} and {backbone.name} share {len(pairs)} words: they are of another language or casing")
-    onto = linear_map(*map(np.stack, zip(*pairs, strict=True)))
+    source, target = map(np.stack, zip(*pairs, strict=True))
+    onto = linear_map(source, target)
     return {name: onto(vectors[name]) for name in names if name in vectors}
 
 

@@ -236,7 +236,7 @@ def test_wrong_models_and_files_are_one_sentence(run: Command, tmp_path: Path) -
     (tmp_path / "again" / "test.jsonl").write_bytes(test.read_bytes())
     for arguments, message in (
         ((test, "--model", tmp_path / "t5"), "is a T5ForConditionalGeneration, which neither fills masks"),
-        ((test, "--model", tmp_path / "none"), "cannot be loaded"),
+        ((test, "--model", tmp_path / "none"), "is no model directory"),
         ((test, tmp_path / "again" / "test.jsonl", "--model", tmp_path / "t5"), "have the same name"),
     ):
         status, _, told = run("run", *arguments, "--out", out)
