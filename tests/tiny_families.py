@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tiny_masked
 import torch
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import (
     AlbertConfig,
     AutoModelForMaskedLM,
@@ -31,17 +32,7 @@ POSITIONS = 40
 
 
 def word_pieces() -> PreTrainedTokenizerFast:
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    letters = [chr(c) for c in range(ord("a"), ord("z") + 1)]
-    pieces = [*special, *WORDS, *letters, *("##" + letter for letter in letters)]
-    vocabulary = {word: index for index, word in enumerate(dict.fromkeys(pieces))}
-    backend = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    backend.normalizer = normalizers.BertNormalizer(lowercase=True)
-    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    backend.post_processor = processors.BertProcessing(("[SEP]", vocabulary["[SEP]"]), ("[CLS]", vocabulary["[CLS]"]))
-    backend.decoder = decoders.WordPiece()
-    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    return PreTrainedTokenizerFast(tokenizer_object=backend, mask_token="[MASK]", model_max_length=POSITIONS, **names)
+    return tiny_masked.tokenizer(WORDS, POSITIONS, lowercase=True)
 
 
 def byte_pairs() -> PreTrainedTokenizerFast:

@@ -7,23 +7,24 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
 POSITIONS = 128
 SPECIAL = {f"{name.lower()}_token": f"[{name}]" for name in ("PAD", "UNK", "CLS", "SEP", "MASK")}
 
 
-def tokenizer(words: Iterable[str]) -> PreTrainedTokenizerFast:
+def tokenizer(words: Iterable[str], longest: int = POSITIONS, *, lowercase: bool = False) -> PreTrainedTokenizerFast:
     """The words are one token each; everything else is spelt by letters."""
     letters = string.ascii_letters + string.digits
     pieces = [*SPECIAL.values(), *words, *letters, *(f"##{letter}" for letter in letters), *".,?':"]
     vocabulary = {piece: index for index, piece in enumerate(dict.fromkeys(pieces))}
     raw = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    raw.normalizer = normalizers.BertNormalizer(lowercase=True) if lowercase else None  # type: ignore[assignment]
     raw.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     raw.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     raw.decoder = decoders.WordPiece()
-    return PreTrainedTokenizerFast(tokenizer_object=raw, model_max_length=POSITIONS, **SPECIAL)
+    return PreTrainedTokenizerFast(tokenizer_object=raw, model_max_length=longest, **SPECIAL)
 
 
 def save(folder: Path, words: Iterable[str] = (), seed: int = 0) -> Path:

@@ -31,9 +31,8 @@ def key(*parts: Any) -> str:
 class Store:
     """A directory of array files. Each begins with the SHA-256 of its name and rest, so that no damage goes unseen."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._writable = True
+    def __init__(self, directory: Path, *, writable: bool = True) -> None:
+        self._directory, self._writable = directory, writable
 
     def get(self, kind: str, name: str, compute: Callable[[], Arrays]) -> Arrays:
         """Return the stored arrays of this name, else the computed ones, which are then stored if they can be."""
@@ -52,15 +51,6 @@ class Store:
             self._writable = False
             places.warn_unwritable(self._directory, error.__cause__, "the next run computes the same again")
         return arrays
-
-
-class Unwritten(Store):
-    """The same, where nothing is stored that was not there before."""
-
-    def get(self, kind: str, name: str, compute: Callable[[], Arrays]) -> Arrays:
-        """The stored arrays of this name, else the computed ones."""
-        stored = _read(self._directory / f"{kind}-{name}.npz")
-        return compute() if stored is None else stored
 
 
 def _read(path: Path) -> Arrays | None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from tempfile import SpooledTemporaryFile
-from typing import IO
 
 from lmkbc.errors import LmkbcError
 
@@ -39,17 +37,10 @@ class Buffer:
         return self._digest.hexdigest()
 
     def chunks(self) -> Iterator[bytes]:
-        """The whole from its beginning; nothing is written after that."""
-        with self.opened() as file:
-            while chunk := file.read(PIECE):
-                yield chunk
-
-    @contextmanager
-    def opened(self) -> Iterator[IO[bytes]]:
-        """The whole as a file at its beginning, which is not to be closed; nothing is written after that."""
+        """Yield the whole from its beginning; nothing is written after that."""
         self._end()
         self._file.seek(0)
-        yield self._file
+        yield from iter(lambda: self._file.read(PIECE), b"")
 
     def close(self) -> None:
         """Let go of what was written."""

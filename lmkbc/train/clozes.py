@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.soft_prompts import SoftPrompt, mask_logits
-from lmkbc.models.masked.tensors import BATCH, at_masks, mask_id, padded
+from lmkbc.models.masked.tensors import BATCH, at_masks, padded
 from lmkbc.progress import Report, silent
 from lmkbc.train.loop import Trained, train
 from lmkbc.train.losses import Loss, soft_loss
@@ -30,7 +30,7 @@ Subjects = Sequence[tuple[str, Sequence[int]]]
 def cloze_logits(backbone: Backbone, prompts: Sequence[Sequence[int]], columns: Tensor) -> Tensor:
     """Return the logits at the one mask of each prompt of token ids, over some words, (b, v)."""
     ids, keep = padded(prompts, cast(int, backbone.tokenizer.pad_token_id or 0), backbone.device)
-    masks = ids == mask_id(backbone.tokenizer)
+    masks = ids == backbone.mask_id
     return at_masks(backbone.model, masks, columns, input_ids=ids, attention_mask=keep)
 
 

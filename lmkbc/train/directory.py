@@ -50,7 +50,7 @@ def write(
 
 def saved(*parts: Any) -> dict[str, bytes]:
     """Return the files that a model, or a model and its tokenizer, save, by name."""
-    from lmkbc.models.masked.backbone import quiet
+    from lmkbc.models.loading import quiet
 
     with tempfile.TemporaryDirectory() as folder, quiet():
         for part in parts:

@@ -12,7 +12,7 @@ import torch
 
 from lmkbc.errors import InputError
 from lmkbc.models.masked.layout import subject_of
-from lmkbc.models.masked.tensors import mask_id, padded
+from lmkbc.models.masked.tensors import padded
 from lmkbc.progress import Report, silent
 from lmkbc.train.loop import Trained, train
 from lmkbc.train.settings import Masking, TrainingPlan
@@ -55,7 +55,7 @@ def verbalised(
             encoded = tokenizer(text, return_offsets_mapping=True, return_special_tokens_mask=True, verbose=False)
             if len(encoded["input_ids"]) > longest:
                 encoded = {key: [*each[: longest - 1], each[-1]] for key, each in encoded.items()}
-            yield from _masked(encoded, span, masking, mask_id(tokenizer), draw)
+            yield from _masked(encoded, span, masking, backbone.mask_id, draw)
 
 
 def _worded(

@@ -23,7 +23,7 @@ from lmkbc.errors import InputError
 from lmkbc.models.masked.activations import Activations, activations
 from lmkbc.models.masked.entities import Entities
 from lmkbc.models.masked.heads import Top, assemble, fold_file
-from lmkbc.models.masked.tensors import mask_id, masked
+from lmkbc.models.masked.tensors import masked
 from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent
 from lmkbc.train.corpus import Corpus, split
@@ -148,7 +148,7 @@ def prepare(
     if not items:
         raise InputError("no fact has an object that the model can answer with: give more facts, or expand")
     ids = masked(backbone, [cloze for _, cloze, _ in items], [facts[n].subject for n, _, _ in items])
-    cached = activations(cast("BertForMaskedLM", backbone.model), ids, mask_id(backbone.tokenizer), top, report)
+    cached = activations(cast("BertForMaskedLM", backbone.model), ids, backbone.mask_id, top, report)
     return CachedPrompts(cached, [gold for _, _, gold in items], [number for number, _, _ in items])
 
 

@@ -75,8 +75,10 @@ def test_a_published_figure_names_a_profile_that_there_is() -> None:
         assert {result.profile for result in edition.published} <= {"", *edition.profiles}
     for name in SPACE.system_names():
         for place in read_recipe(SPACE, name).published:
-            edition_name, _, *profile = place.split("/")
-            assert {*profile} <= {*SPACE.edition(edition_name).profiles}
+            edition_name, split, *profile = place.split("/")
+            edition = SPACE.edition(edition_name)
+            assert split in edition.splits
+            assert {*profile} <= {*edition.profiles}
 
 
 def test_evaluate_takes_a_profile_by_name(tmp_path: Path, command: Command) -> None:

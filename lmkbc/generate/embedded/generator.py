@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import places
-from lmkbc.files.arrays import Store, Unwritten, key
+from lmkbc.files.arrays import Store, key
 from lmkbc.generate.embedded.other_sources import ASKING, OtherSources
 from lmkbc.generate.embedded.stack import FOLDS, ROUNDS, SIGNALS, Stack, folds
 from lmkbc.generate.embedded.trees import BOOST, ITERATIONS, Trees
@@ -186,15 +186,13 @@ class EmbeddedGenerator:
         return self.generate([row.query for row in self._train])
 
     def _scored(self, fold: int | None, queries: Sequence[Query]) -> Iterator[CandidateSet]:
-        by_relation: dict[str, list[Query]] = {}
-        for query in queries:
-            by_relation.setdefault(query.relation, []).append(query)
-        for group in by_relation.values():
+        for relation in dict.fromkeys(query.relation for query in queries):
+            group = [query for query in queries if query.relation == relation]
             with threadpool_limits(1):
                 if fold not in self._fitted:
                     self._fitted[fold] = self._fit(fold)
                 stack, trees = self._fitted[fold]
-                sets = list(stack.candidates(trees, group))
+                sets = stack.candidates(trees, relation, group)
             yield from sets
 
     def _fit(self, held_out: int | None) -> tuple[Stack, Trees]:
@@ -263,7 +261,7 @@ class EmbeddedGenerator:
 
 
 def _store(cache: Path | None, *, dry: bool = False) -> Store:
-    return (Unwritten if dry else Store)(cache or places.cache_dir() / "embedded")
+    return Store(cache or places.cache_dir() / "embedded", writable=not dry)
 
 
 def _with_first(

@@ -48,9 +48,9 @@ class OtherSources:
         total, done = self.lacking(queries), 0
         if total:
             self._report(ASKING, 0, total)
-        by_relation: dict[str, list[Query]] = {}
+        by_relation = defaultdict[str, list[Query]](list)
         for query in dict.fromkeys(queries):
-            by_relation.setdefault(query.relation, []).append(query)
+            by_relation[query.relation].append(query)
         for members in by_relation.values():
             for name, generator in self._generators.items():
                 known = self._scores[name]

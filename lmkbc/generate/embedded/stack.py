@@ -17,7 +17,7 @@ from lmkbc.edition import Edition
 from lmkbc.generate.embedded.links import Links
 from lmkbc.generate.embedded.other_sources import OtherSources
 from lmkbc.generate.embedded.signals import Texts
-from lmkbc.generate.embedded.table import Pairs, Table
+from lmkbc.generate.embedded.table import Pairs, RelationTable
 from lmkbc.generate.embedded.trees import Trees
 from lmkbc.generate.prior import ClosedSet, Floats, ranked
 from lmkbc.progress import Report, silent
@@ -71,7 +71,7 @@ class Stack:
         self._train, self._embed, self._read, self._own = train, embed, read, own
         self._sources = sources or OtherSources({})
         self._links = Links(edition, train) if own else None
-        self._tables: dict[str, Table] = {}
+        self._tables: dict[str, RelationTable] = {}
         for name in edition.relations:
             positions = np.array(
                 [index for index, row in enumerate(train) if row.query.relation == name], dtype=np.int64
@@ -79,13 +79,13 @@ class Stack:
             if len(positions):
                 self._tables[name] = self._table(edition, relations[name], positions)
 
-    def _table(self, edition: Edition, relation: Relation, positions: Ints) -> Table:
+    def _table(self, edition: Edition, relation: Relation, positions: Ints) -> RelationTable:
         rows = [self._train[index] for index in positions]
         queries = [row.query for row in rows]
         closed = ClosedSet.of(edition, relation, rows)
         entities = self._links.of_candidates(closed.candidates) if self._links else np.zeros(0, dtype=np.int64)
         texts, labels = self._subjects(queries), self._texts(closed.labels)
-        return Table(queries[0].relation, queries, texts, positions, closed, labels, entities, self._sources)
+        return RelationTable(queries[0].relation, queries, texts, positions, closed, labels, entities, self._sources)
 
     def _texts(self, texts: Sequence[str]) -> Texts:
         nothing = sparse.csr_array((len(texts), 0))
@@ -124,21 +124,14 @@ class Stack:
                 pairs = table.pairs(self._links, rows, within, queries, table.texts[held])
                 yield pairs, table.closed.hits[held[pairs.queries], pairs.candidates]
 
-    def candidates(self, trees: Trees, queries: Sequence[Query]) -> Iterator[CandidateSet]:
-        """Score queries, relation by relation; one of a relation without train rows gets no candidates."""
-        grouped: dict[str, list[Query]] = {}
-        for query in queries:
-            grouped.setdefault(query.relation, []).append(query)
-        everything = np.arange(len(self._train))
-        for relation, group in grouped.items():
-            table = self._tables.get(relation)
-            if table is None:
-                yield from (CandidateSet(query) for query in group)
-                continue
-            texts = self._subjects(group)
-            rows = np.arange(len(table.queries))
-            pairs = table.pairs(self._links, rows, everything, group, texts)
-            yield from _sets(table.closed, group, pairs, trees.probabilities(pairs.features))
+    def candidates(self, trees: Trees, relation: str, queries: Sequence[Query]) -> list[CandidateSet]:
+        """Score queries of a relation; without train rows of it, they get no candidates."""
+        table = self._tables.get(relation)
+        if table is None:
+            return [CandidateSet(query) for query in queries]
+        rows, everything = np.arange(len(table.queries)), np.arange(len(self._train))
+        pairs = table.pairs(self._links, rows, everything, queries, self._subjects(queries))
+        return list(_sets(table.closed, queries, pairs, trees.probabilities(pairs.features)))
 
 
 def _sets(closed: ClosedSet, queries: Sequence[Query], pairs: Pairs, probabilities: Floats) -> Iterator[CandidateSet]:

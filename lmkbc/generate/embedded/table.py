@@ -36,7 +36,7 @@ class Pairs:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class RelationTable:
     """The n train rows of a relation: their queries, features and positions in train, and the c + 1 candidates."""
 
     relation: str

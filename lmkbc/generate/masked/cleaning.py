@@ -1,4 +1,4 @@
-"""Cleaning of a cloze's answers: which are kept, and under which name, by the relation's shape and the recipe."""
+"""AnswerCleaning of a cloze's answers: which are kept, and under which name, by the relation's shape and the recipe."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FUNCTION_WORDS = frozenset(
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
-class Cleaning:
+class AnswerCleaning:
     """Keeps the answers that may be objects. origins: relation -> object of its train rows -> the queries with it."""
 
     def __init__(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.cleaning import Cleaning
+from lmkbc.generate.masked.cleaning import AnswerCleaning
 from lmkbc.generate.masked.ensemble import Scores, combine
 from lmkbc.generate.masked.lexicon import TOP_K, Lexicon, names_of_type, train_names
 from lmkbc.generate.masked.preconditions import Asker, Prepared
@@ -151,7 +151,7 @@ class MaskedGenerator:
         self._forward = Forward(backbone, probe.precision, probe.match)
         named = partial(names_of_type, train, relations)
         self._asker = Asker(self._forward, self._clozes, self._words, named)
-        self._cleaning = Cleaning(probe, edition, relations, self._origins)
+        self._cleaning = AnswerCleaning(probe, edition, relations, self._origins)
         self._lexicons: dict[str, Lexicon] = {}
         self._without: list[str] = []
 

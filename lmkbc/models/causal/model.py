@@ -27,7 +27,7 @@ from lmkbc.models.causal.endings import list_end
 from lmkbc.models.causal.options import Option, with_options
 from lmkbc.models.causal.prefixes import Group, Tokens, groups, of_one_length
 from lmkbc.models.causal.template import rendered
-from lmkbc.models.causal.trees import Scored, alone, layer_at, read_batched, read_packed
+from lmkbc.models.causal.trees import PromptScores, alone, layer_at, read_batched, read_packed
 from lmkbc.models.usage import Usage
 
 Worked = TypeVar("Worked")
@@ -93,7 +93,7 @@ class CausalModel:
 
     def _read(
         self, prompts: Sequence[Sequence[Option]], layer: int | None, *, reuse: bool = False
-    ) -> Iterator[tuple[int, Scored]]:
+    ) -> Iterator[tuple[int, PromptScores]]:
         """Yield what prompts with their options are read as, by place. reuse: go on from beginnings of before."""
         longest = max((len(option.whole) for options in prompts for option in options), default=0)
         if not self._packs_up_to(longest):

@@ -30,7 +30,7 @@ CPU_COLUMNS = 160
 """The same on a CPU, which is as fast with few: progress is seen earlier, and passes side by side end together."""
 
 
-class Scored(NamedTuple):
+class PromptScores(NamedTuple):
     """A prompt that was read with its options: their log-probabilities, and the state of its last token, (d,)."""
 
     logs: list[float]
@@ -84,7 +84,7 @@ def read_packed(
     groups: Sequence[Group],
     prompts: Sequence[Sequence[Option]],
     layer: int | None = None,
-) -> Iterator[tuple[int, Scored]]:
+) -> Iterator[tuple[int, PromptScores]]:
     """Read prompts with their options, many in one row; yield what was found by the prompt's place, in any order.
 
     Log-probabilities are natural logarithms of the probability that a prompt goes on with an option. groups: prompts
@@ -116,7 +116,7 @@ def _read(
     prompts: Sequence[Sequence[Option]],
     part: Sequence[int],
     layer: int | None,
-) -> list[tuple[int, Scored]]:
+) -> list[tuple[int, PromptScores]]:
     tree, before = Tree(), len(shared)
     steps: list[tuple[int, int]] = []  # where an option's token is predicted, and the token
     ends: dict[int, int] = {}  # prompt -> where its last token is
@@ -137,7 +137,7 @@ def _read(
     found = []
     for number in part:
         own = [math.fsum(next(logs) for _ in whole[first:]) for whole, first in prompts[number]]
-        found.append((number, Scored(own, None if states is None else states[ends[number]].clone())))
+        found.append((number, PromptScores(own, None if states is None else states[ends[number]].clone())))
     return found
 
 
@@ -147,7 +147,7 @@ def read_batched(
     prompts: Sequence[Sequence[Option]],
     most: int,
     layer: int | None = None,
-) -> Iterator[tuple[int, Scored]]:
+) -> Iterator[tuple[int, PromptScores]]:
     """Read the same in a row for each prompt with each option, for a model that cannot be told what sees what.
 
     find_groups: what is to be read by beginning, with so many tokens left to each. most: tokens at one time.
@@ -173,7 +173,7 @@ def read_batched(
     for number, options in enumerate(prompts):
         (read, first), *_ = [(whole[:-1], first) for whole, first in options]
         state = states[read][first - 1 - len(read)] if states else None
-        yield number, Scored([_continued(logs[whole[:-1]], whole, first) for whole, first in options], state)
+        yield number, PromptScores([_continued(logs[whole[:-1]], whole, first) for whole, first in options], state)
 
 
 def _continued(logs: torch.Tensor, whole: Tokens, first: int) -> float:

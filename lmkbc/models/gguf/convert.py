@@ -54,7 +54,7 @@ def unpacked(path: Path) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Conversion:
     """What is to be written: tables by file name, the tokenizer, and every tensor with its place."""
 
     tables: Mapping[str, Mapping[str, Any]]
@@ -62,7 +62,7 @@ class Plan:
     placed: Sequence[Placed]
 
 
-def plan(path: Path) -> Plan:
+def plan(path: Path) -> Conversion:
     """What a file's model is unpacked to. InputError for a file that is damaged or that is not read."""
     parsed = header.read(path)
     config = config_of(parsed)
@@ -73,10 +73,10 @@ def plan(path: Path) -> Plan:
     own = {"bos_token_id": tasks["bos"], "eos_token_id": tasks["eos"], "pad_token_id": tasks["padding"]}
     stops = [token for token in dict.fromkeys((tasks["eos"], tasks["eot"])) if token is not None]
     tables = {"config.json": {**config, **own}, "generation_config.json": own | {"eos_token_id": stops}}
-    return Plan(tables, tokenizer, places)
+    return Conversion(tables, tokenizer, places)
 
 
-def write_settings(made: Plan, folder: Path) -> None:
+def write_settings(made: Conversion, folder: Path) -> None:
     """Write all but the weights."""
     for name, table in made.tables.items():
         (folder / name).write_text(json.dumps(table, indent=2), encoding="utf-8")

@@ -46,11 +46,6 @@ class Backbone:
         return self.model.device
 
     @property
-    def dtype(self) -> torch.dtype:
-        """The number format of the weights."""
-        return self.model.dtype
-
-    @property
     def longest(self) -> int:
         """Most tokens of one input, special ones included."""
         positions = getattr(self.model.config, "max_position_embeddings", None) or self.tokenizer.model_max_length

@@ -23,7 +23,6 @@ from lmkbc.models.masked.forward import shared_copy
 from lmkbc.models.masked.layout import MASK, SOFT, SUBJECT, Layout, subject_pieces
 from lmkbc.models.masked.tensors import (
     at_masks,
-    mask_id,
     padded,
     word_vectors,
 )
@@ -137,7 +136,7 @@ def _framed(backbone: Backbone, layout: Sequence[int]) -> tuple[int, ...]:
 def mask_logits(backbone: Backbone, prompt: SoftPrompt, subjects: Sequence[str], columns: Tensor) -> Tensor:
     """Logits at the mask over some words, (b, v); gradients flow to the prompt's vectors."""
     tokenizer, device = backbone.tokenizer, backbone.device
-    pieces, mask = subject_pieces(prompt.layout, subjects, tokenizer), mask_id(tokenizer)
+    pieces, mask = subject_pieces(prompt.layout, subjects, tokenizer), backbone.mask_id
     room = max(backbone.longest - len(prompt.layout) + 1, 0)
     rows = [
         [token for place in prompt.layout for token in (name[:room] if place == SUBJECT else [place])]

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor, nn
 
-from lmkbc.errors import InputError
 from lmkbc.models.masked.clozes import Clozes
 from lmkbc.models.masked.layout import subject_of
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedModel
 
     from lmkbc.models.masked.backbone import Backbone
 
@@ -25,13 +24,6 @@ BATCH = 256
 def masked(backbone: Backbone, clozes: Sequence[str], subjects: Sequence[str]) -> list[list[int]]:
     """Return the token ids of n clozes with one mask each, special tokens included, as the model is trained on them."""
     return Clozes(backbone).inputs(clozes, [subject_of(subject, backbone.tokenizer) for subject in subjects])
-
-
-def mask_id(tokenizer: PreTrainedTokenizerBase) -> int:
-    """The model's own mask token."""
-    if not isinstance(tokenizer.mask_token_id, int):
-        raise InputError("the tokenizer has no mask token: name a masked language model, such as BERT's")
-    return tokenizer.mask_token_id
 
 
 def word_vectors(model: PreTrainedModel) -> Tensor:

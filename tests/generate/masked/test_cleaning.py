@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.cleaning import FUNCTION_WORDS, Cleaning, Stems
+from lmkbc.generate.masked.cleaning import FUNCTION_WORDS, AnswerCleaning, Stems
 from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.settings import checked
 from lmkbc.types import Query
@@ -23,8 +23,8 @@ RELATIONS = {name: SPACE.relation(name) for name in NAMES}
 ELEMENTS = RELATIONS["ChemicalCompoundElement"]
 
 
-def cleaning(**settings: Any) -> Cleaning:
-    return Cleaning(checked(ProbeSettings, settings, "probe"), EDITION, RELATIONS, {})
+def cleaning(**settings: Any) -> AnswerCleaning:
+    return AnswerCleaning(checked(ProbeSettings, settings, "probe"), EDITION, RELATIONS, {})
 
 
 def kept(relation: str, scores: dict[str, float], subject: str = "Somebody", **settings: Any) -> dict[str, float]:

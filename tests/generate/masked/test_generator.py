@@ -21,7 +21,6 @@ from lmkbc.generate.masked.preconditions import rewritten
 from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.words import Words
-from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run
 from lmkbc.settings import checked
 from lmkbc.types import (
@@ -307,15 +306,6 @@ def test_ensembles(proposals: list[dict[str, float]]) -> None:
 
 
 SPACE = Workspace()
-
-
-@pytest.mark.parametrize("name", [name for name in SPACE.system_names() if "22" in name or "23" in name])
-def test_published_scores_name_splits_that_exist(name: str) -> None:
-    for place, score in read_recipe(SPACE, name).published.items():
-        edition, split, *profile = place.split("/")
-        assert split in SPACE.edition(edition).splits
-        assert SPACE.edition(edition).profiles.keys() >= set(profile)
-        assert 0 < score < 1
 
 
 def test_a_model_must_be_named(tmp_path: Path) -> None:

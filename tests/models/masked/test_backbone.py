@@ -23,7 +23,7 @@ def copied(save_model: Callable[..., Path], tmp_path: Path) -> Path:
 def test_a_saved_model_comes_back(save_model: Callable[..., Path]) -> None:
     backbone = load(save_model(), offline=True)
     assert backbone.tokenizer.convert_ids_to_tokens(backbone.mask_id) == "[MASK]"
-    assert (backbone.dtype, backbone.device.type, backbone.longest) == (torch.float32, "cpu", 40)
+    assert (backbone.model.dtype, backbone.device.type, backbone.longest) == (torch.float32, "cpu", 40)
     assert not backbone.model.training
 
 
