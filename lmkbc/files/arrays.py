@@ -24,7 +24,7 @@ logger = logging.getLogger("lmkbc")
 
 
 def key(*parts: Any) -> str:
-    """SHA-256 over anything that JSON can hold."""
+    """Return the SHA-256 over anything that JSON can hold."""
     return sha256(msgspec.json.encode(parts))
 
 

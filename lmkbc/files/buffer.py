@@ -68,10 +68,10 @@ Content = bytes | Buffer
 
 
 def pieces(content: Content) -> Iterator[bytes]:
-    """The bytes of a content, one piece after the other."""
+    """Yield the bytes of a content, one piece after the other."""
     return content.chunks() if isinstance(content, Buffer) else iter((content,))
 
 
 def digest(content: Content) -> str:
-    """Hex SHA-256 of a content."""
+    """Return the hex SHA-256 of a content."""
     return content.sha256 if isinstance(content, Buffer) else hashlib.sha256(content).hexdigest()

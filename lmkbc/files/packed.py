@@ -42,7 +42,7 @@ _DAMAGED = (
 
 
 def _only_member(source: Any) -> IO[bytes]:
-    """The one file that a zip holds, as a submission does."""
+    """Return the one file that a zip holds, as a submission does."""
     archive = zipfile.ZipFile(source)
     names = archive.namelist()
     if len(names) != 1:
@@ -67,7 +67,7 @@ class Unpacking(io.RawIOBase):
         self._bound, self._done = max(FREE, RATIO * size), 0
 
     def readable(self) -> bool:
-        """Yes."""
+        """Return true."""
         return True
 
     def readinto(self, buffer: Any) -> int:
@@ -94,12 +94,12 @@ class Unpacking(io.RawIOBase):
 
 
 def is_packed(content: bytes) -> bool:
-    """Whether some bytes are a packed file, zstandard's and zlib's included."""
+    """Return whether some bytes are a packed file, zstandard's and zlib's included."""
     return _opener(content) is not None or content[:4] == b"\x28\xb5\x2f\xfd" or content[:2] in _ZLIB
 
 
 def stream(path: Path) -> IO[bytes]:
-    """A file's content as it comes, unpacked if it is packed, and then not to be sought in."""
+    """Return a file's content as it comes, unpacked if it is packed, and then not to be sought in."""
     file = opened(path)
     size = file.seek(0, io.SEEK_END)
     file.seek(0)
@@ -115,12 +115,12 @@ def stream(path: Path) -> IO[bytes]:
 
 
 def bounded(path: Path, content: Any, size: int, *own: IO[bytes]) -> IO[bytes]:
-    """The content of a packed file that some library unpacks, within the bound for its size. own: closed with it."""
+    """Return the content of a packed file that some library unpacks, within a bound. own: closed with it."""
     return io.BufferedReader(Unpacking(path, content, size, *own), STEP)
 
 
 def whole(path: Path, most: int = WHOLE) -> bytes:
-    """The content of a file, unpacked. InputError where it is more than so many bytes."""
+    """Return the content of a file, unpacked. InputError where it is more than so many bytes."""
     content = io.BytesIO()
     with stream(path) as file:
         while part := read(path, file):
@@ -131,7 +131,7 @@ def whole(path: Path, most: int = WHOLE) -> bytes:
 
 
 def blocks(path: Path, file: IO[bytes], most: int | None = None) -> Iterator[bytes]:
-    """The content of an open file in blocks of whole lines, the last newline of each left out.
+    """Yield the content of an open file in blocks of whole lines, the last newline of each left out.
 
     InputError where a line, or the whole, is more than it may have.
     """
@@ -152,7 +152,7 @@ def blocks(path: Path, file: IO[bytes], most: int | None = None) -> Iterator[byt
 
 
 def members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of an archive's files, of those whose names are wanted, in its order.
+    """Yield names and contents of an archive's files, of those whose names are wanted, in its order.
 
     Nothing of it is written to the disk. InputError where they hold more than `MEMBERS` bytes together.
     """
@@ -167,12 +167,12 @@ def members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, by
 
 
 def lines(file: IO[bytes]) -> Iterator[bytes]:
-    """The lines of a stream; what is longer than `LONGEST_LINE` comes in parts, which are no lines that make sense."""
+    """Yield the lines of a stream; what is longer than `LONGEST_LINE` comes in parts."""
     return iter(lambda: file.readline(LONGEST_LINE), b"")
 
 
 def read(path: Path, file: IO[bytes]) -> bytes:
-    """The next bytes of an open file, none at its end. InputError where the disk refuses them."""
+    """Return the next bytes of an open file, none at its end. InputError where the disk refuses them."""
     try:
         return file.read(STEP)
     except OSError as error:

@@ -43,7 +43,7 @@ class EntityMaskedSpec(GeneratorSpec):
     device: str | None = None
 
     def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it has nothing to note
-        """The generator. InputError where no model is named."""
+        """Return the generator. InputError where no model is named."""
         directory = run.model or self.model
         if not directory:
             raise InputError("this system reads a model that 'lmkbc train mlm' made: name its directory with --model")
@@ -80,7 +80,7 @@ class EntityMasked:
         precision: Precision = "fp32",
         device: str | None = None,
     ) -> EntityMasked:
-        """From a trained directory."""
+        """Read a trained directory."""
         backbone = load(directory, offline=True, device=device)
         if not (directory / FILE).is_file():
             raise InputError(f"{directory} holds no {FILE}: name a directory that 'lmkbc train mlm' made")

@@ -40,7 +40,7 @@ def log_posterior(
     size: float,
     trust: float = 1.0,
 ) -> Floats:
-    """Log P(o) + trust * the sum of log P(w|o) over words, for m queries and c candidates (m, c).
+    """Return log P(o) + trust * the sum of log P(w|o) over words, for m queries and c candidates (m, c).
 
     prior: P(o), (c,), above 0. seen: how often each of k words stands with each candidate, (k, c); totals: how often
     any does, (c,). counted: how often each query has each word, (m, k). P(w|o) is (seen + pseudo) / (totals + size):
@@ -52,12 +52,12 @@ def log_posterior(
 
 
 def alone(count: int) -> sparse.csr_array:
-    """What one query asks that has so many words, (1, count)."""
+    """Return what one query asks that has so many words, (1, count)."""
     return sparse.csr_array(np.ones((1, count)))
 
 
 def words(name: str) -> list[str]:
-    """The words of a name, in lower case."""
+    """Return the words of a name, in lower case."""
     return _WORD.findall(name.lower())
 
 
@@ -76,7 +76,7 @@ class _Fitted:
                 row[self._places[word]] += 1
 
     def posterior(self, subject: str, others: Mask) -> Floats:
-        """A distribution over the candidates, (c + 1,), from the rows in `others`; 0 for what no row answers."""
+        """Return a distribution over the candidates, (c + 1,), from the rows in `others`; 0 for what no row answers."""
         hits = self._hits[others]
         prior = class_prior(hits)
         possible = (prior > 0) & self.closed.sources[others].any(axis=0)
@@ -101,7 +101,7 @@ class NaiveBayesSpec(GeneratorSpec):
     """The table of `NaiveBayes`."""
 
     def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it has nothing to note
-        """The generator."""
+        """Return the generator."""
         return NaiveBayes(run.edition, run.relations, run.train)
 
 

@@ -74,14 +74,14 @@ class ClosedSet:
         return cls(tuple(candidates[key] for key in keys), tuple(labels[key] for key in keys), hits, sources)
 
     def prior(self, rows: Mask) -> Floats:
-        """The share of some rows, (n,), that each candidate is right for, (c + 1,), 0 where none of them names it."""
+        """Return the share of some rows, (n,), that each candidate is right for, (c + 1,); 0 where none names it."""
         shares = class_prior(self.hits[rows])
         shares[~self.sources[rows].any(axis=0)] = 0.0
         return shares
 
 
 def class_prior(hits: Mask | Floats | sparse.csr_array) -> Floats:
-    """(n, c) -> (c,): the share of n rows that each candidate is right for, 0 without rows."""
+    """Return, (n, c) -> (c,), the share of n rows that each candidate is right for, 0 without rows."""
     shares: Floats = np.asarray(hits.mean(axis=0) if hits.shape[0] else np.zeros(hits.shape[1]))
     return shares
 
@@ -89,7 +89,7 @@ def class_prior(hits: Mask | Floats | sparse.csr_array) -> Floats:
 def _proposals(
     edition: Edition, relation: Relation, row: Example, answered: Mapping[str, list[int]]
 ) -> Iterator[tuple[Candidate, str]]:
-    """A row's objects, each in the accepted spelling that answers most train objects, with their preferred names."""
+    """Yield a row's objects, in the accepted spelling that answers most train objects, with preferred names."""
     for gold in row.objects:
         if not (names := edition.accepted(gold)):
             continue
@@ -113,7 +113,7 @@ class Prior(GeneratorSpec):
     """The table of `ClassPrior`."""
 
     def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it has nothing to note
-        """The generator."""
+        """Return the generator."""
         return ClassPrior(run.edition, run.relations, run.train)
 
 
@@ -147,7 +147,7 @@ class ClassPrior:
 
 
 def ranked(query: Query, candidates: Sequence[Candidate], scores: Floats, model: str) -> CandidateSet:
-    """The possible candidates of a closed set, best first, in their own order on a tie; one without text is nothing."""
+    """Return the possible candidates of a closed set, best first, ties in their order; one without text is nothing."""
     source = (Source(model),)
     best = (column for column in np.argsort(-scores, kind="stable") if scores[column] > 0)
     return CandidateSet.proposing(

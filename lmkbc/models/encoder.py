@@ -63,7 +63,7 @@ class Encoder:
         return model
 
     def encode(self, texts: Sequence[str], report: Report = silent) -> npt.NDArray[np.float32]:
-        """Mean of the token vectors, scaled to length 1 and rounded to DECIMALS. Batches hold texts of like length.
+        """Return the mean of the token vectors, scaled to length 1 and rounded to DECIMALS. Batches hold like lengths.
 
         Computed in float64, whose errors are far below what is rounded, so that every processor gives the same vectors.
         """
@@ -96,7 +96,7 @@ class Encoder:
 
 
 def find_encoder() -> Encoder | None:
-    """The encoder of this machine: from the hub's cache, else from the package, else None, which is logged."""
+    """Return the encoder of this machine: from the hub's cache, else from the package, else None, which is logged."""
     if (snapshot := _hub_snapshot()) is not None:
         return Encoder(snapshot)
     if (weights := ENCODER.found()) is not None:

@@ -23,24 +23,24 @@ _WAY = re.compile(r"^[/~.]|^[A-Za-z]:|\\|\.(?:gguf|safetensors|jsonl|json|txt|gz
 
 
 def is_path(name: str) -> bool:
-    """Whether a name leads to a file or directory, here or on a server; "owner/name", as hubs have it, does not."""
+    """Return whether a name leads to a file or directory, here or on a server; a hub's "owner/name" does not."""
     return bool(_WAY.search(name)) or ("/" in name and os.path.exists(name))
 
 
 def model_name(name: str) -> str:
-    """A model's name without the way to it: no file that a run writes tells a user's directories."""
+    """Return a model's name without the way to it: no file that a run writes tells a user's directories."""
     return re.split(r"[/\\]", name.rstrip("/\\"))[-1] if is_path(name) else name
 
 
 def same_model(wanted: str, served: str) -> bool:
-    """Whether a served name is the asked one, a dated or revised form of it, or the same without its owner."""
+    """Return whether a served name is the asked one, a dated or revised form of it, or the same without its owner."""
     wanted, served = wanted.casefold(), served.casefold()
     ours, theirs = (re.split(r"[/\\]", name)[-1] for name in (wanted, served))
     return not served or theirs in (ours, f"{ours}.gguf") or theirs.startswith((f"{ours}-20", f"{ours}@", f"{ours}:"))
 
 
 def model_identity(name: str) -> str:
-    """What tells the model at a path from others of its name: the SHA-256 of its files, else, elsewhere, of the path.
+    """Return what tells a model from others of its name: the SHA-256 of its files, or of a path that is elsewhere.
 
     "" for what is no path.
     """
@@ -50,12 +50,12 @@ def model_identity(name: str) -> str:
 
 
 def file_digest(path: str) -> str:
-    """SHA-256 of a file, or of a model directory's files."""
+    """Return the SHA-256 of a file, or of a model directory's files."""
     return _digest(path, *_state(Path(path)))
 
 
 def portable(value: Any) -> Any:
-    """A recipe's tables with names in place of paths."""
+    """Return a recipe's tables with names in place of paths."""
     if isinstance(value, Mapping):
         return {
             key: model_name(inner) if key in SETTINGS and isinstance(inner, str) else portable(inner)
@@ -65,7 +65,7 @@ def portable(value: Any) -> Any:
 
 
 def paths_in(value: Any) -> Iterator[str]:
-    """The files and directories of this machine that a recipe's tables name."""
+    """Yield the files and directories of this machine that a recipe's tables name."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             place = inner.partition("#")[0] if key in BUNDLED and isinstance(inner, str) else inner

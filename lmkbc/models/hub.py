@@ -18,7 +18,7 @@ SOON = 3.0
 
 
 def local_only(name: str, *, revision: str | None = None, offline: bool = False) -> bool:
-    """Whether a model, by id or directory, is read from this machine alone.
+    """Return whether a model, by id or directory, is read from this machine alone.
 
     InputError for an id that is not in the hub's cache here, where the hub is not to be asked or cannot be reached.
     """
@@ -42,7 +42,7 @@ def local_only(name: str, *, revision: str | None = None, offline: bool = False)
 
 
 def cached(name: str, revision: str | None = None) -> bool:
-    """Whether the hub's cache on this machine holds a model's configuration."""
+    """Return whether the hub's cache on this machine holds a model's configuration."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
@@ -54,7 +54,7 @@ def cached(name: str, revision: str | None = None) -> bool:
 
 @cache
 def reachable() -> bool:
-    """Whether the hub answers, whatever it says. It is asked once."""
+    """Return whether the hub answers, whatever it says. It is asked once."""
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:

@@ -13,7 +13,7 @@ SETTINGS = ("config.json", "adapter_config.json")
 
 
 def gguf_file(name: str, revision: str | None = None) -> Path | None:
-    """The GGUF file that a name leads to: the one named, or a package's for a model that is not in the hub's cache.
+    """Return the GGUF file that a name leads to: the one named, or a package's for a model that the hub's cache lacks.
 
     None for any other name. LmkbcError where the package's file is not the one known.
     """
@@ -27,7 +27,7 @@ def gguf_file(name: str, revision: str | None = None) -> Path | None:
 
 
 def located(name: str, revision: str | None = None) -> str:
-    """What transformers load the model by: a directory, in which a GGUF file is unpacked first, or an id of the hub.
+    """Return what transformers load the model by: a directory, which a GGUF file is unpacked to, or an id of the hub.
 
     InputError for a GGUF file that cannot be read.
     """
@@ -40,7 +40,7 @@ def located(name: str, revision: str | None = None) -> str:
 
 
 def is_local_name(name: str) -> bool:
-    """Whether a name leads to a model of this machine, not of a server: a GGUF file, a directory, or a package's model.
+    """Return whether a name means a model of this machine, not of a server: a GGUF file, a directory, or a package's.
 
     A GGUF file that is not there, or a model whose package is not, counts too: no server is meant by such a name.
     """
@@ -51,7 +51,7 @@ def is_local_name(name: str) -> bool:
 
 
 def is_available(name: str) -> bool:
-    """Whether a model can be loaded without asking any hub: a directory, a file, the hub's cache, or a package."""
+    """Return whether a model can be loaded without any hub: a directory, a file, the hub's cache, or a package."""
     if Path(name).exists():
         return True
     known = generative(name)
@@ -59,6 +59,6 @@ def is_available(name: str) -> bool:
 
 
 def gguf_digest(name: str) -> str:
-    """The SHA-256 of the GGUF file that a name leads to; "" where it leads to none."""
+    """Return the SHA-256 of the GGUF file that a name leads to; "" where it leads to none."""
     path = gguf_file(name)
     return "" if path is None else file_digest(str(path))

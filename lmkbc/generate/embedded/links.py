@@ -47,11 +47,11 @@ class Links:
         return self._edition.metric.scorer.key(value)
 
     def of_queries(self, queries: Sequence[Query]) -> Ints:
-        """Entity of each query's subject, -1 where train never names it."""
+        """Return the entity of each query's subject, -1 where train never names it."""
         return np.array([self._entities.get(self._key(query), -1) for query in queries], dtype=np.int64)
 
     def of_candidates(self, candidates: Sequence[Candidate]) -> Ints:
-        """Entity of each candidate, -1 for "no object"."""
+        """Return the entity of each candidate, -1 for "no object"."""
         key = self._edition.metric.scorer.key
         return np.array([self._entities.get(key(self._edition.value(c)), -1) if c.text else -1 for c in candidates])
 

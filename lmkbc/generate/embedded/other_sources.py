@@ -78,11 +78,11 @@ class OtherSources:
         self.failed.difference_update(queries)
 
     def said(self, queries: Sequence[Query]) -> dict[str, list[Scores]]:
-        """Source -> the scores that it gives, by query; for the name of what was fitted to them."""
+        """Return source -> the scores that it gives, by query; for the name of what was fitted to them."""
         return {name: [known.get(query, {}) for query in queries] for name, known in self._scores.items()}
 
     def signals(self, queries: Sequence[Query], candidates: Sequence[Candidate]) -> dict[str, Floats]:
-        """Source -> its scores of a closed set, (m, c + 1), UNKNOWN where it gives none."""
+        """Return source -> its scores of a closed set, (m, c + 1), UNKNOWN where it gives none."""
         names = [(candidate.id or "", folded_key(candidate.text)) for candidate in candidates]
         return {
             name: np.array([[_score(scores, *keys) for keys in names] for scores in rows])
@@ -91,7 +91,7 @@ class OtherSources:
 
 
 def _scores(answer: CandidateSet) -> Scores:
-    """The mean over the draws that answered, of the best that each says; silence counts 0."""
+    """Return the mean over the draws that answered, of the best that each says; silence counts 0."""
     by_draw: defaultdict[str, defaultdict[tuple[Source, ...], float]] = defaultdict(lambda: defaultdict(float))
     for candidate in answer.candidates:
         for key in filter(None, (candidate.id, folded_key(candidate.text))):

@@ -55,12 +55,12 @@ class Fit:
 
 
 def prior(fit: Fit, texts: Texts) -> Floats:
-    """Share of the train rows that a candidate answers, whatever the query."""
+    """Return the share of the train rows that a candidate answers, whatever the query."""
     return np.repeat(class_prior(fit.hits)[None, :], texts.words.shape[0], axis=0)
 
 
 def naive_bayes(fit: Fit, texts: Texts) -> Floats:
-    """Binary words of the subject, smoothed towards the background, as a distribution over candidates."""
+    """Return binary words of the subject, smoothed towards the background, as a distribution over candidates."""
     used = np.unique(texts.words.indices)
     words = fit.train.words[:, used]
     background = (np.asarray(words.mean(axis=0)) + 1e-4)[:, None]
@@ -77,14 +77,14 @@ def naive_bayes(fit: Fit, texts: Texts) -> Floats:
 
 
 def kernel_ridge(fit: Fit, texts: Texts) -> Floats:
-    """Ridge regression on TF-IDF of character n-grams, in its dual form."""
+    """Fit ridge regression on TF-IDF of character n-grams, in its dual form."""
     weights = _idf(fit.train.grams)
     known, new = _tfidf(fit.train.grams, weights), _tfidf(texts.grams, weights)
     return _dual_ridge((known @ known.T).toarray(), (new @ known.T).toarray(), fit.hits, KERNEL_RIDGE)
 
 
 def neighbours(fit: Fit, texts: Texts) -> Floats:
-    """Votes of the nearest train subjects in the sentence embedding."""
+    """Return the votes of the nearest train subjects in the sentence embedding."""
     similar = steady(texts.vectors @ fit.train.vectors.T)
     if similar.shape[1] > NEAREST:
         similar = np.where(similar >= -np.partition(-similar, NEAREST, axis=1)[:, [NEAREST]], similar, -np.inf)
@@ -92,14 +92,14 @@ def neighbours(fit: Fit, texts: Texts) -> Floats:
 
 
 def ridge(fit: Fit, texts: Texts) -> Floats:
-    """One-vs-rest ridge regression on the centred sentence embedding."""
+    """Fit one-vs-rest ridge regression on the centred sentence embedding."""
     centre = fit.train.vectors.mean(axis=0)
     known, new = fit.train.vectors - centre, texts.vectors - centre
     return _dual_ridge(known @ known.T, new @ known.T, fit.hits, RIDGE)
 
 
 def mapping(fit: Fit, texts: Texts) -> Floats:
-    """Cosine of each candidate with the place where a linear map from subjects to their objects points."""
+    """Return the cosine of each candidate with the place where a linear map from subjects to their objects points."""
     centre, objects = fit.train.vectors.mean(axis=0), fit.candidates.vectors
     known, new = fit.train.vectors - centre, texts.vectors - centre
     means = fit.hits[:, 1:] @ objects / np.maximum(fit.hits[:, 1:].sum(axis=1, keepdims=True), 1)
@@ -109,19 +109,19 @@ def mapping(fit: Fit, texts: Texts) -> Floats:
 
 
 def state_ridge(fit: Fit, texts: Texts) -> Floats:
-    """One-vs-rest ridge regression on the language model's states: a linear probe."""
+    """Fit one-vs-rest ridge regression on the language model's states: a linear probe."""
     known, new = _scaled(fit.train.states, texts.states)
     return _dual_ridge(known @ known.T, new @ known.T, fit.hits, STATE_RIDGE)
 
 
 def state_neighbours(fit: Fit, texts: Texts) -> Floats:
-    """Votes of the train subjects whose states point in the same direction."""
+    """Return the votes of the train subjects whose states point in the same direction."""
     known, new = (_unit(part) for part in _scaled(fit.train.states, texts.states))
     return _softmax(new @ known.T / STATE_TEMPERATURE) @ fit.hits
 
 
 def _scaled(known: Floats, new: Floats) -> tuple[Floats, Floats]:
-    """Both without the centre of the first, which has rows of length 1 on average then."""
+    """Return both without the centre of the first, which has rows of length 1 on average then."""
     centre = known.mean(axis=0)
     size = np.sqrt(np.square(known - centre).sum(axis=1).mean()) + 1e-9
     return (known - centre) / size, (new - centre) / size
@@ -133,18 +133,18 @@ def _unit(rows: Floats) -> Floats:
 
 
 def vector_similarity(fit: Fit, texts: Texts) -> Floats:
-    """Cosine of subject and candidate in the sentence embedding."""
+    """Return the cosine of subject and candidate in the sentence embedding."""
     return _without_empty(texts.vectors @ fit.candidates.vectors.T)
 
 
 def string_similarity(fit: Fit, texts: Texts) -> Floats:
-    """Cosine of subject and candidate over character n-grams."""
+    """Return the cosine of subject and candidate over character n-grams."""
     weights = _idf(fit.candidates.grams)
     return _without_empty((_tfidf(texts.grams, weights) @ _tfidf(fit.candidates.grams, weights).T).toarray())
 
 
 def scores(fit: Fit, texts: Texts) -> dict[str, Floats]:
-    """Every signal that the features allow, by name."""
+    """Return every signal that the features allow, by name."""
     signals = [
         prior,
         *(STRINGS if texts.words.shape[1] else ()),

@@ -38,7 +38,7 @@ _GRAMS = HashingVectorizer(analyzer="char_wb", ngram_range=(2, 5), n_features=1 
 
 
 def folds(train: Sequence[Example], count: int, seed: int) -> Ints:
-    """Fold of each row, (n,). All rows of a subject are in one fold."""
+    """Return the fold of each row, (n,). All rows of a subject are in one fold."""
     subjects = sorted({identity(row.query) for row in train})
     shuffled = np.random.default_rng(seed).permutation(len(subjects)) % count
     fold = dict(zip(subjects, shuffled.tolist(), strict=True))
@@ -46,7 +46,7 @@ def folds(train: Sequence[Example], count: int, seed: int) -> Ints:
 
 
 def identity(query: Query) -> str:
-    """What tells subjects apart: the QID where there is one, else the name."""
+    """Return what tells subjects apart: the QID where there is one, else the name."""
     return query.subject_id or query.subject
 
 
@@ -135,7 +135,7 @@ class Stack:
 
 
 def _sets(closed: ClosedSet, queries: Sequence[Query], pairs: Pairs, probabilities: Floats) -> Iterator[CandidateSet]:
-    """Candidate sets; where train knows no empty answer, "no object" is proposed as all but impossible."""
+    """Yield candidate sets; where train knows no empty answer, "no object" is proposed as all but impossible."""
     scores = np.zeros((len(queries), len(closed.candidates)))
     scores[:, 0] = RARE
     scores[pairs.queries, pairs.candidates] = np.round(probabilities, 6)

@@ -49,7 +49,7 @@ class RelationTable:
     sources: OtherSources
 
     def pairs(self, links: Links | None, rows: Ints, within: Ints, queries: Sequence[Query], texts: Texts) -> Pairs:
-        """Each query with the candidates that some signal ranks high, learned from some rows of the table only.
+        """Return each query with the candidates that some signal ranks high, learned from some rows of the table only.
 
         within: the train rows of all relations that links may use. A candidate whose every source lies outside
         `rows` is unknown there: it is no pair, else the trees would learn that what no signal knows is right.
@@ -78,7 +78,7 @@ class RelationTable:
 
 
 def _views(signal: Floats, on_empty: bool) -> tuple[list[Floats], npt.NDArray[np.bool_]]:
-    """A signal's scores (m, c + 1) as features, and which candidates it would ask about."""
+    """Return a signal's scores (m, c + 1) as features, and which candidates it would ask about."""
     objects = signal.copy()
     objects[:, 0] = -np.inf
     order = np.argsort(-objects, axis=1, kind="stable")
@@ -89,7 +89,7 @@ def _views(signal: Floats, on_empty: bool) -> tuple[list[Floats], npt.NDArray[np
 
 
 def _context(hits: Floats) -> list[Floats]:
-    """What holds for a whole relation or candidate, each broadcastable to (m, c + 1)."""
+    """Return what holds for a whole relation or candidate, each broadcastable to (m, c + 1)."""
     counts = hits[:, 1:].sum(axis=1)
     shares = hits.mean(axis=0)
     relation = [
@@ -108,7 +108,7 @@ def _context(hits: Floats) -> list[Floats]:
 
 
 def _lengths(queries: Sequence[Query]) -> list[Floats]:
-    """How long subjects' names are, in characters and in words, (m, 1) each."""
+    """Return how long subjects' names are, in characters and in words, (m, 1) each."""
     subjects = [query.subject for query in queries]
     return [
         np.array([[len(subject)] for subject in subjects], dtype=np.float64),

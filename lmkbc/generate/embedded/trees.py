@@ -72,7 +72,7 @@ class Trees:
         return cls(np.ravel(model._baseline_prediction), *_packed([tree.nodes for (tree,) in model._predictors]))
 
     def probabilities(self, features: npt.NDArray[np.float32]) -> Floats:
-        """The probability that each pair is right: features (pairs, f) -> (pairs,), in (0, 1)."""
+        """Return the probability that each pair is right: features (pairs, f) -> (pairs,), in (0, 1)."""
         rows = np.arange(len(features))
         odds = np.full(len(features), self.baseline[0])
         for tree in range(len(self.feature)):
@@ -85,12 +85,12 @@ class Trees:
         return probabilities
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
-        """The fields by name, for storage."""
+        """Return the fields by name, for storage."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def of(cls, arrays: Mapping[str, npt.NDArray[np.generic]]) -> Trees:
-        """The inverse of `arrays`."""
+        """Return the inverse of `arrays`."""
         return cls(**{field.name: arrays[field.name] for field in fields(cls)})  # type: ignore[arg-type]
 
 

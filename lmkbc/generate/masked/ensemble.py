@@ -11,7 +11,7 @@ Ensemble = Literal["mean", "max", "count"]
 
 
 def combine(proposals: Sequence[Scores], method: Ensemble) -> dict[str, float]:
-    """Object -> score in [0, 1], best first, from one mapping of objects to probabilities per cloze.
+    """Return object -> score in [0, 1], best first, from one mapping of objects to probabilities per cloze.
 
     "mean": what a cloze does not propose counts 0; "max" takes the best; "count" ranks by the number of clozes and then
     by the best, as (number - 1 + best) / all.

@@ -70,7 +70,7 @@ class Masked(GeneratorSpec):
 
     @property
     def reads_files(self) -> bool:
-        """Whether files are entity vectors."""
+        """Return whether files are entity vectors."""
         return self.probe.vectors == "from"
 
     @property
@@ -87,7 +87,7 @@ class Masked(GeneratorSpec):
             )
 
     def open(self, run: Run, notes: Notes) -> Generator:
-        """The generator. InputError where no model, or no file of vectors, is named."""
+        """Return the generator. InputError where no model, or no file of vectors, is named."""
         name, probe = run.model or self.model, self.probe
         if run.answers is not None:
             recorded = Recorded(run.answers, run.edition, run.relations, clean=probe.clean) if run.answers else None
@@ -195,7 +195,7 @@ class MaskedGenerator:
             yield self._set(query, proposed, known)
 
     def _prepared(self, queries: Sequence[Query]) -> list[Prepared]:
-        """What the preconditions of each query's relation make of it."""
+        """Return what the preconditions of each query's relation make of it."""
         every_prepared = [Prepared()] * len(queries)
         for name, indices in _by_relation(queries).items():
             preconditions = self._probe.preconditions_of(self._relations[name])

@@ -40,7 +40,7 @@ class Asker:
         self._forward, self._clozes, self._words, self._named = forward, clozes, words, named
 
     def prepare(self, preconditions: Sequence[Precondition], subjects: Sequence[str]) -> list[Prepared]:
-        """Each subject's clozes and veto after all preconditions; of those that rewrite clozes, the last counts."""
+        """Return each subject's clozes and veto after all preconditions; the last that rewrites clozes counts."""
         prepared = [Prepared()] * len(subjects)
         for precondition in preconditions:
             for index, answers in enumerate(self.answers(precondition, subjects)):
@@ -51,7 +51,7 @@ class Asker:
         return prepared
 
     def answers(self, precondition: Precondition, subjects: Sequence[str]) -> list[dict[str, float]]:
-        """Each subject's answers that count, with probabilities that sum to 1, calibrated where it is said how.
+        """Return each subject's answers that count, with probabilities that sum to 1, calibrated where it is said how.
 
         InputError when a declared answer is no single token of the model.
         """
@@ -83,7 +83,7 @@ class Asker:
         ]
 
     def _ids(self, precondition: Precondition) -> dict[str, int]:
-        """The vocabulary id of each answer; of the names of a type, those that are one token."""
+        """Return the vocabulary id of each answer; of the names of a type, those that are one token."""
         known = {
             answer: self._words.single(answer) for answer in precondition.answers or self._named(precondition.type)
         }
@@ -97,7 +97,7 @@ class Asker:
 
 
 def rewritten(precondition: Precondition, subject: str, answers: Answers) -> tuple[str, ...]:
-    """The clozes for a subject: with the declared answer that its name holds as a word, else with the best one.
+    """Return the clozes for a subject: with the declared answer that its name holds as a word, else with the best one.
 
     None where no answer counts, unless one is drawn then.
     """
@@ -110,7 +110,7 @@ def rewritten(precondition: Precondition, subject: str, answers: Answers) -> tup
 
 
 def veto(precondition: Precondition, answers: Answers) -> float:
-    """The probability that there is no object."""
+    """Return the probability that there is no object."""
     if precondition.required and not answers:
         return 1.0
     return sum(share for answer, share in answers.items() if answer in precondition.vetoes)

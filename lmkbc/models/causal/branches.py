@@ -142,7 +142,7 @@ class Packed:
 
 
 def _in_a_row(parts: Sequence[tuple[DynamicCache, int]]) -> DynamicCache:
-    """A cache of the columns of some, of each from a given one on. They stay as they are."""
+    """Return a cache of the columns of some, of each from a given one on. They stay as they are."""
     joined = DynamicCache()
     filled: list[tuple[Sequence[Any], int]] = [(cache.layers, first) for cache, first in parts if cache.layers]
     for number in range(len(filled[0][0]) if filled else 0):

@@ -44,7 +44,7 @@ def load(
     quantise: Quantise = "none",
     weights: bool = True,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """The model, ready to answer, and its tokenizer.
+    """Return the model, ready to answer, and its tokenizer.
 
     dtype: "auto" (float32 on a CPU, else as saved), "native" (bfloat16 where the hardware multiplies it, else float32),
     or a torch type's name. quantise: "4bit" keeps linear layers in four bits (NF4, doubly quantised; Dettmers et al.
@@ -107,14 +107,14 @@ def load(
 
 
 def _hollow(config: Any, dtype: Any) -> PreTrainedModel:
-    """A model of a configuration, of the type that its weights would have, without memory for them."""
+    """Return a model of a configuration, of the type that its weights would have, without memory for them."""
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config, dtype=config.dtype if dtype == "auto" else dtype)
     return cast(PreTrainedModel, model)
 
 
 def adapted(model: PreTrainedModel, adapter: Path) -> PreTrainedModel:
-    """The model with a LoRA adapter merged into its weights. InputError unless the adapter is saved as safetensors."""
+    """Return the model with a LoRA adapter merged into its weights. InputError unless it is saved as safetensors."""
     try:
         peft: Any = import_module("peft")
     except ModuleNotFoundError:
@@ -132,7 +132,7 @@ def adapted(model: PreTrainedModel, adapter: Path) -> PreTrainedModel:
 
 
 def identity(name: str, model: PreTrainedModel) -> str:
-    """What tells a model from others of its name, its precision included.
+    """Return what tells a model from others of its name, its precision included.
 
     The hub's commit, or the SHA-256 of a GGUF file or of a directory's files; an adapter's is followed by its base's.
     A model that was quantised says so besides.
@@ -150,7 +150,7 @@ def _files_of(name: str, model: PreTrainedModel) -> str:
 
 
 def _base(adapter: Path) -> str:
-    """The model that an adapter adapts."""
+    """Return the model that an adapter adapts."""
     try:
         base = json.loads((adapter / ADAPTER).read_text(encoding="utf-8")).get("base_model_name_or_path")
     except (OSError, ValueError, AttributeError, RecursionError) as error:
@@ -161,7 +161,7 @@ def _base(adapter: Path) -> str:
 
 
 def _four_bits(place: torch.device) -> dict[str, Any]:
-    """What from_pretrained is told, so that weights are put in four bits as they are read."""
+    """Return what from_pretrained is told, so that weights are put in four bits as they are read."""
     lacking = [name for name in ("bitsandbytes", "accelerate") if find_spec(name) is None]
     if lacking:
         raise InputError(f"quantise = '4bit' needs {' and '.join(lacking)}: install lmkbc[quantise], or leave it out")

@@ -54,7 +54,7 @@ class CausalModel:
         self._noted: dict[Tokens, npt.NDArray[np.float32]] = {}
 
     def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
-        """The draws of each prompt, by its place, in any order. An answer ends before the first of the stop strings."""
+        """Yield the draws of each prompt, by its place, in any order. An answer ends before the first stop string."""
         encoded = self.encode(prompts)
         room = [self._window - len(tokens) for tokens in encoded]
         asked = [place for place in range(len(prompts)) if room[place] >= 1 and encoded[place]]
@@ -69,7 +69,7 @@ class CausalModel:
             yield one.place, [replace(first, prompt_tokens=len(one.prompt)), *rest]
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[list[float]]:
-        """For each prompt, the natural logarithm of the probability that it goes on with each of its options.
+        """Return, for each prompt, the natural logarithm of the probability that it goes on with each of its options.
 
         -inf for what the model's window has no room for, and after an empty prompt.
         """
@@ -113,7 +113,7 @@ class CausalModel:
         self._watched, self._noted = layer_at(self.model, depth), {}
 
     def states(self, prompts: Sequence[str], depth: float) -> npt.NDArray[np.float32]:
-        """The hidden state behind each prompt's last token, (n, d), at a share of the layers; 0 beyond the window."""
+        """Return the hidden state behind each prompt's last token, (n, d), at a share of layers; 0 beyond the window."""
         tokens, layer = self.encode(prompts), layer_at(self.model, depth)
         noted = self._noted if layer == self._watched else {}
         states = np.zeros((len(prompts), self._config.hidden_size), dtype=np.float32)
@@ -128,12 +128,12 @@ class CausalModel:
         return states
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
-        """Texts to tokens, with the model's start token once."""
+        """Return texts to tokens, with the model's start token once."""
         plain = [text.removeprefix(self._start) if self._start else text for text in texts]
         return [tuple(tokens) for tokens in self.tokenizer(plain)["input_ids"]] if plain else []
 
     def chat(self, messages: Sequence[Mapping[str, str]]) -> str:
-        """A chat as the text that the model's template makes of it, up to where the answer begins.
+        """Return a chat as the text that the model's template makes of it, up to where the answer begins.
 
         A last turn of the assistant is the beginning of the answer. InputError where the template refuses the turns, as
         some do a system turn.
@@ -148,7 +148,7 @@ class CausalModel:
             ) from None
 
     def text(self, prompt: Prompt) -> str:
-        """What the model reads of a prompt: a text as it is, turns as its chat template makes them."""
+        """Return what the model reads of a prompt: a text as it is, turns as its chat template makes them."""
         if prompt.form == "completion":
             return prompt.text
         if not self.tokenizer.chat_template:
@@ -159,7 +159,7 @@ class CausalModel:
         return self.chat(prompt.messages())
 
     def fits(self, text: str, answer: int) -> bool:
-        """Whether the window has room for a text and for an answer of so many tokens."""
+        """Return whether the window has room for a text and for an answer of so many tokens."""
         room = self._window - answer
         return len(text.encode()) < room or len(self.encode([text])[0]) <= room  # a token is a byte or more
 
@@ -181,7 +181,7 @@ class CausalModel:
         self.usage.seconds += time.perf_counter() - start
 
     def _timed(self, work: Iterator[Worked]) -> Iterator[Worked]:
-        """The same, without the time that passes between one piece of work and the next."""
+        """Yield the same, without the time that passes between one piece of work and the next."""
         while True:
             with self._timing():
                 piece = next(work, None)
@@ -206,17 +206,17 @@ class CausalModel:
         return int(getattr(self._config, "max_position_embeddings", None) or 1 << 30)
 
     def _packs_up_to(self, longest: int) -> bool:
-        """Whether prompts and answers of so many tokens can stand in one row, each seeing all that comes before it."""
+        """Return whether prompts and answers of so many tokens fit in one row, each seeing all that comes before it."""
         return self._able.packs and longest <= (getattr(self._config, "sliding_window", None) or longest)
 
     def _groups(self, prompts: Sequence[Tokens], spare: int = 1) -> list[Group]:
-        """Prompts by shared beginning; all in one where the model can share none."""
+        """Return prompts by shared beginning; all in one where the model can share none."""
         return groups(prompts, spare) if self._able.shares else [Group(0, tuple(range(len(prompts))))]
 
     def _answered(
         self, encoded: Sequence[Tokens], places: Sequence[int], room: Sequence[int], how: Decoding
     ) -> Iterator[tuple[Asked, list[Completion]]]:
-        """The draws of the prompts in some places."""
+        """Yield the draws of the prompts in some places."""
         packed: list[Asked] = []
         equal: list[list[Asked]] = []
         for group in self._groups([encoded[place] for place in places]):

@@ -28,7 +28,7 @@ class Group:
 
 
 def common(first: Sequence[int], second: Sequence[int]) -> int:
-    """How many leading tokens are the same."""
+    """Return how many leading tokens are the same."""
     for index, (one, other) in enumerate(zip(first, second, strict=False)):
         if one != other:
             return index
@@ -36,7 +36,7 @@ def common(first: Sequence[int], second: Sequence[int]) -> int:
 
 
 def groups(prompts: Sequence[Tokens], spare: int = 1) -> list[Group]:
-    """Prompts by shared beginning, each group leaving at least `spare` tokens of every member unshared.
+    """Return prompts by shared beginning, each group leaving at least `spare` tokens of every member unshared.
 
     The tree of what they begin with is gone through from its leaves: where prompts part, the groups so far become one
     if that means no more tokens to encode.
@@ -58,7 +58,7 @@ def groups(prompts: Sequence[Tokens], spare: int = 1) -> list[Group]:
 
 
 def _joined(shared: int, parts: list[Group]) -> list[Group]:
-    """Groups that begin alike: those that would rather share that than what they share now are one."""
+    """Join groups that begin alike, where sharing that saves more tokens than what they share now."""
     near = [group for group in parts if shared * len(group.members) >= group.saved]
     whole = Group(shared, tuple(member for group in near for member in group.members))
     if len(near) < 2 or whole.saved < sum(group.saved for group in near):
@@ -67,7 +67,7 @@ def _joined(shared: int, parts: list[Group]) -> list[Group]:
 
 
 def portions(items: Sequence[Item], sizes: Sequence[int], most: int) -> Iterator[list[Item]]:
-    """Items in a row whose sizes sum to at most so much, or one that is too large alone."""
+    """Yield items in a row whose sizes sum to at most so much, or one that is too large alone."""
     portion: list[Item] = []
     total = 0
     for item, size in zip(items, sizes, strict=True):
@@ -81,7 +81,7 @@ def portions(items: Sequence[Item], sizes: Sequence[int], most: int) -> Iterator
 
 
 def of_one_length(lengths: Sequence[int], added: int, most: int) -> Iterator[list[int]]:
-    """The places of equal lengths, in portions that with what is added to each sum to at most so much."""
+    """Yield the places of equal lengths, in portions that with what is added to each sum to at most so much."""
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
     for length, run in groupby(order, lengths.__getitem__):
         places = list(run)

@@ -26,7 +26,7 @@ OUTPUT = 4 << 20
 
 @lru_cache(maxsize=8)
 def _compiled(text: str) -> Any:
-    """A template in the environment that transformers gives it."""
+    """Return a template in the environment that transformers gives it."""
     from jinja2 import TemplateError, nodes
     from jinja2.ext import Extension, loopcontrols
     from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -63,7 +63,7 @@ def _compiled(text: str) -> Any:
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
-    """The rendered text, or why there is none; `ends` says that the process cannot go on."""
+    """Return the rendered text, or why there is none; `ends` says that the process cannot go on."""
     try:
         text = _compiled(request["template"]).render(**request["values"])
         if len(text) > OUTPUT:

@@ -33,7 +33,7 @@ class Renderer:
         self._owner, self._lock = 0, threading.Lock()
 
     def render(self, template: str, values: Mapping[str, Any]) -> str:
-        """The text that a template makes. ValueError with its reason where it makes none, InputError beyond a bound."""
+        """Return the text that a template makes. ValueError says why it makes none, InputError beyond a bound."""
         with self._lock:
             answer = self._asked(json.dumps({"template": template, "values": values}, default=str))
         if "error" in answer:
@@ -64,7 +64,7 @@ class Renderer:
         return answer
 
     def _running(self) -> subprocess.Popen[str]:
-        """The process of this one: a fork does not share its parent's."""
+        """Return the process of this one: a fork does not share its parent's."""
         if self._process is None or self._owner != os.getpid():
             self._owner = os.getpid()
             self._process = subprocess.Popen(  # noqa: S603 -- our own script

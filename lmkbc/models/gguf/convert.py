@@ -39,7 +39,7 @@ SHARD = 1 << 30
 
 
 def unpacked(path: Path) -> Path:
-    """The directory of a GGUF file's model, made where it is not there yet.
+    """Return the directory of a GGUF file's model, made where it is not there yet.
 
     InputError for a file that is damaged or that is not read; LmkbcError where the cache cannot be written.
     """
@@ -63,7 +63,7 @@ class Conversion:
 
 
 def plan(path: Path) -> Conversion:
-    """What a file's model is unpacked to. InputError for a file that is damaged or that is not read."""
+    """Return what a file's model is unpacked to. InputError for a file that is damaged or that is not read."""
     parsed = header.read(path)
     config = config_of(parsed)
     tokenizer = vocabulary.tokenizer(parsed, config["max_position_embeddings"])
@@ -116,7 +116,7 @@ def _write_weights(path: Path, placed: Sequence[Placed], stage: Path) -> None:
 
 @contextmanager
 def _disk_errors() -> Iterator[None]:
-    """What the disk refuses, by its usual name: tokenizers and safetensors have their own, and one has none."""
+    """Yield what the disk refuses, by its usual name: tokenizers and safetensors have their own, and one has none."""
     try:
         yield
     except OSError:
@@ -126,7 +126,7 @@ def _disk_errors() -> Iterator[None]:
 
 
 def _values(path: Path, placed: Placed) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """A tensor's numbers, in the order that transformers has."""
+    """Return a tensor's numbers, in the order that transformers has."""
     tensor = placed.tensor
     raw = np.fromfile(path, np.uint8, tensor.size, offset=tensor.start)
     if len(raw) < tensor.size:
@@ -178,7 +178,7 @@ def _alone(target: Path) -> Iterator[None]:
 
 
 def _sound(target: Path) -> bool:
-    """Whether a directory holds what was written, and nothing of it changed."""
+    """Return whether a directory holds what was written, and nothing of it changed."""
     try:
         files = msgspec.json.decode((target / RECORD).read_bytes(), type=dict[str, str])
         return bool(files) and not any(damaged(target, files))

@@ -60,11 +60,11 @@ class Header:
 
     @cached_property
     def architecture(self) -> str:
-        """What llama.cpp calls the kind of model."""
+        """Return what llama.cpp calls the kind of model."""
         return str(self.value("general.architecture", str))
 
     def value(self, key: str, kind: type, default: Any = None) -> Any:
-        """A value by its key. InputError where it is missing and has no default, or is of another type."""
+        """Return a value by its key. InputError where it is missing and has no default, or is of another type."""
         value = self.metadata.get(key, default)
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
@@ -75,7 +75,7 @@ class Header:
 
 
 def read(path: Path) -> Header:
-    """The header of a file. InputError for what is no GGUF file, or is cut short, damaged or beyond all bounds."""
+    """Return the header of a file. InputError for no GGUF file, or one cut short, damaged or out of bounds."""
     try:
         with path.open("rb") as file:
             return _Reading(path, file).header()

@@ -41,7 +41,7 @@ SPLITS = {
 
 
 def tokenizer(header: Header, window: int) -> PreTrainedTokenizerFast:
-    """The tokenizer with its chat template. InputError for another kind, or one that is damaged."""
+    """Return the tokenizer with its chat template. InputError for another kind, or one that is damaged."""
     from transformers import PreTrainedTokenizerFast
 
     kind, split = header.value("tokenizer.ggml.model", str), header.value("tokenizer.ggml.pre", str, "default")
@@ -108,7 +108,7 @@ def _strings(header: Header, key: str) -> list[str]:
 
 
 def token_id(header: Header, name: str) -> int | None:
-    """The place of a token with a task, such as "eos"; None where the model has none. InputError for no place."""
+    """Return the place of a token with a task, such as "eos"; None where it has none. InputError for no place."""
     key = f"tokenizer.ggml.{name}_token_id"
     if key not in header.metadata:
         return None

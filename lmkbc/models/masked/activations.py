@@ -61,7 +61,7 @@ class Activations:
     masks: Tensor
 
     def batch(self, numbers: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
-        """Vectors (b, t, h) in fp32, which of them are tokens (b, t), and the masks' positions (b,)."""
+        """Return vectors (b, t, h) in fp32, which of them are tokens (b, t), and the masks' positions (b,)."""
         chosen = torch.as_tensor(numbers)
         lengths = self.lengths[chosen]
         steps = torch.arange(int(lengths.max()))

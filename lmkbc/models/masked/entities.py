@@ -56,7 +56,7 @@ class Entities:
         always: Sequence[str] = (),
         least: int = 1,
     ) -> Entities:
-        """The objects of some facts. size: the model's vocabulary. always: relations whose every object is taken.
+        """Return the objects of some facts. size: the model's vocabulary. always: relations with every object taken.
 
         least: how many facts name an object of the other relations. Without expansion, only objects of one token.
         """
@@ -80,18 +80,18 @@ class Entities:
         return cls(tuple(names), ids_by_name, tuple(rows), tuple(pieces), relations)
 
     def some(self) -> Entities:
-        """Themselves. InputError when there is nothing among them but no object."""
+        """Return the objects. InputError when there is nothing among them but no object."""
         if len(self.names) == 1:
             raise InputError("no object is left to train on: give more facts, or expand the vocabulary")
         return self
 
     @property
     def expanded(self) -> bool:
-        """Whether objects have rows of their own behind the vocabulary."""
+        """Return whether objects have rows of their own behind the vocabulary."""
         return self.rows[0] > max((piece for pieces in self.pieces for piece in pieces), default=0)
 
     def numbers(self, facts: Iterable[Fact]) -> list[list[int]]:
-        """Which of the n the objects of each fact are; [0] where there is none; [] where none of them is known."""
+        """Return which of the n the objects of each fact are; [0] where there is none; [] where none is known."""
         index = {folded_key(name): number for number, name in enumerate(self.names)}
         return [
             sorted({index[key] for key in map(folded_key, fact.objects) if key in index}) if fact.objects else [0]
@@ -99,7 +99,7 @@ class Entities:
         ]
 
     def to_json(self) -> bytes:
-        """As the file that lies beside the weights."""
+        """Return the file that lies beside the weights."""
         return json.dumps(
             {
                 "names": self.names,
@@ -124,7 +124,7 @@ class Entities:
 
     @classmethod
     def read(cls, directory: Path) -> Entities:
-        """From a trained directory. InputError when it holds no list of objects, or a broken one."""
+        """Read them from a trained directory. InputError when it holds no list of objects, or a broken one."""
         path = directory / FILE
         try:
             entities = msgspec.json.decode(read_bytes(path, MOST_BYTES), type=cls)
@@ -141,7 +141,7 @@ def _none(tokenizer: PreTrainedTokenizerBase) -> int:
 def _gather(
     facts: Iterable[Fact],
 ) -> tuple[Counter[str], dict[str, str], dict[str, str], dict[str, set[str]]]:
-    """By an object's normal form: in how many facts it is, its first spelling and QID; and the objects by relation."""
+    """Return, by an object's normal form, its count, first spelling and QID; and the objects by relation."""
     counts, spellings, ids = Counter[str](), dict[str, str](), dict[str, str]()
     answers = defaultdict[str, set[str]](set)
     for fact in facts:

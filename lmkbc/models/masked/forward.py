@@ -81,7 +81,7 @@ class Forward:
 
 
 def _joined(batches: Iterable[tuple[list[int], Tensor]]) -> Iterator[tuple[list[int], Tensor]]:
-    """Batches joined until they hold ROWS masks: reading the output matrix costs as much for one row as for many."""
+    """Join batches until they hold ROWS masks: reading the output matrix costs as much for one row as for many."""
     indices: list[int] = []
     states: list[Tensor] = []
     for more, logits in batches:
@@ -94,7 +94,7 @@ def _joined(batches: Iterable[tuple[list[int], Tensor]]) -> Iterator[tuple[list[
 
 
 def _parted(batches: Iterable[tuple[list[int], Tensor]], most: int) -> Iterator[tuple[list[int], Tensor]]:
-    """Batches of at most so many masks, but for one input that alone has more."""
+    """Yield batches of at most so many masks, but for one input that alone has more."""
     for indices, states in batches:
         size = max(most // states.shape[1], 1)
         for start in range(0, len(indices), size):
@@ -102,7 +102,7 @@ def _parted(batches: Iterable[tuple[list[int], Tensor]], most: int) -> Iterator[
 
 
 def buckets(inputs: Sequence[Ids], mask_id: int, tokens: int) -> Iterator[list[int]]:
-    """Indices of inputs that can share a batch: equally long, equally many masks, so many tokens in all."""
+    """Yield indices of inputs that can share a batch: equally long, equally many masks, so many tokens in all."""
     alike: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     for index, ids in enumerate(inputs):
         masks = sum(token == mask_id for token in ids)
@@ -123,7 +123,7 @@ class _Positions:
         self.rows, self.shape = rows, (len(masks), len(rows) // len(masks))
 
     def pick(self, states: Tensor) -> Tensor:
-        """(b, length, h) -> (b, m, h)."""
+        """Pick the states at the masks: (b, length, h) -> (b, m, h)."""
         return states[self.rows, self.columns].view(*self.shape, -1)
 
 

@@ -38,7 +38,7 @@ class Top(nn.Module):
         self.bias = nn.Parameter(rows.new_zeros(len(rows)))
 
     def forward(self, cached: Activations, numbers: Sequence[int], dropout: float = 0.0) -> Tensor:
-        """Logits over the n objects at the masks of some cached prompts, (b, n)."""
+        """Return logits over the n objects at the masks of some cached prompts, (b, n)."""
         hidden, keep, at = (part.to(self.bias.device) for part in cached.batch(numbers))
         for layer in self.layers[:-1]:
             hidden = bert_layer(layer, hidden, keep=keep, dropout=dropout)
@@ -47,12 +47,12 @@ class Top(nn.Module):
         return cast(Tensor, self.transform(hidden) @ self.rows.T + self.bias)
 
     def trained(self) -> dict[str, nn.Parameter]:
-        """The parameters that learn, by name."""
+        """Return the parameters that learn, by name."""
         return {name: value for name, value in self.named_parameters() if value.requires_grad}
 
 
 def assemble(backbone: Backbone, head: Top, entities: Entities) -> BertForMaskedLM:
-    """The whole model with the trained parts in it; expanded objects are rows behind the vocabulary."""
+    """Return the whole model with the trained parts in it; expanded objects are rows behind the vocabulary."""
     model = cast("BertForMaskedLM", copy.deepcopy(backbone.model))
     rows = torch.tensor(entities.rows)
     if entities.expanded:
@@ -70,12 +70,12 @@ def assemble(backbone: Backbone, head: Top, entities: Entities) -> BertForMasked
 
 
 def fold_file(fold: int, head: Top) -> tuple[str, bytes]:
-    """Name and content of the file that keeps the head of one fold beside the model."""
+    """Return name and content of the file that keeps the head of one fold beside the model."""
     return f"fold-{fold}.safetensors", save({name: value.contiguous() for name, value in head.state_dict().items()})
 
 
 def fold_model(directory: Path, fold: int, backbone: Backbone, entities: Entities) -> Backbone:
-    """The model of a trained directory with the head of one fold in place of its own.
+    """Return the model of a trained directory with the head of one fold in place of its own.
 
     InputError when that head is not there.
     """

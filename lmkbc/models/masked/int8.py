@@ -21,7 +21,7 @@ class Int8Linear(nn.Module):
         self._bias = torch.zeros(len(weight)) if linear.bias is None else linear.bias.detach().float()
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """(..., in) -> (..., out), fp32 on both sides."""
+        """Multiply: (..., in) -> (..., out), fp32 on both sides."""
         rows = inputs.reshape(-1, inputs.shape[-1])
         scale = rows.abs().amax(dim=1, keepdim=True).clamp_(min=TINY) / LARGEST
         product = torch._int_mm((rows / scale).round_().to(torch.int8), self._weight)

@@ -17,14 +17,14 @@ WORDS, LETTERS = 16, 80
 
 
 def subject_of(name: str, tokenizer: PreTrainedTokenizerBase) -> str:
-    """A name as it enters a prompt: one line, without the model's special tokens, cut when it is very long."""
+    """Return a name as it enters a prompt: one line, without the model's special tokens, cut when it is very long."""
     for special in tokenizer.all_special_tokens:
         name = name.replace(special, " ")
     return " ".join(name.split()[:WORDS])[:LETTERS]
 
 
 def subject_pieces(prompt: Layout, subjects: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
-    """The tokens of each subject as they stand in a prompt: within a text, where a space goes before, or first."""
+    """Return the tokens of each subject as they stand in a prompt: within a text, behind a space, or first."""
     first = set(prompt[: prompt.index(SUBJECT)]) <= set(tokenizer.all_special_ids)
     space = "" if first else " "
     names = [space + subject_of(subject, tokenizer) for subject in subjects]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def read_prompts(directory: Path) -> dict[str, SoftPrompt]:
-    """The soft prompts beside a model, by the names of relations' modules. InputError where there are none."""
+    """Return the soft prompts beside a model, by the names of relations' modules. InputError where there are none."""
     if not (directory / FILE).is_file():
         raise InputError(
             f"{directory} holds no {FILE}: name a directory that 'lmkbc train soft-prompt' made with --model, "
@@ -43,7 +43,7 @@ def read_prompts(directory: Path) -> dict[str, SoftPrompt]:
 
 
 def with_prompts(backbone: Backbone, prompts: Mapping[str, SoftPrompt]) -> tuple[Backbone, dict[str, Layout]]:
-    """A backbone that shares all weights and knows the prompts' vectors, and each prompt as ids and places.
+    """Return a backbone that shares all weights and knows the prompts' vectors, and each prompt as ids and places.
 
     InputError when the prompts are not for this model.
     """
@@ -64,12 +64,12 @@ def with_prompts(backbone: Backbone, prompts: Mapping[str, SoftPrompt]) -> tuple
 
 
 def by_cloze(layouts: Mapping[str, Layout], relations: Iterable[Relation]) -> dict[str, Layout]:
-    """The layouts of the relations, by what stands for a soft prompt among a relation's clozes."""
+    """Return the layouts of the relations, by what stands for a soft prompt among a relation's clozes."""
     return {cloze_of(relation): layouts[relation.name] for relation in relations if relation.name in layouts}
 
 
 def cloze_of(relation: Relation) -> str:
-    """What stands for a relation's soft prompt among its clozes."""
+    """Return what stands for a relation's soft prompt among its clozes."""
     return f"the soft prompt of {relation.name}"
 
 
@@ -92,7 +92,7 @@ class SoftPrompt:
 
     @classmethod
     def manual(cls, backbone: Backbone, cloze: str) -> SoftPrompt:
-        """A cloze whose every token becomes a vector, starting as that token's embedding; positions are kept."""
+        """Return a cloze whose every token becomes a vector, starting as that token's embedding; positions are kept."""
         tokenizer = backbone.tokenizer
         text = cloze.format(subject=STAND_IN, mask=tokenizer.mask_token)
         start = len(cloze.partition("{subject}")[0].format(mask=tokenizer.mask_token))
@@ -118,7 +118,7 @@ class SoftPrompt:
 
     @classmethod
     def random(cls, backbone: Backbone, length: int = 5, seed: int = 0) -> SoftPrompt:
-        """Subject, `length` vectors drawn with the mean and spread of the model's embeddings, mask, full stop."""
+        """Return a prompt of the subject, `length` vectors drawn like the model's embeddings, mask, full stop."""
         weights = word_vectors(backbone.model).detach().float()
         noise = torch.randn(length, weights.shape[1], generator=torch.Generator().manual_seed(seed))
         stop = backbone.tokenizer(".", add_special_tokens=False)["input_ids"]
@@ -127,14 +127,14 @@ class SoftPrompt:
 
 
 def _framed(backbone: Backbone, layout: Sequence[int]) -> tuple[int, ...]:
-    """With the special tokens that the tokenizer puts around one text."""
+    """Return a layout with the special tokens that the tokenizer puts around one text."""
     around = backbone.tokenizer(backbone.tokenizer.mask_token)["input_ids"]
     at = around.index(backbone.mask_id)
     return (*around[:at], *layout, *around[at + 1 :])
 
 
 def mask_logits(backbone: Backbone, prompt: SoftPrompt, subjects: Sequence[str], columns: Tensor) -> Tensor:
-    """Logits at the mask over some words, (b, v); gradients flow to the prompt's vectors."""
+    """Return logits at the mask over some words, (b, v); gradients flow to the prompt's vectors."""
     tokenizer, device = backbone.tokenizer, backbone.device
     pieces, mask = subject_pieces(prompt.layout, subjects, tokenizer), backbone.mask_id
     room = max(backbone.longest - len(prompt.layout) + 1, 0)
@@ -154,14 +154,14 @@ class _Header(msgspec.Struct):
 
 
 def to_bytes(prompts: Mapping[str, SoftPrompt], model: str) -> bytes:
-    """The file that keeps soft prompts by relation, with the name of the model that they are for."""
+    """Return the file that keeps soft prompts by relation, with the name of the model that they are for."""
     header = {"model": model, "layouts": {name: prompt.layout for name, prompt in prompts.items()}}
     tensors = {name: prompt.vectors.cpu().contiguous() for name, prompt in prompts.items()}
     return save(tensors, metadata={"prompts": json.dumps(header)})
 
 
 def read(path: Path) -> dict[str, SoftPrompt]:
-    """Soft prompts by relation. InputError for a file that holds none."""
+    """Read soft prompts by relation. InputError for a file that holds none."""
     try:
         with safe_open(path, framework="pt") as file:
             layouts = msgspec.json.decode((file.metadata() or {})["prompts"], type=_Header).layouts

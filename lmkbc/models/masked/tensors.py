@@ -27,12 +27,12 @@ def masked(backbone: Backbone, clozes: Sequence[str], subjects: Sequence[str]) -
 
 
 def word_vectors(model: PreTrainedModel) -> Tensor:
-    """The input embeddings of the vocabulary, (v, h), themselves and no copy."""
+    """Return the input embeddings of the vocabulary, (v, h), themselves and no copy."""
     return cast(Tensor, model.get_input_embeddings().weight)
 
 
 def at_masks(model: PreTrainedModel, masks: Tensor, columns: Tensor | None = None, **inputs: Tensor) -> Tensor:
-    """Logits where masks, (b, t), is true, over some words, or all: (m, v). The output matrix does no more."""
+    """Return logits where masks, (b, t), is true, over some words, or all: (m, v). The output matrix does no more."""
     decoder = cast(nn.Linear, model.get_output_embeddings())
     chosen = slice(None) if columns is None else columns.to(masks.device)
     bias = None if decoder.bias is None else decoder.bias[chosen]
@@ -48,7 +48,7 @@ def at_masks(model: PreTrainedModel, masks: Tensor, columns: Tensor | None = Non
 
 
 def padded(rows: Sequence[Sequence[int]], fill: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Rows as one tensor (b, t), and where they are no padding (b, t)."""
+    """Return rows as one tensor (b, t), and where they are no padding (b, t)."""
     width = max(map(len, rows))
     ids = torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows], device=device)
     keep = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows], device=device)

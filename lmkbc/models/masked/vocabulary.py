@@ -28,7 +28,7 @@ def expand(
     counts: Mapping[int, int] | None = None,
     vectors: Mapping[str, npt.NDArray[np.float64]] | None = None,
 ) -> Backbone:
-    """A copy of a backbone that knows each name as one token. The input vector, the output row and bias are composed.
+    """Return a copy of a backbone that knows each name as one token. Input vector, output row and bias are composed.
 
     Names that are one token already, or hold an unknown one, stay as they are. The new rows can be trained.
     counts: how often each vocabulary id occurs, for "frequency". vectors: of the model's size, in place of the composed
@@ -56,7 +56,7 @@ def expand(
 
 
 def piece_counts(backbone: Backbone, texts: Iterable[str]) -> Counter[int]:
-    """How often each vocabulary id occurs in some texts."""
+    """Return how often each vocabulary id occurs in some texts."""
     words = Words(backbone.tokenizer)
     return Counter(index for text in texts for index in words.ids(text))
 
@@ -69,7 +69,7 @@ def _add(tokenizer: Any, words: Words, names: Iterable[str]) -> None:
 
 
 def _tables(model: Any) -> list[Tensor]:
-    """Input vectors, output rows and output biases; tied ones once."""
+    """Return input vectors, output rows and output biases; tied ones once."""
     decoder = model.get_output_embeddings()
     tables = [model.get_input_embeddings().weight, decoder.weight, decoder.bias]
     return list({table.data_ptr(): table for table in tables if table is not None}.values())

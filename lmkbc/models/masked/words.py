@@ -38,21 +38,21 @@ class Words:
         return ids
 
     def ids(self, name: str) -> list[int]:
-        """The tokens of a name as they stand within a sentence."""
+        """Return the tokens of a name as they stand within a sentence."""
         return self.pieces([name])[0]
 
     def pieces(self, names: Sequence[str]) -> list[list[int]]:
-        """The tokens of names, each as it stands within a sentence."""
+        """Return the tokens of names, each as it stands within a sentence."""
         texts = list(names) if self.mark == PIECE else [f" {name}" for name in names]
         return list(self._tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]) if texts else []
 
     def single(self, name: str) -> int | None:
-        """The id of a name that is one known token, else None."""
+        """Return the id of a name that is one known token, else None."""
         ids = self.ids(name)
         return ids[0] if len(ids) == 1 and ids[0] != self.unknown else None
 
     def text(self, ids: list[int]) -> str:
-        """The plain text of tokens."""
+        """Return the plain text of tokens."""
         return self._tokenizer.convert_tokens_to_string(list(self._tokenizer.convert_ids_to_tokens(ids))).strip()
 
     def _word(self, piece: str) -> str:
