@@ -113,7 +113,7 @@ class CausalModel:
         self._watched, self._noted = layer_at(self.model, depth), {}
 
     def states(self, prompts: Sequence[str], depth: float) -> npt.NDArray[np.float32]:
-        """Return the hidden state behind each prompt's last token, (n, d), at a share of layers; 0 beyond the window."""
+        """Return the hidden state behind each prompt's last token (n, d) at a share of layers, 0 beyond the window."""
         tokens, layer = self.encode(prompts), layer_at(self.model, depth)
         noted = self._noted if layer == self._watched else {}
         states = np.zeros((len(prompts), self._config.hidden_size), dtype=np.float32)
