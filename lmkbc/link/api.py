@@ -48,7 +48,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     sitelinks: Annotated[int, msgspec.Meta(ge=0)] = 0
 
     def hit(self, classes: Sequence[str], name: str = "") -> Hit:
-        """The entity as a hit, with the classes it falls under."""
+        """Return the entity as a hit, with the classes it falls under."""
         return Hit(self.id, self.label, self.description, tuple(classes), self.sitelinks, name)
 
 
@@ -124,7 +124,7 @@ _ENTITIES: msgspec.json.Decoder[_EntitiesReply] = msgspec.json.Decoder(_Entities
 
 
 def search(text: str, language: str, limit: int) -> Call[list[SearchHit]]:
-    """One wbsearchentities call: its hits, best first."""
+    """Make a wbsearchentities call, whose answer is hits, best first."""
     params = {
         "action": "wbsearchentities",
         "search": text,
@@ -137,7 +137,7 @@ def search(text: str, language: str, limit: int) -> Call[list[SearchHit]]:
 
 
 def entities(ids: Sequence[str], language: str) -> Call[dict[str, Record | None]]:
-    """One wbgetentities call for at most IDS_PER_CALL ids: records by the id that was asked for, None for no entity.
+    """Make a wbgetentities call for at most IDS_PER_CALL ids, whose answer is records by id, None for no entity.
 
     A reply too long for the server is cut by it, so an answer may lack ids, but never all. A refused id refuses the
     call whole.

@@ -70,7 +70,7 @@ class Cache:
             self._db = opened(None, VERSION, _upgrade, _checksum, advice)
 
     def get(self, kind: str, keys: Iterable[str], decoder: msgspec.json.Decoder[T]) -> dict[str, T]:
-        """The stored answers among `keys`. LmkbcError when the file is damaged beyond single rows."""
+        """Return the stored answers among `keys`. LmkbcError if the file is damaged beyond single rows."""
         answers: dict[str, T] = {}
         for key in keys:
             with self._errors("read"):
@@ -131,6 +131,6 @@ def _upgrade(db: sqlite3.Connection) -> None:
 
 
 def _checksum(source: str, kind: str, key: str, answer: Any) -> int:
-    """CRC-32 of an answer and of what it answers: no flipped bit passes, nor an answer under another key."""
+    """Return the CRC-32 of an answer and its key: no flipped bit passes, nor an answer under another key."""
     raw = answer if isinstance(answer, bytes) else str(answer).encode(errors="surrogatepass")
     return zlib.crc32(raw, zlib.crc32("\0".join((source, kind, key)).encode(errors="surrogatepass")))

@@ -20,6 +20,8 @@ from lmkbc.names import as_qid
 _LOG = logging.getLogger(__name__)
 _HITS = msgspec.json.Decoder(list[api.SearchHit])
 _RECORD: msgspec.json.Decoder[api.Record | None] = msgspec.json.Decoder(api.Record | None)
+LANGUAGE = "en"
+HITS_PER_SEARCH = 7
 CLIMB = 4
 """Steps up P279 from an entity's classes: enough to reach "river" or "organisation" from what P31 usually names."""
 
@@ -27,9 +29,8 @@ CLIMB = 4
 class Wikidata:
     """A `Search` over the Wikidata API or a mirror, through a cache of all its answers.
 
-    client: None answers from the cache alone and fails, naming what is missing, where it does not suffice; unless
-    partial: then what it lacks is as if nothing were found. refresh: ask once more for what is cached. limit: hits per
-    search. describe: fetch classes and sitelinks of the hits, which choosing by class or popularity needs.
+    client: None answers from the cache alone and fails, naming what is missing, if it does not suffice; unless
+    partial: then what it lacks is as if nothing were found. refresh: ask once more for what is cached.
     """
 
     knows_classes = True
@@ -40,42 +41,38 @@ class Wikidata:
         cache: Path | None = None,
         *,
         api_url: str = API_URL,
-        language: str = "en",
-        limit: int = 7,
         refresh: bool = False,
-        describe: bool = True,
         partial: bool = False,
     ) -> None:
         from lmkbc.link.cache import Cache  # which loads the database's library
 
         self._client = client
-        self._cache = Cache(cache or cache_dir() / "wikidata.sqlite", f"{api_url} {language} {limit}")
+        self._cache = Cache(cache or cache_dir() / "wikidata.sqlite", f"{api_url} {LANGUAGE} {HITS_PER_SEARCH}")
         if client is not None and self._cache.unwritable:
             warn_unwritable(self._cache.path.parent, self._cache.unwritable, "the next run asks Wikidata again")
-        self._language, self._limit = language, limit
-        self._refresh, self._describe, self._partial = refresh, describe, partial
+        self._refresh, self._partial = refresh, partial
         self._read = self._cache.get if partial else self._cache.kept
         self._answered: set[tuple[str, str]] = set()
 
     def search(self, texts: Sequence[str]) -> dict[str, tuple[Hit, ...]]:
-        """Hits per text, best first; () for none."""
+        """Return the hits of each text, best first; () for none."""
         spelt = {text.casefold(): text for text in texts if text.strip()}
         missing = self._missing("search", list(spelt), _HITS)
-        calls = [api.search(spelt[key], self._language, self._limit) for key in missing]
+        calls = [api.search(spelt[key], LANGUAGE, HITS_PER_SEARCH) for key in missing]
         self._ask("search", missing, calls, lambda at, hits: {missing[at]: hits})
         answers = self._read("search", spelt, _HITS)
         ids = dict.fromkeys(hit.id for hits in answers.values() for hit in hits)
-        known = self.entities(list(ids)) if self._describe else {}
+        known = self.entities(list(ids))
         return {text: _described(answers.get(text.casefold(), []), known) for text in texts}
 
     def entities(self, ids: Sequence[str], /) -> dict[str, Hit | None]:
-        """What each id stands for, with the classes above it; None for no such entity. InputError for what is no id."""
+        """Return the entity of each id, with the classes above it; None for no entity. InputError for what is no id."""
         records = self._records(ids)
         above = self._climb([record for record in records.values() if record])
         return {qid: record.hit(_closure(record, above)) if record else None for qid, record in records.items()}
 
     def labels(self, ids: Iterable[str]) -> dict[str, str]:
-        """Label of each id that has one."""
+        """Return the label of each id that has one."""
         records = self._records(list(dict.fromkeys(ids)))
         return {qid: record.label for qid, record in records.items() if record and record.label}
 
@@ -112,11 +109,11 @@ class Wikidata:
             return records
 
         ids = [qid for group in groups for qid in group]
-        self._ask("entity", ids, [api.entities(group, self._language) for group in groups], read)
+        self._ask("entity", ids, [api.entities(group, LANGUAGE) for group in groups], read)
         return left
 
     def _climb(self, records: Sequence[api.Record]) -> dict[str, tuple[str, ...]]:
-        """Class -> the classes right above it, for every class within CLIMB steps of the records."""
+        """Map each class within CLIMB steps of the records to the classes right above it."""
         above: dict[str, tuple[str, ...]] = {}
         level = {qid for record in records for qid in (*record.instance_of, *record.subclass_of)}
         for _ in range(CLIMB):
@@ -126,7 +123,7 @@ class Wikidata:
         return above
 
     def _missing(self, kind: str, keys: list[str], decoder: msgspec.json.Decoder[Any]) -> list[str]:
-        """Keys to ask for: those without a sound answer, and those whose answer is to be refreshed."""
+        """Return the keys to ask for: those without a sound answer, and those whose answer is to be refreshed."""
         known = len(self._cache.damaged)
         cached = self._cache.get(kind, keys, decoder)
         if damaged := len(self._cache.damaged) - known:
@@ -157,7 +154,7 @@ class Wikidata:
 
 
 def _described(hits: Sequence[api.SearchHit], known: Mapping[str, Hit | None]) -> tuple[Hit, ...]:
-    """Search hits with what is known of them; merged ones under their new id, deleted ones left out."""
+    """Return search hits with what is known of them; merged ones under their new id, deleted ones left out."""
     described: dict[str, Hit] = {}
     for hit in hits:
         entity = known.get(hit.id, Hit(hit.id, hit.label, hit.description))
@@ -168,7 +165,7 @@ def _described(hits: Sequence[api.SearchHit], known: Mapping[str, Hit | None]) -
 
 
 def _closure(record: api.Record, above: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """The classes of a record, nearest first: P31 and P279, and what lies above them."""
+    """Return the classes of a record, nearest first: P31 and P279, and the classes above them."""
     classes = dict.fromkeys((*record.instance_of, *record.subclass_of))
     level = list(classes)
     for _ in range(CLIMB):

@@ -136,7 +136,7 @@ def _passing(reason: str, wait: float | None = None) -> CallError:
 
 
 def user_agent(contact: str | None) -> str:
-    """The User-Agent that Wikimedia's policy asks for: the program, and who runs it (meta: User-Agent policy)."""
+    """Return the User-Agent: the program, and who runs it, as Wikimedia's policy asks (meta: User-Agent policy)."""
     contact = " ".join((contact or os.environ.get(CONTACT, "")).split())
     if "@" not in contact and "://" not in contact:
         raise InputError(

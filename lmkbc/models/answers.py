@@ -32,7 +32,7 @@ Usable = Callable[[Any], bool]
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """One draw from a model: all that changes its answer. What does not (timeouts, keys, concurrency) is not here.
+    """One draw from a model: everything that changes its answer, so no timeouts, keys or concurrency.
 
     prompt: the messages or the text. sampling: JSON values. draw: tells draws of the same prompt and seed apart.
     """
@@ -48,17 +48,17 @@ class Call:
 
     @cached_property
     def key(self) -> str:
-        """SHA-256 of the call's canonical JSON, in which 1 and 1.0 are the same."""
+        """Return the SHA-256 of the call's canonical JSON, in which 1 and 1.0 are the same."""
         return _digest(self.settings | {"sampling": _whole(self.sampling), "prompt": self.prompt_digest})
 
     @cached_property
     def prompt_digest(self) -> str:
-        """SHA-256 of the prompt's JSON."""
+        """Return the SHA-256 of the prompt's JSON."""
         return _digest(self.prompt)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All but the prompt."""
+        """Return all fields but the prompt."""
         return {name: getattr(self, name) for name in _SETTINGS}
 
 
@@ -66,7 +66,7 @@ _SETTINGS = tuple(field.name for field in fields(Call) if field.name != "prompt"
 
 
 class Store:
-    """Answers by call. Only answers are kept, never failures, so that a failed call is made again.
+    """Answers by call. Failures are never kept, so that a failed call is made again.
 
     place: where they lie. damaged: model (or table) -> rows that were found not to hold what was put into them. They
     are dropped, so that they are asked for again. LmkbcError for what cannot be read or written, or is damaged beyond
@@ -80,7 +80,7 @@ class Store:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a person should know of the store: how many rows were damaged, of which models."""
+        """Return remarks for a person: how many rows were damaged, of which models."""
         if not self.damaged:
             return ()
         whose = ", ".join(f"{count} of {name!r}" for name, count in sorted(self.damaged.items()))
@@ -89,7 +89,7 @@ class Store:
         )
 
     def get(self, call: Call, shape: type[Shape] | Any = Any) -> Shape | Any | None:
-        """The stored answer, None where there is none. shape: its type; what is of another one counts as damaged."""
+        """Return the stored answer, None if there is none. shape: its type; one of another type counts as damaged."""
         row = self._rows.answer(call.key)
         if row is None:
             return None
@@ -134,7 +134,7 @@ class Store:
         self._rows.delete(call.key)
 
     def note(self, key: str) -> Any | None:
-        """What was noted under a key, None where nothing was."""
+        """Return what was noted under a key, None if nothing was."""
         row = self._rows.note(key)
         if row is None:
             return None
@@ -150,13 +150,13 @@ class Store:
         self._rows.set_note(key, None if note is None else (text, row_checksum(key.encode(), text.encode())))
 
     def stats(self) -> list[dict[str, Any]]:
-        """Per model: answers, distinct prompts, tokens where answers tell them, first and last date (UTC)."""
+        """Return, per model: answers, distinct prompts, tokens that answers report, first and last date (UTC)."""
         self.heal()
         names = "model", "answers", "prompts", "prompt_tokens", "completion_tokens", "first", "last"
         return [dict(zip(names, row, strict=True)) for row in self._rows.summary()]
 
     def export(self, model: str | None = None) -> Iterator[bytes]:
-        """One JSON line per answer, in the order of the keys, so that two exports can be compared.
+        """Yield one JSON line per answer, in the order of the keys, so that two exports can be compared.
 
         An answer whose prompt was damaged has null in its place.
         """
@@ -191,7 +191,7 @@ class FreshStore(Store):
         self._renewed = renewed
 
     def get(self, call: Call, shape: type[Shape] | Any = Any) -> Shape | Any | None:
-        """The answer of this run, None where there is none yet."""
+        """Return the answer of this run, None if there is none yet."""
         return super().get(call, shape) if call.key in self._renewed else None
 
     def put(self, answers: Iterable[tuple[Call, Any]]) -> frozenset[str]:
@@ -271,12 +271,12 @@ def commit(
 
 
 def open_store(place: Place | None, *, offline: bool = False) -> Store:
-    """The store of a place, else of the default one. InputError for a database where no socket may be opened."""
+    """Open the store of a place, else of the default one. InputError for a database if no socket may be opened."""
     return Store(place_for(place, offline=offline))
 
 
 def place_for(place: Place | None, *, offline: bool) -> Place:
-    """Where a store lies: where one is given, else at the default place. InputError as of `open_store`."""
+    """Return the given place, else the default one. InputError as of `open_store`."""
     chosen = default_place() if place is None else place
     if offline and isinstance(chosen, Database):
         raise InputError(f"--offline opens no socket, and {chosen} needs one: name a file with --store")
@@ -309,7 +309,7 @@ def _digest(value: Any) -> str:
 
 
 def _whole(value: Any) -> Any:
-    """A JSON value in which whole floats are integers."""
+    """Return a JSON value in which whole floats are integers."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, Mapping):

@@ -10,7 +10,7 @@ from lmkbc.errors import InputError
 
 
 def checked_prices(prices: Any, what: str) -> tuple[float, float]:
-    """Prices of a million prompt and answer tokens. InputError, which begins with `what`, for anything else."""
+    """Check prices of a million prompt and answer tokens. InputError, which begins with `what`, for anything else."""
     given = [price for price in prices if isinstance(price, int | float)] if isinstance(prices, list | tuple) else []
     if len(given) != 2 or len(prices) != 2 or not all(math.isfinite(price) and price >= 0 for price in given):
         raise InputError(f"{what}: give two numbers, finite and not negative, as in 2.50,10")
@@ -54,18 +54,18 @@ class Budget:
 
     @property
     def most_at_once(self) -> float:
-        """How many requests may be in flight: where a limit holds, as many as were reported, the first one alone."""
+        """Return how many requests may be in flight: under a limit, as many as were reported, the first one alone."""
         is_limited = self.max_tokens is not None or self.max_cost is not None
         return max(self._reports, 1) if is_limited else math.inf
 
     @property
     def cost(self) -> float | None:
-        """What the run has cost so far, None where prices are not known."""
+        """Return what the run has cost so far, None if prices are not known."""
         return self._price(self.prompt_tokens, self.completion_tokens) if self.prices else None
 
     @property
     def spent(self) -> dict[str, Any]:
-        """What the run has asked and spent so far, for its records."""
+        """Return what the run has asked and spent so far, for its records."""
         return {
             "requests": self.requests,
             "spent_prompt_tokens": self.prompt_tokens,
@@ -74,7 +74,7 @@ class Budget:
         }
 
     def exhausted_by(self, prompt: int, completion: int) -> str | None:
-        """Which limit a request of so many tokens might overrun, None where it fits: then its tokens are reserved."""
+        """Return the limit that a request might overrun; reserve its tokens and return None if it fits."""
         own = self._reckoned(prompt, completion)
         if self.max_tokens is not None:
             tokens = sum(
@@ -106,7 +106,7 @@ class Budget:
         return self._reckoned(*self._open)
 
     def _reckoned(self, prompt: int, completion: int) -> tuple[float, float]:
-        """Estimates as what servers reported has taught to read them."""
+        """Return estimates, corrected by what servers have reported so far."""
         return prompt * self._excess[0], completion * self._excess[1]
 
     def _price(self, prompt: float, completion: float) -> float:

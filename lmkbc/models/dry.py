@@ -36,7 +36,7 @@ class Foreseen:
             self.estimated += requests * estimated
 
     def taken(self) -> Foreseen:
-        """The counts so far, which begin anew; what was counted stays known."""
+        """Return the counts so far and begin new ones; calls that were counted are not counted again."""
         counts = Foreseen(self.requests, self.prompt_tokens, self.answer_tokens, self.estimated, self.stored)
         self.requests = self.prompt_tokens = self.answer_tokens = self.estimated = self.stored = 0
         return counts
@@ -57,7 +57,7 @@ class DryStore(Store):
             super().__init__(place)
 
     def get(self, call: Call, shape: type[Shape] | Any = Any) -> Shape | Any | None:
-        """The stored answer, None where there is none."""
+        """Return the stored answer, None if there is none."""
         answer = None if self.blank or self._fresh else super().get(call, shape)
         self.foreseen.stored += answer is not None
         return answer
@@ -70,7 +70,7 @@ class DryStore(Store):
         """Keep it as it is."""
 
     def note(self, key: str) -> Any | None:
-        """What was noted, None where nothing was."""
+        """Return what was noted, None if nothing was."""
         return None if self.blank else super().note(key)
 
     def set_note(self, key: str, note: Any) -> None:

@@ -44,7 +44,7 @@ class Database:
 
     @property
     def has_password(self) -> bool:
-        """Whether the URL itself has a secret in it, so that it may go nowhere else."""
+        """Return whether the URL itself has a secret in it, so that it may go nowhere else."""
         return bool(self._parts["password"] or _SECRET.search(self.url))
 
     @property
@@ -57,7 +57,7 @@ Place: TypeAlias = Path | Database
 
 
 def place_of(text: str) -> Place:
-    """What --store or the environment names: a file, or a database by its URL. InputError for another URL."""
+    """Read a place from --store or the environment: a file, or a database by its URL. InputError for another URL."""
     scheme = _SCHEME.match(text)
     if scheme is None:
         return Path(text)
@@ -67,6 +67,6 @@ def place_of(text: str) -> Place:
 
 
 def default_place() -> Place:
-    """Where answers are kept unless --store says it: in $LMKBC_STORE, else in the user's cache."""
+    """Return where answers are kept without --store: $LMKBC_STORE, else a file in the user's cache."""
     named = os.environ.get(VARIABLE)
     return place_of(named) if named else cache_dir() / "store.sqlite"

@@ -55,7 +55,7 @@ class PostgresRows(Rows):
             raise LmkbcError(f"{database} cannot serve as the store ({self._said(error)}): {advice}") from None
 
     def __del__(self) -> None:
-        """A run opens its stores and goes; the server is told when they are out of use."""
+        """Close the connection of a store that nobody uses any more."""
         if hasattr(self, "_db"):
             self._db.close()
 
@@ -88,7 +88,7 @@ class PostgresRows(Rows):
         self._db.close()
 
     def _done(self, work: Callable[[psycopg.Connection[Any]], Result], done: str) -> Result:
-        """What comes of some work, done again where that may help. done: what it is, for the sentence if it fails."""
+        """Return the result of some work, done again if that may help. done: what it is, for the error's sentence."""
 
         def attempt() -> Result:
             if self._db.closed:
@@ -102,7 +102,7 @@ class PostgresRows(Rows):
             raise LmkbcError(f"{self._database} cannot be {done} ({self._said(error)}): {advice}") from None
 
     def _connected(self) -> psycopg.Connection[Any]:
-        """A connection whose commits are durable, whatever the server's default is."""
+        """Open a connection whose commits are durable, whatever the server's default is."""
         given = conninfo_to_dict(self._database.url)
         settings = {name: value for name, value in PATIENCE.items() if name not in given}
         settings |= {"application_name": given.get("application_name", "lmkbc"), "client_encoding": "UTF8"}
@@ -133,7 +133,7 @@ class PostgresRows(Rows):
             )
 
     def _said(self, error: Exception) -> str:
-        """What the server or its driver says, in one line, without what is secret."""
+        """Return the message of the server or its driver, in one line, without secrets."""
         text = " ".join(str(error).split())
         for secret in self._secrets:
             text = text.replace(secret, "[password]")
@@ -141,7 +141,7 @@ class PostgresRows(Rows):
 
 
 def _patiently(seconds: float) -> tenacity.Retrying:
-    """Tries again, for so long, what may go well later."""
+    """Return a policy that tries again, for so long, what may pass."""
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception(_passing),
         stop=tenacity.stop_after_delay(seconds),
@@ -151,7 +151,7 @@ def _patiently(seconds: float) -> tenacity.Retrying:
 
 
 def _passing(error: BaseException) -> bool:
-    """Whether the same may go well on a new connection, or in another moment."""
+    """Return whether the same may succeed on a new connection, or in another moment."""
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return False
     state = error.sqlstate
@@ -159,7 +159,7 @@ def _passing(error: BaseException) -> bool:
 
 
 def _secrets(database: Database) -> list[str]:
-    """Passwords that a message could have in it, the longest first."""
+    """Return the passwords that a message could have in it, the longest first."""
     try:
         given = conninfo_to_dict(database.url)
     except psycopg.Error:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -51,15 +50,6 @@ def test_a_damaged_store_is_told_of(store: Store) -> None:
     store.place.write_bytes(raw)
     with pytest.raises(LmkbcError, match=r"cannot (be read|be written|serve as the store).*--store"):
         Store(store.place).get(CALL)
-
-
-def test_a_newer_store_is_refused(store: Store) -> None:
-    store.close()
-    with sqlite3.connect(store.place) as db:
-        db.execute("PRAGMA user_version = 99")
-    db.close()
-    with pytest.raises(InputError, match="newer lmkbc"):
-        Store(store.place)
 
 
 def test_an_export_to_the_screen_cannot_steer_it(command: Command, store: Store) -> None:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from command import Command
 from hypothesis import HealthCheck, given, settings
@@ -24,11 +23,6 @@ from lmkbc.models.store_rows import VERSION
 
 CALLS = [Call(model=f"model-{draw % 2}", prompt=f"Who is it? {draw % 7}", draw=draw) for draw in range(40)]
 FIRST = CALLS[0]
-
-
-class Answer(msgspec.Struct, omit_defaults=True):
-    text: str
-    prompt_tokens: int = 0
 
 
 def said(call: Call) -> dict[str, Any]:
@@ -60,40 +54,27 @@ def as_version_1(path: Path) -> None:
 
 
 DAMAGE: dict[str, str] = {
-    "one byte of an answer": "UPDATE answers SET answer = replace(answer, 'Answer', 'Anbwer')",
     "no JSON": "UPDATE answers SET answer = '{\"text\": '",
     "no text": "UPDATE answers SET answer = x'ff00fe'",
     "a number": "UPDATE answers SET answer = 7",
-    "of another row": "UPDATE answers SET answer = (SELECT answer FROM answers WHERE model = 'model-1' LIMIT 1)",
-    "the date": "UPDATE answers SET date = x'c3'",
-    "the call": "UPDATE answers SET call = '[]'",
-    "the prompt's digest": "UPDATE answers SET prompt = 'x'",
-    "the checksum": "UPDATE answers SET checksum = ''",
+    "a date that is no text": "UPDATE answers SET date = x'c3'",
 }
+"""What every back end finds is in the conformance suite."""
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_a_damaged_row_is_named_dropped_and_asked_again(tmp_path: Path, damage: str) -> None:
-    path = filled(tmp_path / "s.sqlite")
-    with edited(path) as db:
-        db.execute(f"{damage} WHERE key = ?", (FIRST.key,))
-    store = Store(path)
+    store = Store(filled(tmp_path / "s.sqlite"))
+    with edited(store.place) as db:
+        db.execute(f"{damage} WHERE model = 'model-0'")
     assert store.get(FIRST) is None
     assert store.damaged == {"model-0": 1}
     assert "1 damaged rows dropped (1 of 'model-0')" in store.remarks[0]
     assert store.get(CALLS[1]) == said(CALLS[1])
     store.put([(FIRST, said(FIRST))])
-    assert Store(path).get(FIRST) == said(FIRST)
-
-
-@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_a_summary_is_of_sound_rows(tmp_path: Path, damage: str) -> None:
-    store = Store(filled(tmp_path / "s.sqlite"))
-    with edited(store.place) as db:
-        db.execute(f"{damage} WHERE model = 'model-0'")
-    assert [one["model"] for one in store.stats()] == ["model-1"]
+    assert [one["answers"] for one in store.stats()] == [1, 20]
     assert store.damaged == {"model-0": 20}
-    assert len(list(store.export())) == store.prune() == 20
+    assert len(list(store.export())) == store.prune() == 21
 
 
 @pytest.mark.parametrize("asked", [("stats", "--json"), ("export",), ("prune", "--model", "model-1")], ids=" ".join)
@@ -126,23 +107,6 @@ def test_a_damaged_model_name_is_one_of_the_damaged_rows(command: Command, tmp_p
     _, out, told = command("store", "stats", "--json", "--store", path)
     assert [one["answers"] for one in json.loads(out)] == [19, 20]
     assert "1 damaged rows" in told
-
-
-def test_a_damaged_note_is_forgotten(tmp_path: Path) -> None:
-    path = filled(tmp_path / "s.sqlite")
-    with edited(path) as db:
-        db.execute("UPDATE notes SET note = replace(note, 'job-1', 'job-2')")
-    store = Store(path)
-    assert store.note("batch x") is None
-    assert store.damaged == {"notes": 1}
-
-
-def test_what_is_of_another_shape_is_damaged(tmp_path: Path) -> None:
-    store = Store(tmp_path / "s.sqlite")
-    store.put([(FIRST, {"words": 1}), (CALLS[1], said(CALLS[1]))])
-    assert store.get(FIRST, Answer) is None
-    assert store.damaged == {"model-0": 1}
-    assert store.get(CALLS[1], Answer) == Answer(**said(CALLS[1]))
 
 
 def test_an_old_store_is_brought_up_to_date_with_its_answers(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ class Server:
         key_env: str = "",
         shared: bool = False,
     ) -> Server:
-        """A server by URL and model: base_url, as the user says, else $OPENAI_BASE_URL, else recipe_url.
+        """Make a server by URL and model: base_url, which the user gave, else $OPENAI_BASE_URL, else recipe_url.
 
         InputError for what cannot be asked, and for a server that no key is named for (`keys`). offline: nothing will
         be asked, so no key is needed. key_env: the variable that a recipe names for its URL. shared: whether users of
@@ -103,7 +103,7 @@ class Server:
 
     @property
     def name(self) -> str:
-        """What files call the model."""
+        """Return the model's name in files."""
         return model_name(self.model)
 
     @property
@@ -112,7 +112,7 @@ class Server:
         return f"{self.base_url} of {self.owner}" if self.owner else self.base_url
 
     def call(self, prompt: Any, sampling: Mapping[str, Any], **how: Any) -> Call:
-        """A call to this model. how: schema, seed, draw."""
+        """Make a call to this model. how: schema, seed, draw."""
         revision = self.revision or model_identity(self.model)
         return Call(model=self.name, revision=revision, base_url=self.place, prompt=prompt, sampling=sampling, **how)
 
@@ -125,21 +125,21 @@ class Server:
             yield replace(call, model=model_name(self.asked), revision=self.revision or model_identity(self.asked))
 
     def takes(self, served: str) -> bool:
-        """Whether what a model of that name says is an answer of ours."""
+        """Return whether an answer of a model of that name is one of the model that was asked for."""
         return self.any_model or same_model(self.model, served)
 
     def takes_stored(self, known_as: Call, served: str) -> bool:
-        """Whether a stored answer is ours: under the name that was asked for, only the model's own counts."""
+        """Return whether a stored answer counts; under the name that was asked for, only the model's own does."""
         if self.asked and known_as.model not in (self.name, self.model):
             return bool(served) and same_model(self.model, served)
         return self.takes(served)
 
     def without_key(self, text: str) -> str:
-        """A text of the server without our key, should it echo it."""
+        """Return a text of the server without our key, in case the server echoes it."""
         return text.replace(self.key, "[key]") if len(self.key) > 3 else text
 
     def echoes(self, tokens: Iterable[tuple[str, float]] | None) -> bool:
-        """Whether tokens spell our key, one by one or together."""
+        """Return whether tokens spell our key, one by one or together."""
         whole = "".join(token for token, _ in tokens or ())
         return self.without_key(whole) != whole
 
@@ -154,7 +154,7 @@ def _owner() -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine itself."""
+    """Return whether a host is this machine itself."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

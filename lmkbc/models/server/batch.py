@@ -78,7 +78,7 @@ class _Job(NamedTuple):
 async def run(
     session: Session, store: Store, calls: Callable[[Query], list[Call]], queries: Iterable[Query], limits: Limits
 ) -> None:
-    """Answer, through jobs, all calls that the store lacks. What a job leaves out stays missing."""
+    """Ask, through jobs, all calls that the store lacks. What a job leaves out stays missing."""
     missing = {call.key: call for query in queries for call in calls(query) if session.stored(call) is None}
     jobs: list[_Job] = []
     try:
@@ -97,7 +97,7 @@ async def run(
 
 
 def _jobs(calls: Sequence[Call], model: str) -> Iterator[list[_Request]]:
-    """Calls in portions that one job may hold, each of one kind of request."""
+    """Yield requests in portions that one job may hold, each of one kind of request."""
     portion: list[_Request] = []
     size = 0
     for call in sorted(calls, key=lambda call: isinstance(call.prompt, str)):
@@ -116,7 +116,7 @@ def _jobs(calls: Sequence[Call], model: str) -> Iterator[list[_Request]]:
 async def _sent(
     session: Session, store: Store, requests: Sequence[_Request], guess: tuple[int, int], limits: Limits
 ) -> _Job:
-    """The job of some requests: the one that a killed run noted, else a new one."""
+    """Return the job of some requests: the one that a killed run noted, else a new one."""
     note = "batch " + hashlib.sha256("".join(request.call.key for request in requests).encode()).hexdigest()
     identifier: Any = store.note(note)
     if identifier is None:
@@ -161,7 +161,7 @@ async def _content(file: str, most: int, sdk: openai.AsyncOpenAI) -> bytes:
 
 
 async def _ended(session: Session, identifier: str, limits: Limits) -> Batch | None:
-    """The job once it has ended, looked at now and then; None where the server does not know it."""
+    """Wait for a job's end, and return it; None if the server does not know it."""
 
     async def look(sdk: openai.AsyncOpenAI) -> Batch | None:
         try:
@@ -179,7 +179,7 @@ async def _ended(session: Session, identifier: str, limits: Limits) -> Batch | N
 
 
 async def _patiently(session: Session, request: Request[Result], limits: Limits) -> Result:
-    """What the server says, asked again after what passes."""
+    """Return what a request brings, made again after failures that pass."""
 
     async def attempt() -> Result:
         return await session.client.through(request)
@@ -188,7 +188,7 @@ async def _patiently(session: Session, request: Request[Result], limits: Limits)
 
 
 def _unambiguous(session: Session, raw: bytes) -> Iterator[bytes]:
-    """The lines of a job's output, each once, without those that answer one call in different ways."""
+    """Yield the lines of a job's output, each once, without those that answer one call in different ways."""
     lines = list(dict.fromkeys(raw.splitlines()))
     times = Counter(map(_named, lines))
     for line in lines:

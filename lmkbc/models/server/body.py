@@ -55,7 +55,7 @@ class Told:
 
 
 def decode_told(raw: bytes) -> tuple[str, Told]:
-    """The model's name and what a response's body tells of tokens. ValueError for a body that holds no choice."""
+    """Decode the model's name and the tokens of a response's body. ValueError for a body that holds no choice."""
     answer = _answer(raw)
     if not answer.choices or answer.choices[0].text is None:
         raise ValueError("it holds no choices")
@@ -74,7 +74,7 @@ def decode_told(raw: bytes) -> tuple[str, Told]:
 
 
 def decode(raw: bytes) -> tuple[str, list[Reply]]:
-    """The model's name and the draws in a response's body. ValueError for a body that holds no draw."""
+    """Decode the model's name and the draws of a response's body. ValueError for a body that holds no draw."""
     answer = _answer(raw)
     if not answer.choices or any(choice.message is None and choice.text is None for choice in answer.choices):
         raise ValueError("it holds no choices")
@@ -92,7 +92,7 @@ class TooLong(NamedTuple):
 
 
 def too_long(body: Mapping[str, Any], message: str) -> TooLong | None:
-    """What a refusal tells of a prompt that is too long; None where it is about something else."""
+    """Return the lengths in a refusal of a prompt that is too long; None if it refuses something else."""
     if not (CODES & {str(body.get("code")), str(body.get("type"))} or _CONTEXT.search(message)):
         return None
     return TooLong(
@@ -134,7 +134,7 @@ def _finish(choice: _Choice) -> str:
 
 
 def _optional(raw: msgspec.Raw, kind: type[Optional]) -> Optional | None:
-    """What a server may leave out: nothing, too, where it writes it in a shape of its own."""
+    """Decode a field that a server may leave out; None also for a field of another shape."""
     try:
         return msgspec.json.decode(raw, type=kind) if raw else None
     except msgspec.DecodeError:
@@ -160,7 +160,7 @@ class _Message(msgspec.Struct):
     refusal: str | None = None
 
     def text(self) -> str:
-        """What was said; of an answer in parts, such as thoughts and text, the text."""
+        """Return the text of an answer; of one in parts, such as thoughts and text, the text parts."""
         parts = self.content or ""
         return parts if isinstance(parts, str) else "".join(part.text for part in parts if part.type == "text")
 
@@ -197,7 +197,7 @@ class _Logprobs(msgspec.Struct):
         return [(token, None if p is None else _likely(p)) for token, p in told]
 
     def first(self) -> list[tuple[str, float]] | None:
-        """What could have come in place of the first token that is not blank."""
+        """Return the alternatives to the first token that is not blank."""
         for chosen in self.content or ():
             if chosen.token.strip():
                 return [(alternative.token, alternative.logprob) for alternative in chosen.top_logprobs or ()] or None

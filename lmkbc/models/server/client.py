@@ -110,11 +110,11 @@ class ChatClient:
             await lane.close()
 
     async def ask(self, body: Mapping[str, Any]) -> list[Reply]:
-        """The draws of one request: CallError for none, ServerError when all further requests are in vain."""
+        """Return the draws of one request. CallError for none, ServerError if all further requests are in vain."""
         return self.read(await self._sent(body))
 
     async def told(self, body: Mapping[str, Any]) -> Told:
-        """What one request tells of tokens: CallError and ServerError as of `ask`."""
+        """Return the tokens of one request. CallError and ServerError as of `ask`."""
         served, told = self._decoded(await self._sent(body), decode_told)
         self._recognise(served)
         return told
@@ -128,7 +128,7 @@ class ChatClient:
         return response.content
 
     async def metadata(self, path: str, kind: type[Result], body: Mapping[str, Any] | None = None) -> Result | None:
-        """What the server tells of itself at a path beside that of its API; None for nothing of that kind, or soon."""
+        """Return what the server answers at a path beside its API; None for nothing of that kind, or not soon."""
         root = f"{self.server.base_url}/" if not path.startswith("../") else urljoin(f"{self.server.base_url}/", "..")
         url, content = root + path.removeprefix("../"), msgspec.json.encode(body) if body else b""
 
@@ -143,7 +143,7 @@ class ChatClient:
             return None
 
     async def through(self, request: Request[Result], within: float | None = None) -> Result:
-        """What a request through the SDK brings: CallError for nothing, ServerError when all others are in vain.
+        """Return what a request through the SDK brings. CallError for nothing, ServerError if all others are in vain.
 
         within: seconds for all of it, where not those of one attempt: a dripping answer never stays silent.
         """
@@ -171,7 +171,7 @@ class ChatClient:
             raise CallError(f"{self.server.base_url}: {error}", transient=error.transient) from None
 
     def read(self, raw: bytes) -> list[Reply]:
-        """The draws in a response's body. CallError for a body that holds none."""
+        """Decode the draws in a response's body. CallError for a body that holds none."""
         served, replies = self._decoded(raw, decode)
         served = self._recognise(served)
         for reply in replies:
@@ -189,7 +189,7 @@ class ChatClient:
             raise CallError(f"the answer is not what the API promises ({error})", transient=True) from None
 
     def _recognise(self, served: str) -> str:
-        """The name that the server calls its model. OtherModelError or CallError where that is another model."""
+        """Return the name that the server calls its model. OtherModelError or CallError for another model."""
         served = model_name(self.server.without_key(served))
         if not self.server.takes(served):
             raise self._other_model(served)
@@ -202,7 +202,7 @@ class ChatClient:
         return served
 
     def _other_model(self, served: str) -> LmkbcError:
-        """What an answer of another model comes to: a slip of a server that knows ours, else the end of asking."""
+        """Return the error for an answer of another model; it ends all asking, unless ours has answered before."""
         wanted, shown = self.server.name, served[:SHOWN]
         if self._recognised:
             return CallError(f"model {shown!r} answered in place of {wanted!r}", transient=True)
@@ -240,7 +240,7 @@ class ChatClient:
         return f"{server.base_url} was sent no key and wants one ({reason}): set {KEYS}=HOST=VARIABLE for its host"
 
     def _redirected(self, status: int, location: str) -> str:
-        """What a redirect comes to, which is not followed."""
+        """Return the sentence about a redirect, which is not followed."""
         try:
             target = urlsplit(urljoin(self.server.base_url, self.server.without_key(location)))
             place = f"{target.scheme}://{target.netloc.rpartition('@')[2]}"

@@ -44,7 +44,7 @@ class Limits:
     poll: float = 30.0
 
     def __post_init__(self) -> None:
-        """ValueError for a value that makes no sense."""
+        """Raise ValueError for a value that makes no sense."""
         for limit in fields(self):
             if (value := getattr(self, limit.name)) is not None and not 0 < value < math.inf:
                 raise ValueError(f"{limit.name} is {value}: give a finite number above 0")
@@ -56,7 +56,7 @@ class Limits:
 
 
 def estimate(body: Mapping[str, Any]) -> tuple[int, int]:
-    """About how many prompt and answer tokens a request will use: four characters a token, answers at their longest.
+    """Estimate the prompt and answer tokens of a request: four characters a token, answers at their longest.
 
     A prompt in tokens has as many as it has.
     """

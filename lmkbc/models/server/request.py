@@ -22,7 +22,7 @@ MOST_DRAWS = 128
 def calls(
     server: Server, sampling: Sampling, stops: Sequence[str], prompt: Prompt, schema: Mapping[str, Any] | None
 ) -> list[Call]:
-    """One call per draw. Seeds count up from the sampling's. stops: what ends a text unless the sampling says."""
+    """Make one call per draw. Seeds count up from the sampling's. stops: what ends a text unless the sampling says."""
     text = prompt.form == "completion"
     given = {name: getattr(sampling, name) for name in ("temperature", "top_p", "max_tokens", "stop")}
     if given["stop"] is None and text:
@@ -43,7 +43,7 @@ def calls(
 
 
 class Offers:
-    """What one server is known not to take or heed. several: whether it gives as many draws as `n` asks for.
+    """The optional fields that one server refuses. several: whether it gives as many draws as `n` asks for.
 
     model: what the server calls the model that is asked.
     """
@@ -54,7 +54,7 @@ class Offers:
         self.several = True
 
     def body(self, call: Call, draws: int) -> dict[str, Any]:
-        """The body that asks for so many draws of a call, without what the server is known to refuse."""
+        """Return the body that asks for so many draws of a call, without fields that the server refuses."""
         body: dict[str, Any] = {"model": self._model}
         body["prompt" if isinstance(call.prompt, str) else "messages"] = call.prompt
         body |= call.sampling
@@ -73,18 +73,18 @@ class Offers:
 
 
 def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The request's field that asks for a schema."""
+    """Return the request's field that asks for a schema."""
     return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": dict(schema)}}
 
 
 def without(body: Mapping[str, Any], fields: Collection[str]) -> dict[str, Any]:
-    """A body without some fields; the answer's length is limited all the same, by its other name."""
+    """Return a body without some fields; the answer's length is limited all the same, by its other name."""
     left = {name: value for name, value in body.items() if name not in fields}
     return left | ({LENGTH[1]: body[LENGTH[0]]} if LENGTH[0] in fields and LENGTH[0] in body else {})
 
 
 def blamed(body: Mapping[str, Any], message: str) -> list[str]:
-    """The fields that a refusal may be about: those it names, else all optional ones in the body."""
+    """Return the fields that a refusal may be about: those it names, else all optional ones in the body."""
     present = [name for name in OPTIONAL if name in body]
     words = message.replace("'", " ").replace('"', " ").replace("`", " ").replace(".", " ").split()
     named = [name for name in (*present, LENGTH[0]) if name in words and name in body]

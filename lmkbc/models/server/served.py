@@ -173,7 +173,7 @@ class Window:
                 self._learn(call, lengths.prompt)
 
     def exceeded(self, prompt: int, answer: int) -> bool:
-        """Whether a prompt of that length probably leaves no room for an answer, by all that is known."""
+        """Return whether a prompt of that length probably leaves no room for an answer."""
         if self.tokens is None:
             return False
         return prompt * self._scale + (answer if self.whole else min(answer, GUESSED_ANSWER)) > self.tokens
@@ -183,5 +183,5 @@ class Window:
 
 
 def length_of(call: Call) -> tuple[int, int]:
-    """About how many tokens a prompt has, and its answer at its longest."""
+    """Estimate the tokens of a prompt, and of its answer at its longest."""
     return estimate({"prompt" if isinstance(call.prompt, str) else "messages": call.prompt} | dict(call.sampling))

@@ -63,7 +63,7 @@ class Session:
 
     @property
     def account(self) -> str:
-        """What this run asked, found and spent, as a person reads it."""
+        """Return what this run asked, found and spent, as a person reads it."""
         budget = self.budget
         price = "" if budget.cost is None else f", cost {budget.cost:.4f}"
         return (
@@ -72,7 +72,7 @@ class Session:
         )
 
     def why(self, otherwise: str = "no answer") -> str:
-        """Why answers are missing: what stopped the session, else the most frequent failure."""
+        """Return why answers are missing: what stopped the session, else the most frequent failure."""
         return self.stopped or next((reason for reason, _ in self.failures.most_common(1)), otherwise)
 
     def answers(
@@ -88,7 +88,7 @@ class Session:
         return pooled(items, ask, self.limits.concurrency, before=before, close=self.client.close)
 
     async def draws(self, calls: Sequence[Call], shorter: Iterable[Sequence[Call]] = ()) -> list[Reply | None]:
-        """The answers of calls that differ only in seed and draw; None for what stays without.
+        """Return the answers of calls that differ only in seed and draw; None for a call without an answer.
 
         shorter: the same asked in fewer and fewer tokens, each of which is come to where the server has no room for
         the one before, or nothing is asked and the one before has no answer in the store.
@@ -118,7 +118,7 @@ class Session:
     def _foreseen(
         self, store: DryStore, calls: Sequence[Call], shorter: Iterable[Sequence[Call]]
     ) -> list[Reply | None]:
-        """What is stored of calls, or of the same asked in fewer tokens; what is lacking is counted, not asked."""
+        """Return the stored answers of calls, or of the same in fewer tokens; count the missing ones."""
         for asked in itertools.chain((calls,), () if store.blank else shorter):
             replies = [self.stored(call) for call in asked]
             if any(replies):
@@ -133,7 +133,7 @@ class Session:
         return [reply and _own(reply, asked[0].prompt) for reply in replies]
 
     async def look_ahead(self, calls: Iterable[Call]) -> tuple[int, int]:
-        """How many prompts are probably too long for the server, of how many that the store has no answer to.
+        """Count the prompts that are probably too long for the server, and all those that the store has no answer to.
 
         (0, 0) where the server does not tell its context.
         """
@@ -154,7 +154,7 @@ class Session:
         return sum(self.window.exceeded(*length) for length in lengths), len(lengths)
 
     async def told(self, body: Mapping[str, Any]) -> Told:
-        """What a request tells of tokens; nothing of it is kept here. CallError where it tells nothing."""
+        """Return the tokens of a request, which is not stored. CallError if there are none."""
         told = await self._paid.answer(
             body, self.client.told, lambda told, _: (told.prompt_tokens, told.completion_tokens)
         )
@@ -166,7 +166,7 @@ class Session:
             return await self._draws(calls, sure=sure)
 
     def stored(self, call: Call) -> Reply | None:
-        """The answer that was kept, None where there is none of this model; a row that is no answer is dropped."""
+        """Return the stored answer, None if there is none of this model; drop a row that is no answer."""
         for known_as in self.client.server.known_as(call):
             reply: Reply | None = self._store.get(known_as, Reply)
             if reply is None or not self.client.server.takes_stored(known_as, reply.served):
@@ -184,7 +184,7 @@ class Session:
         )
 
     async def _draws(self, calls: Sequence[Call], *, sure: bool) -> list[Reply | None]:
-        """The draws of one prompt. TooLongError where it is too long, unless sure also by our own reckoning."""
+        """Return the draws of one prompt. TooLongError if it is too long; if not `sure`, also by our own estimate."""
         replies = [self.stored(call) for call in calls]
         missing = [draw for draw, reply in enumerate(replies) if reply is None]
         if missing and self.stopped is None:
@@ -221,7 +221,7 @@ class Session:
             self._failed_in_a_row = 0
 
     async def _request(self, call: Call, draws: int) -> list[Reply]:
-        """One request; where the server refuses it, once more without the optional fields that it may not know."""
+        """Make one request; if the server refuses it, once more without the optional fields that it may not know."""
         body = self.offers.body(call, draws)
         try:
             return await self._replies(body)
@@ -254,6 +254,6 @@ class Session:
 
 
 def _own(reply: Reply, prompt: Any) -> Reply:
-    """A reply without the beginning of it that we gave, which llama.cpp repeats."""
+    """Return a reply without the beginning that the prompt gave, which llama.cpp repeats."""
     given = prompt[-1]["content"] if not isinstance(prompt, str) and prompt[-1]["role"] == "assistant" else ""
     return msgspec.structs.replace(reply, text=reply.text.removeprefix(given)) if given else reply
