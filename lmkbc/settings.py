@@ -27,12 +27,11 @@ MANY = {bool: "true and false", int: "whole numbers", float: "numbers", str: "st
 
 
 def checked(kind: type[Settings], table: Any, what: str, make: Make | None = None) -> Settings:
-    """The settings in a table. InputError names the setting; `what` names the thing that is set, as in "prompt".
+    """Return the settings in a table. InputError names the setting; `what` names the thing that is set, as in "prompt".
 
     make: from a type that is no dataclass and a value, what the value stands for; TypeError says what is wrong with it.
     """
-    table = _with_new_names(kind, table)
-    _Check(what, make).part(kind, table, "")
+    table = _Check(what, make).part(kind, table, "")
     try:
         return msgspec.convert(table, kind, dec_hook=make)
     except msgspec.ValidationError as error:  # said by a dataclass itself, since every part is of its type
@@ -42,26 +41,8 @@ def checked(kind: type[Settings], table: Any, what: str, make: Make | None = Non
         raise InputError(f"{what}: {error}") from None
 
 
-def _with_new_names(kind: Any, value: Any) -> Any:
-    """Return a table, and those within, with new names in place of old ones (`lmkbc.renamed`)."""
-    for option in _options(kind):
-        args = get_args(option)
-        if isinstance(value, Mapping) and is_dataclass(option):
-            hints = _hints(option)  # type: ignore[arg-type]
-            new = {renamed(str(name), hints): inner for name, inner in value.items()}
-            return {name: _with_new_names(hints.get(name, Any), inner) for name, inner in new.items()}
-        if isinstance(value, Mapping) and _origin(option, Mapping):
-            return {name: _with_new_names(args[1], inner) for name, inner in value.items()}
-        if isinstance(value, list | tuple) and _origin(option, Sequence):
-            kinds = args if _fixed(option) else args[:1] * len(value)
-            return [_with_new_names(part, inner) for part, inner in zip(kinds, value, strict=False)]
-        if isinstance(value, str) and get_origin(option) is Literal:
-            return renamed(value, args)
-    return value
-
-
 def changed(settings: Settings, table: Mapping[str, Any], what: str) -> Settings:
-    """The settings with those of a table in their place. InputError as from `checked`."""
+    """Return the settings with those of a table in their place. InputError as from `checked`."""
     own = {field.name: getattr(settings, field.name) for field in fields(settings)}  # type: ignore[arg-type]
     return checked(type(settings), {**own, **table}, what)
 
@@ -118,7 +99,7 @@ def _resembles(value: Any, option: Any) -> bool:
 
 
 def _in_python(option: Any) -> str:
-    """What a type is called where Python is written."""
+    """Return what a type is called where Python is written."""
     if option is bool:
         return "True or False"
     if isinstance(option, type) and is_dataclass(option):
@@ -134,36 +115,39 @@ class _Check(NamedTuple):
     what: str
     make: Make | None
 
-    def part(self, kind: Any, value: Any, path: str) -> None:
-        """InputError where what stands at a path, as in "prompt.slots[2]", is not of its declared type."""
+    def part(self, kind: Any, value: Any, path: str) -> Any:
+        """Return what stands at a path, as in "prompt.slots[2]", with new names in place of old ones.
+
+        InputError where it is not of its declared type.
+        """
         for option in _options(kind):
             args = get_args(option)
             if isinstance(value, Mapping) and is_dataclass(option):
-                self._table(option, value, path)  # type: ignore[arg-type]
-                break
+                return self._table(option, value, path)  # type: ignore[arg-type]
             if isinstance(value, Mapping) and _origin(option, Mapping):
-                for name, inner in value.items():
-                    self.part(args[1], inner, _below(path, name))
-                break
+                return {name: self.part(args[1], inner, _below(path, name)) for name, inner in value.items()}
             if isinstance(value, list | tuple) and _origin(option, Sequence):
                 kinds = args if _fixed(option) else args[:1] * len(value)
                 if len(kinds) != len(value):
                     raise InputError(self._refusal(kind, value, path))
-                for number, (part, inner) in enumerate(zip(kinds, value, strict=True)):
-                    self.part(part, inner, f"{path}[{number}]")
-                break
-        else:
-            self._value(kind, value, path)
+                parts = enumerate(zip(kinds, value, strict=True))
+                return [self.part(part, inner, f"{path}[{number}]") for number, (part, inner) in parts]
+            if isinstance(value, str) and get_origin(option) is Literal:
+                value = renamed(value, args)
+        self._value(kind, value, path)
+        return value
 
-    def _table(self, kind: type, table: Mapping[str, Any], path: str) -> None:
+    def _table(self, kind: type, table: Mapping[str, Any], path: str) -> dict[str, Any]:
         hints = _hints(kind)
-        for name, value in table.items():
+        found = {}
+        for name, value in {renamed(str(name), hints): value for name, value in table.items()}.items():
             if name not in hints:
-                raise InputError(f"{self.what} has no setting {_below(path, name)!r}: {did_you_mean(str(name), hints)}")
-            self.part(hints[name], value, _below(path, name))
+                raise InputError(f"{self.what} has no setting {_below(path, name)!r}: {did_you_mean(name, hints)}")
+            found[name] = self.part(hints[name], value, _below(path, name))
         for field in fields(kind):
-            if field.name not in table and field.default is MISSING and field.default_factory is MISSING:
+            if field.name not in found and field.default is MISSING and field.default_factory is MISSING:
                 raise InputError(f"{self.what} needs {_below(path, field.name)}: give it a value")
+        return found
 
     def _value(self, kind: Any, value: Any, path: str) -> None:
         try:
@@ -181,7 +165,7 @@ class _Check(NamedTuple):
 
 
 def _hint(kind: Any, value: Any) -> str:
-    """What to give in a value's place."""
+    """Return what to give in a value's place."""
     options = [option for option in _options(kind) if option is not types.NoneType]
     if len(options) == 1 and get_origin(options[0]) is Literal:
         return did_you_mean(str(value), map(str, get_args(options[0])))
@@ -189,7 +173,7 @@ def _hint(kind: Any, value: Any) -> str:
 
 
 def _wanted(option: Any) -> str:
-    """What a type is called in TOML."""
+    """Return what a type is called in TOML."""
     args = get_args(option)
     if option in ONE:
         return ONE[option]
@@ -202,13 +186,13 @@ def _wanted(option: Any) -> str:
 
 
 def _origin(option: Any, kind: type) -> bool:
-    """Whether a type is a list or a table of declared parts."""
+    """Return whether a type is a list or a table of declared parts."""
     origin = get_origin(option)
     return isinstance(origin, type) and issubclass(origin, kind)
 
 
 def _fixed(option: Any) -> bool:
-    """Whether a list's length is declared, each place with its type."""
+    """Return whether a list's length is declared, each place with its type."""
     return get_origin(option) is tuple and Ellipsis not in get_args(option)
 
 
@@ -217,7 +201,7 @@ def _below(path: str, name: str) -> str:
 
 
 def _parted(error: msgspec.ValidationError) -> tuple[str, str]:
-    """What msgspec says, and the path of where."""
+    """Return what msgspec says, and the path of where."""
     reason, _, place = str(error).partition(" - at `$")
     return reason, place.removesuffix("`").removeprefix(".")
 
