@@ -24,9 +24,8 @@ import tomli_w
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.toml import read_toml
-from lmkbc.select.calibration import Calibration
+from lmkbc.select.calibration import Calibration, PrecisionCurve
 from lmkbc.select.confidence import calibration_of
-from lmkbc.select.curve import PrecisionCurve
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.registry import inner_rule
 from lmkbc.select.rule import PerRelation, Rule, significant

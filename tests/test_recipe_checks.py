@@ -15,7 +15,7 @@ from lmkbc.ask.plan import Asks
 from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
 from lmkbc.recipe import read_file, read_recipe
-from lmkbc.select.curve import PrecisionCurve
+from lmkbc.select.calibration import PrecisionCurve
 from lmkbc.select.cutoffs import Cutoff, Quorum
 from lmkbc.select.registry import RULES, build
 from lmkbc.settings import changed, checked

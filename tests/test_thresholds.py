@@ -11,9 +11,8 @@ import tomli_w
 
 from lmkbc import thresholds
 from lmkbc.errors import InputError
-from lmkbc.select.calibration import Calibration
+from lmkbc.select.calibration import Calibration, PrecisionCurve
 from lmkbc.select.confidence import at_precision, calibration_of
-from lmkbc.select.curve import PrecisionCurve
 from lmkbc.select.cutoffs import Cutoff, TopK
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.rule import PerRelation

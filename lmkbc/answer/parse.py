@@ -20,8 +20,7 @@ from lmkbc.answer.abstain import (
     is_refusal,
 )
 from lmkbc.answer.clean import UNWRITABLE, trim, vocabulary
-from lmkbc.answer.elements import elements, has_empty_list, mended
-from lmkbc.answer.extent import SHORT, narrowed
+from lmkbc.answer.elements import SHORT, elements, has_empty_list, mended, narrowed
 from lmkbc.answer.literal import Word, read_literals
 from lmkbc.answer.numbers import read_numbers, refused_numbers
 from lmkbc.names import LONGEST, shown, without_trailer

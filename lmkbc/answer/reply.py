@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lmkbc.answer.clean import sifted
-from lmkbc.answer.extent import broken_off
+from lmkbc.answer.elements import broken_off
 from lmkbc.answer.parse import parse
 from lmkbc.answer.verbatim import verbatim
 from lmkbc.ask.frames import captured

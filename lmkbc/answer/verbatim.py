@@ -6,8 +6,7 @@ So answers are read by systems that clean none, or clean them later; `parse` and
 from __future__ import annotations
 
 from lmkbc.answer.abstain import is_mute
-from lmkbc.answer.elements import elements, has_empty_list, mended
-from lmkbc.answer.extent import narrowed
+from lmkbc.answer.elements import elements, has_empty_list, mended, narrowed
 from lmkbc.answer.literal import read_literals
 from lmkbc.answer.parse import LONGEST_ANSWER, Parsed, parted
 from lmkbc.relation import Relation

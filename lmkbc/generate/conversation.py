@@ -14,9 +14,8 @@ from lmkbc.answer.reply import (
     mends,
     united,
 )
-from lmkbc.ask.context.passages import Provider, as_context, gathered
+from lmkbc.ask.context.passages import ContextSettings, Provider, as_context, gathered
 from lmkbc.ask.context.providers import located, provider
-from lmkbc.ask.context.settings import ContextSettings
 from lmkbc.ask.frames import OTHERS
 from lmkbc.ask.plan import Asking, Asks, Slots
 from lmkbc.generate.chain import UNREAD, Chain, Course, Request, Talk, asking, no_shorter, together

@@ -15,9 +15,8 @@ import numpy as np
 
 from lmkbc.errors import InputError, OptionError
 from lmkbc.scoring.matchers import number
-from lmkbc.select.calibration import Calibration
+from lmkbc.select.calibration import Calibration, Point
 from lmkbc.select.composed import AbstentionThreshold
-from lmkbc.select.curve import Point
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.expected_f1 import Calibrated
 from lmkbc.select.ranking import Floats, Ranking

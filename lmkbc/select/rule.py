@@ -9,8 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from lmkbc.select.calibration import Calibration
-from lmkbc.select.curve import PrecisionCurve
+from lmkbc.select.calibration import Calibration, PrecisionCurve
 from lmkbc.select.ranking import (
     Floats,
     Ints,

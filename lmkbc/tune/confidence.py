@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lmkbc.select.calibration import Calibration
-from lmkbc.select.curve import PrecisionCurve, at_least
+from lmkbc.select.calibration import Calibration, PrecisionCurve, at_least
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import significant
 from lmkbc.tune.calibrate import Lesson, candidate_evidence, fit_calibration, general

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from lmkbc.run.submission import answers
+from lmkbc.select.calibration import at_least
 from lmkbc.select.confidence import UNREACHED, UNSURE, at_precision
-from lmkbc.select.curve import at_least
 from lmkbc.select.rule import PerRelation
 from lmkbc.tune.confidence import PROMISED, STEP, Facts
 from lmkbc.tune.outcomes import Outcomes

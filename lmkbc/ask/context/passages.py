@@ -1,13 +1,51 @@
-"""Passages: text about a subject that a prompt holds before it asks, and how they are found."""
+"""Passages: text about a subject that a prompt holds before it asks; what a recipe says of it, and its local corpus.
+
+A provider finds passages for queries. Where its text comes from decides whether a run is closed-book: "recall" asks the
+model itself, "titles" and "passages" read text from outside it, which a closed-book recipe must not do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
 
 import msgspec
 
+from lmkbc.errors import InputError
+from lmkbc.files.jsonl import read_jsonl
+from lmkbc.names import folded_key
 from lmkbc.types import Passage, Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextSettings:
+    """Where context comes from, as a recipe's plain data.
+
+    path: a JSONL file with "title" and "text" per line, which "titles" and "passages" read; "from" for the one that
+    --from names. passages: how many are told of at most. words: how long a passage is, overlap: how many words it
+    shares with the one before (both 0: as read).
+    """
+
+    provider: Literal["none", "titles", "passages", "recall"] = "none"
+    path: str = ""
+    passages: int = 1
+    words: int = 300
+    overlap: int = 50
+
+    def __post_init__(self) -> None:
+        """ValueError for a value that makes no sense."""
+        if self.reads and not self.path:
+            raise ValueError(f"{self.provider!r} lacks path: name a JSONL file of title and text")
+        if self.passages < 1 or self.words < 0 or not 0 <= self.overlap <= max(self.words - 1, 0):
+            raise ValueError("passages is at least 1, and overlap is below words")
+
+    @property
+    def reads(self) -> bool:
+        """Whether it reads text from outside the model, which a closed-book recipe must not do."""
+        return self.provider in ("titles", "passages")
 
 
 class Provider(Protocol):
@@ -36,3 +74,43 @@ def lines(by_query: Mapping[Query, Sequence[Passage]]) -> bytes:
         for query, passages in by_query.items()
     )
     return b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
+
+
+def read_corpus(path: Path) -> list[Passage]:
+    """The texts of a JSONL file of "title" and "text". InputError names file, line and field."""
+    if not path.is_file():
+        raise InputError(f"the context file {path} does not exist: write one JSON object per line, with title and text")
+    texts = read_jsonl(path, Passage)
+    if not texts:
+        raise InputError(f"the context file {path} is empty: write one JSON object per line, with title and text")
+    return texts
+
+
+def chunks(text: str, words: int, overlap: int) -> Iterator[str]:
+    """A text in stretches of so many words, each with the last words of the one before; whole for 0 words."""
+    parts = text.split()
+    if not words or len(parts) <= words:
+        yield text.strip()
+        return
+    step = words - overlap
+    for start in range(0, max(len(parts) - overlap, 1), step):
+        yield " ".join(parts[start : start + words])
+
+
+class Titles:
+    """Looks a subject up by title, whatever its case and accents; the first passages of the text are told."""
+
+    def __init__(self, texts: Sequence[Passage], settings: ContextSettings) -> None:
+        self._settings = settings
+        self._texts: defaultdict[str, list[Passage]] = defaultdict(list)
+        for text in texts:
+            self._texts[folded_key(text.title)].append(text)
+
+    def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...]]:
+        """The passages of each query."""
+        return [tuple(self._of(query))[: self._settings.passages] for query in queries]
+
+    def _of(self, query: Query) -> Iterator[Passage]:
+        for text in self._texts.get(folded_key(query.subject), []):
+            for chunk in chunks(text.text, self._settings.words, self._settings.overlap):
+                yield Passage(text.title, chunk)

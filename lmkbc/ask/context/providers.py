@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from lmkbc.ask.context.corpus import Titles, read_corpus
-from lmkbc.ask.context.passages import Provider
+from lmkbc.ask.context.passages import ContextSettings, Provider, Titles, read_corpus
 from lmkbc.ask.context.recall import Recall
 from lmkbc.ask.context.retrieval import Retrieval
-from lmkbc.ask.context.settings import ContextSettings
 from lmkbc.errors import InputError
 from lmkbc.models.base import Writer
 from lmkbc.relation import Relation

@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from lmkbc.ask.context.corpus import chunks
-from lmkbc.ask.context.settings import ContextSettings
+from lmkbc.ask.context.passages import ContextSettings, chunks
 from lmkbc.ask.examples import TextEncoder
 from lmkbc.ask.prompts import fill
 from lmkbc.errors import InputError

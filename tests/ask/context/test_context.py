@@ -15,12 +15,10 @@ from hypothesis import strategies as st
 from opened import recipe_of
 from writing import Writing
 
-from lmkbc.ask.context.corpus import Titles, chunks, read_corpus
-from lmkbc.ask.context.passages import as_context, gathered, lines
+from lmkbc.ask.context.passages import ContextSettings, Titles, as_context, chunks, gathered, lines, read_corpus
 from lmkbc.ask.context.providers import provider
 from lmkbc.ask.context.recall import Recall
 from lmkbc.ask.context.retrieval import Index, Retrieval, index_of
-from lmkbc.ask.context.settings import ContextSettings
 from lmkbc.errors import InputError
 from lmkbc.generate.chat import Chat
 from lmkbc.settings import checked
