@@ -17,6 +17,7 @@ NEW_NAMES: Mapping[str, tuple[str, ...]] = {
     "attested": ("corroborated",),
     "doubt": ("existence",),
     "floor": ("min_score", "min_prob"),
+    "habits": ("label_priors",),
     "least": ("min",),
     "most": ("max",),
     "none-gate": ("abstention-threshold",),

@@ -207,15 +207,15 @@ class _Relation:
 
 @dataclass(frozen=True, kw_only=True)
 class _Confidence:
-    """A table `confidence.NAME`. weights, habits: of a calibration, where the relation's rule has none of its own."""
+    """A table `confidence.NAME`. weights, label_priors: of a calibration, if the relation's rule has none."""
 
     weights: Mapping[str, float] = field(default_factory=dict)
-    habits: Mapping[str, float] = field(default_factory=dict)
+    label_priors: Mapping[str, float] = field(default_factory=dict)
     curve: PrecisionCurve = field(default_factory=PrecisionCurve)
 
     def __post_init__(self) -> None:
-        if not all(map(math.isfinite, (*self.weights.values(), *self.habits.values()))):
-            raise ValueError("a weight or a habit is no finite number")
+        if not all(map(math.isfinite, (*self.weights.values(), *self.label_priors.values()))):
+            raise ValueError("a weight or a label prior is no finite number")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,7 +268,7 @@ def read(path: Path, fallback: PerRelation | None = None) -> Thresholds:
     selector = replace(
         (fallback or PerRelation(ExpectedF1())).under({name: one.select for name, one in file.relations.items()}),
         calibrations={
-            name: Calibration(weights=own.weights, habits=own.habits)
+            name: Calibration(weights=own.weights, label_priors=own.label_priors)
             for name, own in file.confidence.items()
             if own.weights
         },

@@ -200,7 +200,7 @@ class CandidateSet:
     def existence(self) -> float | None:
         """The probability that there is an object at all, as sources have it apart from their answers; None if none."""
         return (
-            1 - math.fsum(doubt.score for doubt in self.nil_probabilities) / len(self.nil_probabilities)
+            1 - math.fsum(nil.score for nil in self.nil_probabilities) / len(self.nil_probabilities)
             if self.nil_probabilities
             else None
         )
@@ -243,7 +243,7 @@ def together(query: Query, sets: Iterable[CandidateSet]) -> CandidateSet:
         tuple(state for item in whole for state in item.draws),
         tuple(loss for item in whole for loss in item.dropped),
         tuple(nil for item in whole for nil in item.nothing),
-        tuple(doubt for item in whole for doubt in item.nil_probabilities),
+        tuple(nil for item in whole for nil in item.nil_probabilities),
     )
 
 

@@ -26,14 +26,14 @@ CURVE = PrecisionCurve(threshold=(0.25, 0.5), precision=(0.75, 0.905), recall=(0
 GPT4 = Origin(models=("gpt-4",), wording="own", wording_sha256="a" * 64)
 RULES = {
     "b": Cutoff(threshold=0.0123, min=1),
-    "a": Calibrated(inner=ExpectedF1(missing=0.5), weights={"gpt-4:said": -1.0}, habits={'Ōé "x".y': 0.25}),
+    "a": Calibrated(inner=ExpectedF1(missing=0.5), weights={"gpt-4:said": -1.0}, label_priors={'Ōé "x".y': 0.25}),
 }
 
 
 def tuned() -> Tuned:
     relations = {name: TunedRelation(rule, 1 / 3, 1 / 3, 0.5, 100) for name, rule in RULES.items()}
     own = RelationConfidence(RULES["a"].calibration, PrecisionCurve(), 0.0)
-    beside = RelationConfidence(Calibration(weights={"score": 0.5}, habits={"ü": 0.125}), CURVE, 0.25)
+    beside = RelationConfidence(Calibration(weights={"score": 0.5}, label_priors={"ü": 0.125}), CURVE, 0.25)
     worth = Reliability(ece=0.125, ace=0.25, brier=0.5, bins=(Bin(3, 0.5, 0.75),))
     kept = Kept(facts=0, precision=None, interval=None, recall=0.0, relations=0, broken=0)
     known = Confidences(
@@ -54,7 +54,7 @@ def test_round_trip_is_lossless_and_stable(tmp_path: Path) -> None:
     selector, read, cv_f1 = thresholds.read(path)
     assert cv_f1 == {"a": 0.333333, "b": 0.333333}
     assert selector.rules == RULES
-    assert selector.calibrations == {"b": Calibration(weights={"score": 0.5}, habits={"ü": 0.125})}
+    assert selector.calibrations == {"b": Calibration(weights={"score": 0.5}, label_priors={"ü": 0.125})}
     assert selector.curves == {"a": PrecisionCurve(), "b": CURVE}
     assert calibration_of(selector, "a") == RULES["a"].calibration
     assert read == provenance()

@@ -26,7 +26,7 @@ Slots = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differs:
-    """What is asked otherwise of one relation: settings of the tables that stand beside it."""
+    """Settings of one relation, in place of those of the tables that stand beside it."""
 
     prompt: Mapping[str, Any] = field(default_factory=dict)
     shots: Mapping[str, Any] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Asks:
     frames: str = ""
 
     def __post_init__(self) -> None:
-        """InputError for what a relation sets otherwise, or a frame, that makes no sense; ValueError for such draws."""
+        """Raise InputError for a setting of a relation or frame that makes no sense; ValueError for such draws."""
         list(self.styles)
 
     @property

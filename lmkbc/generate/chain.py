@@ -134,7 +134,7 @@ class Chain:
             yield {**slots, step.name: "; ".join(items) or self._plan.style.null}
 
     def _weighed(self, course: Course, step: Step) -> Talk[None]:
-        """Note how many draws of a doubt say no. Where a call fails, every draw does, since a doubt is of all."""
+        """Note how many draws of an existence step say no. If a call fails, every draw fails."""
         places = range(step.sampling(self._plan.sampling).draws)
         wanted = {self._asking.step(self._query, step, {}): list(places)}
         replies = yield from self._replies(wanted, step)

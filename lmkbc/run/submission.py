@@ -157,7 +157,7 @@ def withheld_lines(predictions: Iterable[Prediction]) -> bytes:
 
 
 def _proposals(candidates: CandidateSet) -> Iterator[str]:
-    """The candidates, the proposal to answer nothing where its score puts it, and last the doubt of any object."""
+    """Yield the candidates, the proposal to answer nothing where its score puts it, and last NIL probabilities."""
     proposals: list[Candidate | Nil] = [*candidates.candidates]
     for nil in candidates.nothing:
         rank = -nil.score, -len(nil.sources)
@@ -173,9 +173,9 @@ def _proposals(candidates: CandidateSet) -> Iterator[str]:
         if named and named.truth is not None:
             text += f', "truth": {round(named.truth, 6)!r}'
         yield text + "}"
-    for doubt in candidates.nil_probabilities:
-        sources = "; ".join(sorted(f"{source}{EXISTENCE}" for source in doubt.sources))
-        yield f'{{"object": "", "score": {round(doubt.score, 6)!r}, "source": {encode_basestring(sources)}}}'
+    for nil in candidates.nil_probabilities:
+        sources = "; ".join(sorted(f"{source}{EXISTENCE}" for source in nil.sources))
+        yield f'{{"object": "", "score": {round(nil.score, 6)!r}, "source": {encode_basestring(sources)}}}'
 
 
 @lru_cache(1 << 14)

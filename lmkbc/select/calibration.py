@@ -36,24 +36,26 @@ OF_SEVERAL = ("share", "lead", "agreed")
 VERIFICATION = ("judged", "truth")
 """Evidence from verification: confidences weigh it, rules read it through `verified` alone."""
 BIAS = "bias"
-HABIT = "habit"
+LABEL_PRIOR = "label_prior"
+UNUSUAL = 0.005
+"""Added to every name's mean score before the logarithm: half a subject in a hundred, so that rare names stay alike."""
 
 
 def log_odds(p: Floats, edge: float = EDGE) -> Floats:
-    """Log-odds of scores in [0, 1], kept finite."""
+    """Return the log-odds of scores in [0, 1], kept finite."""
     clipped = np.clip(p, edge, 1 - edge)
     odds: Floats = np.log(clipped) - np.log1p(-clipped)
     return odds
 
 
 def logistic(z: Floats) -> Floats:
-    """Probability of log-odds."""
+    """Return the probability of log-odds."""
     p: Floats = 1 / (1 + np.exp(-np.clip(z, -50.0, 50.0)))
     return p
 
 
 def of_candidates(ranking: Ranking) -> dict[str, Floats]:
-    """Return the evidence for each candidate, name -> (n, m), without its name's habit.
+    """Return the evidence for each candidate, name -> (n, m), without its name's label prior.
 
     score: log-odds of the pooled score. length: log of the number of candidates. nil_probability, abstained: see
     `of_nothing`. share: the pooled score itself; lead: log of its ratio to the best one; agreed: whether more than one
@@ -99,7 +101,7 @@ def _nil(ranking: Ranking) -> dict[str, Floats]:
 
 
 def telling(columns: Mapping[str, Floats], models: int) -> dict[str, Floats]:
-    """The columns that tell something: not all zero, and what compares models only where there are several."""
+    """Return the columns that say something: not all zero; those that compare models only if there are several."""
     return {
         name: column
         for name, column in columns.items()
@@ -108,45 +110,43 @@ def telling(columns: Mapping[str, Floats], models: int) -> dict[str, Floats]:
 
 
 def weighed(columns: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
-    """Return log-odds: the weighted sum of the columns; a column without a weight counts nothing.
-
-    Weights of older thresholds files are read as well: there, "doubt" is the NIL probability.
-    """
-    old = {name: name.replace("nil_probability", "doubt") for name in columns}
-    total: Floats = np.asarray(sum(weights.get(n, weights.get(old[n], 0.0)) * column for n, column in columns.items()))
+    """Return log-odds: the weighted sum of the columns; a column without a weight counts nothing."""
+    total: Floats = np.asarray(sum(weight_of(name, weights) * column for name, column in columns.items()))
     return total
 
 
-UNUSUAL = 0.005
-"""Added to every name's mean score before the logarithm: half a subject in a hundred, so that rare names stay alike."""
+def weight_of(name: str, weights: Mapping[str, float]) -> float:
+    """Return the weight of a column, 0 if it has none; older thresholds files say "doubt" and "habit"."""
+    old = name.replace("nil_probability", "doubt").replace(LABEL_PRIOR, "habit")
+    return weights.get(name, weights.get(old, 0.0))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
     """Logistic probabilities of candidates (Platt 1999, with more evidence).
 
-    weights: evidence -> its weight in the log-odds (see `evidence`). habits: name -> mean score over all subjects, for
-    the most usual names.
+    weights: evidence -> its weight in the log-odds (see `of_candidates`). label_priors: name -> mean score over all
+    subjects, for the most usual names.
     """
 
     weights: Mapping[str, float]
-    habits: Mapping[str, float] = field(default_factory=dict)
+    label_priors: Mapping[str, float] = field(default_factory=dict)
 
     def probabilities(self, ranking: Ranking) -> Floats:
-        """Probability of each candidate, (n, m), -1 where padded; the same whatever queries it is asked beside."""
+        """Return the probability of each candidate, (n, m), -1 where padded; other queries do not change it."""
         usual = np.zeros(ranking.scores.shape)
-        if self.habits:
+        if self.label_priors:
             for row, ranked in zip(usual, ranking.ranked, strict=True):
-                row[: len(ranked)] = [self.habits.get(candidate.text, 0.0) for candidate in ranked]
+                row[: len(ranked)] = [self.label_priors.get(candidate.text, 0.0) for candidate in ranked]
         return np.where(ranking.scores < 0, -1.0, self.of_evidence(of_candidates(ranking), usual))
 
     def of_evidence(self, columns: Mapping[str, Floats], usual: Floats) -> Floats:
-        """Probabilities where the evidence is known, and the mean score of each candidate's name; all of one shape."""
-        return logistic(weighed(columns, self.weights) + self.weights.get(HABIT, 0.0) * log_habit(usual))
+        """Return probabilities by the evidence and the mean score of each candidate's name; all of one shape."""
+        return logistic(weighed(columns, self.weights) + weight_of(LABEL_PRIOR, self.weights) * log_label_prior(usual))
 
 
-def log_habit(usual: Floats) -> Floats:
-    """Log of mean scores, smoothed."""
+def log_label_prior(usual: Floats) -> Floats:
+    """Return the log of mean scores, smoothed."""
     logged: Floats = np.log(usual + UNUSUAL)
     return logged
 

@@ -160,5 +160,5 @@ def at_precision(selector: PerRelation, precision: float) -> AtPrecision:
         if point is not None and calibration is not None:
             reached[name] = point
             inner = Cutoff(threshold=point.threshold, max=curve.max or UNLIMITED)
-            rules[name] = Calibrated(inner=inner, weights=calibration.weights, habits=calibration.habits)
+            rules[name] = Calibrated(inner=inner, weights=calibration.weights, label_priors=calibration.label_priors)
     return AtPrecision(NOTHING, rules, selector.calibrations, selector.curves, selector, reached)

@@ -93,20 +93,21 @@ class ExpectedF1(PrefixRule):
 class Calibrated(MaskRule):
     """Another rule on the probabilities of a `Calibration` in place of scores.
 
-    weights, nothing: evidence -> its weight in the log-odds of a candidate and of no object (see `evidence`); without
-    any, the log-odds are the scores' own. habits: name -> mean score over all subjects, for the most usual names.
+    weights, nothing: evidence -> its weight in the log-odds of a candidate and of no object (see `of_candidates`);
+    without any, the log-odds are the scores' own. label_priors: name -> mean score over all subjects, for the most
+    usual names.
     """
 
     name: ClassVar[str] = "calibrated"
     inner: MaskRule
     weights: Mapping[str, float] = field(default_factory=lambda: {"score": 1.0})
     nothing: Mapping[str, float] = field(default_factory=lambda: {"nothing": 1.0})
-    habits: Mapping[str, float] = field(default_factory=dict)
+    label_priors: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def calibration(self) -> Calibration:
         """What makes probabilities of the candidates' evidence."""
-        return Calibration(weights=self.weights, habits=self.habits)
+        return Calibration(weights=self.weights, label_priors=self.label_priors)
 
     def probabilities(self, ranking: Ranking) -> Floats:
         """Probability of each candidate, (n, m), -1 where padded."""

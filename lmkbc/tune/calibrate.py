@@ -14,10 +14,10 @@ import numpy as np
 from lmkbc.select.calibration import (
     BIAS,
     EDGE,
-    HABIT,
+    LABEL_PRIOR,
     VERIFICATION,
     Calibration,
-    log_habit,
+    log_label_prior,
     logistic,
     of_candidates,
     of_nothing,
@@ -29,7 +29,7 @@ from lmkbc.select.rule import significant
 from lmkbc.tune.outcomes import Outcomes
 
 USUAL = 30
-"""How many names a calibration keeps the habit of: more change little and make a thresholds file long."""
+"""How many names a calibration keeps the label prior of: more change little and make a thresholds file long."""
 PRIOR = {"score": 0.5}
 """What a weight shrinks to where no relation teaches more: model scores are over-confident, so half their log-odds."""
 RIDGE, POOLED, FREE = 1.0, 3.0, 0.01
@@ -71,11 +71,11 @@ class Lesson:
 
     columns: dict[str, Floats]
     right: Floats
-    habits: dict[str, float]
+    label_priors: dict[str, float]
 
     @classmethod
     def of(cls, outcomes: Outcomes, rows: Mask, *, verdicts: bool = False) -> Lesson:
-        """Those of the chosen queries, at least one. A candidate's own score is left out of its name's habit.
+        """Those of the chosen queries, at least one. A candidate's own score is left out of its name's label prior.
 
         verdicts: whether what a verifier says is evidence too.
         """
@@ -91,9 +91,9 @@ class Lesson:
             for name, column in outcomes.cached(candidate_evidence).items()
             if verdicts or name not in VERIFICATION
         }
-        columns[HABIT] = log_habit(np.maximum(kept[names[chosen]] - own, 0.0) / n)
-        habits = {outcomes.vocabulary[i]: significant(kept[i] / n) for i in usual if kept[i] / n > EDGE}
-        return cls(columns, np.minimum(outcomes.gains[chosen], 1).astype(float), habits)
+        columns[LABEL_PRIOR] = log_label_prior(np.maximum(kept[names[chosen]] - own, 0.0) / n)
+        label_priors = {outcomes.vocabulary[i]: significant(kept[i] / n) for i in usual if kept[i] / n > EDGE}
+        return cls(columns, np.minimum(outcomes.gains[chosen], 1).astype(float), label_priors)
 
 
 def candidate_evidence(outcomes: Outcomes) -> dict[str, Floats]:
@@ -115,7 +115,9 @@ def general(lessons: Sequence[Lesson]) -> Weights:
 
 def fit_calibration(lesson: Lesson, prior: Weights) -> Calibration:
     """Probabilities of a relation's candidates, its weights shrunk to those over all relations."""
-    return Calibration(weights=_rounded(logistic_fit(lesson.columns, lesson.right, prior)), habits=lesson.habits)
+    return Calibration(
+        weights=_rounded(logistic_fit(lesson.columns, lesson.right, prior)), label_priors=lesson.label_priors
+    )
 
 
 def fit_expected_f1(outcomes: Outcomes, rows: Mask, prior: Weights, *, nullable: bool) -> Calibrated:
@@ -123,7 +125,7 @@ def fit_expected_f1(outcomes: Outcomes, rows: Mask, prior: Weights, *, nullable:
     fitted = fit_calibration(Lesson.of(outcomes, rows), prior)
     missing = (outcomes.gold - np.minimum(outcomes.gains, 1).sum(axis=1))[rows]
     inner = ExpectedF1(min=0 if nullable else 1, missing=significant(max(float(missing.mean()), 0.0)))
-    rule = Calibrated(inner=inner, weights=fitted.weights, habits=fitted.habits)
+    rule = Calibrated(inner=inner, weights=fitted.weights, label_priors=fitted.label_priors)
     return _with_nothing(rule, outcomes, rows) if nullable else rule
 
 

@@ -53,7 +53,7 @@ def held_out(tasks: Mapping[str, Task], rows: Mapping[str, Mask], fold: Mapping[
 def _probabilities(calibration: Calibration, outcomes: Outcomes, rows: Mask) -> Floats:
     """`Calibration.probabilities` of some queries, whose evidence is looked up where it was computed once."""
     columns = {name: column[rows] for name, column in outcomes.cached(candidate_evidence).items()}
-    usual = np.array([calibration.habits.get(name, 0.0) for name in outcomes.vocabulary] or [0.0])
+    usual = np.array([calibration.label_priors.get(name, 0.0) for name in outcomes.vocabulary] or [0.0])
     p = calibration.of_evidence(columns, usual[outcomes.names[rows]])
     return np.where(outcomes.ranking.scores[rows] < 0, -1.0, p)
 

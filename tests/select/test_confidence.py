@@ -16,8 +16,8 @@ from lmkbc.select.rule import PerRelation
 from lmkbc.types import Candidate, CandidateSet, Query
 from tests.candidates import candidate_set
 
-WEIGHTS = {"bias": -0.5, "score": 0.7, "share": 0.4, "lead": 0.3, "agreed": 0.2, "m:score": 0.6, "habit": -0.1}
-CALIBRATED = Calibrated(inner=ExpectedF1(), weights=WEIGHTS, habits={"a": 0.4})
+WEIGHTS = {"bias": -0.5, "score": 0.7, "share": 0.4, "lead": 0.3, "agreed": 0.2, "m:score": 0.6, "label_prior": -0.1}
+CALIBRATED = Calibrated(inner=ExpectedF1(), weights=WEIGHTS, label_priors={"a": 0.4})
 SELECTOR = PerRelation(
     TopK(k=1),
     {"own": CALIBRATED, "gated": AbstentionThreshold(inner=CALIBRATED, threshold=0.9), "fitted": Cutoff(threshold=0.5)},

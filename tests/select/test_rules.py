@@ -104,9 +104,9 @@ def test_gate(evidence: str, found: CandidateSet, silent: bool) -> None:
     assert (rule.select(found).objects == ()) == (silent or not found.candidates)
 
 
-def test_calibration_reorders_by_habit() -> None:
+def test_calibration_reorders_by_label_prior() -> None:
     found = candidates(0.3, 0.25)
-    rule = Calibrated(inner=TopK(k=1), weights={"score": 1.0, "habit": -1.0}, habits={"a": 0.5})
+    rule = Calibrated(inner=TopK(k=1), weights={"score": 1.0, "label_prior": -1.0}, label_priors={"a": 0.5})
     assert kept(rule, found) == "b"
     assert kept(Calibrated(inner=TopK(k=1)), found) == "a"
 
@@ -169,8 +169,8 @@ def test_nan_is_refused() -> None:
         ({"rule": "abstention-threshold", "threshold": 0.1, "inner": "top-k"}, "a table with its own rule"),
         ({"rule": "calibrated", "inner": {"rule": "ball"}}, "a rule that keeps candidates"),
         (
-            {"rule": "calibrated", "inner": {"rule": "expected-f1"}, "habits": {"a": "b"}},
-            "'habits.a' is 'b': give a number",
+            {"rule": "calibrated", "inner": {"rule": "expected-f1"}, "label_priors": {"a": "b"}},
+            "'label_priors.a' is 'b': give a number",
         ),
     ],
 )
