@@ -21,9 +21,9 @@ import lmkbc
 from lmkbc.cli import build
 from lmkbc.edition import Edition
 from lmkbc.generate.spec import GENERATORS, declared
+from lmkbc.link.cleaning import Cleaning
 from lmkbc.link.grouping import Grouping
 from lmkbc.link.recipe import Linking
-from lmkbc.link.type_filter import Cleaning
 from lmkbc.recipe import read_file
 from lmkbc.recipe_file import RecipeFile
 from lmkbc.scoring.table import Metric

@@ -11,9 +11,9 @@ from lmkbc.errors import InputError
 from lmkbc.files.places import fetched_frames
 from lmkbc.files.toml import leaves, read_toml
 from lmkbc.generate.spec import GeneratorSpec, check_names, specs
+from lmkbc.link.cleaning import Cleaning
 from lmkbc.link.grouping import Grouping
 from lmkbc.link.recipe import Linking
-from lmkbc.link.type_filter import Cleaning
 from lmkbc.recipe_file import RecipeFile
 from lmkbc.relation import Relation
 from lmkbc.select.pool import Pooling

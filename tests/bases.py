@@ -10,7 +10,7 @@ import pytest
 
 from lmkbc.build import build as module
 from lmkbc.build import engine as engines
-from lmkbc.build.build import Build, Plan
+from lmkbc.build.build import Build, BuildPlan
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import Engine
@@ -85,7 +85,7 @@ class Base:
 
         monkeypatch.setattr(engines, "Steps", Steps)
         recipe = recipe_of({"component": "prior"})
-        plan = Plan(SubjectFile(self.file), chosen, Classes(chosen, named=True))
+        plan = BuildPlan(SubjectFile(self.file), chosen, Classes(chosen, named=True))
         about = {"subjects": file_sha256(self.file), **inputs}
         growth = Growth(bounds or Bounds(), plan.classes, {one.name: one for one in chosen.values()}, index)
         directory = Directory(self.out)

@@ -23,7 +23,7 @@ from rapidfuzz import process
 
 from lmkbc.answer.parse import parse
 from lmkbc.link.build import build_index
-from lmkbc.link.builder import Builder, Entity
+from lmkbc.link.builder import Builder, IndexEntity
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.linker import Linker
 from lmkbc.link.live import Wikidata
@@ -152,7 +152,7 @@ def mistyped(name: str, dice: random.Random) -> str:
     return name[:at] + (name[at + 1 :] if kind == "delete" else name[at + 1 : at + 2] + name[at] + name[at + 2 :])
 
 
-def kamel_entities() -> Iterator[Entity]:
+def kamel_entities() -> Iterator[IndexEntity]:
     """The entities that KAMEL's test split names, with label and aliases."""
     names: dict[str, dict[str, None]] = defaultdict(dict)
     with lzma.open(DATA / "kamel" / "KAMEL.tar.xz") as packed, tarfile.open(fileobj=packed) as files:
@@ -162,7 +162,7 @@ def kamel_entities() -> Iterator[Entity]:
                     for qid, labels in zip(row["obj_uri"], row["obj_label"], strict=True):
                         spellings = [labels["chosen"], *labels["alternative"]]
                         names[qid].update(dict.fromkeys(name for name in spellings if name and qid.startswith("Q")))
-    return (Entity(qid, next(iter(spelt)), tuple(spelt)) for qid, spelt in names.items() if spelt)
+    return (IndexEntity(qid, next(iter(spelt)), tuple(spelt)) for qid, spelt in names.items() if spelt)
 
 
 def kamel() -> None:
@@ -202,7 +202,7 @@ def million(size: int = 1_000_000) -> None:
         path = Path(folder) / "million"
         started = time.perf_counter()
         builder = Builder(path)
-        builder.add((Entity(f"Q{number}", label) for number, label in enumerate(labels, 1)), "made")
+        builder.add((IndexEntity(f"Q{number}", label) for number, label in enumerate(labels, 1)), "made")
         builder.finish()
         print(f"built in {time.perf_counter() - started:.0f} s, {path.stat().st_size / 1e6:.0f} MB")
         index = AliasIndex(path)

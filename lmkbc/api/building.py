@@ -16,7 +16,7 @@ from lmkbc.api.frames import shown
 from lmkbc.api.opening import opened
 from lmkbc.api.options import RunOptions, keywords
 from lmkbc.api.scores import listed
-from lmkbc.build.build import Build, Plan, chosen
+from lmkbc.build.build import Build, BuildPlan, chosen
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import Engine
@@ -89,7 +89,7 @@ class _Planned(NamedTuple):
     run: Run
     recipe: Recipe
     subjects: SubjectFile
-    plan: Plan
+    plan: BuildPlan
 
 
 @keywords(RunOptions)
@@ -175,7 +175,7 @@ def _planned(
     found = SubjectFile(Path(subjects), limit)
     space = run.workspace
     classes = Classes(relations, space.relations.values(), space.classes, named=bool(relation))
-    plan = Plan(found, relations, classes)
+    plan = BuildPlan(found, relations, classes)
     if not plan.total:
         raise InputError(
             f"{subjects}: no subject is of a class that the relations ask about; give a column 'class' with Wikidata's "

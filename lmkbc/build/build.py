@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
-from lmkbc.build.engine import Ask, Engine, Part, ThisProcess, Work
+from lmkbc.build.engine import Ask, Engine, ShardPart, ThisProcess, Work
 from lmkbc.build.facts import Maker, Stated, Tables
 from lmkbc.build.growth import Growth
 from lmkbc.build.manifest import Shard, finished
@@ -32,7 +32,7 @@ PORTIONS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BuildPlan:
     """What is asked: every relation of every subject of a class that has it, one subject after the other.
 
     So every block has its share of each relation, and weighs as much as the next. relations: by the names that queries
@@ -112,7 +112,7 @@ class Build:
     least: float | None = None
     usage: list[Mapping[str, Any]] = field(default_factory=list)
 
-    def into(self, directory: Directory, plan: Plan, growth: Growth, report: Report) -> Mapping[str, Any]:
+    def into(self, directory: Directory, plan: BuildPlan, growth: Growth, report: Report) -> Mapping[str, Any]:
         """Ask what is not yet written, write it, and finish. The manifest, of a finished build that lacks nothing too.
 
         LmkbcError where the disk refuses; the build can then go on.
@@ -138,7 +138,7 @@ class Build:
         return directory.finish(whole, timing)
 
     def _level(
-        self, directory: Directory, plan: Plan, place: Place, written: Mapping[int, Shard], report: Report
+        self, directory: Directory, plan: BuildPlan, place: Place, written: Mapping[int, Shard], report: Report
     ) -> list[Shard]:
         """Return the shards of a level, those that are lacking, or lack answers, once they are asked and written."""
         sizes = [min(self.shard, plan.total - start) for start in range(0, plan.total, self.shard)]
@@ -153,7 +153,7 @@ class Build:
                 made[number] = directory.write(place.shard + number, tables, place.depth, self.start["run"])
         return [made[number] for number in range(len(sizes))]
 
-    def _answered(self, plan: Plan, todo: Mapping[int, int], report: Report) -> Iterator[tuple[int, Tables]]:
+    def _answered(self, plan: BuildPlan, todo: Mapping[int, int], report: Report) -> Iterator[tuple[int, Tables]]:
         """Yield the tables of some shards, each once it has all its blocks. todo: shard -> queries."""
         total, done = sum(todo.values()), 0
         engine = self.engine or ThisProcess(total, report)
@@ -161,11 +161,11 @@ class Build:
         stated = {name: Stated.of(relation) for name, relation in plan.relations.items()}
         work = Work(self.run, self.recipe, Maker(self.selector, stated, self.start["run"], self.least))
 
-        def parts() -> Iterator[Part]:
+        def parts() -> Iterator[ShardPart]:
             asks = _of_shards(plan.asks(), [*todo], self.shard)
             for number, queries in todo.items():
                 for start in range(0, queries, size):
-                    yield Part(number, start, [*islice(asks, min(size, queries - start))])
+                    yield ShardPart(number, start, [*islice(asks, min(size, queries - start))])
 
         came: dict[int, dict[int, Tables]] = {number: {} for number in todo}
         for part, tables in engine.tables(work, parts()):

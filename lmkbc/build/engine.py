@@ -35,7 +35,7 @@ class Ask(NamedTuple):
     query: Query
 
 
-class Part(NamedTuple):
+class ShardPart(NamedTuple):
     """A block of a shard's queries. start: the place of the first among the shard's."""
 
     shard: int
@@ -54,7 +54,7 @@ class Engine(Protocol):
     def usage(self) -> Sequence[Mapping[str, Any]]:
         """Of each worker that answered the last parts, as `Steps.usage` has it."""
 
-    def tables(self, work: Work, parts: Iterable[Part]) -> Iterator[tuple[Part, Tables]]:
+    def tables(self, work: Work, parts: Iterable[ShardPart]) -> Iterator[tuple[ShardPart, Tables]]:
         """Each part with its tables, in any order. LmkbcError where the work cannot go on."""
 
 
@@ -144,9 +144,9 @@ class ThisProcess:
         self._total, self._report = total, report
         self.usage: list[Mapping[str, Any]] = []
 
-    def tables(self, work: Work, parts: Iterable[Part]) -> Iterator[tuple[Part, Tables]]:
+    def tables(self, work: Work, parts: Iterable[ShardPart]) -> Iterator[tuple[ShardPart, Tables]]:
         """Yield each part with its tables, in their order; all queries are one stream to what answers them."""
-        waiting: deque[Part] = deque()
+        waiting: deque[ShardPart] = deque()
 
         def queries() -> Iterator[Query]:
             for part in parts:

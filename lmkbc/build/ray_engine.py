@@ -28,7 +28,7 @@ import ray
 import ray.data
 import ray.exceptions
 
-from lmkbc.build.engine import Ask, Part, Work, Worker
+from lmkbc.build.engine import Ask, ShardPart, Work, Worker
 from lmkbc.build.facts import Maker, Tables
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.types import Query
@@ -91,7 +91,7 @@ class RayEngine:
         """What each worker used, as it told with its last block."""
         return [*self._usage.values()]
 
-    def tables(self, work: Work, parts: Iterable[Part]) -> Iterator[tuple[Part, Tables]]:
+    def tables(self, work: Work, parts: Iterable[ShardPart]) -> Iterator[tuple[ShardPart, Tables]]:
         """Each part with its tables, in any order. The parts that come back have no asks."""
         sent: list[Any] = [ray.put(_asked(part)) for part in parts]
         context = ray.data.DataContext.get_current()
@@ -121,7 +121,7 @@ class RayEngine:
                 if row["error"] is not None:
                     raise (InputError if row["exit_code"] == InputError.exit_code else LmkbcError)(row["error"])
                 self._usage[row["worker"]] = json.loads(row["usage"])
-                yield Part(row["shard"], row["start"], ()), Tables.decoded(row["tables"])
+                yield ShardPart(row["shard"], row["start"], ()), Tables.decoded(row["tables"])
 
 
 @ray.remote
@@ -190,7 +190,7 @@ def _decided(batch: dict[str, Any], maker: Maker) -> pa.Table:
     return pa.Table.from_pylist(made, schema=MADE)
 
 
-def _asked(part: Part) -> pa.Table:
+def _asked(part: ShardPart) -> pa.Table:
     rows, queries = zip(*part.asks, strict=True)
     asked = {name: [getattr(query, name) for query in queries] for name in ("subject", "relation", "subject_id")}
     return pa.Table.from_pylist([{"shard": part.shard, "start": part.start, "row": list(rows), **asked}], schema=ASKED)

@@ -28,7 +28,7 @@ from lmkbc.link.build import build_index
 from lmkbc.link.dump import LANGUAGES
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.linker import Linker
-from lmkbc.link.report import Report, explain, link_rows, read_rows
+from lmkbc.link.report import LinkReport, explain, link_rows, read_rows
 from lmkbc.link.sources import Labels, open_search, wikidata
 from lmkbc.link.sources import labels as labels_of
 from lmkbc.link.train_objects import TrainObjects
@@ -178,7 +178,7 @@ def labels(
     show_table(["id", "label"], [[qid, labels.get(qid)] for qid in ids])
 
 
-def _print(report: Report) -> None:
+def _print(report: LinkReport) -> None:
     columns = ["relation", "evidence", "strategy", "linked", "unlinked", "ambiguous"]
     show_table(columns, [list(tally) for tally in report.tallies()])
     show_table(["relation", "linked", "unlinked", "ambiguous"], [[n, *c] for n, c in report.per_relation().items()])

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from lmkbc.ask.prompts import fill, one_line
-from lmkbc.link.disambiguation import Question
+from lmkbc.link.disambiguation import HitChoice
 from lmkbc.link.evidence import Hit
 from lmkbc.models.base import Writer
 from lmkbc.relation import Relation
@@ -14,7 +14,7 @@ from lmkbc.relation import Relation
 _NAMED = re.compile(r"Q?\d+")
 
 
-def question(about: Question, relation: Relation) -> str:
+def question(about: HitChoice, relation: Relation) -> str:
     """The prompt for one choice: the question, its answer, and the numbered entities that the answer may mean.
 
     Identifier, label and description of each hit, as in Zhang et al. 2023 (LLMKE), linking by language model.
@@ -38,7 +38,7 @@ class AskModel:
     def __init__(self, model: Writer, relations: Mapping[str, Relation]) -> None:
         self._model, self._relations = model, relations
 
-    def __call__(self, questions: Sequence[Question]) -> list[int | None]:
+    def __call__(self, questions: Sequence[HitChoice]) -> list[int | None]:
         """The position of the hit that is meant, for each question; the same question is asked once."""
         prompts = [question(item, self._relations[item.query.relation]) for item in questions]
         distinct = list(dict.fromkeys(prompts))

@@ -17,9 +17,8 @@ from typing import NamedTuple
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.database import DATABASE_ERRORS
 from lmkbc.link import fuzzy
-from lmkbc.link.index import SCHEMA, VERSION
+from lmkbc.link.index import SCHEMA, VERSION, write_checksum
 from lmkbc.link.names import key
-from lmkbc.link.seal import seal
 
 _LOG = logging.getLogger(__name__)
 PARTIAL = ".partial"
@@ -52,7 +51,7 @@ INSERT OR IGNORE INTO thirds
 """
 
 
-class Entity(NamedTuple):
+class IndexEntity(NamedTuple):
     """One entity to index: its QID, label, all names, description, P31 classes and number of sitelinks."""
 
     id: str
@@ -63,7 +62,7 @@ class Entity(NamedTuple):
     popularity: int = 0
 
 
-class Progress(NamedTuple):
+class SourceProgress(NamedTuple):
     """How far a source was read: bytes, lines, and whether to its end."""
 
     offset: int = 0
@@ -123,17 +122,17 @@ class Builder:
         """Leave the build unfinished, to be taken up later."""
         self._db.close()
 
-    def progress(self, source: str) -> Progress:
+    def progress(self, source: str) -> SourceProgress:
         """How far a source was read by this build or the killed one before it."""
         with self._errors():
             row = self._db.execute("SELECT offset, lines, done FROM progress WHERE source = ?", (source,)).fetchone()
-        return Progress(row[0], row[1], bool(row[2])) if row else Progress(done=False)
+        return SourceProgress(row[0], row[1], bool(row[2])) if row else SourceProgress(done=False)
 
     def add(
         self,
-        entities: Iterable[Entity],
+        entities: Iterable[IndexEntity],
         source: str,
-        progress: Progress = Progress(),  # noqa: B008 (an immutable value)
+        progress: SourceProgress = SourceProgress(),  # noqa: B008 (an immutable value)
         broken: Sequence[tuple[int, str]] = (),
     ) -> None:
         """Stage entities and remember how far their source was read, in one transaction."""
@@ -165,7 +164,7 @@ class Builder:
         with self._errors():
             fresh.unlink(missing_ok=True)
             counts = self._write(fresh, sources)
-            seal(fresh)
+            write_checksum(fresh)
             os.replace(fresh, self._path)
             self._partial.unlink()
         return counts

@@ -6,7 +6,6 @@ The strategy "model" ends them: a language model is asked which of the hits that
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from lmkbc.errors import InputError, did_you_mean
@@ -15,7 +14,7 @@ from lmkbc.link.object_types import ObjectType, ObjectTypes
 from lmkbc.types import Query
 
 
-class Question(NamedTuple):
+class HitChoice(NamedTuple):
     """What a language model is to decide: which of the hits is meant by a text that answers the query."""
 
     query: Query
@@ -23,37 +22,18 @@ class Question(NamedTuple):
     hits: Sequence[Hit]
 
 
-Ask = Callable[[Sequence[Question]], Sequence[int | None]]
+Ask = Callable[[Sequence[HitChoice]], Sequence[int | None]]
 """Asks a language model: questions to positions of hits, None where it does not know."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What strategies go by: the type of object that is wanted, and the tree of all types."""
-
-    type: ObjectType
-    types: ObjectTypes
+def by_class(hits: Sequence[Hit], kind: ObjectType, types: ObjectTypes) -> Sequence[Hit]:
+    """Return hits of the relation's object type; hits of unknown class pass, so that a bare first hit stays one."""
+    return [hit for hit in hits if not hit.classes or types.fits(hit.classes, kind.qid)]
 
 
-def by_class(hits: Sequence[Hit], choice: Choice) -> Sequence[Hit]:
-    """Hits of the relation's object type; hits of unknown class pass, so that a bare first hit stays one."""
-    return [hit for hit in hits if not hit.classes or choice.types.fits(hit.classes, choice.type.qid)]
-
-
-def by_keyword(hits: Sequence[Hit], choice: Choice) -> Sequence[Hit]:
-    """Hits whose description holds a keyword of the type, all of them when none does (LLMKE, linking)."""
-    words = choice.type.keywords
-    return [hit for hit in hits if any(word in hit.description.casefold() for word in words)] or hits
-
-
-def by_popularity(hits: Sequence[Hit], _: Choice) -> Sequence[Hit]:
-    """Most sitelinks first."""
-    return sorted(hits, key=lambda hit: -hit.popularity)
-
-
-def first(hits: Sequence[Hit], _: Choice) -> Sequence[Hit]:
-    """The first hit left."""
-    return hits[:1]
+def by_keyword(hits: Sequence[Hit], kind: ObjectType, _: ObjectTypes) -> Sequence[Hit]:
+    """Return hits whose description holds a keyword of the type, all of them when none does (LLMKE, linking)."""
+    return [hit for hit in hits if any(word in hit.description.casefold() for word in kind.keywords)] or hits
 
 
 KNOWN = "known"
@@ -62,12 +42,13 @@ KNOWN = "known"
 MODEL = "model"
 """The strategy that leaves the choice to a language model."""
 
-STRATEGIES: Mapping[str, Callable[[Sequence[Hit], Choice], Sequence[Hit]]] = {
+STRATEGIES: Mapping[str, Callable[[Sequence[Hit], ObjectType, ObjectTypes], Sequence[Hit]]] = {
     "class": by_class,
     "keyword": by_keyword,
-    "popularity": by_popularity,
-    "first": first,
+    "popularity": lambda hits, *_: sorted(hits, key=lambda hit: -hit.popularity),
+    "first": lambda hits, *_: hits[:1],
 }
+"""Each takes hits, the type of object that is wanted, and the tree of all types."""
 
 
 def check(names: Sequence[str], where: str) -> None:
@@ -78,22 +59,22 @@ def check(names: Sequence[str], where: str) -> None:
             raise InputError(f"{where}: unknown linking strategy {name!r}; {hint}")
 
 
-def choose(hits: Sequence[Hit], names: Sequence[str], choice: Choice) -> tuple[Sequence[Hit], str]:
-    """Apply strategies in turn: the hits that are left, the chosen one first, and what led there.
+def choose(hits: Sequence[Hit], kind: ObjectType, types: ObjectTypes) -> tuple[Sequence[Hit], str]:
+    """Apply the strategies of a type in turn. Return the hits that are left, the chosen one first, and what led there.
 
-    That is the names of the strategies that narrowed or reordered, joined by "+", or why no hit fits. More than one hit
-    is left only where a language model is to choose among them.
+    What led there is the names of the strategies that narrowed or reordered, joined by "+", or why no hit fits. More
+    than one hit is left only where a language model is to choose among them.
     """
     if not hits:
         return (), "no hit"
     applied: list[str] = []
     left: Sequence[Hit] = hits
-    for name in names:
+    for name in kind.strategies:
         if name == MODEL:
             return left, "+".join(applied) or "first"
         if name == KNOWN:
             continue
-        before, left = left, STRATEGIES[name](left, choice)
+        before, left = left, STRATEGIES[name](left, kind, types)
         if not left:
             return (), f"no hit fits ({name})"
         if left[0] is not before[0] or len(left) < len(before):

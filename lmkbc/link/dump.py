@@ -15,7 +15,7 @@ import msgspec
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import packed
-from lmkbc.link.builder import Builder, Entity, Progress
+from lmkbc.link.builder import Builder, IndexEntity, SourceProgress
 from lmkbc.link.object_types import bundled
 from lmkbc.link.schema import (
     Empty,
@@ -64,7 +64,7 @@ def open_dump(path: Path) -> IO[bytes]:
     return packed.bounded(path, content, path.stat().st_size)
 
 
-def read_entity(line: bytes, languages: Sequence[str], accepted: frozenset[str]) -> Entity | None:
+def read_entity(line: bytes, languages: Sequence[str], accepted: frozenset[str]) -> IndexEntity | None:
     """The entity of one line; None for brackets, properties, unnamed entities and classes not asked for.
 
     accepted: P31 values to keep, empty for all. Raises ShapeError for a broken line.
@@ -83,7 +83,7 @@ def read_entity(line: bytes, languages: Sequence[str], accepted: frozenset[str])
     if not names:
         return None
     descriptions = _in(item.descriptions, languages)
-    return Entity(
+    return IndexEntity(
         item.id,
         names[0].value,
         tuple(term.value for term in names),
@@ -113,7 +113,7 @@ def add_dump(
     offset, number, done = builder.progress(source)
     if done:
         return
-    entities: list[Entity] = []
+    entities: list[IndexEntity] = []
     broken: list[tuple[int, str]] = []
     held = 0
     for line in _lines(path, offset):
@@ -129,10 +129,10 @@ def add_dump(
             entities.append(entity)
             held += sum(NAME + len(name) for name in entity.names)
         if number % LINES_PER_SAVE == 0 or held > HELD:
-            builder.add(entities, source, Progress(offset, number, done=False), broken)
+            builder.add(entities, source, SourceProgress(offset, number, done=False), broken)
             entities, broken, held = [], [], 0
             report(number)
-    builder.add(entities, source, Progress(offset, number), broken)
+    builder.add(entities, source, SourceProgress(offset, number), broken)
     report(number)
 
 

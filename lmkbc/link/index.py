@@ -5,10 +5,13 @@ Read-only once built (see builder.py), so that any number of processes may share
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterable, Sequence
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Annotated, Any
+from zlib import crc32
 
 import msgspec
 from rapidfuzz.distance import OSA, JaroWinkler
@@ -18,7 +21,6 @@ from lmkbc.files.database import DATABASE_ERRORS
 from lmkbc.link import fuzzy
 from lmkbc.link.evidence import Hit
 from lmkbc.link.names import key
-from lmkbc.link.seal import is_damaged
 from lmkbc.names import as_qid
 
 VERSION = 1
@@ -38,6 +40,40 @@ SELECT names.text, entities.* FROM names JOIN entities ON entities.id = names.en
 """
 _NEAR = "SELECT DISTINCT names.key FROM thirds JOIN names ON names.id = thirds.name WHERE thirds.hash IN ({})"
 Row = tuple[str, Annotated[int, msgspec.Meta(ge=1)], str, str, str, int]
+
+
+CHECKSUM = slice(60, 64)
+"""Where the header of an SQLite file has a number of the application's own (https://www.sqlite.org/fileformat.html).
+
+It holds a CRC-32 of the rest, so that damage is seen before anything is read; 0 in files without one.
+"""
+LARGEST_CHECKED = 1 << 30
+"""Bytes that are read through when a file is opened, within a second or two; longer files are taken as they are."""
+
+
+def write_checksum(path: Path) -> None:
+    """Write the checksum into the header, and all of the file to disk."""
+    with path.open("r+b") as file:
+        file.seek(CHECKSUM.start)
+        file.write(_checksum(path).to_bytes(4, "big"))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def is_damaged(path: Path) -> bool:
+    """Return whether a file is not as it was written; False without a checksum, or for one too long to read."""
+    if path.stat().st_size > LARGEST_CHECKED:
+        return False
+    with path.open("rb") as file:
+        written = int.from_bytes(file.read(CHECKSUM.stop)[CHECKSUM], "big")
+    return written != 0 and written != _checksum(path)
+
+
+def _checksum(path: Path) -> int:
+    """Return the CRC-32 of a file as if its header had none, never 0."""
+    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content, memoryview(content) as whole:
+        start = crc32(bytes(4), crc32(whole[: CHECKSUM.start]))
+        return crc32(whole[CHECKSUM.stop :], start) or 1
 
 
 class AliasIndex:

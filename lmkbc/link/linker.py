@@ -7,7 +7,7 @@ Searches are gathered over a batch of candidate sets, so each round of asking is
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import islice
 
 from msgspec import structs
@@ -56,6 +56,7 @@ class _Open:
     plain: Link | None = None
 
 
+@dataclass(slots=True)
 class Linker:
     """Links candidates with whatever evidence is at hand; with no search, only offline evidence counts.
 
@@ -68,47 +69,40 @@ class Linker:
     "model" to a language model, a batch at a time; without it, the first of the hits that are left is the link.
     """
 
-    def __init__(
-        self,
-        relations: Mapping[str, Relation],
-        train: TrainObjects | None = None,
-        index: Index | None = None,
-        search: Search | None = None,
-        *,
-        types: ObjectTypes | None = None,
-        strategies: Mapping[str, Sequence[str]] | None = None,
-        keywords: Mapping[str, Sequence[str]] | None = None,
-        fuzzy: bool = True,
-        typed: Collection[str] | None = None,
-        variants: bool = True,
-        names_unlinked: bool = False,
-        searched: Mapping[str, str] | None = None,
-        known: Mapping[str, Mapping[str, str]] | None = None,
-        ask: disambiguation.Ask | None = None,
-    ) -> None:
-        self._relations = relations
-        self._train = train
-        self._index = index
-        self._search = search
-        self._types = types or bundled()
-        self._fuzzy, self._typed, self._variants = fuzzy, typed, variants
-        self._names_unlinked, self._searched = names_unlinked, searched or {}
-        self._known = {name: {key(word): qid for word, qid in words.items()} for name, words in (known or {}).items()}
-        self._ask = ask
-        self._kinds = {relation.name: self._types.get(relation.object_type.qid) for relation in relations.values()}
-        for name, names in (strategies or {}).items():
-            disambiguation.check(names, f"strategies of {name}")
+    relations: Mapping[str, Relation]
+    train: TrainObjects | None = None
+    index: Index | None = None
+    search: Search | None = None
+    _: KW_ONLY
+    types: ObjectTypes = field(default_factory=bundled)
+    strategies: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    keywords: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    fuzzy: bool = True
+    typed: Collection[str] | None = None
+    variants: bool = True
+    names_unlinked: bool = False
+    searched: Mapping[str, str] = field(default_factory=dict)
+    known: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    ask: disambiguation.Ask | None = None
+    _kinds: dict[str, ObjectType] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Check strategies and keywords: InputError for a relation or a strategy that does not exist."""
+        self.known = {name: {key(word): qid for word, qid in words.items()} for name, words in self.known.items()}
+        self._kinds = {one.name: self.types.get(one.object_type.qid) for one in self.relations.values()}
+        for name, strategies in self.strategies.items():
+            disambiguation.check(strategies, f"strategies of {name}")
             own = self._own_name(name)
-            self._kinds[own] = replace(self._kinds[own], strategies=tuple(names))
-        for name, words in (keywords or {}).items():
+            self._kinds[own] = replace(self._kinds[own], strategies=tuple(strategies))
+        for name, words in self.keywords.items():
             own = self._own_name(name)
             self._kinds[own] = replace(self._kinds[own], keywords=tuple(word.casefold() for word in words))
 
     def _own_name(self, relation: str) -> str:
-        if relation not in self._relations:
-            hint = did_you_mean(relation, self._relations)
+        if relation not in self.relations:
+            hint = did_you_mean(relation, self.relations)
             raise InputError(f"linking settings name the unknown relation {relation!r}; {hint}")
-        return self._relations[relation].name
+        return self.relations[relation].name
 
     def link(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
         """Yield each set, in order, with `id` filled where a link was found."""
@@ -124,7 +118,7 @@ class Linker:
         return replace(candidates, candidates=tuple(self._with_id(candidate, link) for candidate, link in pairs))
 
     def _with_id(self, candidate: Candidate, link: Link) -> Candidate:
-        found = link.id or (sendable(candidate.text) if self._names_unlinked else None)
+        found = link.id or (sendable(candidate.text) if self.names_unlinked else None)
         return candidate if found == candidate.id else structs.replace(candidate, id=found)
 
     def links(self, sets: Iterable[CandidateSet]) -> Iterator[tuple[CandidateSet, tuple[Link, ...]]]:
@@ -134,31 +128,31 @@ class Linker:
             steps = [[self._offline(group.query, candidate) for candidate in group.candidates] for group in batch]
             settled = self._search_for([step for row in steps for step in row if isinstance(step, _Open)])
             links = [[next(settled) if isinstance(step, _Open) else step for step in row] for row in steps]
-            if self._ask:
-                links = list(_decided(self._ask, batch, links))
+            if self.ask:
+                links = list(_decided(self.ask, batch, links))
             yield from ((group, tuple(row)) for group, row in zip(batch, links, strict=True))
 
     def consulted(self, query: Query, text: str) -> Iterator[tuple[str, tuple[Hit, ...]]]:
-        """What each source of evidence offers for a text, in their order, whichever of them settled the link."""
-        if self._train:
-            evidence, hits = self._train.exact(text, query)
+        """Yield what each source of evidence offers for a text, in their order, whichever of them settled the link."""
+        if self.train:
+            evidence, hits = self.train.exact(text, query)
             yield evidence or "train", hits
-            yield "fuzzy (train)", self._train.fuzzy(text, query)
+            yield "fuzzy (train)", self.train.fuzzy(text, query)
         known = self._type(query).known.get(key(text))
         yield "known", (Hit(known, text),) if known else ()
-        if self._index:
-            yield "index", self._index.exact(text)
-            yield "fuzzy (index)", self._index.fuzzy(text)
-        if self._search:
-            yield "search", self._search.search([text])[text]
+        if self.index:
+            yield "index", self.index.exact(text)
+            yield "fuzzy (index)", self.index.fuzzy(text)
+        if self.search:
+            yield "search", self.search.search([text])[text]
 
     def fits(self, query: Query, hit: Hit) -> bool | None:
-        """Whether a hit is of the relation's object type; None where its classes are unknown."""
-        return self._types.fits(hit.classes, self._type(query).qid) if hit.classes else None
+        """Return whether a hit is of the relation's object type; None where its classes are unknown."""
+        return self.types.fits(hit.classes, self._type(query).qid) if hit.classes else None
 
     def _offline(self, query: Query, candidate: Candidate) -> Link | _Open:
-        """What evidence at hand says: the link, or a candidate to search for."""
-        text, relation = sendable(candidate.text), self._relations[query.relation]
+        """Return what evidence at hand says: the link, or a candidate to search for."""
+        text, relation = sendable(candidate.text), self.relations[query.relation]
         if candidate.id is not None:
             return Link(candidate.id, "given", "kept")
         if not text:
@@ -176,44 +170,44 @@ class Linker:
             return link
         if number(text) is not None:
             return _unlinked("a number where an entity is due", text)
-        if self._search is None:
+        if self.search is None:
             return self._last_resort(query, link)
-        asking = fill(self._searched.get(query.relation, "{object}"), {"object": text})
+        asking = fill(self.searched.get(query.relation, "{object}"), {"object": text})
         return _Open(query, text, asking, self._others(query, text), link)
 
     def _others(self, query: Query, text: str) -> Iterator[str]:
-        """Other ways to search for a text."""
+        """Return other ways to search for a text."""
         words = typed(text, self._suffixes(query))
-        return variants(text, self._suffixes(query)) if self._variants else iter(words)
+        return variants(text, self._suffixes(query)) if self.variants else iter(words)
 
     def _suffixes(self, query: Query) -> Sequence[str]:
-        """The type words that a relation's names are searched for with."""
-        wanted = self._typed is None or query.relation in self._typed
-        return self._relations[query.relation].shape.link_suffixes if wanted else ()
+        """Return the type words that a relation's names are searched for with."""
+        wanted = self.typed is None or query.relation in self.typed
+        return self.relations[query.relation].shape.link_suffixes if wanted else ()
 
     def _named(self, query: Query, text: str) -> Link:
-        """The link of a name by offline evidence; one without id holds the hits that did not fit."""
-        evidence, hits = self._train.exact(text, query) if self._train else ("", ())
+        """Return the link of a name by offline evidence; one without id holds the hits that did not fit."""
+        evidence, hits = self.train.exact(text, query) if self.train else ("", ())
         if evidence == "relation":
             return Link(hits[0].id, evidence, BY_ROWS, text, hits)
         if disambiguation.KNOWN in self._type(query).strategies and (known := self._type(query).known.get(key(text))):
             return Link(known, "known", disambiguation.KNOWN, text, (Hit(known, text),))
         if evidence:
             return Link(hits[0].id, evidence, BY_ROWS, text, hits)
-        exact = self._chosen(query, text, "index", self._index.exact(text) if self._index else ())
-        if exact.id is not None or not self._fuzzy:
+        exact = self._chosen(query, text, "index", self.index.exact(text) if self.index else ())
+        if exact.id is not None or not self.fuzzy:
             return exact
-        if self._train and (hits := self._train.fuzzy(text, query)):
+        if self.train and (hits := self.train.fuzzy(text, query)):
             return Link(hits[0].id, "fuzzy", BY_ROWS, text, hits)
-        near = self._index.fuzzy(text) if self._index and not exact.hits else ()
+        near = self.index.fuzzy(text) if self.index and not exact.hits else ()
         near = tuple(hit for hit in near if plausible_typo(key(text), key(hit.name)))
         fuzzy = self._chosen(query, text, "fuzzy", near)
         return fuzzy if fuzzy.id is not None else exact
 
     def _checked(self, text: str) -> Link:
-        """A text that is an id or an entity's URL: kept unless a source says that there is no such entity."""
+        """Return the link of a text that is an id or a URL: kept unless a source says that there is no such entity."""
         qid = str(as_qid(text))
-        for source in (self._index, self._search):
+        for source in (self.index, self.search):
             known = source.entities([qid]) if source else {}
             if qid in known:
                 hit = known[qid]
@@ -221,17 +215,17 @@ class Linker:
         return Link(qid, "given", "unchecked", text)
 
     def _type(self, query: Query) -> ObjectType:
-        return self._kinds[self._relations[query.relation].name]
+        return self._kinds[self.relations[query.relation].name]
 
     def _chosen(self, query: Query, text: str, evidence: str, hits: tuple[Hit, ...]) -> Link:
         kind = self._type(query)
-        left, how = disambiguation.choose(hits, kind.strategies, disambiguation.Choice(kind, self._types))
+        left, how = disambiguation.choose(hits, kind, self.types)
         several = tuple(left) if len(left) > 1 else ()
         return Link(left[0].id if left else None, evidence, how, text, hits, several)
 
     def _last_resort(self, query: Query, link: Link) -> Link:
-        """What becomes of a name that nothing fits: a word of it that is known, or its first misfit, if that may be."""
-        known = self._known.get(query.relation, {})
+        """Link a name that nothing fits by a word of it that is known, or to its first misfit, if that may be."""
+        known = self.known.get(query.relation, {})
         name = key(link.searched)
         if word := next((word for word in (name, *name.split()) if word in known), None):
             return Link(known[word], "known", word, link.searched)
@@ -240,21 +234,21 @@ class Linker:
         return replace(link, evidence="unlinked")
 
     def _search_for(self, waiting: Sequence[_Open]) -> Iterator[Link]:
-        """The links of candidates that only a search can settle, one round of asking after another."""
+        """Yield the links of candidates that only a search can settle, one round of asking after another."""
         settled: dict[int, Link] = {}
-        while self._search and (left := [(at, step) for at, step in enumerate(waiting) if at not in settled]):
-            answers = self._search.search(list(dict.fromkeys(step.asking for _, step in left)))
+        while self.search and (left := [(at, step) for at, step in enumerate(waiting) if at not in settled]):
+            answers = self.search.search(list(dict.fromkeys(step.asking for _, step in left)))
             for at, step in left:
                 if link := self._settle(step, answers[step.asking]):
                     settled[at] = link
         return iter([settled[at] for at in range(len(waiting))])
 
     def _settle(self, step: _Open, hits: tuple[Hit, ...]) -> Link | None:
-        """The link, or None after setting the next way to ask."""
+        """Return the link, or None after setting the next way to ask."""
         link = self._chosen(step.query, step.asking, "re-search" if step.searched else "search", hits)
         if link.id is not None:
             words = typed(step.text, self._suffixes(step.query))
-            if step.plain or not words or (self._search and self._search.knows_classes):
+            if step.plain or not words or (self.search and self.search.knows_classes):
                 return link
             step.plain, step.others = link, iter(words)
         elif not step.misfit.hits:
@@ -270,10 +264,10 @@ class Linker:
 def _decided(
     ask: disambiguation.Ask, batch: Sequence[CandidateSet], links: Sequence[Sequence[Link]]
 ) -> Iterator[list[Link]]:
-    """The links, those that were left open as the language model decides them."""
+    """Yield the links, those that were left open as the language model decides them."""
     pairs = zip(batch, links, strict=True)
     questions = [
-        disambiguation.Question(group.query, link.searched, link.open)
+        disambiguation.HitChoice(group.query, link.searched, link.open)
         for group, row in pairs
         for link in row
         if link.open

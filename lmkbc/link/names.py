@@ -33,16 +33,6 @@ def sendable(text: str) -> str:
     return text.encode("utf-8", "ignore").decode().strip()
 
 
-def deletions(name: str) -> set[str]:
-    """A key and all keys one letter shorter: two keys one edit apart share one of these (Garbe's symmetric delete).
-
-    A text longer than any label stands for itself alone: what it takes grows with the square of its length.
-    """
-    if len(name) > LONGEST_NAME:
-        return {name}
-    return {name} | {name[:i] + name[i + 1 :] for i in range(len(name))}
-
-
 def plausible_typo(text: str, known: str) -> bool:
     """Whether `text` may be `known` mistyped: one edit, in a long word, not of its first letter nor of a digit."""
     if text == known or not text or text[0] != known[0] or OSA.distance(text, known, score_cutoff=1) > 1:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+import msgspec
+
 from lmkbc.link.names import key
 
 BUNDLED = Path(__file__).with_name("object_types.toml")
@@ -16,7 +18,7 @@ DEFAULT_STRATEGIES = ("class", "first")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectType:
-    """One kind of object. `known` maps a name's key to its QID; `strategies`: see `disambiguation.STRATEGIES`.
+    """One kind of object. `known` maps a name, by its key, to its QID; `strategies`: see `disambiguation.STRATEGIES`.
 
     strict: a hit of another class is no link at all; otherwise it is the last resort.
     """
@@ -28,6 +30,10 @@ class ObjectType:
     known: Mapping[str, str] = field(default_factory=dict)
     strict: bool = False
 
+    def __post_init__(self) -> None:
+        """Take names by their key."""
+        object.__setattr__(self, "known", {key(name): qid for name, qid in self.known.items()})
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectTypes:
@@ -37,15 +43,15 @@ class ObjectTypes:
     _below: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def get(self, qid: str) -> ObjectType:
-        """What is known about a class; the defaults for one that the table lacks."""
+        """Return what is known about a class; the defaults for one that the table lacks."""
         return self.types.get(qid) or ObjectType(qid=qid)
 
     def fits(self, classes: Iterable[str], wanted: str) -> bool:
-        """Whether any of the classes is the wanted one or lies below it."""
+        """Return whether any of the classes is the wanted one or lies below it."""
         return not self.below(wanted).isdisjoint(classes)
 
     def below(self, wanted: str) -> frozenset[str]:
-        """A class and all that the table knows to lie below it."""
+        """Return a class and all that the table knows to lie below it."""
         if wanted not in self._below:  # asked of every name that is linked
             accepted, rest = {wanted}, [wanted]
             while rest:
@@ -56,19 +62,12 @@ class ObjectTypes:
         return self._below[wanted]
 
     def kin(self, first: str, second: str) -> bool:
-        """Whether two classes are the same, or one lies below the other."""
+        """Return whether two classes are the same, or one lies below the other."""
         return self.fits((first,), second) or self.fits((second,), first)
 
 
 @cache
 def bundled() -> ObjectTypes:
-    """The table that travels with the package."""
-    with BUNDLED.open("rb") as file:
-        tables = tomllib.load(file)
-    return ObjectTypes({qid: _object_type(qid, table) for qid, table in tables.items()})
-
-
-def _object_type(qid: str, table: Mapping[str, object]) -> ObjectType:
-    known = {key(name): str(value) for name, value in dict(table.get("known", {})).items()}  # type: ignore[call-overload]
-    lists = {name: tuple(value) for name, value in table.items() if isinstance(value, list)}
-    return ObjectType(qid=qid, known=known, strict=bool(table.get("strict", False)), **lists)
+    """Return the table that travels with the package."""
+    tables = tomllib.loads(BUNDLED.read_text())
+    return ObjectTypes({qid: msgspec.convert({"qid": qid, **table}, ObjectType) for qid, table in tables.items()})

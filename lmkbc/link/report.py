@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
+import polars as pl
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.atomic import write_bytes
@@ -17,8 +17,7 @@ from lmkbc.files.jsonl import numbered_lines, read_bytes, read_jsonl
 from lmkbc.link.evidence import Hit, Link
 from lmkbc.link.linker import Linker
 from lmkbc.link.names import sendable
-from lmkbc.progress import Report as Progress
-from lmkbc.progress import silent
+from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
 from lmkbc.types import Candidate, CandidateSet, Query
 
@@ -33,7 +32,7 @@ class PredictionRow(msgspec.Struct, gc=False, omit_defaults=True):
     ObjectEntitiesID: list[str] | None = None
 
 
-class Tally(NamedTuple):
+class LinkCount(NamedTuple):
     """Counts of one relation and way of linking; ambiguous ones are among the linked."""
 
     relation: str
@@ -44,11 +43,15 @@ class Tally(NamedTuple):
     ambiguous: int
 
 
+SCHEMA = {"relation": pl.String, "evidence": pl.String, "strategy": pl.String, "linked": pl.Boolean}
+SCHEMA["ambiguous"] = pl.Boolean
+
+
 @dataclass(slots=True)
-class Report:
+class LinkReport:
     """Counts links as they are made, and keeps those that failed with their reason."""
 
-    _counts: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
+    _made: list[tuple[str, str, str, bool, bool]] = field(default_factory=list)
     unlinked: list[tuple[Query, Link]] = field(default_factory=list)
 
     def add(self, query: Query, links: Iterable[Link]) -> None:
@@ -56,34 +59,28 @@ class Report:
         for link in links:
             if link.evidence == "nothing":
                 continue
-            place = (query.relation, link.evidence, link.strategy)
-            self._counts[(*place, "unlinked" if link.id is None else "linked")] += 1
-            self._counts[(*place, "ambiguous")] += link.id is not None and link.ambiguous
-            if link.id is None:
+            linked = link.id is not None
+            self._made.append((query.relation, link.evidence, link.strategy, linked, linked and link.ambiguous))
+            if not linked:
                 self.unlinked.append((query, link))
 
-    def tallies(self) -> list[Tally]:
-        """Counts per relation, evidence and strategy, sorted."""
-        places = sorted({place[:3] for place in self._counts})
-        return [
-            Tally(*at, *(self._counts[(*at, what)] for what in ("linked", "unlinked", "ambiguous"))) for at in places
-        ]
+    def tallies(self) -> list[LinkCount]:
+        """Return counts per relation, evidence and strategy, sorted."""
+        return [LinkCount(*row) for row in self._counted(["relation", "evidence", "strategy"])]
 
     def per_relation(self) -> dict[str, tuple[int, int, int]]:
-        """Relation -> linked, unlinked, ambiguous."""
-        tallies = self.tallies()
-        return {
-            name: (
-                sum(tally.linked for tally in tallies if tally.relation == name),
-                sum(tally.unlinked for tally in tallies if tally.relation == name),
-                sum(tally.ambiguous for tally in tallies if tally.relation == name),
-            )
-            for name in sorted({tally.relation for tally in tallies})
-        }
+        """Return relation -> linked, unlinked, ambiguous."""
+        return {name: tuple(counts) for name, *counts in self._counted(["relation"])}
+
+    def _counted(self, columns: list[str]) -> list[tuple[Any, ...]]:
+        made = pl.DataFrame(self._made, schema=SCHEMA, orient="row")
+        linked, ambiguous = pl.col("linked"), pl.col("ambiguous")
+        counts = made.group_by(columns).agg(linked.sum(), (~linked).sum().alias("unlinked"), ambiguous.sum())
+        return counts.sort(columns).rows()
 
 
 def read_rows(source: Path, relations: Mapping[str, Relation]) -> list[PredictionRow]:
-    """The rows of a predictions file. InputError names the line and field that is wrong."""
+    """Read the rows of a predictions file. InputError names the line and field that is wrong."""
     rows = read_jsonl(source, PredictionRow)
     for position, row in enumerate(rows):
         if wrong := _what_is_wrong(row, relations):
@@ -92,12 +89,12 @@ def read_rows(source: Path, relations: Mapping[str, Relation]) -> list[Predictio
     return rows
 
 
-def link_rows(rows: Sequence[PredictionRow], target: Path, linker: Linker, told: Progress = silent) -> Report:
+def link_rows(rows: Sequence[PredictionRow], target: Path, linker: Linker, told: Report = silent) -> LinkReport:
     """Link rows into a file: the same rows, with the ids found, each once, in ObjectEntitiesID.
 
     What stays unlinked is dropped from the ids and reported.
     """
-    report, lines = Report(), []
+    report, lines = LinkReport(), []
     told("link (queries)", 0, len(rows))
     for done, (row, (group, links)) in enumerate(zip(rows, linker.links(_sets(rows)), strict=True), start=1):
         report.add(group.query, links)
@@ -109,7 +106,7 @@ def link_rows(rows: Sequence[PredictionRow], target: Path, linker: Linker, told:
 
 
 def _what_is_wrong(row: PredictionRow, relations: Mapping[str, Relation]) -> str | None:
-    """The field of a row that decodes but makes no sense, and what to do about it."""
+    """Return the field of a row that decodes but makes no sense, and what to do about it."""
     if row.Relation not in relations:
         return f"Relation: unknown {row.Relation!r}; {did_you_mean(row.Relation, relations)}"
     if not row.SubjectEntity.strip():
@@ -136,7 +133,7 @@ class Offer(NamedTuple):
 
 
 def explain(linker: Linker, text: str, relation: str, subject: str = "") -> tuple[Link, list[Offer]]:
-    """How a text is linked and why: the link, and everything that each source offered, in the order of evidence."""
+    """Return the link of a text, and everything that each source offered, in the order of evidence."""
     query = Query(subject, relation)
     ((_, (link,)),) = linker.links([CandidateSet(query, (Candidate(text),))])
     offers = [

@@ -10,7 +10,7 @@ import polars as pl
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import packed
 from lmkbc.files.jsonl import read_bytes
-from lmkbc.link.builder import Entity
+from lmkbc.link.builder import IndexEntity
 from lmkbc.link.train_objects import as_name
 from lmkbc.names import QID, as_qid
 from lmkbc.relation import Relation
@@ -30,7 +30,7 @@ MOST_BYTES = 32 << 20
 READERS = {".csv": ",", ".tsv": "\t", ".json": "", ".jsonl": "", ".ndjson": ""}
 
 
-def read_table(path: Path) -> Iterator[Entity]:
+def read_table(path: Path) -> Iterator[IndexEntity]:
     """Entities of a CSV, TSV, JSON (list of objects) or JSONL table, one name a row.
 
     Columns: text and id, both required; label (default: the entity's first text), description, classes (QIDs parted by
@@ -51,7 +51,7 @@ def read_table(path: Path) -> Iterator[Entity]:
         pl.col("popularity").max(),
     )
     for qid, label, names, description, classes, popularity in merged.iter_rows():
-        yield Entity(qid, label or names[0], tuple(names), description, tuple(classes.split()), popularity)
+        yield IndexEntity(qid, label or names[0], tuple(names), description, tuple(classes.split()), popularity)
 
 
 def _typed(path: Path, frame: pl.DataFrame) -> pl.DataFrame:
@@ -84,13 +84,13 @@ def _read(path: Path) -> pl.DataFrame:
         raise InputError(f"{path} cannot be read as a table: {str(error).splitlines()[0]}") from None
 
 
-def example_entities(examples: Iterable[Example], relations: Mapping[str, Relation]) -> Iterator[Entity]:
+def example_entities(examples: Iterable[Example], relations: Mapping[str, Relation]) -> Iterator[IndexEntity]:
     """The objects and subjects of labelled rows that have QIDs, classed by their relation's types."""
     for example in examples:
         relation = relations[example.query.relation]
         if subject := as_qid(example.query.subject_id or ""):
-            yield Entity(subject, example.query.subject, classes=(relation.subject_type.qid,))
+            yield IndexEntity(subject, example.query.subject, classes=(relation.subject_type.qid,))
         for gold in example.objects:
             names = tuple(filter(as_name, gold.names))
             if relation.kind == "entity" and names and (qid := as_qid(gold.id or "")):
-                yield Entity(qid, names[0], names, classes=(relation.object_type.qid,))
+                yield IndexEntity(qid, names[0], names, classes=(relation.object_type.qid,))

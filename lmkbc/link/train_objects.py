@@ -9,8 +9,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from lmkbc.link import fuzzy
 from lmkbc.link.evidence import Hit
-from lmkbc.link.names import deletions, key, plausible_typo
+from lmkbc.link.names import key, plausible_typo
 from lmkbc.link.object_types import ObjectTypes, bundled
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
@@ -31,7 +32,7 @@ class Mention(NamedTuple):
 
 
 def as_name(text: str) -> bool:
-    """Whether a text is a name; some published objects have their id for one."""
+    """Return whether a text is a name; some published objects have their id for one."""
     return bool(text.strip()) and as_qid(text) is None
 
 
@@ -44,12 +45,12 @@ class TrainObjects:
         self._relations = relations
         self._types = types or bundled()
         self._mentions: dict[str, list[Mention]] = defaultdict(list)
-        self._nearby: dict[str, list[str]] = defaultdict(list)
+        self._nearby: dict[int, list[str]] = defaultdict(list)
         for mention in self._read(examples):
             name = key(mention.name)
             if name not in self._mentions:
-                for shorter in deletions(name):
-                    self._nearby[shorter].append(name)
+                for part in fuzzy.filed_under(name):
+                    self._nearby[part].append(name)
             self._mentions[name].append(mention)
 
     def _read(self, examples: Iterable[Example]) -> Iterator[Mention]:
@@ -65,13 +66,13 @@ class TrainObjects:
                         yield Mention(qid, name, relation.object_type.qid, relation.name, row)
 
     def exact(self, text: str, query: Query) -> tuple[str, tuple[Hit, ...]]:
-        """Hits for a name, best first, and their evidence: "relation", "type", or "" with no hits."""
+        """Return hits for a name, best first, and their evidence: "relation", "type", or "" with no hits."""
         return self._rank(key(text), text, query)
 
     def fuzzy(self, text: str, query: Query) -> tuple[Hit, ...]:
-        """Objects of the same relation whose name is one plausible typing error away."""
+        """Return objects of the same relation whose name is one plausible typing error away."""
         typed = key(text)
-        near = {name for shorter in deletions(typed) for name in self._nearby.get(shorter, ())}
+        near = {name for part in fuzzy.looked_up(typed) for name in self._nearby.get(part, ())}
         for name in sorted(name for name in near if plausible_typo(typed, name)):
             evidence, hits = self._rank(name, text, query)
             if evidence == "relation":
@@ -95,7 +96,7 @@ class TrainObjects:
 
 
 def _by_count(mentions: list[Mention], text: str) -> tuple[Hit, ...]:
-    """Entities by how many rows name them, those spelt as asked first among equals."""
+    """Return entities by how many rows name them, those spelt as asked first among equals."""
     counts = Counter(mention.id for mention in mentions)
     spelt = {mention.id for mention in mentions if mention.name == text}
     label = {mention.id: mention.name for mention in mentions}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lmkbc.build.build import Plan
+from lmkbc.build.build import BuildPlan
 from lmkbc.build.classes import Classes
 from lmkbc.build.subjects import SubjectFile
 from lmkbc.errors import InputError
@@ -86,7 +86,7 @@ def test_every_class_is_found_by_each_of_its_names() -> None:
 
 def remarks(tmp_path: Path, classes: Classes) -> str:
     (tmp_path / "s.csv").write_text("name,class\na,river\nb,film\nc,wizard\nd,\n")
-    return "\n".join(Plan(SubjectFile(tmp_path / "s.csv"), RELATIONS, classes).remarks())
+    return "\n".join(BuildPlan(SubjectFile(tmp_path / "s.csv"), RELATIONS, classes).remarks())
 
 
 def test_what_is_asked_nothing_is_told(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lmkbc.build import engine as module
-from lmkbc.build.engine import HOPELESS, Ask, Part, Work, Worker
+from lmkbc.build.engine import HOPELESS, Ask, ShardPart, Work, Worker
 from lmkbc.build.facts import Maker, Stated, Tables
 from lmkbc.build.growth import Bounds
 from lmkbc.errors import InputError, LmkbcError
@@ -156,7 +156,7 @@ class Anywhere:
     def __init__(self, workers: int, seed: int) -> None:
         self.workers, self._seed, self.usage = workers, seed, [{}]
 
-    def tables(self, work: Work, parts: Iterable[Part]) -> Iterator[tuple[Part, Tables]]:
+    def tables(self, work: Work, parts: Iterable[ShardPart]) -> Iterator[tuple[ShardPart, Tables]]:
         worker, came = Worker(work), [*parts]
         assert all(part.asks for part in came)
         random.Random(self._seed).shuffle(came)

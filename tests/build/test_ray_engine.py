@@ -21,7 +21,7 @@ from postgres import Server
 from ray_nodes import ROOT, Nodes, nodes
 from typer.testing import CliRunner
 
-from lmkbc.build.engine import Ask, Part, Work
+from lmkbc.build.engine import Ask, ShardPart, Work
 from lmkbc.build.facts import Maker, Stated
 from lmkbc.cli import build
 from lmkbc.errors import InputError, LmkbcError
@@ -173,7 +173,7 @@ def test_a_query_that_kills_workers_fails_alone_and_selection_runs_apart(cluster
     asked = replace(plain, recipe=replace(plain.recipe, generate=(deadly,)))
     names = [["Chad", "Togo"], ["Mali", "Ghana"], ["Kenya"]]
     parts = [
-        Part(0, 2 * at, [Ask(2 * at + n, Query(name, "CountryBordersCountry")) for n, name in enumerate(block)])
+        ShardPart(0, 2 * at, [Ask(2 * at + n, Query(name, "CountryBordersCountry")) for n, name in enumerate(block)])
         for at, block in enumerate(names)
     ]
     with connected(cluster.address, None, gpus=1) as engine:

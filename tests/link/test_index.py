@@ -10,14 +10,14 @@ from rapidfuzz.distance import OSA
 
 from lmkbc.errors import InputError
 from lmkbc.link import fuzzy
-from lmkbc.link.builder import Builder, Entity
+from lmkbc.link.builder import Builder, IndexEntity
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.names import key
 
 WORDS = st.text(st.sampled_from("abc d"), min_size=1, max_size=10).map(str.strip).filter(bool)
 
 
-def build(path: Path, *entities: Entity) -> AliasIndex:
+def build(path: Path, *entities: IndexEntity) -> AliasIndex:
     builder = Builder(path)
     builder.add(entities, "test")
     builder.finish("--table t.csv")
@@ -60,9 +60,9 @@ def test_every_single_typing_error_is_found(data: st.DataObject) -> None:
 def test_exact_prefers_spelling_then_label_then_popularity(tmp_path: Path) -> None:
     index = build(
         tmp_path / "i",
-        Entity("Q1", "Paris", ("City of Light",), popularity=300),
-        Entity("Q2", "Paris", ("PARIS",), popularity=5),
-        Entity("Q3", "Paris Hilton", ("Páris",), popularity=900),
+        IndexEntity("Q1", "Paris", ("City of Light",), popularity=300),
+        IndexEntity("Q2", "Paris", ("PARIS",), popularity=5),
+        IndexEntity("Q3", "Paris Hilton", ("Páris",), popularity=900),
     )
     assert [hit.id for hit in index.exact("Paris")] == ["Q1", "Q2", "Q3"]
     assert index.exact("PARIS")[0].id == "Q2"
@@ -73,7 +73,7 @@ def test_exact_prefers_spelling_then_label_then_popularity(tmp_path: Path) -> No
 
 def test_fuzzy_ranks_and_limits(tmp_path: Path) -> None:
     index = build(
-        tmp_path / "i", *(Entity(f"Q{i}", name) for i, name in enumerate(["saxophone", "saxophon", "harp"], 1))
+        tmp_path / "i", *(IndexEntity(f"Q{i}", name) for i, name in enumerate(["saxophone", "saxophon", "harp"], 1))
     )
     assert [hit.id for hit in index.fuzzy("saxaphone")] == ["Q1"]
     assert {hit.id for hit in index.fuzzy("saxophone")} == {"Q1", "Q2"}
@@ -82,7 +82,9 @@ def test_fuzzy_ranks_and_limits(tmp_path: Path) -> None:
 
 
 def test_ids_and_labels(tmp_path: Path) -> None:
-    index = build(tmp_path / "i", Entity("Q5", "human", description="a person", classes=("Q1", "Q2"), popularity=7))
+    index = build(
+        tmp_path / "i", IndexEntity("Q5", "human", description="a person", classes=("Q1", "Q2"), popularity=7)
+    )
     found = index.entities(["Q5", "Q6"])["Q5"]
     assert found is not None
     assert (found.description, found.classes, found.popularity) == ("a person", ("Q1", "Q2"), 7)
@@ -91,7 +93,7 @@ def test_ids_and_labels(tmp_path: Path) -> None:
 
 @given(st.dictionaries(st.integers(1, 50), st.lists(st.text(max_size=12), min_size=1, max_size=3), max_size=8))
 def test_every_name_finds_its_entity(tmp_path_factory: pytest.TempPathFactory, named: dict[int, list[str]]) -> None:
-    entities = [Entity(f"Q{number}", names[0], tuple(names)) for number, names in named.items()]
+    entities = [IndexEntity(f"Q{number}", names[0], tuple(names)) for number, names in named.items()]
     index = build(tmp_path_factory.mktemp("index") / "i", *entities)
     for entity in entities:
         for name in entity.names:
@@ -100,8 +102,8 @@ def test_every_name_finds_its_entity(tmp_path_factory: pytest.TempPathFactory, n
 
 def test_what_several_sources_say_is_merged(tmp_path: Path) -> None:
     builder = Builder(tmp_path / "i")
-    builder.add([Entity("Q1", "Inn", popularity=3)], "one")
-    builder.add([Entity("Q1", "Inn River", description="river", classes=("Q4022",), popularity=2)], "two")
+    builder.add([IndexEntity("Q1", "Inn", popularity=3)], "one")
+    builder.add([IndexEntity("Q1", "Inn River", description="river", classes=("Q4022",), popularity=2)], "two")
     builder.finish()
     (hit,) = AliasIndex(tmp_path / "i").exact("inn river")
     assert (hit.label, hit.description, hit.classes, hit.popularity) == ("Inn", "river", ("Q4022",), 3)
@@ -109,7 +111,7 @@ def test_what_several_sources_say_is_merged(tmp_path: Path) -> None:
 
 def test_an_index_of_another_version_is_refused_with_the_command_that_rebuilds_it(tmp_path: Path) -> None:
     path = tmp_path / "i"
-    build(path, Entity("Q1", "Inn")).close()
+    build(path, IndexEntity("Q1", "Inn")).close()
     with sqlite3.connect(path) as db:
         db.execute("UPDATE meta SET value = '0' WHERE name = 'version'")
     db.close()
@@ -130,7 +132,7 @@ def test_files_that_are_no_index(tmp_path: Path) -> None:
 
 def test_every_changed_byte_of_an_index_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "i"
-    build(path, *(Entity(f"Q{number}", f"name {number}") for number in range(1, 200))).close()
+    build(path, *(IndexEntity(f"Q{number}", f"name {number}") for number in range(1, 200))).close()
     sound = path.read_bytes()
     for at in random.Random(1).sample(range(len(sound)), 100):
         path.write_bytes(sound[:at] + bytes([sound[at] ^ 1 << at % 8]) + sound[at + 1 :])
@@ -142,7 +144,7 @@ def test_every_changed_byte_of_an_index_is_noticed(tmp_path: Path) -> None:
 
 def test_an_index_without_a_seal_is_read_and_its_damage_told(tmp_path: Path) -> None:
     path = tmp_path / "i"
-    build(path, Entity("Q5", "Inn")).close()
+    build(path, IndexEntity("Q5", "Inn")).close()
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("PRAGMA user_version = 0")
     assert AliasIndex(path).exact("Inn")[0].id == "Q5"
@@ -155,4 +157,4 @@ def test_an_index_without_a_seal_is_read_and_its_damage_told(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("text", ["", "Q", "Qx", "5", "Q1|Q2", "Q0", "Q99999999999999999999"])
 def test_what_is_no_id_is_absent(tmp_path: Path, text: str) -> None:
-    assert build(tmp_path / "i", Entity("Q1", "Inn")).entities([text]) == {}
+    assert build(tmp_path / "i", IndexEntity("Q1", "Inn")).entities([text]) == {}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
-from lmkbc.link.disambiguation import Question
+from lmkbc.link.disambiguation import HitChoice
 from lmkbc.link.evidence import Hit, Link
 from lmkbc.link.linker import Linker
 from lmkbc.link.search_table import SearchTable
@@ -143,7 +143,7 @@ def test_a_language_model_chooses_among_described_hits(relations) -> None:
         "Ill": [Hit("Q3", description="brook"), Hit("Q4", description="village")],
     }
 
-    def ask(questions: Sequence[Question]) -> list[int | None]:
+    def ask(questions: Sequence[HitChoice]) -> list[int | None]:
         rounds.append(len(questions))
         return [next((at for at, hit in enumerate(one.hits) if hit.description == "river"), None) for one in questions]
 

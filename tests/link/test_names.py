@@ -1,10 +1,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rapidfuzz.distance import Levenshtein
 
 from lmkbc.link.names import (
-    deletions,
     key,
     plausible_typo,
     variants,
@@ -31,23 +29,11 @@ def test_ids_in_disguise(text: str, qid: str | None) -> None:
     assert as_qid(text) == qid
 
 
-def test_what_is_longer_than_any_name_has_no_typing_errors() -> None:
-    assert len(deletions("abcde" * 50)) == 251
-    assert deletions("abcde" * 51) == {"abcde" * 51}
-
-
 def test_key_folds_case_accents_and_punctuation_but_never_to_nothing() -> None:
     assert key("Córdoba, Province") == key("cordoba  province")
     assert key("!!!") == "!!!"
     assert key("🎸") == "🎸"
     assert key("  ") == ""
-
-
-@given(st.text(max_size=12), st.integers(0, 12), st.text(max_size=1), st.booleans())
-def test_one_edit_apart_means_a_shared_deletion(name: str, at: int, letter: str, replaced: bool) -> None:
-    other = name[:at] + letter + name[at + replaced :]  # a letter more, less, another one, or the same name
-    assert Levenshtein.distance(name, other) <= 1
-    assert deletions(name) & deletions(other)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 from lmkbc.link import disambiguation
 from lmkbc.link.evidence import Hit
@@ -34,9 +35,9 @@ def test_classes_reach_through_several_levels() -> None:
 
 def test_keywords_prefer_but_never_empty() -> None:
     kind = ObjectType(qid="Q1", keywords=("book",), strategies=("keyword", "first"))
-    choice = disambiguation.Choice(kind, ObjectTypes({}))
+    asked, types = replace(kind, strategies=("keyword", "model")), ObjectTypes({})
     film, book = Hit("Q2", description="film"), Hit("Q3", description="Book by x")
-    assert disambiguation.choose([film, book], kind.strategies, choice) == ([book], "keyword")
-    assert disambiguation.choose([film], kind.strategies, choice) == ([film], "first")
-    assert disambiguation.choose([film, book, book], ("keyword", "model"), choice) == ([book, book], "keyword")
-    assert disambiguation.choose([], kind.strategies, choice) == ((), "no hit")
+    assert disambiguation.choose([film, book], kind, types) == ([book], "keyword")
+    assert disambiguation.choose([film], kind, types) == ([film], "first")
+    assert disambiguation.choose([film, book, book], asked, types) == ([book, book], "keyword")
+    assert disambiguation.choose([], kind, types) == ((), "no hit")

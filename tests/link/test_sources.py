@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.link.builder import Builder, Entity
+from lmkbc.link.builder import Builder, IndexEntity
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.search_table import SearchTable
 from lmkbc.link.sources import labels, open_search
@@ -20,7 +20,7 @@ class Known:
 
 def test_labels_come_from_the_first_source_that_knows(tmp_path: Path) -> None:
     builder = Builder(tmp_path / "i")
-    builder.add([Entity("Q1", "Inn")], "test")
+    builder.add([IndexEntity("Q1", "Inn")], "test")
     builder.finish()
     network = Known(Q1="wrong", Q2="Isar")
     assert labels(["Q1", "Q2", "Q3", "Q2"], AliasIndex(tmp_path / "i"), network) == {"Q1": "Inn", "Q2": "Isar"}

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.link.type_filter import without_subject
+from lmkbc.link.cleaning import without_subject
 from lmkbc.run.submission import candidate_rows
 from lmkbc.select.pool import Merging, Pool, Pooling
 from lmkbc.settings import checked

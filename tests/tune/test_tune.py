@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.link.type_filter import without_subject
+from lmkbc.link.cleaning import without_subject
 from lmkbc.pipeline import propose
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run

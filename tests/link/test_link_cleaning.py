@@ -10,8 +10,8 @@ import pytest
 from command import Command
 
 from lmkbc.link.build import build_index
+from lmkbc.link.cleaning import Cleaning, TypeFilter
 from lmkbc.link.index import AliasIndex
-from lmkbc.link.type_filter import Cleaning, TypeFilter
 from lmkbc.relation import Relation
 from lmkbc.types import Candidate, CandidateSet, Dropped, Query, State
 
