@@ -80,8 +80,8 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         ),
         (generating({"probe": {"top_k": {"rivers": 1}}}, "masked"), "probe.top_k names 'rivers', which is no relation"),
         (
-            generating({"probe": {"masks": 0}}, "masked"),
-            "generator 'masked': probe: masks is 0: give a whole number",
+            generating({"probe": {"top_k": 0}}, "masked"),
+            "generator 'masked': probe: top_k is 0: give a whole number",
         ),
         (generating({"modl": "m"}), "generator 'chat' has no setting 'modl': did you mean 'model'?"),
         (generating({"prompt": {"frm": "chat"}}), "generator 'chat' has no setting 'prompt.frm': did you mean 'form'"),
