@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import Ask, Engine, ShardPart, ThisProcess, Work
-from lmkbc.build.facts import Maker, Stated, Tables
+from lmkbc.build.facts import Maker, Tables
 from lmkbc.build.growth import Growth
 from lmkbc.build.manifest import Shard, finished
 from lmkbc.build.subjects import Subjects
@@ -44,7 +44,7 @@ class BuildPlan:
     classes: Classes
 
     def asks(self) -> Iterator[Ask]:
-        """The queries, streamed."""
+        """Stream the queries."""
         asked = {class_: self.classes.relations(class_) for class_ in self.subjects.classes}
         for subject in self.subjects:
             for name in asked[subject.class_]:
@@ -52,7 +52,7 @@ class BuildPlan:
 
     @property
     def total(self) -> int:
-        """How many queries there are."""
+        """Return how many queries there are."""
         return sum(count * len(self.classes.relations(name)) for name, count in self.subjects.classes.items())
 
     def remarks(self) -> Iterator[str]:
@@ -77,7 +77,7 @@ class BuildPlan:
 
 
 def chosen(run: Run, names: Sequence[str]) -> dict[str, Relation]:
-    """The relations of an edition that are named, all where none is, by its spelling. InputError for a stranger."""
+    """Return the named relations of an edition, all where none is named, by its spelling. InputError for others."""
     every = run.workspace.relations
     own = {relation.name for relation in run.relations.values()}
     for name in names:
@@ -113,7 +113,7 @@ class Build:
     usage: list[Mapping[str, Any]] = field(default_factory=list)
 
     def into(self, directory: Directory, plan: BuildPlan, growth: Growth, report: Report) -> Mapping[str, Any]:
-        """Ask what is not yet written, write it, and finish. The manifest, of a finished build that lacks nothing too.
+        """Ask what is not yet written, write it, and finish. Return the manifest, also of a build that lacks nothing.
 
         LmkbcError where the disk refuses; the build can then go on.
         """
@@ -134,7 +134,7 @@ class Build:
             plan = replace(plan, subjects=grown)
         whole = finished(self.start, subjects, shards, growth.summary())
         seconds = round(time.monotonic() - begun, 3)
-        timing = {"seconds": seconds, "finished": now(), "usage": [told for told in self.usage if told]}
+        timing = {"seconds": seconds, "finished": now(), "usage": [used for used in self.usage if used]}
         return directory.finish(whole, timing)
 
     def _level(
@@ -158,8 +158,7 @@ class Build:
         total, done = sum(todo.values()), 0
         engine = self.engine or ThisProcess(total, report)
         size = min(BLOCK, -(-total // (PORTIONS * engine.workers or 1)))
-        stated = {name: Stated.of(relation) for name, relation in plan.relations.items()}
-        work = Work(self.run, self.recipe, Maker(self.selector, stated, self.start["run"], self.least))
+        work = Work(self.run, self.recipe, Maker(self.selector, plan.relations, self.start["run"], self.least))
 
         def parts() -> Iterator[ShardPart]:
             asks = _of_shards(plan.asks(), [*todo], self.shard)
@@ -183,12 +182,12 @@ class Build:
 
 
 def now() -> str:
-    """The date and time, in UTC, to the second."""
+    """Return the date and time, in UTC, to the second."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _of_shards(asks: Iterator[Ask], todo: Sequence[int], size: int) -> Iterator[Ask]:
-    """Those of the queries that belong to some shards, in ascending order."""
+    """Yield those of the queries that belong to some shards, in ascending order."""
     at = 0
     for number in todo:
         yield from islice(asks, (number - at) * size, (number - at + 1) * size)

@@ -48,38 +48,24 @@ class Engine(Protocol):
 
     @property
     def workers(self) -> int:
-        """How many blocks are answered at a time elsewhere."""
+        """Return how many blocks are answered at a time elsewhere."""
 
     @property
     def usage(self) -> Sequence[Mapping[str, Any]]:
-        """Of each worker that answered the last parts, as `Steps.usage` has it."""
+        """Return the usage of each worker that answered the last parts, as `Steps.usage` has it."""
 
     def tables(self, work: Work, parts: Iterable[ShardPart]) -> Iterator[tuple[ShardPart, Tables]]:
-        """Each part with its tables, in any order. LmkbcError where the work cannot go on."""
+        """Yield each part with its tables, in any order. LmkbcError where the work cannot go on."""
 
 
 class Ledger(Protocol):
     """What outlives a worker: which ranges of a block's asks were begun, each from its first to behind its last."""
 
     def begin(self, start: int, stop: int) -> bool:
-        """Whether a range is to be begun: not where workers died of it."""
+        """Return whether a range is to be begun: not where workers died of it."""
 
     def end(self, start: int, stop: int) -> None:
-        """A range that was begun is answered."""
-
-
-class NoLedger:
-    """Where a death is the end of all."""
-
-    def begin(self, start: int, stop: int) -> bool:
-        """Always."""
-        return stop > start
-
-    def end(self, start: int, stop: int) -> None:
-        """Nothing."""
-
-
-NO_LEDGER = NoLedger()
+        """Note that a range that was begun is answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +77,7 @@ class Work:
     maker: Maker
 
     def shared(self, workers: int) -> Work:
-        """The same for one of so many workers elsewhere: its paths whole, and its share of what may be spent.
+        """Return the same for one of so many workers elsewhere: its paths whole, and its share of what may be spent.
 
         InputError for a store whose password would have to travel along.
         """
@@ -128,7 +114,7 @@ class Answers(NamedTuple):
     reasons: Mapping[Query, str]
 
     def tables(self, maker: Maker) -> Tables:
-        """What is selected of them."""
+        """Return the tables of what is selected of them."""
         made = maker.tables([ask.row for ask in self.asks], self.sets)
         told = [self.reasons.get(one.query) for one in self.sets if one.failed]
         own = pl.Series("reason", told, dtype=pl.String)
@@ -174,11 +160,11 @@ class Worker:
 
     @property
     def usage(self) -> Mapping[str, Any]:
-        """Generator -> tokens and cost of what was asked so far."""
+        """Return generator -> tokens and cost of what was asked so far."""
         return self._steps.usage if self._steps else {}
 
-    def answers(self, asks: Sequence[Ask], ledger: Ledger = NO_LEDGER) -> Answers:
-        """A block's answers. LmkbcError is of the whole build: a model that is not there, a store that fails.
+    def answers(self, asks: Sequence[Ask], ledger: Ledger | None = None) -> Answers:
+        """Answer a block. LmkbcError is of the whole build: a model that is not there, a store that fails.
 
         A query that breaks what answers it fails alone. So does one that kills: where workers died of a range of the
         asks, its halves are begun each by itself.
@@ -186,10 +172,11 @@ class Worker:
         with _heard() as self.remarks:
             reasons: dict[Query, str] = {}
             sets = dict[Query, CandidateSet]()
-            for start, stop in _ranges(0, len(asks), ledger):
+            for start, stop in _ranges(0, len(asks), ledger) if ledger else [(0, len(asks))]:
                 queries = list(dict.fromkeys(ask.query for ask in asks[start:stop] if ask.query not in sets))
                 sets |= {one.query: one for one in self._answered(queries, reasons)}
-                ledger.end(start, stop)
+                if ledger:
+                    ledger.end(start, stop)
             for ask in asks:
                 if ask.query not in sets:
                     sets[ask.query], reasons[ask.query] = _failed(ask.query), "workers died of it"
@@ -197,7 +184,7 @@ class Worker:
             return Answers(asks, [sets[ask.query] for ask in asks], reasons)
 
     def _answered(self, queries: Sequence[Query], reasons: dict[Query, str]) -> list[CandidateSet]:
-        """The pooled sets; where answering them breaks, of each half alone. reasons: query -> what broke."""
+        """Return the pooled sets; where answering them breaks, of each half alone. reasons: query -> what broke."""
         try:
             if self._steps is None:
                 self._steps = Steps(self._work.run, self._work.recipe)
@@ -208,15 +195,15 @@ class Worker:
             if len(queries) > 1:
                 middle = len(queries) // 2
                 return [*self._answered(queries[:middle], reasons), *self._answered(queries[middle:], reasons)]
-            reasons[queries[0]] = told = _told(error)
-            log.warning("%r, %s: %s", queries[0].subject, queries[0].relation, told)
-            if [*reasons.values()].count(told) >= HOPELESS:
-                raise LmkbcError(f"{HOPELESS} queries broke a worker alike, by {told}: see to that first") from error
+            reasons[queries[0]] = reason = _one_line(error)
+            log.warning("%r, %s: %s", queries[0].subject, queries[0].relation, reason)
+            if [*reasons.values()].count(reason) >= HOPELESS:
+                raise LmkbcError(f"{HOPELESS} queries broke a worker alike, by {reason}: see to that first") from error
             return [_failed(queries[0])]
 
 
 def _ranges(start: int, stop: int, ledger: Ledger) -> Iterator[tuple[int, int]]:
-    """The ranges that are begun."""
+    """Yield the ranges that are begun."""
     if ledger.begin(start, stop):
         yield start, stop
     elif stop - start > 1:
@@ -229,8 +216,8 @@ def _failed(query: Query) -> CandidateSet:
     return CandidateSet(query, (), (State.MISSING,))
 
 
-def _told(error: BaseException) -> str:
-    """An error in one line: what it says, and where it was."""
+def _one_line(error: BaseException) -> str:
+    """Return an error in one line: what it says, and where it was."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     said = " ".join(str(error).split())[:200]
     return f"{type(error).__name__} in {Path(where.filename).name}:{where.lineno}{f' ({said})' if said else ''}"
@@ -238,7 +225,7 @@ def _told(error: BaseException) -> str:
 
 @contextmanager
 def _heard() -> Iterator[list[str]]:
-    """What the engine logs meanwhile."""
+    """Collect what the engine logs meanwhile."""
     heard: list[str] = []
 
     class Heard(logging.Handler):

@@ -14,17 +14,19 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
-from lmkbc.build.floor import floors
 from lmkbc.names import as_qid
 from lmkbc.pipeline import decide
-from lmkbc.relation import Kind, Relation
-from lmkbc.select.confidence import confidences
-from lmkbc.select.rule import PerRelation
+from lmkbc.relation import Relation
+from lmkbc.select.confidence import Confidence, confidences
+from lmkbc.select.expected_f1 import ExpectedF1
+from lmkbc.select.rule import AT_ONCE, PerRelation
 from lmkbc.types import (
     Candidate,
     CandidateSet,
+    Prediction,
     Source,
     State,
 )
@@ -49,6 +51,9 @@ NOTHING: dict[str, Any] = {**ABOUT, "reason": pl.String, "confidence": pl.Float6
 MISSING: dict[str, Any] = {**ABOUT, "reason": pl.String, "run": pl.String}
 DIGITS = 40
 """Places before and behind the point that a number may have."""
+KEEP_ALL, KEEP_NONE = 0.0, 2.0
+LEAST = 0.1
+"""Probability below which no object is a fact: in a long list of unlikely ones, expected F1 would keep them all."""
 
 
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {"facts": FACTS, "nothing": NOTHING, "missing": MISSING}
@@ -79,25 +84,6 @@ class Tables(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
-    """What a fact's row says of its relation: the module's name, Wikidata's property, the kind of objects, the unit.
-
-    has_one_object: of what a rule keeps, the best alone is a fact.
-    """
-
-    name: str
-    property: str
-    kind: Kind
-    unit: str | None = None
-    has_one_object: bool = False
-
-    @classmethod
-    def of(cls, relation: Relation) -> Stated:
-        """What rows say of a relation."""
-        return cls(relation.name, relation.property, relation.kind, relation.unit, relation.has_one_object())
-
-
-@dataclass(frozen=True, slots=True)
 class Maker:
     """Makes tables of answered queries. relations: by the names that queries use. run: the id of the build.
 
@@ -105,12 +91,12 @@ class Maker:
     """
 
     selector: PerRelation
-    relations: Mapping[str, Stated]
+    relations: Mapping[str, Relation]
     run: str
     least: float | None = None
 
     def tables(self, rows: Sequence[int], sets: Sequence[CandidateSet]) -> Tables:
-        """The tables of a block. rows: of each set the place of its subject; sets: pooled, one per query."""
+        """Return the tables of a block. rows: of each set the place of its subject; sets: pooled, one per query."""
         made: tuple[list[tuple[Any, ...]], ...] = ([], [], [])
         heard: dict[tuple[Source, ...], int] = {}  # many facts have the same sources, which are written once
         chosen, made_sure = decide(self.selector, sets), confidences(self.selector, sets)
@@ -119,8 +105,8 @@ class Maker:
             least = floors(self.selector, sets, chosen, made_sure)
         decided = zip(rows, sets, chosen, made_sure, least, strict=True)
         for row, found, kept, sure, floor in decided:
-            query, stated = found.query, self.relations[found.query.relation]
-            about = (row, writable(query.subject), query.subject_id, stated.name, stated.property)
+            query, relation = found.query, self.relations[found.query.relation]
+            about = (row, writable(query.subject), query.subject_id, relation.name, relation.property)
             if kept.failed:
                 reason = ", ".join(dict.fromkeys(found.draws)) or "not asked"
                 made[2].append((*about, reason, self.run))
@@ -128,23 +114,23 @@ class Maker:
             pairs = zip(kept.objects, sure.of_each(kept.objects), strict=True)
             stating = [(one, p) for one, p in pairs if p >= floor]
             if stating:
-                for one, p in stating[:1] if stated.has_one_object else stating:
+                for one, p in stating[:1] if relation.has_one_object() else stating:
                     heard.setdefault(one.sources, len(heard))
-                    made[0].append((*about, *self._fact(one, stated, p, sure.calibrated, heard[one.sources])))
+                    made[0].append((*about, *self._fact(one, relation, p, sure.calibrated, heard[one.sources])))
             else:
                 made[1].append((*about, *self._nothing(found, "withheld" if kept.withheld else why_nothing(found))))
         facts, nothing, missing = map(_frame, made, (FACTS | {"sources": pl.Int64}, NOTHING, MISSING))
         named = pl.Series("sources", [named_sources(sources)[0] for sources in heard], pl.List(pl.String))
         return Tables(facts.with_columns(named.gather(facts["sources"])), nothing, missing)
 
-    def _fact(self, kept: Candidate, stated: Stated, p: float, calibrated: bool, sources: int) -> tuple[Any, ...]:
-        number = (decimal(kept.id or "") or decimal(kept.text)) if stated.kind == "number" else None
-        qid = kept.id if stated.kind == "entity" and kept.id and as_qid(kept.id) == kept.id else None
+    def _fact(self, kept: Candidate, relation: Relation, p: float, calibrated: bool, sources: int) -> tuple[Any, ...]:
+        number = (decimal(kept.id or "") or decimal(kept.text)) if relation.kind == "number" else None
+        qid = kept.id if relation.kind == "entity" and kept.id and as_qid(kept.id) == kept.id else None
         return (
             writable(kept.text),
             qid,
             number,
-            stated.unit if number is not None else None,
+            relation.unit if number is not None else None,
             round(p, 6),
             calibrated,
             sources,
@@ -158,12 +144,44 @@ class Maker:
         return reason, None if score is None else round(score, 6), named_sources(heard)[1], self.run
 
 
+def floors(
+    selector: PerRelation, sets: Sequence[CandidateSet], kept: Sequence[Prediction], sure: Sequence[Confidence]
+) -> list[float]:
+    """Return the least confidence of a fact of each query: what expected F1 keeps of its candidates, and `LEAST`.
+
+    A rule that scores best may keep an object of which it is hardly sure, where a relation always has one: an empty
+    answer would be wrong for certain. Among facts such an object is an error like any other. kept: what the rules keep
+    of each. Confidences that are no probabilities have no floor: they order facts, and
+    promise nothing.
+    """
+    least = [KEEP_ALL] * len(sets)
+    places = [
+        at
+        for at, (found, made, own) in enumerate(zip(sets, kept, sure, strict=True))
+        if made.objects and (own.calibrated or _reads_probabilities(selector, found))
+    ]
+    for first in range(0, len(places), AT_ONCE):
+        some = places[first : first + AT_ONCE]
+        p = np.zeros((len(some), max(len(sure[at].p) for at in some)))
+        for row, at in zip(p, some, strict=True):
+            row[: len(sure[at].p)] = sorted(sure[at].p, reverse=True)
+        best = ExpectedF1().best(p, np.zeros(len(some)))
+        for row, at, count in zip(p, some, best, strict=True):
+            least[at] = max(LEAST, float(row[count - 1])) if count else KEEP_NONE
+    return least
+
+
+def _reads_probabilities(selector: PerRelation, found: CandidateSet) -> bool:
+    """Return whether the rule of a query takes scores for probabilities."""
+    return isinstance(selector.rules.get(found.query.relation, selector.general), ExpectedF1)
+
+
 def _frame(rows: Sequence[tuple[Any, ...]], schema: Mapping[str, Any]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def why_nothing(found: CandidateSet) -> str:
-    """Why a query that was answered has no fact.
+    """Return why a query that was answered has no fact.
 
     "abstained": no object was named; "dropped": none of those named can be one; "not kept": those that can be were not
     likely enough.
@@ -175,18 +193,18 @@ def why_nothing(found: CandidateSet) -> str:
 
 @lru_cache(1 << 16)
 def named_sources(sources: tuple[Source, ...]) -> tuple[list[str], str]:
-    """Some sources as files name them, and the models behind them."""
+    """Return some sources as files name them, and the models behind them."""
     names = [writable(str(source)) for source in sorted(sources)]
     return names, "; ".join(sorted({writable(str(Source(source.model))) for source in sources}))
 
 
 def writable(text: str) -> str:
-    """A model's text as a column holds it: the halves of broken characters are written out."""
+    """Return a model's text as a column holds it: the halves of broken characters are written out."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def decimal(text: str) -> str | None:
-    """A number in plain digits, thousands commas left out; None for a text that is none, or that no one writes out."""
+    """Return a number in plain digits, without thousands commas; None for another text, or too many digits."""
     if len(text) > 2 * DIGITS:
         return None
     try:

@@ -55,11 +55,11 @@ class Growth:
         self.stopped = ""
 
     def __len__(self) -> int:
-        """How many levels are done."""
+        """Return how many levels are done."""
         return len(self._levels)
 
     def next(self, subjects: Iterable[Subject], shards: Sequence[Shard], directory: Directory) -> Subjects | None:
-        """The subjects of the next level, None where the base grows no more.
+        """Return the subjects of the next level, None where the base grows no more.
 
         subjects: of the level that was asked; shards: what was written of it.
         """
@@ -80,7 +80,7 @@ class Growth:
         return Subjects(pl.DataFrame([one[1:] for one in asked[:left]], schema=SCHEMA, orient="row"), self._rows)
 
     def _end(self, asked: Sequence[Subject], left: int | None, failed: bool) -> str:
-        """Why there is no next level; "" where there is one."""
+        """Return why there is no next level; "" where there is one."""
         level = self._levels[-1]
         if failed:
             return "failed queries"
@@ -116,7 +116,7 @@ class Growth:
         self._levels.append({"depth": len(self._levels), **level})
 
     def summary(self) -> dict[str, Any]:
-        """The graph so far, for the manifest; nothing where it was not to grow.
+        """Return the graph so far, for the manifest; nothing where it was not to grow.
 
         Of each level: subjects, queries, facts, mentions of entities, and how many of these were met for the first
         time, linked, and confirmed by an index. stopped: why there is no further level.
@@ -135,7 +135,7 @@ class _Met:
         self._names: set[bytes] = set()
 
     def add(self, name: str, qid: str | None) -> bool:
-        """Whether an entity is met for the first time."""
+        """Return whether an entity is met for the first time."""
         folded = hashlib.blake2b((folded_key(name) or name).encode(), digest_size=12).digest()
         if qid is not None:
             is_new = qid not in self._ids

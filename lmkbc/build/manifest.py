@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -44,7 +44,7 @@ class About(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, relation: Relation) -> About:
-        """What there is to know of a relation."""
+        """Return what there is to know of a relation."""
         return cls(relation.property, relation.kind, relation.unit, relation.unit_id)
 
 
@@ -82,7 +82,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 def inputs_of(
     run: Run, recipe: Recipe, provenance: Mapping[str, Any], relations: Mapping[str, Relation]
 ) -> dict[str, Any]:
-    """All but its subjects that the facts of a run depend on: what is asked, of whom, and what selects."""
+    """Return all but its subjects that the facts of a run depend on: what is asked, of whom, and what selects."""
     asked = {one.name: msgspec.to_builtins(one, order="deterministic") for one in relations.values()}
     tables = [spec for table in recipe.generate for spec in table.whole() if isinstance(spec, ServerSettings)]
     served = [name for spec in tables if not run.files and (name := spec.served(run)) is not None]
@@ -100,7 +100,7 @@ def inputs_of(
 
 
 def started(inputs: Mapping[str, Any], relations: Mapping[str, Relation]) -> dict[str, Any]:
-    """What is known before the first query. inputs: all that the facts depend on."""
+    """Return what is known before the first query. inputs: all that the facts depend on."""
     inputs = {"schema": SCHEMA_VERSION, **json.loads(json.dumps(inputs, default=dict))}
     return {
         "run": run_id(inputs),
@@ -112,7 +112,7 @@ def started(inputs: Mapping[str, Any], relations: Mapping[str, Relation]) -> dic
 
 
 def run_id(inputs: Mapping[str, Any]) -> str:
-    """The id of a build: the same for the same inputs."""
+    """Return the id of a build: the same for the same inputs."""
     return sha256(msgspec.json.encode(inputs, order="deterministic"))[:16]
 
 
@@ -140,7 +140,7 @@ def read(path: Path) -> Manifest | None:
 
 
 def differing(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
-    """The first of the inputs in which two builds differ, as a sentence has it."""
+    """Name the first of the inputs in which two builds differ, as a sentence has it."""
     for name in [*mine, *theirs]:
         if mine.get(name) != theirs.get(name):
             if isinstance(mine.get(name), Mapping) and isinstance(theirs.get(name), Mapping):
@@ -152,18 +152,12 @@ def differing(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
 def finished(
     start: Mapping[str, Any], subjects: int, shards: Sequence[Shard], more: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The manifest of a build whose every query was asked. more: what else there is to tell."""
+    """Return the manifest of a build whose every query was asked. more: what else there is to tell."""
     tables = {
-        name: _sums([getattr(shard, name) for shard in shards]) for name in ("facts", "linked", "nothing", "failed")
+        name: sum((Counter(getattr(shard, name)) for shard in shards), Counter[str]())
+        for name in ("facts", "linked", "nothing", "failed")
     }
     counts = {"subjects": subjects, "queries": sum(shard.queries for shard in shards)}
     counts |= {name: sum(rows.values()) for name, rows in tables.items()}
     of_each = {name: {table: rows.get(name, 0) for table, rows in tables.items()} for name in start["relations"]}
     return {**start, "counts": counts, "of_relations": of_each, **more, "shards": msgspec.to_builtins(list(shards))}
-
-
-def _sums(parts: Iterable[Mapping[str, int]]) -> Counter[str]:
-    whole = Counter[str]()
-    for part in parts:
-        whole.update(part)
-    return whole

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opened import recipe_of
 
-from lmkbc.build.facts import FACTS, MISSING, NOTHING, Maker, Stated, Tables, decimal
+from lmkbc.build.facts import FACTS, MISSING, NOTHING, Maker, Tables, decimal
 from lmkbc.types import (
     Candidate,
     CandidateSet,
@@ -22,7 +22,7 @@ from lmkbc.types import (
     State,
 )
 
-RELATIONS = {name: Stated.of(SPACE.relation(name)) for name in ("CountryBordersCountry", "hasArea")}
+RELATIONS = {name: SPACE.relation(name) for name in ("CountryBordersCountry", "hasArea")}
 MAKER = Maker(recipe_of({"component": "prior"}).select, RELATIONS, "run")
 BORDERS, AREA = Query("Chad", "CountryBordersCountry", "Q657"), Query("Chad", "hasArea")
 

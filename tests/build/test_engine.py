@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from lmkbc.build import engine as module
 from lmkbc.build.engine import HOPELESS, Ask, ShardPart, Work, Worker
-from lmkbc.build.facts import Maker, Stated, Tables
+from lmkbc.build.facts import Maker, Tables
 from lmkbc.build.growth import Bounds
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.store_place import Database
@@ -71,8 +71,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
     monkeypatch.setattr(Steps, "opened", 0)
     BAD.clear()
     recipe = recipe_of({"component": "prior"})
-    stated = {name: Stated.of(relation) for name, relation in RUN.relations.items()}
-    return Work(RUN, recipe, Maker(recipe.select, stated, "0" * 16))
+    return Work(RUN, recipe, Maker(recipe.select, RUN.relations, "0" * 16))
 
 
 def tables_of(worker: Worker) -> Tables:

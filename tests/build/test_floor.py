@@ -8,7 +8,7 @@ import pytest
 from bases import SOURCE, SPACE, answered
 from opened import recipe_of
 
-from lmkbc.build.facts import Maker, Stated
+from lmkbc.build.facts import Maker
 from lmkbc.select.calibration import Calibration
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.expected_f1 import ExpectedF1
@@ -16,7 +16,7 @@ from lmkbc.select.rule import PerRelation, Rule
 from lmkbc.types import CandidateSet, Nil, Query
 
 NAMES = ("CountryBordersCountry", "hasArea", "personHasCityOfDeath")
-RELATIONS = {name: Stated.of(SPACE.relation(name)) for name in NAMES}
+RELATIONS = {name: SPACE.relation(name) for name in NAMES}
 BORDERS, AREA, DEATH = (Query("Chad", name) for name in NAMES)
 
 

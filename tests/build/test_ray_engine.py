@@ -22,7 +22,7 @@ from ray_nodes import ROOT, Nodes, nodes
 from typer.testing import CliRunner
 
 from lmkbc.build.engine import Ask, ShardPart, Work
-from lmkbc.build.facts import Maker, Stated
+from lmkbc.build.facts import Maker
 from lmkbc.cli import build
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.run.base import Run
@@ -158,8 +158,7 @@ def test_workers_share_a_store_on_another_machine(
 def work(*tables: dict[str, object]) -> Work:
     run = Run(workspace=SPACE, edition=SPACE.edition("mini"), offline=True)
     recipe = recipe_of({"component": "prior"})
-    stated = {name: Stated.of(relation) for name, relation in run.relations.items()}
-    return Work(run, recipe, Maker(recipe.select, stated, "0" * 16))
+    return Work(run, recipe, Maker(recipe.select, run.relations, "0" * 16))
 
 
 @at_length
