@@ -1,4 +1,4 @@
-"""The gates of a list: what prunes, what adds, and when neither does."""
+"""A corroborated list: what prunes, what adds, and when neither does."""
 
 from __future__ import annotations
 
@@ -41,31 +41,30 @@ def kept(found: CandidateSet, rule: Corroborated = RULE) -> str:
     return "".join(one.text for one in rule.select(found).objects)
 
 
-def test_a_list_that_the_witness_attests_stays_as_it_is_however_few_draws_named_it() -> None:
-    given = {"a": {"list": 0.4, "years": 0.9}, "b": {"list": 0.35, "years": 0.25}, "c": {"list": 0.3}}
-    assert kept(row(**given, d={"years": 1.0})) == "abc"
-    assert kept(row(**given, d={"years": 1.0, "truth": 1.0})) == "abcd"  # two of three are fewer than seven of ten
-    assert kept(row(**given, d={"years": 1.0, "truth": 1.0}), replace(RULE, add_below=0.6)) == "abc"
+SURE = {"a": {"list": 0.4, "years": 0.9}, "b": {"list": 0.35, "years": 0.25}, "c": {"list": 0.3}}
+UNSURE = {"a": {"list": 0.6}, "b": {"years": 0.1, "truth": 0.4}, "c": {"years": 0.9, "truth": 0.3}}
 
 
-def test_a_list_that_is_hardly_attested_loses_what_the_witness_never_names() -> None:
-    assert kept(row(a={"list": 0.9}, b={"list": 0.8, "years": 0.1}, c={"years": 1.0})) == "b"
-    assert kept(row(a={"list": 0.9}, c={"years": 1.0})) == ""
-    assert kept(row(a={"list": 0.9}, b={"list": 0.8, "others": 1.0})) == "ab"  # the corroborating was not heard
+@pytest.mark.parametrize(
+    ("named", "changes", "left"),
+    [
+        ({**SURE, "d": {"years": 1.0}}, {}, "abc"),  # the other source corroborates it, however few draws named it
+        ({**SURE, "d": {"years": 1.0, "truth": 1.0}}, {}, "abcd"),  # two of three are fewer than seven of ten
+        ({**SURE, "d": {"years": 1.0, "truth": 1.0}}, {"add_below": 0.6}, "abc"),
+        ({"a": {"list": 0.9}, "b": {"list": 0.8, "years": 0.1}, "c": {"years": 1.0}}, {}, "b"),
+        ({"a": {"list": 0.9}, "c": {"years": 1.0}}, {}, ""),
+        ({"a": {"list": 0.9}, "b": {"list": 0.8, "others": 1.0}}, {}, "ab"),  # nothing of the corroborating source
+        (UNSURE, {}, "b"),
+        (UNSURE, {"prune_below": 0.0}, "ab"),
+        ({"a": {"list": 0.1}, "b": {"list": 0.4, "years": 0.1, "truth": 1.0}}, {}, "b"),  # once
+        ({"a": {"years": 9.0}, "b": {"years": 1.0}}, {}, "a"),  # without the source, the inner rule decides
+    ],
+)
+def test_what_is_pruned_and_added(named: dict[str, Mapping[str, float]], changes: dict[str, float], left: str) -> None:
+    assert kept(row(**named), replace(RULE, **changes)) == left  # type: ignore[arg-type]
 
 
-def test_what_leads_back_joins_a_list_that_is_not_sure() -> None:
-    given = {"a": {"list": 0.6}, "b": {"years": 0.1, "truth": 0.4}, "c": {"years": 0.9, "truth": 0.3}}
-    assert kept(row(**given)) == "b"
-    assert (
-        kept(row(**given), Corroborated(inner=RULE.inner, source="list", corroborating="years", prune_below=0.0))
-        == "ab"
-    )
-    assert kept(row(a={"list": 0.1}, b={"list": 0.4, "years": 0.1, "truth": 1.0})) == "b"  # once
-
-
-def test_without_the_source_or_an_answer_the_inner_rule_decides() -> None:
-    assert kept(row(a={"years": 9.0}, b={"years": 1.0})) == "a"
+def test_without_an_answer_the_inner_rule_decides() -> None:
     failed = candidate_set(Query("s", "r"), draws=(State.MISSING,))
     assert RULE.select(failed).failed
     nothing = candidate_set(Query("s", "r"), (Nil(1.0, by_model=(("list", 1.0),)),), (State.ABSTAINED,))

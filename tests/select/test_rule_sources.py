@@ -42,44 +42,71 @@ def kept(table: Mapping[str, Any], **sources: Mapping[str, float]) -> list[str]:
     return [one.text for one in build(table).select(pooled(**sources)).objects]
 
 
-def test_each_source_has_one_vote_for_what_it_selects_itself() -> None:
-    table = {"rule": "two-stage", "within": HALF, "across": AGREED}
-    a, b, c = {"x": 0.9, "y": 0.4}, {"x": 0.5, "y": 1.0}, {"y": 0.6, "z": 1.0}
-    assert kept(table, a=a, b=b, c=c) == ["y", "x"]  # two of three, however many draws of one model name it
-    assert kept(table, a=a, b=b) == ["x"]  # both of two
-    assert kept(table, a=a) == ["x"]
-    assert kept({**table, "each": {"c": {"rule": "top-k", "k": 0}}}, a=a, b=b, c=c) == ["x"]
-    assert kept(table, a={"x": 1.0}, b={"": 1.0}) == []  # a source that says nothing has a vote too
+VOTED = {"rule": "two-stage", "within": HALF, "across": AGREED}
+OF_CITIES = {"rule": "two-stage", "within": CITY, "across": AGREED}
+ACROSS = {"rule": "abstention-threshold", "threshold": 0.4, "inner": MEDIAN}
+OF_NUMBERS = {"rule": "two-stage", "within": MEDIAN, "across": ACROSS}
+FILTERED = {"rule": "source-filter", "inner": HALF, "sources": ["a", "b"]}
+ONLY_A = {"rule": "source-filter", "inner": HALF, "sources": ["a"]}
+DENIED = {"rule": "abstention-threshold", "evidence": "lead", "source": "land", "threshold": 0.5, "inner": ONLY_A}
+SURE = {"rule": "abstention-threshold", "threshold": 0.26, "inner": {"rule": "relative", "ratio": 1.0, "best": 0.3}}
+REVERSED = {"rule": "fallback", "first": HALF, "then": SURE}
+BOUNDS = {"rule": "relative", "ratio": 0.5, "best": 0.35}
+A, B, C = {"x": 0.9, "y": 0.4}, {"x": 0.5, "y": 1.0}, {"y": 0.6, "z": 1.0}
+N, M, L = {"10": 0.4, "20": 0.2, "1000": 0.4}, {"30": 0.5, "50": 0.5}, {"7": 1.0}
+NIL = {"": 1.0}
 
 
-def test_a_leading_city_stands_against_what_its_source_says_of_nothing() -> None:
-    table = {"rule": "two-stage", "within": CITY, "across": AGREED}
-    assert kept(table, a={"x": 0.5, "y": 0.1, "": 0.4}) == ["x"]
-    assert kept(table, a={"x": 0.5, "": 0.5}) == []
+@pytest.mark.parametrize(
+    ("table", "sources", "left"),
+    [
+        (VOTED, {"a": A, "b": B, "c": C}, "y x"),  # two of three, however many draws of one model name it
+        (VOTED, {"a": A, "b": B}, "x"),  # both of two
+        (VOTED, {"a": A}, "x"),
+        ({**VOTED, "each": {"c": {"rule": "top-k", "k": 0}}}, {"a": A, "b": B, "c": C}, "x"),
+        (VOTED, {"a": {"x": 1.0}, "b": NIL}, ""),  # a source that says nothing has a vote too
+        (OF_CITIES, {"a": {"x": 0.5, "y": 0.1, "": 0.4}}, "x"),  # where it leads what the source says of nothing
+        (OF_CITIES, {"a": {"x": 0.5, "": 0.5}}, ""),
+        (OF_NUMBERS, {"a": N}, "20"),
+        (OF_NUMBERS, {"b": M}, "40"),  # between two votes
+        ({**OF_NUMBERS, "within": {"rule": "weighted-median"}}, {"b": M}, "30"),
+        (OF_NUMBERS, {"a": N, "b": M}, "30"),
+        (OF_NUMBERS, {"a": N, "b": M, "c": L}, "20"),
+        (OF_NUMBERS, {"a": N, "b": NIL}, ""),
+        (OF_NUMBERS, {"a": N, "b": M, "c": NIL}, "30"),
+        (FILTERED, {"a": A, "b": {"x": 0.1, "": 0.9}, "c": {"z": 1.0}}, "x"),
+        ({**FILTERED, "sources": ["c"]}, {"a": A, "b": {"x": 0.1, "": 0.9}, "c": {"z": 1.0}}, "z"),
+        ({**FILTERED, "sources": ["a", "d"]}, {"a": A, "b": {"x": 0.1, "": 0.9}}, "x"),  # an absent one counts nothing
+        ({**FILTERED, "sources": ["d"]}, {"a": A, "b": {"x": 0.1, "": 0.9}}, ""),
+        (DENIED, {"a": {"x": 1.0}, "land": {"": 0.6, "y": 0.4}}, ""),
+        (DENIED, {"a": {"x": 1.0}, "land": {"": 0.4, "y": 0.6}}, "x"),
+        (DENIED, {"a": {"x": 0.5, "": 0.5}}, "x"),  # an absent source denies nothing
+        (REVERSED, {"a": {"x": 0.6, "y": 0.4}}, "x"),
+        (REVERSED, {"a": {"x": 0.4, "y": 0.3, "": 0.2}}, "x"),
+        (REVERSED, {"a": {"x": 0.4, "": 0.3}}, ""),
+        (REVERSED, {"a": {"x": 0.2, "": 0.2}}, ""),
+        (BOUNDS, {"a": {"x": 0.35, "y": 0.2, "z": 0.1}}, "x y"),  # one bound whether to answer, another how much
+        (BOUNDS, {"a": {"x": 0.34, "y": 0.33}}, ""),
+    ],
+)
+def test_what_rules_over_sources_keep(table: dict[str, Any], sources: dict[str, dict[str, float]], left: str) -> None:
+    assert kept(table, **sources) == left.split()
 
 
-def test_numbers_meet_in_the_median_of_medians() -> None:
-    across = {"rule": "abstention-threshold", "threshold": 0.4, "inner": MEDIAN}
-    table = {"rule": "two-stage", "within": MEDIAN, "across": across}
-    a, b, c = {"10": 0.4, "20": 0.2, "1000": 0.4}, {"30": 0.5, "50": 0.5}, {"7": 1.0}
-    assert kept(table, a=a) == ["20"]
-    assert kept(table, b=b) == ["40"]  # between two votes
-    assert kept({**table, "within": {"rule": "weighted-median"}}, b=b) == ["30"]
-    assert kept(table, a=a, b=b) == ["30"]
-    assert kept(table, a=a, b=b, c=c) == ["20"]
-    assert kept(table, a=a, b={"": 1.0}) == []
-    assert kept(table, a=a, b=b, c={"": 1.0}) == ["30"]
+def test_a_query_without_an_answer_stays_failed() -> None:
+    assert build(REVERSED).select(CandidateSet(Query("s", "r"), draws=(State.MISSING,))).failed
 
 
-def test_some_sources_are_listened_to_and_the_others_are_left_out() -> None:
-    a, b, c = {"x": 0.9, "y": 0.4}, {"x": 0.1, "": 0.9}, {"z": 1.0}
-    table = {"rule": "source-filter", "inner": HALF, "sources": ["a", "b"]}
-    assert kept(table, a=a, b=b, c=c) == ["x"]
-    assert kept({**table, "sources": ["c"]}, a=a, b=b, c=c) == ["z"]
-    assert kept({**table, "sources": ["a", "d"]}, a=a, b=b) == ["x"]  # who is not heard counts nothing
-    assert kept({**table, "sources": ["d"]}, a=a, b=b) == []
-    with pytest.raises(InputError, match="sources of rule source-filter is empty: name at least one source"):
-        build({**table, "sources": []})
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({**FILTERED, "sources": []}, "sources of rule source-filter is empty: name at least one source"),
+        ({**DENIED, "evidence": "draws"}, "'draws', of all sources: with a source, use 'nothing'"),
+    ],
+)
+def test_settings_that_make_no_sense(table: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        build(table)
 
 
 @given(st.dictionaries(st.sampled_from("abcd"), st.dictionaries(st.sampled_from("uvwxyz"), st.floats(0.01, 1))))
@@ -93,32 +120,6 @@ def test_of_all_sources_each_counts_alike(sources: dict[str, dict[str, float]]) 
         assert {one.text for one in build(left).select(found).objects} == {
             name for source in sorted(heard)[1:] for name in heard[source]
         }
-
-
-def test_a_source_may_deny_and_say_no_more() -> None:
-    inner = {"rule": "source-filter", "inner": HALF, "sources": ["a"]}
-    table = {"rule": "abstention-threshold", "evidence": "lead", "source": "land", "threshold": 0.5, "inner": inner}
-    assert kept(table, a={"x": 1.0}, land={"": 0.6, "y": 0.4}) == []
-    assert kept(table, a={"x": 1.0}, land={"": 0.4, "y": 0.6}) == ["x"]
-    assert kept(table, a={"x": 0.5, "": 0.5}) == ["x"]  # silence is no denial
-    with pytest.raises(InputError, match="'draws', of all sources: with a source, use 'nothing'"):
-        build({**table, "evidence": "draws"})
-
-
-def test_an_abstention_is_reversed_where_several_signals_agree() -> None:
-    sure = {"rule": "abstention-threshold", "threshold": 0.26, "inner": {"rule": "relative", "ratio": 1.0, "best": 0.3}}
-    table = {"rule": "fallback", "first": HALF, "then": sure}
-    assert kept(table, a={"x": 0.6, "y": 0.4}) == ["x"]
-    assert kept(table, a={"x": 0.4, "y": 0.3, "": 0.2}) == ["x"]
-    assert kept(table, a={"x": 0.4, "": 0.3}) == []
-    assert kept(table, a={"x": 0.2, "": 0.2}) == []
-    assert build(table).select(CandidateSet(Query("s", "r"), draws=(State.MISSING,))).failed
-
-
-def test_one_bound_decides_whether_to_answer_and_another_how_much() -> None:
-    table = {"rule": "relative", "ratio": 0.5, "best": 0.35}
-    assert kept(table, a={"x": 0.35, "y": 0.2, "z": 0.1}) == ["x", "y"]
-    assert kept(table, a={"x": 0.34, "y": 0.33}) == []
 
 
 def test_what_a_source_does_not_say_is_known_to_be_unsaid() -> None:

@@ -66,20 +66,54 @@ def test_cut_offs(rule: Rule, scores: tuple[float, ...], expected: str) -> None:
     assert kept(rule, candidates(*scores)) == expected
 
 
-def test_order_comes_from_scores_and_ties_keep_the_given_order() -> None:
-    assert kept(TopK(k=3), candidates(0.1, 0.9, 0.1)) == "bac"
+TWO_MODELS = candidate_set(
+    QUERY,
+    (
+        Candidate("a", 0.9, sources("gpt-4#1", "gpt-4#2", "gpt-4#3")),
+        Candidate("b", 0.5, sources("gpt-4#1", "llama")),
+    ),
+)
+VERIFIED = candidate_set(
+    QUERY,
+    (
+        Candidate("a", 0.2, sources("m#1"), truth=0.7),
+        Candidate("b", 0.2, sources("m#1"), truth=0.5),
+        Candidate("c", 0.2, sources("m#1")),
+        Candidate("d", 0.1, sources("m#1", "n#1"), truth=0.0),
+    ),
+)
 
 
-def test_quorum_counts_models_not_draws() -> None:
-    found = candidate_set(
-        QUERY,
-        (
-            Candidate("one", 0.9, sources("gpt-4#1", "gpt-4#2", "gpt-4#3")),
-            Candidate("two", 0.5, sources("gpt-4#1", "llama")),
-        ),
-    )
-    assert [c.text for c in Quorum(models=2).select(found).objects] == ["two"]
-    assert Quorum(models=2, min_score=0.6).select(found).objects == ()
+def denied(probability: float) -> CandidateSet:
+    """One candidate, and a model's own probability that there is no object, which the mean does not show."""
+    nil = Nil(0.5, by_model=(("m", probability), ("n", 1 - probability)))
+    return candidate_set(QUERY, (Candidate("a", 0.6),), nil_probabilities=(nil,))
+
+
+BY_MODEL = Calibrated(inner=ExpectedF1(), nothing={"m:nil_probability": 1.0})
+BY_PRIOR = Calibrated(inner=TopK(k=1), weights={"score": 1.0, "label_prior": -1.0}, label_priors={"a": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("rule", "found", "expected"),
+    [
+        (TopK(k=3), candidates(0.1, 0.9, 0.1), "bac"),  # by score, and ties in the given order
+        (Quorum(models=2), TWO_MODELS, "b"),  # models count, not draws
+        (Quorum(models=2, min_score=0.6), TWO_MODELS, ""),
+        (Quorum(models=2), VERIFIED, "d"),
+        (Quorum(models=2, min_verification=2 / 3), VERIFIED, "ad"),
+        (Quorum(models=2, min_verification=0.0), VERIFIED, "abd"),  # not what has no verification score
+        (Quorum(models=2, min_verification=2 / 3, min_score=0.15), VERIFIED, "a"),
+        (BY_PRIOR, candidates(0.3, 0.25), "b"),
+        (Calibrated(inner=TopK(k=1)), candidates(0.3, 0.25), "a"),
+        (BY_MODEL, denied(0.9), ""),
+        (BY_MODEL, denied(0.1), "a"),
+        (Calibrated(inner=ExpectedF1()), candidates(0.3, nothing=0.6), ""),
+        (Calibrated(inner=ExpectedF1()), candidates(0.7, nothing=0.2), "a"),
+    ],
+)
+def test_what_other_rules_keep(rule: Rule, found: CandidateSet, expected: str) -> None:
+    assert kept(rule, found) == expected
 
 
 @pytest.mark.parametrize(
@@ -97,18 +131,11 @@ def test_quorum_counts_models_not_draws() -> None:
         ("draws", candidates(0.3, draws=(State.ABSTAINED, State.ANSWERED, State.ANSWERED, State.MISSING)), False),
     ],
 )
-def test_gate(evidence: str, found: CandidateSet, silent: bool) -> None:
+def test_evidence_for_answering_nothing(evidence: str, found: CandidateSet, silent: bool) -> None:
     rule = build(
         {"rule": "abstention-threshold", "threshold": 0.5, "evidence": evidence, "inner": {"rule": "top-k", "k": 1}}
     )
     assert (rule.select(found).objects == ()) == (silent or not found.candidates)
-
-
-def test_calibration_reorders_by_label_prior() -> None:
-    found = candidates(0.3, 0.25)
-    rule = Calibrated(inner=TopK(k=1), weights={"score": 1.0, "label_prior": -1.0}, label_priors={"a": 0.5})
-    assert kept(rule, found) == "b"
-    assert kept(Calibrated(inner=TopK(k=1)), found) == "a"
 
 
 def test_each_model_is_weighed_by_itself() -> None:
@@ -118,28 +145,6 @@ def test_each_model_is_weighed_by_itself() -> None:
     assert kept(rule, alone) == "a"
     together = rule.probabilities(Ranking.of([alone, silent]))
     assert together[1, 0] == rule.probabilities(Ranking.of([silent]))[0, 0] == together[0, 0]
-
-
-def test_a_doubt_of_one_model_counts_where_the_mean_does_not() -> None:
-    rule = Calibrated(inner=ExpectedF1(), nothing={"m:nil_probability": 1.0})
-    for doubt, expected in ((0.9, ""), (0.1, "a")):
-        gate = Nil(0.5, by_model=(("m", doubt), ("n", 1 - doubt)))
-        assert kept(rule, candidate_set(QUERY, (Candidate("a", 0.6),), nil_probabilities=(gate,))) == expected
-
-
-def test_calibrated_nothing_competes_with_the_best() -> None:
-    rule = Calibrated(inner=ExpectedF1())
-    assert kept(rule, candidates(0.3, nothing=0.6)) == ""
-    assert kept(rule, candidates(0.7, nothing=0.2)) == "a"
-
-
-def test_a_quorum_admits_what_verification_vouches_for() -> None:
-    alone = [Candidate(name, 0.2, sources("m#1"), truth=truth) for name, truth in (("a", 0.7), ("b", 0.5), ("c", None))]
-    found = candidate_set(QUERY, (*alone, Candidate("d", 0.1, sources("m#1", "n#1"), truth=0.0)))
-    assert kept(Quorum(models=2), found) == "d"
-    assert kept(Quorum(models=2, min_verification=2 / 3), found) == "ad"
-    assert kept(Quorum(models=2, min_verification=0.0), found) == "abd"  # whom nobody judged is not vouched for
-    assert kept(Quorum(models=2, min_verification=2 / 3, min_score=0.15), found) == "a"
 
 
 def test_nan_is_refused() -> None:
