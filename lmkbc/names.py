@@ -36,7 +36,7 @@ _SYMBOLS = frozenset("+$<=>|~^")
 
 
 def plain_key(text: str) -> str:
-    """2022's normal form: ASCII punctuation deleted, lower case, stripped."""
+    """Return 2022's normal form: ASCII punctuation deleted, lower case, stripped."""
     return text.translate(_PUNCTUATION).lower().strip()
 
 
@@ -91,14 +91,14 @@ _LEGAL_FORMS = frozenset(
 
 
 def without_trailer(name: str) -> str:
-    """A name without bracketed remarks behind it: "X (born 1960)" is "X"."""
+    """Return a name without bracketed remarks behind it: "X (born 1960)" is "X"."""
     while (trailer := _TRAILER.search(name[-LONGEST:])) and trailer.start() > 0:
         name = name[: len(name) - len(trailer[0])]
     return name
 
 
 def without_legal_form(name: str) -> list[str]:
-    """The words of a company's name without "Inc.", "Ltd." and the like; all of them where nothing else is left."""
+    """Return the words of a company's name without "Inc.", "Ltd." and the like; all of them if nothing else is left."""
     words = folded_key(name.replace(".", "").replace("/", "")).split()
     return [word for word in words if word not in _LEGAL_FORMS] or words
 
@@ -111,6 +111,6 @@ _QID = re.compile(rf"(?:https?://(?:www\.|m\.)?wikidata\.org/(?:entity|wiki)/|wd
 
 
 def as_qid(text: str) -> str | None:
-    """The QID that a text is, alone or inside an entity's URL; None for any other text."""
+    """Return the QID that a text is, alone or inside an entity's URL; None for any other text."""
     match = _QID.fullmatch(text.strip())
     return match[1].upper() if match else None

@@ -20,12 +20,12 @@ GENERATORS, RULES, RELATIONS = "lmkbc.generators", "lmkbc.rules", "lmkbc.relatio
 
 
 def names(group: str) -> list[str]:
-    """What the entry points of a group are called."""
+    """Return what the entry points of a group are called."""
     return sorted({point.name for point in entry_points(group=group)})
 
 
 def load(group: str, name: str) -> object | None:
-    """What an entry point of a group stands for; None where there is none of this name.
+    """Return what an entry point of a group stands for; None where there is none of this name.
 
     InputError names the plug-in and its distribution where it cannot be loaded, or where two have the name.
     """
@@ -44,7 +44,7 @@ def load(group: str, name: str) -> object | None:
 
 
 def called(group: str, name: str) -> str:
-    """How a plug-in is named in an error."""
+    """Return how a plug-in is named in an error."""
     whose = ", ".join(sorted({_whose(point) for point in entry_points(group=group, name=name)}))
     return f"the plug-in {name!r} of {whose} ({group})"
 
@@ -94,7 +94,7 @@ class Relations(Mapping[str, Relation]):
 
 
 def _relation(name: str) -> Relation | None:
-    """The relation that a plug-in brings under a name; None where none does. InputError for what is no relation."""
+    """Return the relation that a plug-in brings under a name, None if none does. InputError for what is no relation."""
     found = load(RELATIONS, name)
     if found is not None and not isinstance(found, Relation):
         raise InputError(f"{called(RELATIONS, name)} is a {type(found).__name__}: it has to be a Relation")

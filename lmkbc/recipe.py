@@ -53,7 +53,7 @@ class Recipe:
 
 
 def read_recipe(workspace: Workspace, name: str) -> Recipe:
-    """A bundled recipe by its name, any other by the path of its file. InputError names file, table and setting."""
+    """Read a bundled recipe by its name, any other by its path. InputError names file, table and setting."""
     path = workspace.recipe_path(name)
     file = read_file(path)
     try:
@@ -64,7 +64,7 @@ def read_recipe(workspace: Workspace, name: str) -> Recipe:
 
 
 def read_file(path: Path) -> RecipeFile:
-    """A recipe's file. InputError for what is no TOML, or lacks a part."""
+    """Return a recipe's file. InputError for what is no TOML, or lacks a part."""
     table = read_toml(path)
     _check_counts(path, table)
     lacking = [part for part in NEEDED if part not in table]
@@ -74,7 +74,7 @@ def read_file(path: Path) -> RecipeFile:
 
 
 def _check_counts(path: Path, table: Mapping[str, Any]) -> None:
-    """InputError for a whole number that is larger than any that makes sense, before memory is taken by it."""
+    """Raise InputError for a whole number that is larger than any that makes sense, before memory is taken by it."""
     for place, value in leaves(table):
         most = LARGEST.get(place.rpartition(".")[2], MOST)
         if isinstance(value, int) and abs(value) > most:
@@ -82,7 +82,7 @@ def _check_counts(path: Path, table: Mapping[str, Any]) -> None:
 
 
 def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation], words: str = "") -> Recipe:
-    """A recipe, every table of it checked. relations: all, by every name. InputError for what makes no sense.
+    """Return a recipe, every table of it checked. relations: all, by every name. InputError for what makes no sense.
 
     words: a file of frames in place of the recipe's own.
     """
@@ -110,12 +110,12 @@ def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation], 
 
 
 def _worded(file: RecipeFile, words: str) -> dict[str, Any]:
-    """The generators' tables with the file of frames that comes before theirs, for the records of a run."""
+    """Return the generators' tables with the file of frames that comes before theirs, for the records of a run."""
     return {"generate": tuple({**table, "frames": words} for table in file.generate)} if words else {}
 
 
 def authors_words(name: str) -> str:
-    """The file of frames in the words of a system's authors. InputError where it was not fetched."""
+    """Return the file of frames in the words of a system's authors. InputError where it was not fetched."""
     path = fetched_frames(Path(name).stem)
     if not path.is_file():
         raise InputError(
@@ -126,7 +126,7 @@ def authors_words(name: str) -> str:
 
 
 def _selector(table: Mapping[str, Any], relations: Mapping[str, Relation]) -> PerRelation:
-    """The table `select`: the general rule, and in `relations` those of relations that have their own."""
+    """Return the table `select`: the general rule, and in `relations` those of relations that have their own."""
     general = _rule({name: value for name, value in table.items() if name != "relations"}, "select")
     own = checked(dict[str, dict[str, Any]], table.get("relations", {}), "select.relations")
     check_names(own, relations, "select.relations")

@@ -34,7 +34,7 @@ class RecipeFile:
     published: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """ValueError for no generator, and for a published score of no split, or that is none."""
+        """Raise ValueError for no generator, and for a published score of no split, or that is none."""
         if not self.generate:
             raise ValueError("generate is empty: give a table [[generate]] for each generator")
         for place, score in self.published.items():
@@ -48,18 +48,18 @@ class RecipeFile:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models that its generators name, and those of their signals and the like, each once."""
+        """Return the models that its generators name, and those of their signals and the like, each once."""
         return tuple(dict.fromkeys(name for table in self.generate for name in _models(table)))
 
     @property
     def score(self) -> float | None:
-        """The published score of its year: on test where there is one, else on the split that is held out."""
+        """Return the published score of its year: on test where there is one, else on the split that is held out."""
         own = {place: score for place, score in self.published.items() if place.startswith(f"{self.year}/")}
         return own.get(f"{self.year}/test", next(iter(own.values()), None))
 
 
 def _models(table: Mapping[str, Any]) -> Iterator[str]:
-    """The models of a generator's table, source by source, and of the tables within."""
+    """Yield the models of a generator's table, source by source, and of the tables within."""
     sources = table.get("each")
     for source in sources if isinstance(sources, list) else [{}]:
         whole = {name: value for name, value in {**table, **source}.items() if value is not sources}

@@ -179,5 +179,5 @@ class Relation:
         return self.functional or self.kind == "number"
 
     def nullable(self, edition: str) -> bool:
-        """Whether a subject may have no object in an edition: as its train split shows, else as declared."""
+        """Return whether a subject may have no object in an edition: as its train split shows, else as declared."""
         return self.cardinality[edition][0] == 0 if edition in self.cardinality else self.may_be_empty

@@ -30,13 +30,13 @@ class Source(NamedTuple):
     draw: str = ""
 
     def __str__(self) -> str:
-        """The source as a file names it; `read` is the way back."""
+        """Return the source as a file names it; `read` is the way back."""
         model = self.model.translate(_ESCAPED)
         return f"{model}#{self.draw.translate(_ESCAPED_DRAW)}" if self.draw else model
 
     @classmethod
     def read(cls, text: str) -> Source:
-        """The source that a file names."""
+        """Return the source that a file names."""
         model, _, draw = text.partition("#")
         return cls(unquote(model, errors="surrogateescape"), unquote(draw, errors="surrogateescape"))
 
@@ -63,7 +63,7 @@ class GoldObject:
 
     @property
     def name(self) -> str:
-        """The preferred name, "" where none is known."""
+        """Return the preferred name, "" where none is known."""
         return self.names[0] if self.names else ""
 
 
@@ -76,17 +76,17 @@ class Example:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The preferred names of the objects that have one: what a prompt may show, where an id has no place."""
+        """Return the preferred names of the objects that have one: what a prompt may show, where an id has no place."""
         return tuple(gold.name for gold in self.objects if gold.name)
 
     @property
     def size(self) -> int:
-        """How many objects there are: as many as ids, where there are ids, since only names are split or lost."""
+        """Return how many objects there are: as many as ids, if there are ids, since only names are split or lost."""
         return sum(gold.id is not None for gold in self.objects) or len(self.objects)
 
     @property
     def named(self) -> bool:
-        """Whether the names are those of all objects: none is lost, and none is left in pieces."""
+        """Return whether the names are those of all objects: none is lost, and none is left in pieces."""
         return len(self.names) == self.size
 
 
@@ -150,12 +150,12 @@ class State(StrEnum):
 
     @property
     def is_answer(self) -> bool:
-        """Whether the model committed itself, be it to nothing."""
+        """Return whether the model committed itself, be it to nothing."""
         return self.has_objects or self in (State.ABSTAINED, State.DROPPED)
 
     @property
     def has_objects(self) -> bool:
-        """Whether it named objects that were kept."""
+        """Return whether it named objects that were kept."""
         return self in (State.ANSWERED, State.CUT)
 
 
@@ -183,7 +183,7 @@ class CandidateSet:
 
     @classmethod
     def proposing(cls, query: Query, proposals: Iterable[Candidate]) -> CandidateSet:
-        """The set of what a closed list scores, where the one without text is to answer nothing."""
+        """Return the set of what a closed list scores, where the one without text is to answer nothing."""
         whole = tuple(proposals)
         return cls(
             query,
@@ -198,7 +198,7 @@ class CandidateSet:
 
     @property
     def existence(self) -> float | None:
-        """The probability that there is an object at all, as sources have it apart from their answers; None if none."""
+        """Return the probability that there is an object, as sources have it apart from their answers; None if none."""
         return (
             1 - math.fsum(nil.score for nil in self.nil_probabilities) / len(self.nil_probabilities)
             if self.nil_probabilities
@@ -206,7 +206,7 @@ class CandidateSet:
         )
 
     def with_sources(self, name: Callable[[Source], Source]) -> CandidateSet:
-        """The set with its sources renamed."""
+        """Return the set with its sources renamed."""
 
         def called(sources: Iterable[Source]) -> tuple[Source, ...]:
             return tuple(map(name, sources))
@@ -223,7 +223,7 @@ class CandidateSet:
         )
 
     def without(self, wrong: Callable[[Candidate], bool], rule: str) -> CandidateSet:
-        """The set without some candidates, which are noted as dropped by a rule; draws that named no others are so."""
+        """Return the set without some candidates, noted as dropped by a rule; draws that named no others are so."""
         dropped = [Dropped(candidate.text, rule) for candidate in self.candidates if wrong(candidate)]
         if not dropped:
             return self
@@ -235,7 +235,7 @@ class CandidateSet:
 
 
 def together(query: Query, sets: Iterable[CandidateSet]) -> CandidateSet:
-    """What several sets of one query hold, one after the other, not pooled."""
+    """Return what several sets of one query hold, one after the other, not pooled."""
     whole = tuple(sets)
     return CandidateSet(
         query,
@@ -323,5 +323,5 @@ class Selector(Protocol):
         ...
 
     def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
-        """The same for many queries, in their order."""
+        """Return the same for many queries, in their order."""
         ...

@@ -95,7 +95,7 @@ LONG = 25
 
 
 def is_abstention(text: str, relation: Relation) -> bool:
-    """Whether one answer (a list element, a line, a short sentence) says that there is nothing to name."""
+    """Return whether one answer (a list element, a line, a short sentence) says that there is nothing to name."""
     text = shown(text)
     if text in _EMPTY_MARKS:
         return True
@@ -112,7 +112,7 @@ def is_abstention(text: str, relation: Relation) -> bool:
 
 
 def is_mute(answer: str) -> bool:
-    """Whether a whole answer is marks alone, such as "-", "{}" or a pair of quotes: it neither names nor denies.
+    """Return whether a whole answer is marks alone, such as "-", "{}" or a pair of quotes: it neither names nor denies.
 
     An empty list is no mere mark, and neither is what stands for nothing in a list.
     """
@@ -120,13 +120,13 @@ def is_mute(answer: str) -> bool:
 
 
 def is_refusal(text: str) -> bool:
-    """Whether a model declines to answer, which is not the same as saying that there is nothing."""
+    """Return whether a model declines to answer, which is not the same as saying that there is nothing."""
     key = folded_key(text)
     return bool(_REFUSAL.search(key)) and not _DONT_KNOW.search(key)
 
 
 def is_prose(text: str, subject: str, quoted: bool = False) -> bool:
-    """Whether a text is a sentence, or a bare yes, instead of a name. A quoted text is given more credit."""
+    """Return whether a text is a sentence, or a bare yes, instead of a name. A quoted text is given more credit."""
     if folded_key(text) in _YES:
         return True
     words = text.split()
@@ -142,12 +142,12 @@ def is_prose(text: str, subject: str, quoted: bool = False) -> bool:
 
 
 def has_verb(text: str) -> bool:
-    """Whether an unquoted text of some words reads like a sentence."""
+    """Return whether an unquoted text of some words reads like a sentence."""
     return len(text.split()) > 3 and _VERB.search(text) is not None
 
 
 def _is_title(text: str) -> bool:
-    """Whether a text is capitalised like the title of a work: three words or more, the long ones capitalised."""
+    """Return whether a text is capitalised like the title of a work: three words or more, the long ones capitalised."""
     words = text.split()
     long = [word for word in words if len(word) > 3 and word.isalpha()]
     return len(words) >= 3 and len(long) >= 2 and not any(word[0].islower() for word in long)
@@ -168,12 +168,12 @@ def _own_words(relation: Relation) -> frozenset[str]:
 
 
 def relation_words(relation: Relation) -> frozenset[str]:
-    """The words that a relation's phrase is made of, in any edition's spelling."""
+    """Return the words that a relation's phrase is made of, in any edition's spelling."""
     return _words(relation.name, relation.triple, relation.question, *_spelt_out(relation)) | {"has", "is", "at", "of"}
 
 
 def is_placeholder(name: str, relation: Relation) -> bool:
-    """Whether a name only says what kind of thing is asked for: "State A", "Member 2", "other languages"."""
+    """Return whether a name only says what kind of thing is asked for: "State A", "Member 2", "other languages"."""
     words = folded_key(name).split()
     if words[:1] in _FURTHER:
         own = _words(relation.object_type.noun)

@@ -67,7 +67,7 @@ class Vocabulary:
     stop: frozenset[str]
 
     def canonical(self, name: str) -> str | None:
-        """The canonical form of a name, None where the shape lists none."""
+        """Return the canonical form of a name, None where the shape lists none."""
         canonical = self.names.get(folded_key(name))
         return None if canonical is None else self.names.get(folded_key(canonical), canonical)
 
@@ -76,7 +76,7 @@ _vocabularies: dict[int, tuple[Shape, Vocabulary]] = {}
 
 
 def vocabulary(shape: Shape) -> Vocabulary:
-    """A shape's vocabulary, built once; the shape is kept with it, so that its identity stays a valid key."""
+    """Return a shape's vocabulary, built once; the shape is kept with it, so that its identity stays a valid key."""
     if id(shape) not in _vocabularies:
         names = {folded_key(name): name for name in shape.variants.values()}
         names |= {folded_key(variant): name for variant, name in shape.variants.items()}
@@ -88,12 +88,12 @@ def vocabulary(shape: Shape) -> Vocabulary:
 
 
 def clean(objects: Iterable[str], relation: Relation, subject: str) -> tuple[str, ...]:
-    """The objects in the relation's shape, in order, each once (case aside). Idempotent."""
+    """Return the objects in the relation's shape, in order, each once (case aside). Idempotent."""
     return sifted(objects, relation, subject)[0]
 
 
 def sifted(objects: Iterable[str], relation: Relation, subject: str) -> tuple[tuple[str, ...], tuple[Dropped, ...]]:
-    """The objects as `clean` gives them, and those of which nothing was kept.
+    """Return the objects as `clean` gives them, and those of which nothing was kept.
 
     Rules are the shape's: "closed", "stop", "subject", "minimum", "maximum", "integer"; "placeholder" is a word for the
     kind of thing alone, "no name" prose, word pieces and mere marks, "no number" what holds no number, "unwritable" one
@@ -115,7 +115,7 @@ def sifted(objects: Iterable[str], relation: Relation, subject: str) -> tuple[tu
 
 
 def trim(text: str) -> str:
-    """A name without what surrounds it: white space, bullets, quotes, emphasis, brackets, trailing punctuation."""
+    """Return a name without white space, bullets, quotes, emphasis, brackets and punctuation around it."""
     text, before = " ".join(text.split()), None
     while text != before:
         before = text
@@ -140,7 +140,7 @@ def _is_abbreviation(text: str) -> bool:
 
 
 def _name(text: str, relation: Relation, subject: str) -> tuple[str, str]:
-    """The object that a text names, and the rule that it goes against, if any."""
+    """Return the object that a text names, and the rule that it goes against, if any."""
     name = trim(text[: 4 * LONGEST])
     shape, known, short = relation.shape, vocabulary(relation.shape), _plain(name)
     forms = [name, short, *(_loose_forms(name) if shape.closed else ())]
@@ -161,12 +161,12 @@ def _name(text: str, relation: Relation, subject: str) -> tuple[str, str]:
 
 
 def _is_name(text: str) -> bool:
-    """Whether a text is neither prose, nor a word piece, nor mere punctuation."""
+    """Return whether a text is neither prose, nor a word piece, nor mere punctuation."""
     return len(text) <= LONGEST and not text.startswith("##") and any(char.isalnum() for char in shown(text))
 
 
 def _plain(name: str) -> str:
-    """Without trailing remarks and leading articles (a capital "The" belongs to the name)."""
+    """Return a name without trailing remarks and leading articles (a capital "The" belongs to the name)."""
     before = None
     while name != before:
         before = name
@@ -187,18 +187,18 @@ def _loose_forms(name: str) -> Iterator[str]:
 
 
 def same_name(name: str, other: str) -> bool:
-    """Whether two names are the same but for case, accents, punctuation and a company's legal form."""
+    """Return whether two names are the same but for case, accents, punctuation and a company's legal form."""
     return any(mine == theirs for mine, theirs in zip(_forms(name), _forms(other), strict=True))
 
 
 @lru_cache(maxsize=1 << 16)
 def _forms(name: str) -> tuple[str, list[str]]:
-    """A name folded, and without its legal form: a model's words and a query's subject are compared over and over."""
+    """Return a name folded, and without its legal form; kept, since a query's subject is compared over and over."""
     return folded_key(name), without_legal_form(name)
 
 
 def _numbers(text: str, relation: Relation) -> tuple[list[str], str]:
-    """The numbers in a text that the shape allows, and the rule that the last of the others goes against."""
+    """Return the numbers in a text that the shape allows, and the rule that the last of the others goes against."""
     kept: list[str] = []
     rule = UNWRITABLE if refused_numbers(text, relation) else "no number"
     for digits in read_numbers(text, relation):
@@ -210,7 +210,7 @@ def _numbers(text: str, relation: Relation) -> tuple[list[str], str]:
 
 
 def _against(value: Decimal, shape: Shape) -> str:
-    """The rule that a number goes against, empty for none."""
+    """Return the rule that a number goes against, empty for none."""
     if shape.minimum is not None and value < Decimal(str(shape.minimum)):
         return "minimum"
     if shape.maximum is not None and value > Decimal(str(shape.maximum)):

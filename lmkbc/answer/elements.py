@@ -30,7 +30,7 @@ _FENCE = re.compile(r"```[ \t]*\w*[ \t]*\n?(.*?)(?:```|\Z)", re.DOTALL)
 
 
 def narrowed(text: str) -> tuple[str | None, bool]:
-    """The part of a completion that holds its answer, None where it broke off before; and whether it was marked."""
+    """Return the part of a completion that holds its answer, None if it broke off before; and whether it was marked."""
     said = answer_of(text)
     if said is None:
         return None, False
@@ -42,7 +42,7 @@ def narrowed(text: str) -> tuple[str | None, bool]:
 
 
 def broken_off(texts: Sequence[str | None]) -> list[bool]:
-    """Which of a query's draws ended before their answer.
+    """Return which of a query's draws ended before their answer.
 
     Where others mark theirs behind their reasoning, one that is long, and marks none, is reasoning alone: what it names
     is what it thought of.
@@ -72,7 +72,7 @@ _OTHER_KEYS = frozenset(
 
 
 def mended(text: str) -> str:
-    """A text with the opening bracket and quote that prompts like "...: ['" leave to their own end."""
+    """Return a text with the opening bracket and quote that prompts like "...: ['" leave to their own end."""
     if text[:1] in ('"', "'", "“"):
         return f"[{text}"
     if (lost := _LOST_OPENING.match(text)) or (lost := _LOST_CLOSING.fullmatch(text)):
@@ -81,13 +81,13 @@ def mended(text: str) -> str:
 
 
 def has_empty_list(group: Group) -> bool:
-    """Whether a literal says in its own way that there is nothing."""
+    """Return whether a literal says in its own way that there is nothing."""
     inner = (item for item in group.items if isinstance(item, Group))
     return (group.closed and not group.items) or any(map(has_empty_list, inner))
 
 
 def elements(group: Group, relation: Relation, subject: str) -> Iterator[Word]:
-    """The words of a literal that stand for objects: no keys, and neither the subject nor the relation of a triple."""
+    """Yield the words of a literal that stand for objects: no keys, and no subject or relation of a triple."""
     items = group.items
     if any(item.key is not None for item in items):
         items = _answer_fields(items, relation)
@@ -101,14 +101,14 @@ def elements(group: Group, relation: Relation, subject: str) -> Iterator[Word]:
 
 
 def _answer_fields(items: list[Word | Group], relation: Relation) -> list[Word | Group]:
-    """The values of a JSON object that hold the answer: of a telling key, else of all keys that tell otherwise."""
+    """Return the values of a JSON object that hold the answer: of a known key, else of all keys not known as others."""
     keyed = [(folded_key(item.key or "").replace(" ", ""), item) for item in items]
     names = _ANSWER_KEYS | {folded_key(name).replace(" ", "") for name in (relation.name, *relation.names)}
     return [item for key, item in keyed if key in names] or [item for key, item in keyed if key not in _OTHER_KEYS]
 
 
 def _behind_subject(group: Group, relation: Relation, subject: str) -> list[Word | Group]:
-    """What stands behind subject and relation in a triple; all items where the literal is no triple."""
+    """Return what stands behind subject and relation in a triple; all items where the literal is no triple."""
     items = group.items
     words = [item.text for item in items if isinstance(item, Word)]
     if group.bracket == "(" and len(words) < len(items):

@@ -45,7 +45,7 @@ class Group:
     key: str | None = None
 
     def words(self) -> Iterator[Word]:
-        """All words inside, in order of place."""
+        """Yield all words inside, in order of place."""
         for item in self.items:
             if isinstance(item, Group):
                 yield from item.words()
@@ -64,7 +64,7 @@ class Reader:
             self._closers[match[0]].append(match.start())
 
     def read(self, start: int) -> tuple[Group, int]:
-        """The literal whose bracket stands at `start`, and the position after it."""
+        """Return the literal whose bracket stands at `start`, and the position after it."""
         text, at = self._text, start + 1
         root = Group(text[start])
         stack, key = [root], None
@@ -112,7 +112,7 @@ class Reader:
 
 
 def read_literals(text: str, commas: bool = True) -> list[Group]:
-    """The literals that make up an answer: those a text starts with, else the last ones that prose leads up to.
+    """Return the literals that make up an answer: those a text starts with, else the last ones that prose leads up to.
 
     Literals belong together when nothing but separators, bullets or "and" stands between them.
     """
@@ -140,7 +140,7 @@ def read_literals(text: str, commas: bool = True) -> list[Group]:
 
 
 def _opens(text: str) -> bool:
-    """Whether the bracket that a text starts with opens a literal, not a name like "(G)I-DLE"."""
+    """Return whether the bracket that a text starts with opens a literal, not a name like "(G)I-DLE"."""
     return text[0] != "(" or text[1:].lstrip()[:1] in _QUOTES or text.rstrip()[-1] == ")"
 
 
@@ -158,7 +158,7 @@ def _close(stack: list[Group], char: str) -> None:
 
 
 def _parts(content: str, mark: str) -> list[str]:
-    """A string's content, parted where a closing quote was forgotten before the next element."""
+    """Return a string's content, parted where a closing quote was forgotten before the next element."""
     return re.split(rf",\s*{mark}", content)
 
 

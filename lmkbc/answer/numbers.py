@@ -79,7 +79,7 @@ class _Found:
 
 
 def read_numbers(text: str, relation: Relation) -> list[str]:
-    """The numbers that an answer or a sentence gives for a relation, in its unit, as plain digits ("1250").
+    """Return the numbers that an answer or a sentence gives for a relation, in its unit, as plain digits ("1250").
 
     Prose gives a number that stands without the unit only when there is just one.
     """
@@ -88,13 +88,13 @@ def read_numbers(text: str, relation: Relation) -> list[str]:
 
 
 def refused_numbers(text: str, relation: Relation) -> list[str]:
-    """The numbers of an answer that cannot be written as plain digits, as they were written: "1e30"."""
+    """Return the numbers of an answer that cannot be written as plain digits, as they were written: "1e30"."""
     read, numbers = _meant(text, relation)
     return [read[number.start : number.end] for number in numbers if not _is_writable(number.total)]
 
 
 def _meant(text: str, relation: Relation) -> tuple[str, list[_Found]]:
-    """The numbers that an answer means, of whatever size, and the text in which their places are."""
+    """Return the numbers that an answer means, of whatever size, and the text in which their places are."""
     text = text[:LONGEST].translate(_SEPARATORS)
     bare = re.sub(r"\([^()]{0,200}\)", " ", text)
     numbers = list(_merged(bare, relation))
@@ -109,7 +109,7 @@ def _meant(text: str, relation: Relation) -> tuple[str, list[_Found]]:
 
 
 def plain(value: Decimal) -> str:
-    """A number as digits, without exponent or trailing zeros."""
+    """Return a number as digits, without exponent or trailing zeros."""
     text = f"{value:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -124,7 +124,7 @@ def _is_year(number: _Found, text: str) -> bool:
 
 
 def _merged(text: str, relation: Relation) -> Iterator[_Found]:
-    """Numbers in order of place, with the ends of a range merged."""
+    """Yield numbers in order of place, with the ends of a range merged."""
     last: _Found | None = None
     for number in sorted(
         [*_in_digits(text, relation.shape.integer), *_in_words(text)], key=lambda number: number.start
@@ -153,7 +153,7 @@ def _in_digits(text: str, integer: bool) -> Iterator[_Found]:
 
 
 def _power(digits: str | None) -> int:
-    """A power of ten as written, no farther from 0 than MOST_POWER."""
+    """Return a power of ten as written, no farther from 0 than MOST_POWER."""
     if digits is None:
         return 0
     digits = digits.translate(_LOWERED)
@@ -197,7 +197,7 @@ def _is_range(low: _Found, high: _Found, text: str) -> bool:
 
 
 def _shared(low: _Found, high: _Found) -> _Found:
-    """The lower end with the scale and unit that stand only behind the upper one."""
+    """Return the lower end with the scale and unit that stand only behind the upper one."""
     scale = low.scale if low.scale is not None or low.value >= 1000 else high.scale
     return replace(low, scale=scale, factor=high.factor if low.factor is None else low.factor)
 

@@ -81,7 +81,7 @@ class Parsed:
 
 
 def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed:
-    """Objects of one raw completion. Numbers come as plain digits. Never raises; time is linear in the length.
+    """Return objects of one raw completion. Numbers come as plain digits. Never raises; time is linear in the length.
 
     null: what the prompt says is written where there is none, beside the words that always mean it.
     UNPARSED: nothing sensible (also a blank text, mere marks, or numbers that cannot be written as plain digits).
@@ -113,7 +113,7 @@ def _parsed(answer: str, relation: Relation, subject: str, marked: bool) -> Pars
 
 
 def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None:
-    """Objects of the lists, tuples and JSON objects in a text, None where it has none."""
+    """Return objects of the lists, tuples and JSON objects in a text, None where it has none."""
     whole = mended(text)
     groups = read_literals(whole, commas="," in relation.shape.separators)
     words = [word for group in groups for word in elements(group, relation, subject)]
@@ -129,7 +129,7 @@ def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None
 
 
 def _judge(words: Iterable[Word], relation: Relation, subject: str) -> tuple[tuple[str, ...], bool]:
-    """The objects among some words, each once, and whether a word says that there is none."""
+    """Return the objects among some words, each once, and whether a word says that there is none."""
     objects: dict[str, None] = {}
     denied = False
     for word in words:
@@ -150,7 +150,7 @@ def _judge(words: Iterable[Word], relation: Relation, subject: str) -> tuple[tup
 
 
 def _is_named(text: str, quoted: bool) -> bool:
-    """Whether a text can be meant as a name: mere marks are one only in quotes."""
+    """Return whether a text can be meant as a name: mere marks are one only in quotes."""
     return bool(shown(text)) and len(text) <= LONGEST and (quoted or any(char.isalnum() for char in shown(text)))
 
 
@@ -162,7 +162,7 @@ def _tidy(word: Word, relation: Relation) -> str:
 
 
 def _from_numbers(text: str, relation: Relation) -> Parsed | None:
-    """Numbers of the first line that has any."""
+    """Return numbers of the first line that has any."""
     for line in text.split("\n", 20)[:20]:
         if is_abstention(without_trailer(trim(line[: 4 * LONGEST])), relation):
             return Parsed(State.ABSTAINED)
@@ -172,7 +172,7 @@ def _from_numbers(text: str, relation: Relation) -> Parsed | None:
 
 
 def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Parsed | None:
-    """Objects of a bulleted list, else of the first paragraph (behind a mark: the first line) that has any."""
+    """Return objects of a bulleted list, else of the first paragraph (behind a mark: the first line) that has any."""
     if len(text) < SHORT and is_abstention(text, relation):
         return Parsed(State.ABSTAINED)
     lines = text.split("\n")
@@ -197,7 +197,7 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
 
 
 def _restated(text: str, relation: Relation, subject: str) -> Parsed | None:
-    """Objects of a first sentence that says the question again, as in "The official languages of Fiji are ..."."""
+    """Return objects of a first sentence that repeats the question, as in "The official languages of Fiji are ..."."""
     restated = _RESTATED.match(_SENTENCE.split(text[:LONGEST_ANSWER], maxsplit=1)[0])
     if not (restated and (restated[1].casefold() == "the answer" or subject.casefold() in restated[1].casefold())):
         return None
@@ -211,7 +211,7 @@ def _restated(text: str, relation: Relation, subject: str) -> Parsed | None:
 
 
 def _is_sentence(paragraph: str) -> bool:
-    """Whether plain text starts with a sentence, whose commas part no objects."""
+    """Return whether plain text starts with a sentence, whose commas part no objects."""
     first = _SENTENCE.split(paragraph[:LONGEST_ANSWER], maxsplit=1)[0]
     return len(first) <= 4 * LONGEST and (is_refusal(first) or (has_verb(first) and not _LEAD.match(first)))
 
@@ -221,7 +221,7 @@ def _known(word: Word, relation: Relation) -> bool:
 
 
 def _bullet(line: str) -> Word:
-    """The name in a bulleted line: in bold where something is, else what stands before a dash."""
+    """Return the name in a bulleted line: in bold where something is, else what stands before a dash."""
     text = line[: 4 * LONGEST]
     text = text[bullet.end() :] if (bullet := _BULLET.match(text)) else text
     bold = _BOLD.match(text)
@@ -229,7 +229,7 @@ def _bullet(line: str) -> Word:
 
 
 def parted(text: str, relation: Relation) -> list[Word]:
-    """The parts of plain text. Semicolons, where there are any, leave the commas inside the parts alone."""
+    """Return the parts of plain text. Semicolons, where there are any, leave the commas inside the parts alone."""
     text = text[lead.end() :] if (lead := _LEAD.match(text)) else text
     separators = relation.shape.separators
     marks = ";" if ";" in separators and ";" in text else "".join(mark for mark in separators if len(mark) == 1)
@@ -245,7 +245,7 @@ def parted(text: str, relation: Relation) -> list[Word]:
 
 
 def _conjuncts(parts: list[str], relation: Relation) -> Iterator[str]:
-    """Parts without a leading "and", and the last one parted at its "and" where the relation allows it."""
+    """Yield parts without a leading "and", and the last one parted at its "and" where the relation allows it."""
     for index, part in enumerate(parts):
         name = part.strip()[leading.end() :] if (leading := _AND.match(part.strip())) else part.strip()
         pieces = re.split(r"\s+(?:and|&)\s+", name, maxsplit=1)
@@ -257,7 +257,7 @@ def _conjuncts(parts: list[str], relation: Relation) -> Iterator[str]:
 
 
 def _why_nothing(text: str, relation: Relation) -> State:
-    """The state of a text without objects. Only its first and last sentences may say that there is none."""
+    """Return the state of a text without objects. Only its first and last sentences may say that there is none."""
     if is_refusal(text[:2000]):
         return State.UNPARSED
     sentences = [sentence for sentence in re.split(r"(?<=[.!?])\s+", text) if sentence.strip()]

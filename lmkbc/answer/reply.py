@@ -38,7 +38,7 @@ def candidates(
     *,
     clean: bool = True,
 ) -> CandidateSet:
-    """The set of one query. Each draw is a source; a draw without reply is missing, never empty.
+    """Return the set of one query. Each draw is a source; a draw without reply is missing, never empty.
 
     A draw that never came to its answer, as others did, names nothing. clean: whether names are brought into the
     relation's shape; else they stay as they were written.
@@ -56,14 +56,14 @@ def candidates(
 
 
 def broken(query: Query, relation: Relation, style: PromptStyle, reply: Reply | None) -> bool:
-    """Whether something was said that is no answer, though nobody withheld it."""
+    """Return whether something was said that is no answer, though nobody withheld it."""
     if reply is None or reply.finish in WITHHELD or not reply.is_answer:
         return False
     return _draw(query, reply, relation, style, Source("")).draws == (State.UNPARSED,)
 
 
 def mends(query: Query, relation: Relation, style: PromptStyle, reply: Reply | None) -> bool:
-    """Whether a repair names objects: one that names none is a failed parse, as what it repairs, and nothing empty."""
+    """Return whether a repair names objects: one that names none is a failed parse, as what it repairs."""
     if reply is None:
         return False
     (state,) = _draw(query, reply, relation, style, Source("")).draws
@@ -71,7 +71,7 @@ def mends(query: Query, relation: Relation, style: PromptStyle, reply: Reply | N
 
 
 def united(sets: Sequence[CandidateSet]) -> CandidateSet:
-    """The sets of a query that was asked in several parts as one: what the parts of a draw say, its source says.
+    """Return the sets of a query that was asked in several parts as one: what the parts of a draw say, its source says.
 
     A draw that lacks a part is missing, since it is asked again when the run is; else it answered where any part did.
     """
@@ -98,7 +98,7 @@ def _whole_state(parts: Sequence[State]) -> State:
 def _draw(
     query: Query, reply: Reply | None, relation: Relation, style: PromptStyle, source: Source, clean: bool = True
 ) -> CandidateSet:
-    """What one draw comes to."""
+    """Return what one draw comes to."""
     if reply is None or reply.failed:
         return CandidateSet(query, draws=(State.MISSING,))
     if reply.finish in WITHHELD:
@@ -128,18 +128,18 @@ def _draw(
 
 
 def _ids(text: str, cut: bool) -> dict[str, None]:
-    """The QIDs in a text, each once; of one that was cut off, without what may be the beginning of another."""
+    """Return the QIDs in a text, each once; of one that was cut off, without what may be the beginning of another."""
     return dict.fromkeys(_QID.findall(f"{text}_" if cut else text))
 
 
 def _whole(text: str, objects: Sequence[str], relation: Relation, subject: str) -> tuple[str, ...]:
-    """Of a text that was cut off, the objects that it names however it had gone on."""
+    """Return of a text that was cut off, the objects that it names however it had gone on."""
     further = parse(text + ("0" if relation.kind == "number" else "zq"), relation, subject).objects
     return tuple(one for one in objects if one in further)
 
 
 def _sureness(text: str, reply: Reply) -> float:
-    """The geometric mean of the probabilities of the tokens that spell a text, 1 where that is not known."""
+    """Return the geometric mean of the probabilities of the tokens that spell a text, 1 where that is not known."""
     pairs = reply.logprobs or []
     whole = "".join(token for token, _ in pairs)
     start = whole.find(text)

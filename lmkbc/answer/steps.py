@@ -43,7 +43,7 @@ def read(step: Step, reply: Reply, relation: Relation, subject: str) -> tuple[st
 
 
 def verdict(reply: Reply) -> bool | None:
-    """Whether an answer begins with yes or no; None where it does with neither."""
+    """Return whether an answer begins with yes or no; None where it does with neither."""
     said = _VERDICT.match(answer_of(reply.text) or "") if reply.finish not in WITHHELD else None
     return said and said[1].casefold() in ("yes", "true")
 
@@ -57,7 +57,7 @@ def _items(step: Step, text: str, relation: Relation, subject: str) -> tuple[str
 
 
 def _span(step: Step, text: str) -> Iterator[str]:
-    """The years from the first that is named to the second, in slots of some years; wider ones where they are many."""
+    """Yield the years from the first that is named to the second, in slots of some years; wider ones for many years."""
     years = [year for year in map(int, _YEAR.findall(text)) if YEARS[0] <= year < YEARS[1]][:2]
     if not years:
         return

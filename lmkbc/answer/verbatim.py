@@ -14,7 +14,7 @@ from lmkbc.types import State
 
 
 def verbatim(text: str, relation: Relation, subject: str, null: str = "") -> Parsed:
-    """The objects of one raw completion. null: what stands for none there, besides an empty list."""
+    """Return the objects of one raw completion. null: what stands for none there, besides an empty list."""
     answer, _ = narrowed(text)
     if not answer:
         return Parsed(State.TRUNCATED if answer is None else State.UNPARSED)
@@ -28,7 +28,7 @@ def verbatim(text: str, relation: Relation, subject: str, null: str = "") -> Par
 
 
 def _words(answer: str, relation: Relation, subject: str) -> tuple[tuple[str, ...], bool]:
-    """The elements of the literals in an answer, else the parts of its first line, and whether a list is empty."""
+    """Return the elements of an answer's literals, else the parts of its first line, and whether a list is empty."""
     groups = read_literals(mended(answer), commas="," in relation.shape.separators)
     empty = any(map(has_empty_list, groups))
     words = [word for group in groups for word in elements(group, relation, subject) if word.whole]

@@ -6,7 +6,7 @@ import logging
 import math
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal, Protocol
@@ -63,7 +63,7 @@ class Shots:
     fit: bool = False
 
     def __post_init__(self) -> None:
-        """ValueError for a value that makes no sense."""
+        """Raise ValueError for a value that makes no sense."""
         if self.k < 0:
             raise ValueError(f"k is {self.k}: it cannot be negative")
         if self.rows is not None and not 1 <= self.rows[0] <= self.rows[1]:
@@ -112,7 +112,7 @@ class ExampleSelector:
         self._bare: set[str] = set()
 
     def select(self, query: Query, unseen: Query | None = None) -> tuple[Example, ...]:
-        """At most k examples, in the order in which a prompt shows them; unseen: another query that none is about.
+        """Return at most k examples, in the order of the prompt; unseen: another query that none is about.
 
         Queries of one run that the first hand of examples tells of are all shown a second one, so that their prompts
         share a beginning too; where train has no such hand, each is shown what is left without its own subject.
@@ -128,7 +128,7 @@ class ExampleSelector:
         return chosen
 
     def _of_run(self, relation: str) -> tuple[tuple[Example, ...], ...]:
-        """The examples that a run shows, and as many others where there are so many."""
+        """Return the examples that a run shows, and as many others if there are so many."""
         if relation not in self._hands:
             anyone = Query("", relation)
             first = self._select(anyone, ())
@@ -137,11 +137,11 @@ class ExampleSelector:
         return self._hands[relation]
 
     def _tells_of(self, examples: Iterable[Example], query: Query) -> bool:
-        """Whether any of some examples may be about a query's subject."""
+        """Return whether any of some examples may be about a query's subject."""
         return self._names.shared(query) and any(self._names.same(example.query, query) for example in examples)
 
     def fewer(self, query: Query) -> Iterator[tuple[Example, ...]]:
-        """One example less each time, down to none, where the shots may be fitted; else nothing."""
+        """Yield one example less each time, down to none, if the shots may be fitted; else nothing."""
         shots = self.select(query) if self.shots.fit else ()
         for count in range(len(shots) - 1, -1, -1):
             yield shots[len(shots) - count :] if self.shots.method == "nearest" else shots[:count]
@@ -153,7 +153,7 @@ class ExampleSelector:
             chosen = list(islice(free, shots.k))
         else:
             pool = _mixed([*free]) if shots.relations == "all" else [*free]
-            chosen = _METHODS[shots.method](self, pool, query)[: shots.k]
+            chosen = self._ordered(pool, query)[: shots.k]
         if shots.one_empty and all(example.objects for example in chosen):
             chosen += islice((one for one in self._empties[query.relation] if not self._about(one, own)), 1)
         return tuple(replace(example, objects=example.objects[: shots.names]) for example in chosen)
@@ -162,7 +162,7 @@ class ExampleSelector:
         return any(self._names.same(example.query, other) for other in own)
 
     def _pool(self, query: Query) -> list[Example]:
-        """The examples of a relation, in the order in which they are chosen from."""
+        """Return the examples of a relation, in the order in which they are chosen from."""
         shots = self.shots
         draw = (shots.seed, query.relation, query.subject if shots.per == "query" else "")
         pool = self._pools["" if shots.relations == "all" else query.relation]
@@ -174,26 +174,26 @@ class ExampleSelector:
             self._shuffled[query.relation] = random.Random(repr(draw)).sample(pool, len(pool))
         return self._shuffled[query.relation]
 
-    def _fixed(self, pool: list[Example], _: Query) -> list[Example]:
+    def _ordered(self, pool: list[Example], query: Query) -> list[Example]:
+        """Return the examples of a pool as the method orders or picks them, of which the first k are shown."""
+        match self.shots.method:
+            case "shortest":
+                return sorted(pool, key=lambda example: example.size)
+            case "longest":
+                return sorted(pool, key=lambda example: -example.size)
+            case "cardinality" if len(pool) > 1:
+                fewest, *_, most = sorted(pool, key=lambda example: example.size)
+                return [fewest, most, *(example for example in pool if example is not fewest and example is not most)]
+            case "balanced":
+                return self._balanced(pool)
+            case "nearest":
+                return self._nearest(pool, query)
+            case "log":
+                return self._log(pool)
         return pool
 
-    def _random(self, pool: list[Example], _: Query) -> list[Example]:
-        return pool
-
-    def _cardinality(self, pool: list[Example], _: Query) -> list[Example]:
-        if len(pool) < 2:
-            return pool
-        fewest, *_rest, most = self._shortest(pool, _)
-        return [fewest, most, *(example for example in pool if example is not fewest and example is not most)]
-
-    def _shortest(self, pool: list[Example], _: Query) -> list[Example]:
-        return sorted(pool, key=lambda example: example.size)
-
-    def _longest(self, pool: list[Example], _: Query) -> list[Example]:
-        return sorted(pool, key=lambda example: -example.size)
-
-    def _balanced(self, pool: list[Example], _: Query) -> list[Example]:
-        """As many empty ones as wanted, in random order with the rest; more of one kind where the other runs out."""
+    def _balanced(self, pool: list[Example]) -> list[Example]:
+        """Return as many empty ones as wanted, in random order with the rest; more of one kind if the other ends."""
         empty = [example for example in pool if not example.objects]
         full = [example for example in pool if example.objects]
         share = len(empty) / max(len(pool), 1) if self.shots.empty == "train" else self.shots.empty
@@ -208,8 +208,8 @@ class ExampleSelector:
         nearest = sorted(pool, key=lambda example: (-closeness[id(example)], example.query.subject))
         return nearest[: self.shots.k][::-1]
 
-    def _log(self, pool: list[Example], _: Query) -> list[Example]:
-        """The middle of each of k equal slices of the examples in order of size, shuffled; where none has, the pool."""
+    def _log(self, pool: list[Example]) -> list[Example]:
+        """Return the middle of each of k equal slices of the examples by size, shuffled; the pool if none is sized."""
         sized = sorted((size, place) for place, example in enumerate(pool) if (size := _size(example)) is not None)
         if not sized:
             return pool
@@ -226,20 +226,8 @@ class ExampleSelector:
         return self._vectors[subject]
 
 
-_METHODS: dict[Method, Callable[[ExampleSelector, list[Example], Query], list[Example]]] = {
-    "fixed": ExampleSelector._fixed,
-    "random": ExampleSelector._random,
-    "cardinality": ExampleSelector._cardinality,
-    "shortest": ExampleSelector._shortest,
-    "longest": ExampleSelector._longest,
-    "balanced": ExampleSelector._balanced,
-    "nearest": ExampleSelector._nearest,
-    "log": ExampleSelector._log,
-}
-
-
 def _mixed(pool: Sequence[Example]) -> list[Example]:
-    """Examples in turn from each relation, so that the first k are of k relations."""
+    """Return examples in turn from each relation, so that the first k are of k relations."""
     turns: defaultdict[str, list[Example]] = defaultdict(list)
     for example in pool:
         turns[example.query.relation].append(example)
@@ -253,7 +241,7 @@ def _size(example: Example) -> float | None:
 
 
 class _Names:
-    """What a subject is also called: its aliases where it occurs as an object, legal forms and remarks aside."""
+    """Other names of a subject: its aliases where it occurs as an object, legal forms and remarks aside."""
 
     def __init__(self, train: Sequence[Example]) -> None:
         self._aliases: defaultdict[str, set[str]] = defaultdict(set)
@@ -267,11 +255,11 @@ class _Names:
         self._ids = frozenset(example.query.subject_id for example in train if example.query.subject_id)
 
     def shared(self, query: Query) -> bool:
-        """Whether any example may be about the query's subject."""
+        """Return whether any example may be about the query's subject."""
         return query.subject_id in self._ids or not self._subjects.isdisjoint(self._of(query))
 
     def same(self, query: Query, other: Query) -> bool:
-        """Whether two queries may be about the same subject: by identifier or by any name."""
+        """Return whether two queries may be about the same subject: by identifier or by any name."""
         if query.subject_id and query.subject_id == other.subject_id:
             return True
         return not self._of(query).isdisjoint(self._of(other))

@@ -101,7 +101,7 @@ def captured(text: str, template: str) -> str:
 
 
 def wrong_stop(stops: Sequence[str], block: str, answer: str, separator: str, written: Mapping[str, str]) -> str:
-    """What is wrong with the stops of a frame, in a sentence; nothing where they end an answer, and no earlier.
+    """Return what is wrong with the stops of a frame, in a sentence; nothing where they end an answer, and no earlier.
 
     written: what else an answer holds, by the setting that says so.
     """
@@ -141,12 +141,12 @@ class Frames:
         return cls(f"{path}#{part}" if part else str(path), tables)
 
     def of(self, relation: Relation) -> tuple[str, Mapping[str, Any]]:
-        """What the file calls a relation, and the settings of its prompt; nothing where it has none."""
+        """Return what the file calls a relation, and the settings of its prompt; nothing where it has none."""
         names = (relation.name, *relation.names, OTHERS)
         return next(((name, self.tables[name]) for name in names if name in self.tables), ("", {}))
 
     def check(self, asked: Mapping[str, Relation], edition: str) -> None:
-        """InputError for a relation that an edition asks and that has no frame. asked: by the edition's names."""
+        """Raise InputError for a relation that an edition asks and that has no frame. asked: by the edition's names."""
         for name, relation in asked.items() if self.name else ():
             if not self.of(relation)[0]:
                 raise InputError(
@@ -156,12 +156,12 @@ class Frames:
 
 
 def part(file: str, name: str) -> str:
-    """A file of frames, or its part of a name, where it has one."""
+    """Return a file of frames, or its part of a name, where it has one."""
     return f"{file}#{name}" if name in _tables(Path(file), read_toml(Path(file))).get(PARTS, {}) else file
 
 
 def _tables(path: Path, table: Mapping[str, Any]) -> dict[str, Any]:
-    """A table of tables. InputError for anything else in it."""
+    """Return a table of tables. InputError for anything else in it."""
     wrong = next((name for name, value in table.items() if not isinstance(value, Mapping)), None)
     if wrong is not None:
         raise InputError(f"{path}: {wrong!r} is no table: give one per relation, as in [{wrong}]")

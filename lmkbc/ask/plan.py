@@ -53,18 +53,18 @@ class Asks:
 
     @property
     def styles(self) -> Iterator[PromptStyle]:
-        """The styles of all tables and frames."""
+        """Yield the styles of all tables and frames."""
         yield from (self.about(name)[0] for name in ("", *self.relations))
         for name, frame in self.framing.tables.items():
             yield self._in_frame(self.prompt, self.shots, name, frame)[0]
 
     @cached_property
     def framing(self) -> Frames:
-        """The file of frames."""
+        """Return the file of frames."""
         return Frames.read(self.frames)
 
     def about(self, name: str) -> tuple[PromptStyle, Shots, Sampling]:
-        """What is asked of the relation that the table calls by a name."""
+        """Return what is asked of the relation that the table calls by a name."""
         own, where = self.relations.get(name, Differs()), f"relations.{name}"
         style = changed(self.prompt, own.prompt, f"{where}.prompt")
         sampling = changed(self.sampling, own.sampling, f"{where}.sampling")
@@ -74,11 +74,11 @@ class Asks:
 
     @property
     def chained(self) -> bool:
-        """Whether any relation is asked in steps."""
+        """Return whether any relation is asked in steps."""
         return any(style.steps for style in self.styles)
 
     def framed(self, style: PromptStyle, shots: Shots, relation: Relation) -> tuple[PromptStyle, Shots]:
-        """A relation's style in the words of its frame, and the examples that go with it."""
+        """Return a relation's style in the words of its frame, and the examples that go with it."""
         name, frame = self.framing.of(relation)
         return self._in_frame(style, shots, name, frame) if name else (style, shots)
 
@@ -91,7 +91,7 @@ class Asks:
 
     @property
     def embeds(self) -> bool:
-        """Whether any relation's examples are selected by embedding."""
+        """Return whether any relation's examples are selected by embedding."""
         return any(self.about(name)[1].method == "nearest" for name in ("", *self.relations))
 
 
@@ -133,29 +133,29 @@ class Asking:
             self._plans[name] = Plan(style, selectors[shots], sampling)
 
     def plan(self, query: Query) -> Plan:
-        """How a query's relation is asked."""
+        """Return how a query's relation is asked."""
         return self._plans[query.relation]
 
     def prompt(
         self, query: Query, context: str = "", slots: Slots | None = None, unseen: Query | None = None
     ) -> Prompt:
-        """The prompt of a query; context: text that was found about it; slots: what steps filled.
+        """Return the prompt of a query; context: text that was found about it; slots: what steps filled.
 
         unseen: another query, about which no example tells anything.
         """
         return self._composed(query, context, slots, self._plans[query.relation].selector.select(query, unseen))
 
     def showing(self, query: Query, shots: Sequence[Example]) -> Prompt:
-        """The prompt of a query with these worked examples in place of the recipe's."""
+        """Return the prompt of a query with these worked examples in place of the recipe's."""
         return self._composed(query, "", None, shots)
 
     def shorter(self, query: Query, context: str, slots: Slots) -> Iterator[Prompt]:
-        """The same prompt with ever fewer examples, where the shots say so."""
+        """Yield the same prompt with ever fewer examples, where the shots say so."""
         for shots in self._plans[query.relation].selector.fewer(query):
             yield self._composed(query, context, slots, shots)
 
     def step(self, query: Query, step: Step, slots: Slots) -> Prompt:
-        """What a step asks, by itself. slots: what steps before it filled."""
+        """Return what a step asks, by itself. slots: what steps before it filled."""
         style = self._plans[query.relation].style
         text = worded(step.ask, style, self._relations, query, **slots)
         return Prompt((), (Message("user", text),), style.form)
@@ -172,14 +172,14 @@ class Asking:
         return compose(style, self._relations, query, shots, edition=edition, context=context, slots=slots or {})
 
     def follow_up(self, query: Query, context: str) -> str:
-        """What is said once a query is answered, so that it is answered again; nothing where the answer stands."""
+        """Return what is said once a query is answered, so that it is answered again; "" if the answer stands."""
         style = self._plans[query.relation].style
         if not style.follow_up or ("{context}" in style.follow_up and not context.strip()):
             return ""
         return worded(style.follow_up, style, self._relations, query, context=context.strip())
 
     def repair(self, query: Query, answer: str) -> Prompt | None:
-        """What asks for a broken answer as a list, where the style has anything to ask."""
+        """Return what asks for a broken answer as a list, where the style has anything to ask."""
         style = self._plans[query.relation].style
         if not style.repair:
             return None

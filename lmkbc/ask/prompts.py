@@ -32,7 +32,7 @@ def compose(
     context: str = "",
     slots: Mapping[str, str] = _NONE,
 ) -> Prompt:
-    """The prompt of one query. relations: by the edition's names. shots: worked examples, in the order shown.
+    """Return the prompt of one query. relations: by the edition's names. shots: worked examples, in the order shown.
 
     edition: whose cardinalities the knowledge block tells. context: retrieved or recalled text, told before the query.
     slots: what steps filled.
@@ -52,7 +52,7 @@ def compose(
 
 
 def answered(style: PromptStyle, relations: Mapping[str, Relation], shot: Example, *, edition: str = "") -> str:
-    """What a good answer to an example is, as it stands behind its question and, of a text, up to where it ends."""
+    """Return a good answer to an example, as it stands behind its question and, of a text, up to where it ends."""
     writer = _Writer(style, relations[shot.query.relation], edition)
     if style.form == "chat":
         return writer.answer(shot)
@@ -61,12 +61,12 @@ def answered(style: PromptStyle, relations: Mapping[str, Relation], shot: Exampl
 
 
 def worded(template: str, style: PromptStyle, relations: Mapping[str, Relation], query: Query, **slots: str) -> str:
-    """A template of the style about a query."""
+    """Return a template of the style about a query."""
     return _Writer(style, relations[query.relation], "").filled(template, query, **slots)
 
 
 def listed(style: PromptStyle, objects: Sequence[str], relation: Relation) -> str:
-    """Objects as the style writes an answer: parted by semicolons where the relation's names hold commas."""
+    """Return objects as the style writes an answer: parted by semicolons where the relation's names hold commas."""
     if not objects:
         return style.null
     if style.listing == "json":
@@ -78,12 +78,12 @@ def listed(style: PromptStyle, objects: Sequence[str], relation: Relation) -> st
 
 
 def one_line(text: str) -> str:
-    """A name on one line, whatever it holds."""
+    """Return a name on one line, whatever it holds."""
     return " ".join(text.split())
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """A template with its slots filled once: what is put in is not looked at again, and unknown slots stay."""
+    """Return a template with its slots filled once: what is put in is not looked at again, and unknown slots stay."""
     return SLOT.sub(lambda slot: values.get(slot[1], slot[0]), template)
 
 
@@ -97,7 +97,7 @@ class _Writer:
         self._frame = style.frame
 
     def header(self, relation: str) -> str:
-        """Role, task line and knowledge. relation: its name in the edition."""
+        """Return role, task line and knowledge. relation: its name in the edition."""
         style = self._style
         values = self._values(Query("", relation))
         lines = [fill(style.role, values), fill(style.task, values)]
@@ -108,11 +108,11 @@ class _Writer:
         return "\n".join(line for line in lines if line)
 
     def ask(self, query: Query) -> str:
-        """The block that asks for a query's objects; of a text, it ends where the answer begins."""
+        """Return the block that asks for a query's objects; of a text, it ends where the answer begins."""
         return self.filled(self._frame.block, query, cue=self._frame.cue)
 
     def answer(self, shot: Example) -> str:
-        """What a good answer to an example is."""
+        """Return what a good answer to an example is."""
         style, relation, template = self._style, self._relation, self._frame.answer
         ids = [gold.id for gold in shot.objects if gold.id]
         objects = ids if style.objects == "ids" else list(map(one_line, shot.names))
@@ -122,19 +122,19 @@ class _Writer:
         return self.filled(template, shot.query, answer=listed(style, objects, relation), recalled=recalled)
 
     def reply(self, shot: Example) -> str:
-        """What follows on the block of a text: its answer, behind a space where neither of the two has one."""
+        """Return what follows on the block of a text: its answer, behind a space where neither of the two has one."""
         answer = self.answer(shot)
         return answer if self._frame.block[-1:].isspace() or answer[:1].isspace() else f" {answer}"
 
     def own(self, query: Query, context: str, slots: Mapping[str, str]) -> str:
-        """The query's part: what was found about it, and the question, as the style words it for the query alone."""
+        """Return the query's part: what was found about it, and the question as the style words it."""
         question = self.filled(self._style.ask, query, **slots) if self._style.ask else self.ask(query)
         return (
             f"Context: {context.strip()}\n\n{question}" if context.strip() and not self._style.follow_up else question
         )
 
     def filled(self, template: str, query: Query, **slots: str) -> str:
-        """A template about a query."""
+        """Return a template about a query."""
         return fill(template, self._values(query) | slots)
 
     def _phrase(self, query: Query) -> str:

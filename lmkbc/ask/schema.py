@@ -18,7 +18,7 @@ class _Numbers(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def answer_schema(kind: Kind) -> dict[str, Any]:
-    """The schema of an object with one list, of numbers or of names."""
+    """Return the schema of an object with one list, of numbers or of names."""
     item = {"type": "number" if kind == "number" else "string"}
     return {
         "type": "object",
@@ -29,7 +29,7 @@ def answer_schema(kind: Kind) -> dict[str, Any]:
 
 
 def keeps_schema(text: str, kind: Kind) -> bool:
-    """Whether a text is what the schema asks for."""
+    """Return whether a text is what the schema asks for."""
     try:
         msgspec.json.decode(text, type=_Numbers if kind == "number" else _Names)
     except msgspec.DecodeError:  # also what is JSON of another shape

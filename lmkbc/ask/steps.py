@@ -65,7 +65,7 @@ class Step:
     stop: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        """ValueError for a value that makes no sense."""
+        """Raise ValueError for a value that makes no sense."""
         if not re.fullmatch(r"[a-z]\w*", self.name):
             raise ValueError(f"a step's name is {self.name!r}: give a word in small letters, since it is a slot")
         if bool(self.ask) == bool(self.items):
@@ -87,11 +87,11 @@ class Step:
 
     @property
     def branches(self) -> int:
-        """How many questions it makes of one, at most."""
+        """Return how many questions it makes of one, at most."""
         return len(self.items) or (self.max if self.each else 1)
 
     def sampling(self, table: Sampling) -> Sampling:
-        """How its answers are drawn. ValueError where they cannot be told apart by the table's draws."""
+        """Return how its answers are drawn. ValueError where they cannot be told apart by the table's draws."""
         own = {name: getattr(self, name) for name in ("draws", "temperature", "max_tokens", "stop")}
         sampling = replace(table, logprobs=False, **{name: value for name, value in own.items() if value is not None})
         if sampling.draws not in (1, table.draws) and self.parse_as != "existence":
@@ -103,7 +103,7 @@ class Step:
 
 
 def check_chain(steps: Sequence[Step], slots: Sequence[str], last: str) -> None:
-    """ValueError for a chain that loops, reads what no step fills, or grows beyond bounds.
+    """Raise ValueError for a chain that loops, reads what no step fills, or grows beyond bounds.
 
     slots: that every template has. last: the template of the query itself.
     """

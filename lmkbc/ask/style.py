@@ -77,7 +77,7 @@ class PromptStyle:
     speaker: Role = "user"
 
     def __post_init__(self) -> None:
-        """ValueError for a value or slot that makes no sense."""
+        """Raise ValueError for a value or slot that makes no sense."""
         filled = tuple(step.name for step in self.steps if step.parse_as not in VERDICTS)
         for field, slots in _TEMPLATES.items():
             known = (*slots, *filled) if field == "ask" else slots
@@ -104,7 +104,7 @@ class PromptStyle:
 
     @property
     def frame(self) -> Frame:
-        """How a fact is asked for and answered."""
+        """Return how a fact is asked for and answered."""
         own = (TURNS if self.form == "chat" else TEXTS)[self.style]
         answer, cue = own.answer, self.cue or own.cue
         if self.recall:
@@ -115,16 +115,16 @@ class PromptStyle:
 
     @property
     def gap(self) -> str:
-        """What stands between examples of a text."""
+        """Return what stands between examples of a text."""
         several_lines = "\n" in self.frame.block + self.frame.answer or self.listing == "line"
         return self.separator or ("\n\n" if several_lines else "\n")
 
     @property
     def stops(self) -> tuple[str, ...]:
-        """What ends an answer when a base model goes on with a text."""
+        """Return what ends an answer when a base model goes on with a text."""
         return self.stop or (("\n\n",) if "\n" in self.frame.answer or self.listing == "line" else ("\n",))
 
     @property
     def brackets(self) -> bool:
-        """Whether an answer is a list in brackets, so that it ends where they are closed."""
+        """Return whether an answer is a list in brackets, so that it ends where they are closed."""
         return self.listing in ("json", "python")

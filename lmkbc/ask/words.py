@@ -32,7 +32,7 @@ class WordFile:
     relation: str = ""
 
     def __post_init__(self) -> None:
-        """ValueError for an address that cannot be trusted, and for a prompt of no relation."""
+        """Raise ValueError for an address that cannot be trusted, and for a prompt of no relation."""
         if not self.url.startswith(("https://", "http://127.0.0.1:")):
             raise ValueError(f"url is {self.url!r}: give an address that begins with https://")
         if (self.format == "prompt") != bool(self.relation):
@@ -68,7 +68,7 @@ def converted(source: WordingSource, files: Mapping[WordFile, bytes]) -> dict[st
 
 
 def _templates(text: str) -> dict[str, Settings]:
-    """The question of each relation."""
+    """Return the question of each relation."""
     if text.lstrip().startswith("{"):
         rows = json.loads(text).items()
     else:
@@ -80,7 +80,7 @@ def _templates(text: str) -> dict[str, Settings]:
 
 
 def _prompt(text: str) -> Settings:
-    """A whole prompt: its examples are the header, so that no others are shown."""
+    """Return a whole prompt: its examples are the header, so that no others are shown."""
     end = text[len(text.rstrip()) :]
     examples, _, query = text.rstrip().rpartition("\n\n")
     return {"task": examples, "block": _about(query + end), "shots": {"k": 0}}

@@ -173,7 +173,7 @@ class PrecisionCurve:
     max: int | None = None
 
     def __post_init__(self) -> None:
-        """ValueError for columns that do not belong together."""
+        """Raise ValueError for columns that do not belong together."""
         if not len(self.threshold) == len(self.precision) == len(self.recall):
             raise ValueError("threshold, precision and recall differ in length")
         for name in ("threshold", "precision"):
@@ -182,13 +182,13 @@ class PrecisionCurve:
                 raise ValueError(f"{name} holds no rising numbers in [0, 1]")
 
     def at(self, precision: float) -> Point | None:
-        """The lowest threshold that promises a precision; None where none does."""
+        """Return the lowest threshold that promises a precision; None where none does."""
         points = map(Point, self.threshold, self.precision, self.recall)
         return next((point for point in points if point.precision >= precision), None)
 
 
 def at_least(right: float, of: float) -> float:
-    """Lower end of the interval of a share (Wilson 1927), also for the best of a curve's thresholds; 0 of nothing.
+    """Return the lower end of a share's interval (Wilson 1927), for the best of a curve's thresholds too; 0 of nothing.
 
     Facts are taken as independent; those of one subject seldom are, which makes it somewhat too high.
     """

@@ -37,7 +37,7 @@ class Confidence:
     calibrated: bool
 
     def of(self, kept: Candidate) -> float:
-        """The confidence of an object that a rule kept: its candidate's, whatever score the rule gave it.
+        """Return the confidence of an object that a rule kept: its candidate's, whatever score the rule gave it.
 
         A number that a rule put between its votes has the confidence of the vote that is nearest as a ratio.
         """
@@ -54,7 +54,7 @@ class Confidence:
         return -min(ratios)[1] if ratios else min(max(kept.score, 0.0), 1.0)
 
     def of_each(self, kept: Sequence[Candidate]) -> list[float]:
-        """The confidences of all that a rule kept."""
+        """Return the confidences of all that a rule kept."""
         if not kept:
             return []
         own = {(candidate.text, candidate.id): p for candidate, p in zip(self.candidates, self.p, strict=True)}
@@ -62,19 +62,19 @@ class Confidence:
 
 
 def calibration_of(selector: PerRelation, relation: str) -> Calibration | None:
-    """What calibrates a relation's candidates: what tuning fitted for it, else its rule's own; None where none does."""
+    """Return what tuning fitted for a relation, else its rule's own calibration; None if neither is there."""
     return selector.calibrations.get(relation) or _own(selector.rules.get(relation, selector.general))
 
 
 def _own(rule: Rule) -> Calibration | None:
-    """The calibration of a rule that reads the candidates as they are."""
+    """Return the calibration of a rule that reads the candidates as they are."""
     if isinstance(rule, AbstentionThreshold):
         return _own(rule.inner)
     return rule.calibration if isinstance(rule, Calibrated) else None
 
 
 def confidences(selector: PerRelation, sets: Sequence[CandidateSet]) -> list[Confidence]:
-    """The confidence of every candidate of pooled sets, one entry per set in their order; arrays per relation.
+    """Return the confidence of every candidate of pooled sets, one entry per set in their order; arrays per relation.
 
     What a set is asked beside does not change its confidences, so that blocks may be of any size.
     """
@@ -96,7 +96,7 @@ def confidences(selector: PerRelation, sets: Sequence[CandidateSet]) -> list[Con
 
 
 def _in_order(candidates: CandidateSet, ranked: Floats) -> tuple[float, ...]:
-    """What stands in a ranking's order, best first, in that of the set."""
+    """Return what stands in a ranking's order, best first, in that of the set."""
     scores = np.array([candidate.score for candidate in candidates.candidates])
     own = np.empty(len(scores))
     own[np.argsort(-scores, kind="stable")] = ranked[: len(scores)]
@@ -126,7 +126,7 @@ class AtPrecision(PerRelation):
         return kept
 
     def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
-        """The same for many queries, in their order."""
+        """Return the same for many queries, in their order."""
         kept = super().select_all(sets)
         empty = [place for place, made in enumerate(kept) if not made.objects and not made.failed]
         for place, usual in zip(empty, self.usual.select_all([sets[place] for place in empty]), strict=True):
@@ -143,7 +143,7 @@ def check_precision(precision: float) -> None:
 
 
 def at_precision(selector: PerRelation, precision: float) -> AtPrecision:
-    """The selector that keeps, per relation, what promises a precision in (0, 1), by what tuning saw out of fold.
+    """Return the selector that keeps, per relation, what promises a precision in (0, 1) out of fold.
 
     A relation that does not promise it, or was not tuned, keeps nothing. InputError where none was tuned for it.
     """

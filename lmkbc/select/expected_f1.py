@@ -20,7 +20,7 @@ LIKELY = 0.5
 
 
 def expected_f1(p: Floats, missing: float = 0.0) -> Floats:
-    """Expected official F1 of keeping the first k of m candidates, for k = 0..m: (n, m) -> (n, m + 1).
+    """Return expected official F1 of keeping the first k of m candidates, for k = 0..m: (n, m) -> (n, m + 1).
 
     p: probability that each candidate is an object, independent of the others. missing: objects expected outside the
     list. With h of the k kept ones true and r of the others, F1 is 2h / (k + h + r + missing); h and r are
@@ -65,7 +65,7 @@ class ExpectedF1(PrefixRule):
     limit: int = 20
 
     def wanted(self, ranking: Ranking) -> Ints:
-        """The best number of candidates to keep, the smaller on a tie, (n,)."""
+        """Return the best number of candidates to keep, the smaller on a tie, (n,)."""
         return self.best(np.clip(ranking.scores, 0.0, 1.0), ranking.nothing)
 
     def best(self, p: Floats, nothing: Floats) -> Ints:
@@ -106,15 +106,15 @@ class Calibrated(MaskRule):
 
     @property
     def calibration(self) -> Calibration:
-        """What makes probabilities of the candidates' evidence."""
+        """Return what makes probabilities of the candidates' evidence."""
         return Calibration(weights=self.weights, label_priors=self.label_priors)
 
     def probabilities(self, ranking: Ranking) -> Floats:
-        """Probability of each candidate, (n, m), -1 where padded."""
+        """Return the probability of each candidate, (n, m), -1 where padded."""
         return self.calibration.probabilities(ranking)
 
     def keep(self, ranking: Ranking) -> Mask:
-        """What the inner rule keeps of the candidates in the order of their probabilities, (n, m)."""
+        """Return what the inner rule keeps of the candidates in the order of their probabilities, (n, m)."""
         p = self.probabilities(ranking)
         best = p.max(axis=1) if p.shape[1] else np.zeros(len(ranking.ranked))
         nothing = logistic(weighed(of_nothing(ranking, best), self.nothing))

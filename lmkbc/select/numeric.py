@@ -35,16 +35,16 @@ class NumericRule(Rule):
 
     @abstractmethod
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
-        """The supported numbers of sorted positive values, best first."""
+        """Return the supported numbers of sorted positive values, best first."""
 
     def select(self, candidates: CandidateSet) -> Prediction:
-        """The chosen numbers, nothing where no candidate is a number."""
+        """Return the chosen numbers, nothing where no candidate is a number."""
         if candidates.failed:
             return Prediction(candidates.query, failed=True)
         return Prediction(candidates.query, self.answer(Ranking.of([candidates]).ranked[0]))
 
     def answer(self, ranked: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
-        """The chosen numbers of one query's ranked candidates."""
+        """Return the chosen numbers of one query's ranked candidates."""
         votes = [(value, candidate) for candidate in ranked if (value := _finite(candidate.text)) is not None]
         positive = sorted(((value, max(c.score, 0.0)) for value, c in votes if value > 0), key=lambda vote: vote[0])
         if not any(weight for _, weight in positive) or votes[0][0] <= 0:
@@ -58,15 +58,15 @@ class PointRule(NumericRule):
 
     @abstractmethod
     def point(self, values: Floats, weights: Floats) -> float:
-        """The supported number of sorted positive values."""
+        """Return the supported number of sorted positive values."""
 
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
-        """The one number of `point`."""
+        """Return the one number of `point`."""
         return (self.point(values, weights),)
 
 
 def _vote_or_new(point: float, votes: Sequence[tuple[float, Candidate]]) -> Candidate:
-    """The vote for a number, or a candidate for one that lies between votes."""
+    """Return the vote for a number, or a candidate for one that lies between votes."""
     for value, candidate in votes:
         if math.isclose(value, point, rel_tol=1e-9):
             return candidate
@@ -80,7 +80,7 @@ def _finite(text: str) -> float | None:
 
 
 def _written(value: float, whole: bool) -> str:
-    """Plain digits: whole where all votes were, else six significant ones (far below any tolerance)."""
+    """Return plain digits: whole if all votes were, else six significant ones (far below any tolerance)."""
     if whole:
         return str(round(value))
     return np.format_float_positional(value, precision=6, fractional=False, trim="-")
@@ -118,7 +118,7 @@ class Ball(PointRule):
     tolerance: float = 0.05
 
     def point(self, values: Floats, weights: Floats) -> float:
-        """The best supported vote."""
+        """Return the best supported vote."""
         total = np.concatenate([[0.0], np.cumsum(weights)])
         low = np.searchsorted(values, values * (1 - self.tolerance), side="left")
         high = np.searchsorted(values, values * (1 + self.tolerance), side="right")
@@ -155,7 +155,7 @@ class WeightedMedian(PointRule):
     between: bool = False
 
     def point(self, values: Floats, weights: Floats) -> float:
-        """The weighted quantile."""
+        """Return the weighted quantile."""
         low = weighted_quantile(values, weights, self.quantile)
         if not self.between:
             return low
@@ -176,7 +176,7 @@ class ExpectedScore(NumericRule):
     max: int = 3
 
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
-        """The best number of points, the fewer on a tie."""
+        """Return the best number of points, the fewer on a tie."""
         middle, left = StabMid(tolerance=self.tolerance), weights > 0
         chosen: list[float] = []
         covered: list[float] = []
@@ -192,6 +192,6 @@ class ExpectedScore(NumericRule):
 
 
 def weighted_quantile(values: Floats, weights: Floats, quantile: float) -> float:
-    """The smallest of sorted values at which at least that share of the weight is reached."""
+    """Return the smallest of sorted values at which at least that share of the weight is reached."""
     total = np.cumsum(weights)
     return float(values[min(np.searchsorted(total, quantile * total[-1] - 1e-12), len(values) - 1)])

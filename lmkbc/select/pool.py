@@ -52,7 +52,7 @@ class Pooling:
     weights: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """ValueError for a weight that makes no sense."""
+        """Raise ValueError for a weight that makes no sense."""
         for model, weight in self.weights.items():
             if not 0 <= weight < math.inf:
                 raise ValueError(f"weight of {model!r} is {weight}: give a number of at least 0")
@@ -73,11 +73,11 @@ class Pool:
         self._key = lru_cache(REMEMBERED)(self._key_of)
 
     def merge(self, groups: Sequence[Sequence[CandidateSet]]) -> list[CandidateSet]:
-        """One set per query. Each group is one generator's sets, all groups in the same order of queries."""
+        """Return one set per query. Each group is one generator's sets, all groups in the same order of queries."""
         return list(self.merged(groups, distinct([model_of(group) for group in groups])))
 
     def merged(self, groups: Sequence[Sequence[CandidateSet]], models: Sequence[str]) -> Iterator[CandidateSet]:
-        """One set per query of some groups whose models are known. InputError for a weight of none of them."""
+        """Return one set per query of some groups whose models are known. InputError for a weight of none of them."""
         for name in self.how.weights:
             if name not in models:
                 raise InputError(f"pool weighs {name!r}, which no generator is called: {did_you_mean(name, models)}")
@@ -191,7 +191,7 @@ def _best_first(candidate: Candidate) -> tuple[float, int, str, str]:
 
 
 def _best(ballots: Sequence[_Ballot[Any]]) -> dict[tuple[int, tuple[Source, ...]], float]:
-    """What each source makes of a candidate, which it may propose under several spellings: its highest score."""
+    """Return what each source makes of a candidate, which it may propose under several spellings: its highest score."""
     best: dict[tuple[int, tuple[Source, ...]], float] = {}
     for group, proposal in ballots:
         source = group, proposal.sources
@@ -235,7 +235,7 @@ def _mean_nil_probability(
 
 
 def model_of(group: Sequence[CandidateSet]) -> str:
-    """The model behind a generator's sets, the first that is heard."""
+    """Return the model behind a generator's sets, the first that is heard."""
     sources = (
         source
         for item in group
@@ -246,7 +246,7 @@ def model_of(group: Sequence[CandidateSet]) -> str:
 
 
 def distinct(models: Sequence[str]) -> list[str]:
-    """Names that tell groups apart: the second group of a model is "model+2"."""
+    """Return names that tell groups apart: the second group of a model is "model+2"."""
     seen: Counter[str] = Counter()
     names = []
     for model in models:

@@ -54,22 +54,22 @@ class Ranking:
 
     @cached_property
     def ended(self) -> Floats:
-        """The scores with one more column, so that every query's list ends with -1, (n, m + 1)."""
+        """Return the scores with one more column, so that every query's list ends with -1, (n, m + 1)."""
         return np.pad(self.scores, ((0, 0), (0, 1)), constant_values=-1.0)
 
     @cached_property
     def best(self) -> Floats:
-        """The best object's score, (n,); 0 where there is none."""
+        """Return the best object's score, (n,); 0 where there is none."""
         return np.clip(self.scores[:, 0], 0.0, 1.0) if self.scores.shape[1] else np.zeros(len(self.ranked))
 
     @cached_property
     def reference(self) -> Floats:
-        """What ratios refer to: the best object's score, 1 where that is 0, (n,)."""
+        """Return what ratios refer to: the best object's score, 1 where that is 0, (n,)."""
         return np.where(self.best > 0, self.best, 1.0)
 
     @cached_property
     def models(self) -> Ints:
-        """How many distinct models stand behind each candidate, (n, m)."""
+        """Return how many distinct models stand behind each candidate, (n, m)."""
         counts = np.zeros(self.scores.shape, dtype=np.int64)
         for row, candidates in zip(counts, self.ranked, strict=True):
             row[: len(candidates)] = [len({source.model for source in c.sources}) for c in candidates]
@@ -77,7 +77,7 @@ class Ranking:
 
     @cached_property
     def truths(self) -> Floats:
-        """What verification makes of each candidate, (n, m), -1 where nobody could tell."""
+        """Return what verification makes of each candidate, (n, m), -1 where nobody could tell."""
         table = np.full(self.scores.shape, -1.0)
         for row, candidates in zip(table, self.ranked, strict=True):
             row[: len(candidates)] = [-1.0 if candidate.truth is None else candidate.truth for candidate in candidates]
@@ -85,7 +85,7 @@ class Ranking:
 
     @cached_property
     def by_model(self) -> dict[str, Floats]:
-        """What each model makes of each candidate, (n, m), -1 where it does not propose it; models in order."""
+        """Return what each model makes of each candidate, (n, m), -1 where it does not propose it; models in order."""
         names = sorted(
             {model for candidates in self.ranked for candidate in candidates for model, _ in candidate.by_model}
         )

@@ -24,7 +24,7 @@ AT_ONCE = 256
 
 
 def significant(value: float, digits: int = 4) -> float:
-    """A value as it is written down: tuning rounds before it scores, so that a file selects what was measured."""
+    """Return a value in few digits: tuning rounds before it scores, so that a file selects what was measured."""
     return float(f"{value:.{digits}g}")
 
 
@@ -72,7 +72,7 @@ class Rule(ABC):
         return [self.select(candidates) for candidates in sets]
 
     def to_table(self) -> dict[str, Any]:
-        """The rule as a plain table, for TOML: its name and the parameters that differ from their defaults."""
+        """Return the rule as a plain table, for TOML: its name and the parameters that differ from their defaults."""
         table: dict[str, Any] = {"rule": self.name}
         for own in fields(self):  # type: ignore[arg-type]
             value = getattr(self, own.name)
@@ -83,7 +83,7 @@ class Rule(ABC):
 
 
 def _plain(value: Any) -> Any:
-    """A parameter as TOML holds it: a rule as its table."""
+    """Return a parameter as TOML holds it: a rule as its table."""
     if isinstance(value, Mapping):
         return {name: _plain(part) for name, part in value.items()}
     return value.to_table() if isinstance(value, Rule) else value
@@ -119,7 +119,7 @@ class PerRelation:
         return [made[place] for place in range(len(sets))]
 
     def under(self, rules: Mapping[str, Rule]) -> PerRelation:
-        """The selector with other rules laid over its own."""
+        """Return the selector with other rules laid over its own."""
         return replace(self, rules={**self.rules, **rules})
 
 
@@ -128,7 +128,7 @@ class MaskRule(Rule):
 
     @abstractmethod
     def keep(self, ranking: Ranking) -> Mask:
-        """Which candidates of each query to keep, (n, m)."""
+        """Return which candidates of each query to keep, (n, m)."""
 
     def select(self, candidates: CandidateSet) -> Prediction:
         """Keep objects of one query, best first. A query that no model answered stays failed."""
@@ -158,11 +158,11 @@ class SweptRule(MaskRule):
 
     @abstractmethod
     def levels(self, ranking: Ranking) -> Floats:
-        """The highest value of the swept parameter that each candidate passes, (n, m); below 0 where it passes none."""
+        """Return the highest swept value that each candidate passes, (n, m); below 0 if it passes none."""
 
     @classmethod
     def joint(cls) -> dict[str, Range]:
-        """The parameters that are left to search once the swept one is known to follow from them."""
+        """Return the parameters that are left to search once the swept one is known to follow from them."""
         return {name: span for name, span in cls.search.items() if name != cls.swept}
 
 
@@ -175,10 +175,10 @@ class PrefixRule(MaskRule):
 
     @abstractmethod
     def wanted(self, ranking: Ranking) -> Ints:
-        """How many candidates of each query the rule itself would keep, (n,)."""
+        """Return how many candidates of each query the rule itself would keep, (n,)."""
 
     def length(self, ranking: Ranking) -> Ints:
-        """How many candidates of each query to keep, (n,)."""
+        """Return how many candidates of each query to keep, (n,)."""
         wanted = self.wanted(ranking)
         if self.min:
             wanted = np.maximum(wanted, self.min)
@@ -187,12 +187,12 @@ class PrefixRule(MaskRule):
         return np.minimum(wanted, ranking.sizes)
 
     def keep(self, ranking: Ranking) -> Mask:
-        """Which candidates of each query to keep, (n, m)."""
+        """Return which candidates of each query to keep, (n, m)."""
         return np.arange(ranking.scores.shape[1]) < self.length(ranking)[:, None]
 
 
 def kept_of(rule: MaskRule, ranking: Ranking, scores: Floats) -> Mask:
-    """What a rule keeps of candidates with other scores, in their order, (n, m); those below 0 are left out."""
+    """Return what a rule keeps of candidates with other scores, in their order, (n, m); those below 0 are left out."""
     order = np.argsort(-scores, axis=1, kind="stable")
     sizes = (scores >= 0).sum(axis=1)
     ranked = tuple(
@@ -206,6 +206,6 @@ def kept_of(rule: MaskRule, ranking: Ranking, scores: Floats) -> Mask:
 
 
 def run_length(accepted: Mask) -> Ints:
-    """How many are accepted before the first that is not; no list's end is."""
+    """Return how many are accepted before the first that is not; no list's end is."""
     lengths: Ints = np.argmin(accepted, axis=1)
     return lengths

@@ -40,7 +40,7 @@ Weights = Mapping[str, float]
 
 
 def logistic_fit(columns: Mapping[str, Floats], label: Floats, prior: Weights) -> dict[str, float]:
-    """Weights of a logistic regression, columns of length n, shrunk to `prior`; damped Newton, which converges."""
+    """Fit a logistic regression on columns of length n, its weights shrunk to `prior`; damped Newton, which converges."""
     features = np.column_stack(list(columns.values()))
     start = np.array([prior.get(name, 0.0) for name in columns])
     weight = POOLED if any(":" in name for name in columns) else RIDGE
@@ -75,7 +75,7 @@ class Lesson:
 
     @classmethod
     def of(cls, outcomes: Outcomes, rows: Mask, *, verdicts: bool = False) -> Lesson:
-        """Those of the chosen queries, at least one. A candidate's own score is left out of its name's label prior.
+        """Return the lesson of the chosen queries, at least one. A label prior leaves out the candidate's own score.
 
         verdicts: whether what a verifier says is evidence too.
         """
@@ -97,12 +97,12 @@ class Lesson:
 
 
 def candidate_evidence(outcomes: Outcomes) -> dict[str, Floats]:
-    """The evidence of all candidates."""
+    """Return the evidence of all candidates."""
     return telling(of_candidates(outcomes.ranking), len(outcomes.ranking.by_model))
 
 
 def general(lessons: Sequence[Lesson]) -> Weights:
-    """Weights of the evidence over all relations, every candidate counting alike, as a prior for each of them."""
+    """Return the weights of the evidence over all relations, as a prior for each; every candidate counts alike."""
     lessons = [lesson for lesson in lessons if lesson.right.size]
     if not lessons:
         return PRIOR
@@ -114,14 +114,14 @@ def general(lessons: Sequence[Lesson]) -> Weights:
 
 
 def fit_calibration(lesson: Lesson, prior: Weights) -> Calibration:
-    """Probabilities of a relation's candidates, its weights shrunk to those over all relations."""
+    """Return probabilities of a relation's candidates, its weights shrunk to those over all relations."""
     return Calibration(
         weights=_rounded(logistic_fit(lesson.columns, lesson.right, prior)), label_priors=lesson.label_priors
     )
 
 
 def fit_expected_f1(outcomes: Outcomes, rows: Mask, prior: Weights, *, nullable: bool) -> Calibrated:
-    """Calibrated expected F1, fitted on some queries: which candidates are right, and which queries have no object."""
+    """Fit calibrated expected F1 to some queries: which candidates are right, and which queries have no object."""
     fitted = fit_calibration(Lesson.of(outcomes, rows), prior)
     missing = (outcomes.gold - np.minimum(outcomes.gains, 1).sum(axis=1))[rows]
     inner = ExpectedF1(min=0 if nullable else 1, missing=significant(max(float(missing.mean()), 0.0)))

@@ -30,7 +30,7 @@ FINE = 1e6
 
 
 def fitted(tasks: Mapping[str, Task], rows: Mapping[str, Mask]) -> dict[str, Calibration]:
-    """A calibration per relation, on the given rows; where there are none, what holds for all relations."""
+    """Return a calibration per relation, on the given rows; where there are none, what holds for all relations."""
     lessons = {
         name: Lesson.of(task.outcomes, rows[name], verdicts=True) for name, task in tasks.items() if rows[name].any()
     }
@@ -40,7 +40,7 @@ def fitted(tasks: Mapping[str, Task], rows: Mapping[str, Mask]) -> dict[str, Cal
 
 
 def held_out(tasks: Mapping[str, Task], rows: Mapping[str, Mask], fold: Mapping[str, Ints]) -> dict[str, Floats]:
-    """Confidence of each candidate of some rows by what the other folds teach, (n, m); -1 where padded."""
+    """Return the confidence of each candidate of some rows by what the other folds teach, (n, m); -1 where padded."""
     made = {name: np.full(task.outcomes.ranking.scores.shape, -1.0) for name, task in tasks.items()}
     for number in _numbers(fold):
         by_others = fitted(tasks, {name: rows[name] & (fold[name] != number) for name in tasks})
@@ -51,7 +51,7 @@ def held_out(tasks: Mapping[str, Task], rows: Mapping[str, Mask], fold: Mapping[
 
 
 def _probabilities(calibration: Calibration, outcomes: Outcomes, rows: Mask) -> Floats:
-    """`Calibration.probabilities` of some queries, whose evidence is looked up where it was computed once."""
+    """Return `Calibration.probabilities` of some queries; their evidence is computed once and looked up."""
     columns = {name: column[rows] for name, column in outcomes.cached(candidate_evidence).items()}
     usual = np.array([calibration.label_priors.get(name, 0.0) for name in outcomes.vocabulary] or [0.0])
     p = calibration.of_evidence(columns, usual[outcomes.names[rows]])
@@ -75,7 +75,7 @@ class Facts:
     def of(
         cls, outcomes: Outcomes, p: Floats, rows: Mask, lost: Sequence[int] = (), max_facts: int | None = None
     ) -> Facts:
-        """Those of some queries. p: confidences, (n, m). lost: objects of failed queries. max_facts: of a query."""
+        """Return the facts of some queries. p: confidences, (n, m). lost: of failed queries. max_facts: of a query."""
         confidence: list[Floats] = []
         right: list[Ints] = []
         row: list[Ints] = []
@@ -94,18 +94,18 @@ class Facts:
         return cls(joined[sure], columns[0], columns[1], np.concatenate([outcomes.gold[rows], np.array(lost, int)]))
 
     def prefixes(self) -> tuple[Floats, Ints, Ints]:
-        """Each prefix that a threshold can keep: that threshold, how many are right, and how many there are."""
+        """Return each prefix that a threshold can keep: that threshold, how many are right, and how many there are."""
         ends = np.flatnonzero(np.diff(self.confidence, append=-1.0))
         return self.confidence[ends], np.cumsum(self.right)[ends], ends + 1
 
     def recall_at(self, precision: float) -> float:
-        """Recall of the largest prefix that has a precision; 0 where none has. Chosen on the facts it is told of."""
+        """Return the recall of the largest prefix that has a precision; 0 if none has. Chosen on the same facts."""
         _, right, kept = self.prefixes()
         good = np.flatnonzero(right >= precision * kept - 1e-9)
         return float(min(right[good[-1]] / max(self.gold.sum(), 1), 1.0)) if good.size else 0.0
 
     def curve(self, max_facts: int | None = None) -> PrecisionCurve:
-        """Which thresholds promise what, each higher one more than those below by at least `STEP`."""
+        """Return which thresholds promise what, each higher one more than those below by at least `STEP`."""
         points: list[tuple[float, float, float]] = []
         total = max(int(self.gold.sum()), 1)
         columns = [column[::-1].tolist() for column in self.prefixes()]
@@ -117,13 +117,13 @@ class Facts:
         return PrecisionCurve(threshold=thresholds, precision=precisions, recall=recalls, max=max_facts)
 
     def kept(self, thresholds: Floats) -> tuple[Ints, Ints]:
-        """Of each query, how many facts reach its threshold, and how many of them are right; (n,) all."""
+        """Return of each query, how many facts reach its threshold, and how many of them are right; (n,) all."""
         sure, queries = self.confidence >= thresholds[self.row], len(self.gold)
         right = np.bincount(self.row[sure], self.right[sure], queries)
         return np.bincount(self.row[sure], minlength=queries), right.astype(np.int64)
 
     def resampled_recall(self, precision: float, draws: Ints) -> Floats:
-        """`recall_at` of resampled queries, (resamples,)."""
+        """Return `recall_at` of resampled queries, (resamples,)."""
         ends = np.flatnonzero(np.diff(self.confidence, append=-1.0))
         made = np.zeros(len(draws))
         for place, times in enumerate(draws):
@@ -178,12 +178,12 @@ class Confidences:
 
     @property
     def reached(self) -> int:
-        """How many relations reach `PROMISED` with any fact at all."""
+        """Return how many relations reach `PROMISED` with any fact at all."""
         return sum(relation.recall > 0 for relation in self.relations.values())
 
     @property
     def promising(self) -> int:
-        """How many relations promise `PROMISED` from some confidence on."""
+        """Return how many relations promise `PROMISED` from some confidence on."""
         return sum(relation.curve.at(PROMISED) is not None for relation in self.relations.values())
 
 
@@ -263,7 +263,7 @@ def _kept(held: Sequence[_Held]) -> Kept:
 
 
 def _judged(tasks: Mapping[str, Task], confidence: Mapping[str, Floats]) -> tuple[Floats, Floats, Floats, Ints]:
-    """Of every candidate: its pooled score, its confidence, whether it is right, and the number of its query, (f,)."""
+    """Return of every candidate its pooled score, its confidence, whether it is right, and its query, (f,)."""
     made: list[tuple[Floats, Floats, Floats, Ints]] = []
     before = 0
     for name, task in tasks.items():
@@ -281,5 +281,5 @@ def _numbers(fold: Mapping[str, Ints]) -> list[int]:
 
 
 def _max_facts(task: Task) -> int | None:
-    """A number has one value: votes that lie near each other are one fact."""
+    """Return a number has one value: votes that lie near each other are one fact."""
     return 1 if task.numeric else None

@@ -58,27 +58,27 @@ class Task:
 
     @property
     def numeric(self) -> bool:
-        """Whether objects are numbers."""
+        """Return whether objects are numbers."""
         return self.outcomes.tolerance is not None
 
     @property
     def approximate(self) -> bool:
-        """Whether objects are numbers that are right when they are near."""
+        """Return whether objects are numbers that are right when they are near."""
         return bool(self.outcomes.tolerance)
 
     @property
     def several(self) -> bool:
-        """Whether several models propose candidates."""
+        """Return whether several models propose candidates."""
         return bool(self.outcomes.ranking.models.max(initial=0) > 1)
 
     @property
     def sources(self) -> int:
-        """How many models are heard at all."""
+        """Return how many models are heard at all."""
         return len(self.outcomes.ranking.by_model)
 
     @property
     def min_objects(self) -> int:
-        """The fewest objects that an answer has."""
+        """Return the fewest objects that an answer has."""
         return 0 if self.nullable else 1
 
 
@@ -86,7 +86,7 @@ Fit = Callable[[Task, Mask], Rule]
 
 
 def fit_top_k(task: Task, rows: Mask) -> Rule:
-    """The best number of objects to give always."""
+    """Return the best number of objects to give always."""
     depth = min(task.outcomes.prefix_f1.shape[1], 11)
     totals = task.outcomes.prefix_f1[rows, :depth].sum(axis=0)
     totals[: min(task.min_objects, depth - 1)] = -1.0
@@ -94,12 +94,12 @@ def fit_top_k(task: Task, rows: Mask) -> Rule:
 
 
 def fit_cutoff(task: Task, rows: Mask) -> Cutoff:
-    """The exact best absolute cut-off."""
+    """Return the exact best absolute cut-off."""
     return Cutoff(threshold=_sweep(task, rows, relative=False), min=task.min_objects)
 
 
 def fit_relative(task: Task, rows: Mask) -> Rule:
-    """The exact best cut-off relative to the best candidate."""
+    """Return the exact best cut-off relative to the best candidate."""
     return Relative(ratio=_sweep(task, rows, relative=True), min=task.min_objects)
 
 
@@ -108,7 +108,7 @@ def _sweep(task: Task, rows: Mask, *, relative: bool) -> float:
 
 
 def fit_sticky(task: Task, rows: Mask) -> Rule:
-    """The best relaxation of the exact best cut-off, of both kinds."""
+    """Return the best relaxation of the exact best cut-off, of both kinds."""
     threshold = _sweep(task, rows, relative=False)
     options = [
         Sticky(threshold=threshold, ratio=ratio, reference=reference, min=task.min_objects)
@@ -119,13 +119,13 @@ def fit_sticky(task: Task, rows: Mask) -> Rule:
 
 
 def fit_quorum(task: Task, rows: Mask) -> Rule:
-    """The best number of models that must agree."""
+    """Return the best number of models that must agree."""
     most = int(task.outcomes.ranking.models.max(initial=1))
     return _best(task, rows, [Quorum(models=models) for models in range(1, most + 1)])
 
 
 def fit_source_filter(task: Task, rows: Mask) -> Rule:
-    """The sources to listen to, and the share of them that must name an object (Biester et al. 2023: which wordings).
+    """Return the best sources, and the share of them that must name an object (Biester et al. 2023: which wordings).
 
     To the best one that is added which helps most, again and again while F1 rises.
     """
@@ -150,7 +150,7 @@ def fit_source_filter(task: Task, rows: Mask) -> Rule:
 
 
 def fit_gate(task: Task, rows: Mask) -> Rule:
-    """The exact best gate of each evidence, before the cut-off that is best where there is something to find."""
+    """Return the exact best gate of each evidence, before the cut-off that is best where there is something to find."""
     full = rows & ~task.outcomes.empty
     inner = fit_cutoff(replace(task, nullable=False), full if full.any() else rows)
     answered, silent = task.outcomes.f1(inner), task.outcomes.empty.astype(float)
@@ -165,12 +165,12 @@ def fit_gate(task: Task, rows: Mask) -> Rule:
 
 
 def fit_as_scored(task: Task, _: Mask) -> Rule:
-    """Expected F1 of the scores as they are: there is nothing to learn where they are probabilities already."""
+    """Return expected F1 of the scores as they are: there is nothing to learn if they are probabilities already."""
     return ExpectedF1(min=task.min_objects)
 
 
 def fit_expectation(task: Task, rows: Mask) -> Rule:
-    """Expected F1 under probabilities calibrated on the queries."""
+    """Return expected F1 under probabilities calibrated on the queries."""
     return fit_expected_f1(task.outcomes, rows, task.prior, nullable=task.nullable)
 
 
@@ -179,7 +179,7 @@ def _grid(options: Sequence[Rule]) -> Fit:
 
 
 def _best(task: Task, rows: Mask, options: Sequence[Rule]) -> Rule:
-    """The option with the highest F1; on a tie the middle one of the longest run of neighbours."""
+    """Return the option with the highest F1; on a tie the middle one of the longest run of neighbours."""
     totals = np.array([task.outcomes.cached_f1(option)[rows].sum() for option in options])
     good = np.flatnonzero(totals >= totals.max() - 1e-9)
     run = max(np.split(good, np.flatnonzero(np.diff(good) > 1) + 1), key=len)
@@ -187,7 +187,7 @@ def _best(task: Task, rows: Mask, options: Sequence[Rule]) -> Rule:
 
 
 def _given(kind: type[ExpectedScore | StabMid]) -> Fit:
-    """With the scorer's own tolerance: there is nothing to learn."""
+    """Return a fit that takes the scorer's own tolerance: there is nothing to learn."""
     return lambda task, _: kind(tolerance=task.outcomes.tolerance or 0.0)
 
 
@@ -211,7 +211,7 @@ FAMILIES: Mapping[str, Fit] = {
 
 
 def fit(task: Task, family: str, rows: Mask) -> Rule:
-    """A family's rule fitted to some queries; the best candidate where there are none."""
+    """Return a family's rule fitted to some queries; the best candidate where there are none."""
     if not rows.any():
         return UNFITTED
     return FAMILIES[family](task, rows) if family in FAMILIES else _best(task, rows, grid(family))
@@ -221,7 +221,7 @@ NUMERIC = frozenset({ExpectedScore.name, StabMid.name, WeightedMedian.name, Ball
 
 
 def applicable(task: Task, rules: Sequence[str] | None) -> Iterator[str]:
-    """The families that make sense for a relation, in order of complexity. InputError for an unknown one.
+    """Yield the families that make sense for a relation, in order of complexity. InputError for an unknown one.
 
     The cut-off is always among them: it serves every relation, and is what the others must beat.
     """
@@ -239,7 +239,7 @@ def applicable(task: Task, rules: Sequence[str] | None) -> Iterator[str]:
 
 
 def check_rules(rules: Sequence[str] | None) -> None:
-    """InputError for a rule that cannot be tuned: neither a family's, nor one that says what to search."""
+    """Raise InputError for a rule that cannot be tuned: neither a family's, nor one that says what to search."""
     for name in rules or ():
         if name in FAMILIES:
             continue
@@ -250,7 +250,7 @@ def check_rules(rules: Sequence[str] | None) -> None:
 
 @cache
 def grid(name: str) -> Sequence[Rule]:
-    """A rule's settings, in order of its parameters. InputError for a rule that says nothing of what to search."""
+    """Return a rule's settings, in order of its parameters. InputError for a rule without search ranges."""
     kind = rule_class(name)
     if not kind.search:
         raise InputError(f"rule {name!r} cannot be tuned: it names no parameter to search")

@@ -12,7 +12,7 @@ from lmkbc.types import Example
 
 
 def by_subject(examples: Sequence[Example], folds: int, seed: int) -> dict[str, int]:
-    """Subject -> fold, over all relations together: a seeded shuffle, dealt out per relation and empty gold.
+    """Return subject -> fold, over all relations: a seeded shuffle, dealt out per relation and empty gold.
 
     A subject of several relations is dealt with its first one.
     """
@@ -26,5 +26,5 @@ def by_subject(examples: Sequence[Example], folds: int, seed: int) -> dict[str, 
 
 
 def fold_of(examples: Iterable[Example], folds: dict[str, int]) -> Ints:
-    """The fold of each example, (n,)."""
+    """Return the fold of each example, (n,)."""
     return np.array([folds[example.query.subject] for example in examples], dtype=np.int64)

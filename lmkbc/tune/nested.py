@@ -46,7 +46,7 @@ class Settings:
     study: str = "lmkbc"
 
     def part(self, name: str) -> Settings:
-        """The same settings for one part of the work, with studies of its own."""
+        """Return the same settings for one part of the work, with studies of its own."""
         return replace(self, study=f"{self.study}-{name}")
 
 
@@ -85,7 +85,7 @@ def choose(
     how: Settings,
     step: Callable[[], None] = lambda: None,
 ) -> Rules:
-    """A rule per relation, chosen on the given rows only.
+    """Return a rule per relation, chosen on the given rows only.
 
     tasks: on candidates as they are. judged: the same for each way that verdicts change scores; a relation takes such
     a way where its held-out F1 is higher. step: called as each relation of each kind of candidates is done.
@@ -114,7 +114,7 @@ def _choose(
     how: Settings,
     step: Callable[[], None],
 ) -> tuple[dict[str, Chosen], dict[str, Chosen]]:
-    """A rule per relation, all on candidates of one kind; and one each of those that Optuna had no part in.
+    """Return a rule per relation, all on candidates of one kind; and one each of those that Optuna had no part in.
 
     All relations whose answers must be exact share the family that is best over all of them, and so do those that ask
     for a number within a tolerance; a relation leaves it for the simplest family whose held-out F1 there is clearly
@@ -173,7 +173,7 @@ def _compare(task: Task, rows: Mask, inner: Ints, priors: Mapping[int, Weights],
 
 
 def _cross_selected(table: Floats, inner: Ints) -> Floats:
-    """Held-out F1 of picking the best of what was tried, (t, n) -> (n,): in each fold what is best on the others."""
+    """Return held-out F1 of the best of what was tried, (t, n) -> (n,): in each fold what is best on the others."""
     f1 = np.zeros(table.shape[1])
     for fold in np.unique(inner):
         held = inner == fold
@@ -182,7 +182,7 @@ def _cross_selected(table: Floats, inner: Ints) -> Floats:
 
 
 def best_of(tried: Mapping[Joint, Floats]) -> Joint:
-    """The choice with the highest held-out F1; the earliest on a tie, so that Optuna's must beat the sweeps'."""
+    """Return the choice with the highest held-out F1; the earliest on a tie, so that Optuna's must beat the sweeps'."""
     return list(tried)[_first_best(np.array([f1.sum() for f1 in tried.values()]))]
 
 
@@ -191,7 +191,7 @@ def _first_best(totals: Floats) -> int:
 
 
 def shared_family(compared: Sequence[Compared], *, simplest: bool = True) -> str:
-    """The simplest family whose mean over relations is within one standard error of the best one's.
+    """Return the simplest family whose mean over relations is within one standard error of the best one's.
 
     Where several models are pooled, what is simple has weighed them without a look at what each is worth: there the
     best family is taken as it is.

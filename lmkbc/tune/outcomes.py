@@ -61,12 +61,12 @@ class Outcomes:
 
     @cached_property
     def vocabulary(self) -> list[str]:
-        """The distinct names proposed, in order of appearance."""
+        """Return the distinct names proposed, in order of appearance."""
         return list(dict.fromkeys(candidate.text for ranked in self.ranking.ranked for candidate in ranked))
 
     @cached_property
     def names(self) -> Ints:
-        """Each candidate's place in the vocabulary, (n, m), 0 where padded."""
+        """Return each candidate's place in the vocabulary, (n, m), 0 where padded."""
         places = {name: place for place, name in enumerate(self.vocabulary)}
         table = np.zeros(self.ranking.scores.shape, dtype=np.int64)
         for row, ranked in zip(table, self.ranking.ranked, strict=True):
@@ -75,14 +75,14 @@ class Outcomes:
 
     @cached_property
     def gold(self) -> Ints:
-        """How many gold objects each query has, (n,)."""
+        """Return how many gold objects each query has, (n,)."""
         return np.array([matched.gold for matched in self.matched], dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.sets)
 
     def cached(self, make: Callable[..., Made], **options: Any) -> Made:
-        """What `make` derives from these outcomes, made once: folds share it."""
+        """Return what `make` derives from these outcomes, made once: folds share it."""
         key = (make.__name__, *sorted(options.items()))
         if key not in self._made:
             self._made[key] = make(self, **options)
@@ -90,7 +90,7 @@ class Outcomes:
         return made
 
     def f1(self, rule: Rule) -> Floats:
-        """Official F1 of each query under a rule, (n,)."""
+        """Return official F1 of each query under a rule, (n,)."""
         if isinstance(rule, PrefixRule):
             f1: Floats = self.prefix_f1.ravel()[self._row_starts + rule.length(self.ranking)]
             return f1
@@ -108,7 +108,7 @@ class Outcomes:
         return np.array([self._score(prediction, i) for i, prediction in enumerate(made)])
 
     def cached_f1(self, rule: Rule) -> Floats:
-        """`f1`, kept for rules that are tried again on other folds."""
+        """Return `f1`, kept for rules that are tried again on other folds."""
         if rule not in self._made:
             self._made[rule] = self.f1(rule)
         f1: Floats = self._made[rule]
@@ -116,7 +116,7 @@ class Outcomes:
 
     @cached_property
     def prefix_f1(self) -> Floats:
-        """F1 of the best k candidates of each query, k = 0..m, (n, m + 1); constant past the end of a list."""
+        """Return F1 of the best k candidates of each query, k = 0..m, (n, m + 1); constant past the end of a list."""
         table = np.empty((len(self), self.ranking.scores.shape[1] + 1))
         for row, matched in zip(table, self.matched, strict=True):
             hits, predicted = self._prefix_counts(matched)
@@ -126,7 +126,7 @@ class Outcomes:
 
     @cached_property
     def changes(self) -> tuple[Floats, Floats, Ints, Ints]:
-        """Where one candidate more changes a query's F1, by falling score: the score, the gain, its row and place."""
+        """Return where one more candidate changes F1, by falling score: the score, the gain, its row and place."""
         gain = np.diff(self.prefix_f1, axis=1)
         row, column = np.nonzero(gain)
         order = np.argsort(-self.ranking.scores[row, column], kind="stable")
@@ -139,11 +139,11 @@ class Outcomes:
         return starts
 
     def _prefix_counts(self, matched: Matched) -> tuple[Ints, Ints]:
-        """Hits and distinct answers of each prefix of the ranking, m + 1 of both."""
+        """Return hits and distinct answers of each prefix of the ranking, m + 1 of both."""
         return self.counts(matched, range(len(matched.keys)))
 
     def counts(self, matched: Matched, order: Sequence[int]) -> tuple[Ints, Ints]:
-        """Hits and distinct answers of each prefix of some order; the count changes only where one finds something."""
+        """Return hits and distinct answers of each prefix of some order."""
         hits = np.zeros(len(order) + 1, dtype=np.int64)
         predicted = np.zeros(len(order) + 1, dtype=np.int64)
         matching: list[tuple[int, ...]] = []
@@ -157,7 +157,7 @@ class Outcomes:
 
     @cached_property
     def gains(self) -> Ints:
-        """Hits of each candidate on its own, (n, m)."""
+        """Return hits of each candidate on its own, (n, m)."""
         gains = np.zeros(self.ranking.scores.shape, dtype=np.int64)
         for row, matched in zip(gains, self.matched, strict=True):
             row[: len(matched.matches)] = [self._count(matched, [i]) for i in range(len(matched.matches))]
@@ -165,7 +165,7 @@ class Outcomes:
 
     @cached_property
     def _competing(self) -> Ints:
-        """Rows whose candidates share an answer or a gold object, so that hits do not add up."""
+        """Return rows whose candidates share an answer or a gold object, so that hits do not add up."""
         rows = []
         for row, matched in enumerate(self.matched):
             everything = range(len(matched.keys))
@@ -193,7 +193,7 @@ class Outcomes:
 
 
 def _fresh(keys: Sequence[str]) -> list[bool]:
-    """Whether each answer is one, and not given before."""
+    """Return whether each answer is one, and not given before."""
     seen = {""}
     return [not (key in seen or seen.add(key)) for key in keys]  # type: ignore[func-returns-value]
 
@@ -206,7 +206,7 @@ def _find(ranked: Sequence[Candidate], example: Example, edition: Edition) -> Ma
 
 
 def official_f1(hits: Ints, predicted: Ints, gold: Ints) -> Floats:
-    """F1 as all five editions have it: precision 1 for no answer, recall 1 for empty gold, precision at most 1."""
+    """Return F1 as all editions have it: precision 1 for no answer and at most 1, recall 1 for empty gold."""
     with np.errstate(divide="ignore", invalid="ignore"):
         p = np.where(predicted > 0, np.minimum(hits / predicted, 1.0), 1.0)
         r = np.where(gold > 0, hits / gold, 1.0)

@@ -44,7 +44,7 @@ class Reliability:
 
     @classmethod
     def of(cls, confidence: Floats, right: Floats, query: Ints) -> Reliability:
-        """Of candidates, and the number of the query of each, (f,) all; all 0 where there are none."""
+        """Return of candidates, and the number of the query of each, (f,) all; all 0 where there are none."""
         if not confidence.size:
             return cls(ece=0.0, ace=0.0, brier=0.0)
         wide, full = equal_width(confidence), equal_count(confidence)
@@ -63,13 +63,13 @@ class Reliability:
 
 
 def equal_width(confidence: Floats) -> Ints:
-    """The bin of each candidate, of those that share [0, 1] alike, (f,)."""
+    """Return the bin of each candidate, of those that share [0, 1] alike, (f,)."""
     places: Ints = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
     return places
 
 
 def equal_count(confidence: Floats) -> Ints:
-    """The bin of each candidate, of those that have as many each, but for candidates of one confidence, (f,)."""
+    """Return the bin of each candidate, of those that have as many each, but for candidates of one confidence, (f,)."""
     _, first, inverse = np.unique(np.sort(confidence), return_index=True, return_inverse=True)
     order = np.argsort(confidence, kind="stable")
     places = np.empty(confidence.size, dtype=np.int64)
@@ -97,12 +97,12 @@ def _spread(samples: Floats) -> float:
 
 
 def interval(samples: Floats) -> tuple[float, float]:
-    """The middle 95 % of resampled figures."""
+    """Return the middle 95 % of resampled figures."""
     low, high = np.quantile(samples, INTERVAL)
     return float(low), float(high)
 
 
 def resampled(queries: int, seed: int = 0) -> Ints:
-    """How often each query is drawn in each resample, (resamples, n): all facts of a query hang together."""
+    """Return how often each query is drawn in each resample, (resamples, n): all facts of a query hang together."""
     draws: Ints = np.random.default_rng(seed).multinomial(queries, np.full(queries, 1 / queries), RESAMPLES)
     return draws

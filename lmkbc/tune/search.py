@@ -54,7 +54,7 @@ OPEN = "open"
 
 
 def open_storage(url: str | None) -> optuna.storages.BaseStorage | None:
-    """The database of a URL, None for memory. Only SQLite and PostgreSQL: Optuna's journal file has no locks to trust.
+    """Open the database of a URL, None for memory. Only SQLite and PostgreSQL: Optuna's journal file has no safe locks.
 
     InputError for another kind or a missing driver, LmkbcError where the database does not answer.
     """
@@ -88,13 +88,13 @@ class Joint:
     threshold: float = 1.0
 
     def gate(self, inner: Rule) -> Rule:
-        """A rule behind the gate."""
+        """Return a rule behind the gate."""
         if self.evidence is None:
             return inner
         return AbstentionThreshold(inner=inner, threshold=self.threshold, evidence=self.evidence)
 
     def steps(self, task: Task) -> Steps:
-        """How F1 depends on the swept parameter."""
+        """Return how F1 depends on the swept parameter."""
         steps = swept_steps(task.outcomes, self.rule)
         gate = self.gate(self.rule)
         if not isinstance(gate, AbstentionThreshold):
@@ -102,13 +102,13 @@ class Joint:
         return gated(steps, gate.open(task.outcomes.ranking), task.outcomes.empty.astype(float))
 
     def fit(self, steps: Steps, rows: Mask) -> Rule:
-        """The rule whose swept parameter is the exact best on some queries; the best candidate where there are none."""
+        """Return the rule whose swept parameter is the exact best on some queries; `UNFITTED` if there are none."""
         if not rows.any():
             return UNFITTED
         return self.gate(replace(self.rule, **{self.rule.swept: Curve.of(steps, rows).best()[0]}))
 
     def held_out(self, task: Task, rows: Mask, inner: Ints) -> Floats:
-        """F1 of each of the queries `rows`, by the rule fitted to those of the other inner folds."""
+        """Return F1 of each of the queries `rows`, by the rule fitted to those of the other inner folds."""
         steps, f1 = self.steps(task), np.zeros(len(rows))
         for fold in np.unique(inner[rows]):
             held = rows & (inner == fold)
@@ -126,7 +126,7 @@ class Space:
 
     @classmethod
     def of(cls, task: Task, rows: Mask, rules: Sequence[str] | None) -> Space:
-        """Rules among those allowed whose joint parameters make a difference; a gate makes the cut-off one of them."""
+        """Return allowed rules whose joint parameters make a difference; gates make the cut-off one of them."""
         allowed = set(applicable(task, rules))
         gates = (
             [evidence for evidence in get_args(Evidence) if _varies(task, rows, evidence)]
@@ -139,7 +139,7 @@ class Space:
         return cls(task, [name for name in SEARCHED if name in allowed - idle], gates)
 
     def suggest(self, trial: BaseTrial) -> Joint:
-        """A trial's parameters as a rule and a gate, every number rounded to four digits."""
+        """Return a trial's parameters as a rule and a gate, every number rounded to four digits."""
         kind = SEARCHED[trial.suggest_categorical("rule", list(self.kinds))]
         parameters: dict[str, Any] = {kind.swept: 0.0}
         for name, span in kind.joint().items():
@@ -154,7 +154,7 @@ class Space:
         return Joint(rule, evidence, _suggested(trial, "gate.threshold", CUT))
 
     def known(self, rows: Mask) -> list[dict[str, Any]]:
-        """Trials to begin a study with: the parameters that each family alone was fitted to."""
+        """Return trials to begin a study with: the parameters that each family alone was fitted to."""
         opened = {"gate": OPEN} if self.gates else {}
         starts: list[dict[str, Any]] = []
         for name in self.kinds:
@@ -170,7 +170,7 @@ class Space:
 
 
 def _spread(scores: Floats) -> bool:
-    """Whether some query's candidates differ in score, so that one's may be weighed against another's."""
+    """Return whether some query's candidates differ in score, so that one's may be weighed against another's."""
     return bool(((scores >= 0) & (scores < scores.max(axis=1, initial=-1.0, keepdims=True))).any())
 
 
@@ -238,7 +238,7 @@ def search(
 
 
 def is_over(done: Sequence[FrozenTrial], trials: int, patience: int) -> bool:
-    """Whether a study has all its trials, or the last `patience` of them brought no gain."""
+    """Return whether a study has all its trials, or the last `patience` of them brought no gain."""
     values = np.array([trial.value for trial in done])
     if len(values) in (0, trials) or len(values) > trials:
         return len(values) >= trials
@@ -246,7 +246,7 @@ def is_over(done: Sequence[FrozenTrial], trials: int, patience: int) -> bool:
 
 
 def _sampler(seed: int) -> optuna.samplers.BaseSampler:
-    """A sampler that heeds finished trials alone, so that a resumed study goes on as it would have.
+    """Return a sampler that heeds finished trials alone, so that a resumed study goes on as it would have.
 
     A seed of its own for each trial in progress keeps processes from trying the same.
     """
@@ -258,6 +258,6 @@ def _complete(study: optuna.Study) -> list[FrozenTrial]:
 
 
 def _elsewhere(study: optuna.Study, began: datetime) -> int:
-    """Trials that other processes are in: what a killed one was in when this one came stays so for ever."""
+    """Return how many trials other processes are in; one that a killed process left before this one began is none."""
     running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
     return sum(trial.datetime_start is not None and trial.datetime_start >= began for trial in running)

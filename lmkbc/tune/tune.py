@@ -114,7 +114,7 @@ def tune(
 
 
 def check(rules: Sequence[str] | None, folds: int, trials: int, storage: str | None = None) -> None:
-    """InputError for settings that make no sense, LmkbcError for a storage that does not answer: before any work."""
+    """Raise InputError for settings that make no sense, LmkbcError for a storage that does not answer."""
     if folds < 2:
         raise OptionError("folds", f"is {folds}: give at least 2 folds")
     if trials < 0:
@@ -139,7 +139,7 @@ def _paired(sets: Sequence[CandidateSet], examples: Sequence[Example]) -> list[t
 
 
 def fingerprint(pairs: Sequence[tuple[CandidateSet, Example]], edition: Edition, *settings: object) -> str:
-    """Hash of everything that a study depends on, so that a rerun finds its studies and nothing else does."""
+    """Return a hash of everything that a study depends on, so that only a rerun finds its studies."""
     digest = hashlib.sha256(repr((edition.name, settings)).encode())
     for pair in pairs:
         digest.update(repr(pair).encode("utf-8", "backslashreplace"))
@@ -220,7 +220,7 @@ def _tune(
 def _selected(
     tasks: Mapping[str, Task], rules: Mapping[str, Rule], rows: Mapping[str, Mask]
 ) -> dict[Query, Prediction]:
-    """What each relation's rule selects of some of its queries."""
+    """Return what each relation's rule selects of some of its queries."""
     chosen = {name: np.flatnonzero(mask).tolist() for name, mask in rows.items()}
     chosen_sets = [(rules[name], task.outcomes.sets[row]) for name, task in tasks.items() for row in chosen[name]]
     return {candidates.query: rule.select(candidates) for rule, candidates in chosen_sets}
@@ -246,7 +246,7 @@ def _tasks(
 
 
 def official(predictions: Mapping[Query, Prediction], examples: Sequence[Example], edition: Edition) -> Table:
-    """The official table of some predictions. A failed query is wrong, even where there is nothing to find."""
+    """Return the official table of some predictions. A failed query is wrong, even where there is nothing to find."""
     predicted = {
         (query.subject, query.relation): WRONG if made.failed else answers(edition, made)
         for query, made in predictions.items()

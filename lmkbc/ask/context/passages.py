@@ -36,7 +36,7 @@ class ContextSettings:
     overlap: int = 50
 
     def __post_init__(self) -> None:
-        """ValueError for a value that makes no sense."""
+        """Raise ValueError for a value that makes no sense."""
         if self.reads and not self.path:
             raise ValueError(f"{self.provider!r} lacks path: name a JSONL file of title and text")
         if self.passages < 1 or self.words < 0 or not 0 <= self.overlap <= max(self.words - 1, 0):
@@ -44,7 +44,7 @@ class ContextSettings:
 
     @property
     def reads(self) -> bool:
-        """Whether it reads text from outside the model, which a closed-book recipe must not do."""
+        """Return whether it reads text from outside the model, which a closed-book recipe must not do."""
         return self.provider in ("titles", "passages")
 
 
@@ -52,23 +52,23 @@ class Provider(Protocol):
     """Finds passages. Batch first."""
 
     def find(self, queries: Sequence[Query]) -> Sequence[tuple[Passage, ...] | None]:
-        """The passages of each query, best first; none where nothing is known, None where that could not be told."""
+        """Return the passages of each query, best first; () if nothing is known, None if that could not be told."""
         ...
 
 
 def gathered(finder: Provider, queries: Sequence[Query]) -> dict[Query, tuple[Passage, ...]]:
-    """The passages of the queries for which it could be told whether there are any."""
+    """Return the passages of the queries for which it could be told whether there are any."""
     passages = zip(queries, finder.find(queries), strict=True)
     return {query: known for query, known in passages if known is not None}
 
 
 def as_context(passages: Sequence[Passage]) -> str:
-    """Passages as text for a prompt, one a line."""
+    """Return passages as text for a prompt, one a line."""
     return "\n".join(f"{passage.title}: {passage.text}" if passage.title else passage.text for passage in passages)
 
 
 def lines(by_query: Mapping[Query, Sequence[Passage]]) -> bytes:
-    """What was found, as JSONL in the order of the queries, to be kept with a run."""
+    """Return what was found, as JSONL in the order of the queries, to be kept with a run."""
     rows = (
         {"SubjectEntity": query.subject, "Relation": query.relation, "passages": passages}
         for query, passages in by_query.items()
@@ -77,7 +77,7 @@ def lines(by_query: Mapping[Query, Sequence[Passage]]) -> bytes:
 
 
 def read_corpus(path: Path) -> list[Passage]:
-    """The texts of a JSONL file of "title" and "text". InputError names file, line and field."""
+    """Return the texts of a JSONL file of "title" and "text". InputError names file, line and field."""
     if not path.is_file():
         raise InputError(f"the context file {path} does not exist: write one JSON object per line, with title and text")
     texts = read_jsonl(path, Passage)
@@ -87,7 +87,7 @@ def read_corpus(path: Path) -> list[Passage]:
 
 
 def chunks(text: str, words: int, overlap: int) -> Iterator[str]:
-    """A text in stretches of so many words, each with the last words of the one before; whole for 0 words."""
+    """Yield a text in stretches of so many words, each with the last words of the one before; whole for 0 words."""
     parts = text.split()
     if not words or len(parts) <= words:
         yield text.strip()
@@ -107,7 +107,7 @@ class Titles:
             self._texts[folded_key(text.title)].append(text)
 
     def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...]]:
-        """The passages of each query."""
+        """Return the passages of each query."""
         return [tuple(self._of(query))[: self._settings.passages] for query in queries]
 
     def _of(self, query: Query) -> Iterator[Passage]:

@@ -15,7 +15,7 @@ from lmkbc.relation import Relation
 
 
 def located(settings: ContextSettings, files: Sequence[Path]) -> ContextSettings:
-    """The settings with the file that --from names, where path is "from". InputError unless it names one."""
+    """Return the settings with the file that --from names, where path is "from". InputError unless it names one."""
     if settings.path != "from":
         return settings
     if len(files) != 1:
@@ -29,7 +29,7 @@ def provider(
     model: Callable[[], Writer],
     cache: Path | None = None,
 ) -> Provider | None:
-    """The provider that the settings name; None for "none". model: opens what recall asks.
+    """Return the provider that the settings name; None for "none". model: opens what recall asks.
 
     cache: where an index of passages may be kept.
     """

@@ -34,7 +34,7 @@ class Index:
     def search(
         self, vectors: npt.NDArray[np.float32], k: int
     ) -> Iterator[tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]]:
-        """For each vector, scores and places of the k nearest, best first."""
+        """Yield, for each vector, scores and places of the k nearest, best first."""
         for vector in vectors:
             scores = self._vectors @ vector
             nearest = np.argpartition(-scores, k - 1)[:k] if k < len(scores) else np.arange(len(scores))
@@ -81,7 +81,7 @@ class Retrieval:
         return cls(passages, index_of(passages, encoder, cache), encoder, relations, settings.passages)
 
     def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...]]:
-        """The k nearest passages of each query, with their cosine as score."""
+        """Return the k nearest passages of each query, with their cosine as score."""
         if not queries:
             return []
         questions = [fill(self._relations[query.relation].question, {"subject": query.subject}) for query in queries]
@@ -96,7 +96,7 @@ class Retrieval:
 
 
 def index_of(passages: Sequence[Passage], encoder: TextEncoder, cache: Path | None = None) -> Index:
-    """The vectors of passages."""
+    """Return the vectors of passages."""
     texts = [f"{passage.title}\n{passage.text}" for passage in passages]
     name = hashlib.sha256("\0".join([getattr(encoder, "digest", ""), *texts]).encode()).hexdigest()
 
