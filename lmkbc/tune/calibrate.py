@@ -40,7 +40,7 @@ Weights = Mapping[str, float]
 
 
 def logistic_fit(columns: Mapping[str, Floats], label: Floats, prior: Weights) -> dict[str, float]:
-    """Fit a logistic regression on columns of length n, its weights shrunk to `prior`; damped Newton, which converges."""
+    """Fit a logistic regression on columns of length n, weights shrunk to `prior`; damped Newton, which converges."""
     features = np.column_stack(list(columns.values()))
     start = np.array([prior.get(name, 0.0) for name in columns])
     weight = POOLED if any(":" in name for name in columns) else RIDGE
