@@ -15,11 +15,12 @@ from lmkbc import thresholds
 from lmkbc.ask.frames import Frames
 from lmkbc.errors import InputError, OptionError, counted
 from lmkbc.files import jsonl
-from lmkbc.generate.access import ServerSettings
+from lmkbc.generate.access import served
 from lmkbc.generate.recorded_rows import models_in
 from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.files import model_name, portable
+from lmkbc.models.reference import ModelReference
 from lmkbc.recipe import Recipe
 from lmkbc.run import submission
 from lmkbc.run.base import Run
@@ -27,9 +28,7 @@ from lmkbc.select.confidence import at_precision, check_precision
 from lmkbc.select.rule import PerRelation
 from lmkbc.thresholds import Origin
 
-NOT_ASKED = frozenset(
-    "model revision base_url any_model key_env limits prices dtype device trust_remote_code quantise executor".split()
-)
+NOT_ASKED = {item.name for item in fields(ModelReference)} - {"component"} | {"executor"}
 """Settings of a generator's table that say whom to ask and how to reach it, not what is asked."""
 WORDS = ("question", "triple", "statement", "definition", "clozes")
 """Fields of a relation that prompts are made of."""
@@ -118,8 +117,8 @@ def origin_of(run: Run, recipe: Recipe) -> Origin:
 def _asked(run: Run, spec: GeneratorSpec) -> Iterator[str]:
     """Yield the models that a generator asks: by the name that their server says, where any is taken there."""
     for part in spec.whole():
-        served = part.served(run) if isinstance(part, ServerSettings) else None
-        yield from [model_name(served)] if served else _named(run, part)
+        name = served(part, run) if isinstance(part, ModelReference) else None
+        yield from [model_name(name)] if name else _named(run, part)
 
 
 def _named(run: Run, value: Any) -> Iterator[str]:

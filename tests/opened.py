@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lmkbc.ask.plan import Asks
+from lmkbc.ask.context.passages import Provider
+from lmkbc.ask.plan import Asking, Asks
+from lmkbc.generate.conversation import Conversation
+from lmkbc.generate.language_model import AnswerGenerator
+from lmkbc.models.answers import Store
+from lmkbc.models.server.address import Server
+from lmkbc.models.server.language_model import ServerModel
 from lmkbc.recipe import Recipe, make_recipe
 from lmkbc.recipe_file import RecipeFile
+from lmkbc.relation import Relation
 from lmkbc.run.base import Run
 from lmkbc.settings import checked
 from lmkbc.types import Generator, Notes
@@ -31,6 +38,41 @@ def generators(run: Run, recipe: Recipe, notes: Notes | None = None) -> Iterator
     """The opened generators of a recipe, with their names."""
     for spec in recipe.generate:
         yield from spec.opened(run, notes or Notes())
+
+
+def over_server(
+    asking: Asking,
+    relations: Mapping[str, Relation],
+    server: Server,
+    store: Store,
+    *,
+    schema: bool = False,
+    executor: str = "calls",
+    **how: Any,
+) -> AnswerGenerator:
+    """A generator over a server's model."""
+    notes = Notes()
+    model = ServerModel(server, store, batch=executor == "batch", notes=notes, **how)
+    talk = Conversation(asking, relations, server.name, None, notes, schema=schema)
+    return AnswerGenerator(model, talk, relations, server.name, notes)
+
+
+def over_local(
+    model: Any,
+    asking: Asking,
+    relations: Mapping[str, Relation],
+    name: str,
+    identity: str = "",
+    *,
+    store: Store | None = None,
+    context: Provider | None = None,
+) -> AnswerGenerator:
+    """A generator over a causal model."""
+    from lmkbc.models.causal.language_model import LocalModel
+
+    notes = Notes()
+    talk = Conversation(asking, relations, name, context, notes)
+    return AnswerGenerator(LocalModel(model, name, identity, store=store, notes=notes), talk, relations, name, notes)
 
 
 def generated(run: Run, recipe: Recipe, queries: Sequence[Any]) -> tuple[list[Any], Notes]:

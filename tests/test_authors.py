@@ -13,7 +13,7 @@ from command import Command
 from loopback import Files
 
 from lmkbc.files.places import fetched_frames
-from lmkbc.generate.conversation import LanguageModelSpec
+from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run
 from lmkbc.types import Query

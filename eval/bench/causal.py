@@ -25,7 +25,7 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from lmkbc.generate.conversation import LanguageModelSpec
+from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.models.causal.checkpoint import load
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.causal.model import CausalModel

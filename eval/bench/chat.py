@@ -25,12 +25,14 @@ from pathlib import Path
 from lmkbc.ask.examples import Shots
 from lmkbc.ask.plan import Asking, Asks
 from lmkbc.ask.style import PromptStyle
-from lmkbc.generate.chat import ChatGenerator
+from lmkbc.generate.conversation import Conversation
+from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Sampling
 from lmkbc.models.server.address import Server
+from lmkbc.models.server.language_model import ServerModel
 from lmkbc.models.server.limits import Limits
-from lmkbc.types import CandidateSet, Query, State
+from lmkbc.types import CandidateSet, Notes, Query, State
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,7 +59,10 @@ def ask(url: str, store: Path, count: int, concurrency: int = 64) -> Iterator[Ca
     asking = Asking(edition, relations, space.examples(edition, "train"), ASKS)
     queries = [Query(f"subject {place}", edition.relations[place % len(relations)]) for place in range(count)]
     server = Server.of(url, "stand-in")
-    generator = ChatGenerator(asking, relations, server, Store(store), limits=Limits(concurrency=concurrency))
+    notes = Notes()
+    model = ServerModel(server, Store(store), Limits(concurrency=concurrency), notes=notes)
+    talk = Conversation(asking, relations, model.name, None, notes)
+    generator = AnswerGenerator(model, talk, relations, model.name, notes)
     yield from generator.generate(queries)
 
 

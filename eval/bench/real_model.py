@@ -27,7 +27,7 @@ from lmkbc.cli.terminal import progress
 from lmkbc.edition import Edition
 from lmkbc.errors import LmkbcError
 from lmkbc.files.places import cache_dir
-from lmkbc.generate.conversation import LanguageModelSpec
+from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.located import gguf_file
 from lmkbc.pipeline import decide, propose

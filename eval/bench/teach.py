@@ -29,8 +29,8 @@ import torch
 from lmkbc.cli.terminal import progress
 from lmkbc.edition import Edition
 from lmkbc.files.places import cache_dir, data_dirs
-from lmkbc.generate.causal import Causal
 from lmkbc.generate.closed import ClosedList
+from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.generate.prior import ClosedSet
 from lmkbc.pipeline import propose
 from lmkbc.probe.interval import half_width
@@ -133,7 +133,10 @@ class Bench:
         """The closed list of the system's source, alone."""
         system = read_recipe(self.run.workspace, SYSTEM)
         source = next(
-            spec for table in system.generate for spec in table.whole() if isinstance(spec, Causal) and spec.closed
+            spec
+            for table in system.generate
+            for spec in table.whole()
+            if isinstance(spec, LanguageModelSpec) and spec.closed
         )
         closed = replace(source.closed or ClosedList(), off=off)
         return replace(system, generate=(replace(source, closed=closed, only=tuple(self.relations)),))

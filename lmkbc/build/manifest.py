@@ -17,8 +17,9 @@ from lmkbc.errors import InputError
 from lmkbc.files.arrays import key
 from lmkbc.files.checksum import sha256
 from lmkbc.files.packed import whole
-from lmkbc.generate.access import ServerSettings
+from lmkbc.generate.access import served
 from lmkbc.models.files import model_name, portable
+from lmkbc.models.reference import ModelReference
 from lmkbc.names import QID
 from lmkbc.recipe import Recipe
 from lmkbc.relation import Kind, Relation
@@ -84,13 +85,13 @@ def inputs_of(
 ) -> dict[str, Any]:
     """Return all but its subjects that the facts of a run depend on: what is asked, of whom, and what selects."""
     asked = {one.name: msgspec.to_builtins(one, order="deterministic") for one in relations.values()}
-    tables = [spec for table in recipe.generate for spec in table.whole() if isinstance(spec, ServerSettings)]
-    served = [name for spec in tables if not run.files and (name := spec.served(run)) is not None]
+    tables = [spec for table in recipe.generate for spec in table.whole() if isinstance(spec, ModelReference)]
+    servers = [name for spec in tables if not run.files and (name := served(spec, run)) is not None]
     return {
         "edition": run.edition.name,
         "system": recipe.name,
         "model": run.model and model_name(run.model),
-        **({"served": served} if served else {}),
+        **({"served": servers} if servers else {}),
         "recipe": portable(recipe.tables),
         "selection": provenance,
         "thresholds": provenance.get("file_sha256"),

@@ -1,93 +1,179 @@
-"""Access to a server: what a recipe says of it, what the command line says before that, and what a run may spend."""
+"""Access to language models: from what a recipe says of one, and the command line before it, to what answers."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from lmkbc.errors import InputError
 from lmkbc.models.answers import Store
-from lmkbc.models.budget import Budget, checked_prices
-from lmkbc.models.located import is_local_name
+from lmkbc.models.base import LanguageModel, check_extra
+from lmkbc.models.budget import Budget
+from lmkbc.models.files import model_name
+from lmkbc.models.located import is_available, is_local_name
+from lmkbc.models.reference import OF_SERVERS, ModelReference, flat
 from lmkbc.models.server.address import BASE_URL, Server
-from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.limits import GUESSED_ANSWER
 from lmkbc.models.store_place import Database
 from lmkbc.run.base import Run
+from lmkbc.settings import checked
+from lmkbc.types import Notes
 
 if TYPE_CHECKING:
-    from lmkbc.models.server.session import Session
+    from lmkbc.models.causal.language_model import LocalModel
+    from lmkbc.models.causal.model import CausalModel
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServerSettings:
-    """What a recipe's table says of a server: see `Server`, `Limits` and `Budget`.
+class StepModel(ModelReference):
+    """The model that a step asks short questions. extra: further fields of every request to a server."""
 
-    key_env: the variable that holds the key for base_url, which is sent once the user has named it for that host.
-    """
-
-    model: str | None = None
-    base_url: str | None = None
-    key_env: str = ""
-    revision: str = ""
-    any_model: bool = False
-    limits: Limits = field(default_factory=Limits)
-    prices: tuple[float, float] | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """InputError for prices that nothing can be held against."""
-        if self.prices is not None:
-            checked_prices(self.prices, f"prices is {list(self.prices)}")
+        """ValueError for settings that make no sense."""
+        super().__post_init__()
+        check_extra(self.extra)
 
-    def is_local(self, run: Run) -> bool:
-        """Whether no server is named, and the model is one of this machine: then it is asked here."""
-        return not self._is_served(run) and is_local_name(run.model or self.model or "")
+    def open(self, run: Run, notes: Notes) -> LanguageModel:
+        """Return the model."""
+        return open_model(self, run, notes, extra=self.extra, of_servers=["extra"] if self.extra else ())
 
-    def is_named(self, run: Run) -> bool:
-        """Whether anybody said whom to ask: a server by its address, or a model of this machine."""
-        return self._is_served(run) or self.is_local(run)
+    def is_given(self, run: Run) -> bool:
+        """Return whether it can be asked."""
+        return is_given(self, run)
 
-    def served(self, run: Run) -> str | None:
-        """Return the model that the server says it serves, where any is taken; None where that is not asked."""
-        wanted = (self.any_model or run.servers.any_model) and not self.is_local(run)
-        return self.access(run).server.name if wanted else None
 
-    def _is_served(self, run: Run) -> bool:
-        return bool(run.servers.base_url or self.base_url or os.environ.get(BASE_URL))
+def step_model(given: str | Mapping[str, Any], what: str) -> StepModel:
+    """Return the model that a step's table names, or a string. InputError for what makes no sense."""
+    return checked(StepModel, {"model": given} if isinstance(given, str) else flat(given), what)
 
-    def access(self, run: Run) -> Access:
-        """How this run may ask the server; what the command line gives (--model, --base-url, ...) comes first."""
-        given = run.servers
-        store = run.store()
-        server = Server.of(
-            given.base_url,
-            run.model or self.model,
-            revision=self.revision,
-            any_model=self.any_model or given.any_model,
+
+def runs_here(model: ModelReference, run: Run) -> bool:
+    """Return whether a model is asked on this machine: where no server is named, or the recipe says so."""
+    if model.backend != "auto" or run.servers.base_url or model.base_url:
+        return model.backend == "local"
+    return model.component == "causal" or (
+        not os.environ.get(BASE_URL) and is_local_name(run.model or model.model or "")
+    )
+
+
+def is_given(model: ModelReference, run: Run) -> bool:
+    """Return whether a model can be asked: a server is named, or the model, or it lies on this machine."""
+    if runs_here(model, run):
+        return bool(run.model or (model.model and is_available(model.model)))
+    return bool(run.servers.base_url or model.base_url or os.environ.get(BASE_URL))
+
+
+def served(model: ModelReference, run: Run) -> str | None:
+    """Return the model that the server says it serves, where any is taken; None where that is not asked."""
+    wanted = (model.any_model or run.servers.any_model) and not runs_here(model, run)
+    return server_of(model, run, run.store()).name if wanted else None
+
+
+def source(model: ModelReference, run: Run) -> str:
+    """Return the place of a model of this machine; --model comes before the table's."""
+    if place := run.model or model.model:
+        return place
+    raise InputError("no model is named: give one with --model, of the hub, a directory or a GGUF file")
+
+
+def server_of(model: ModelReference, run: Run, store: Store) -> Server:
+    """Return the server that a run asks; what the command line gives (--model, --base-url, ...) comes first."""
+    from lmkbc.models.server.served import as_served  # which loads the server's library
+
+    server = Server.of(
+        run.servers.base_url,
+        run.model or model.model,
+        revision=model.revision,
+        any_model=model.any_model or run.servers.any_model,
+        offline=run.offline,
+        recipe_url=model.base_url,
+        key_env=model.key_env,
+        shared=isinstance(store.place, Database),
+    )
+    return as_served(server, model.limits, store, run.listings, offline=run.offline)
+
+
+def open_model(
+    model: ModelReference,
+    run: Run,
+    notes: Notes,
+    *,
+    completion: bool | None = None,
+    extra: Mapping[str, Any] | None = None,
+    batch: bool = False,
+    of_servers: Iterable[str] = (),
+) -> LanguageModel:
+    """Return what answers for a model, wherever it runs. InputError for what a run lacks.
+
+    completion: whether plain questions are texts to go on with; None for a chat where the model takes one. extra,
+    batch: see `ServerModel`. of_servers: other settings of the table that only a server can follow.
+    """
+    if runs_here(model, run):
+        opened: LanguageModel = local_model(model, run, notes, completion=completion)
+        plain = ModelReference()
+        given = {*of_servers, *(name for name in OF_SERVERS if getattr(model, name) != getattr(plain, name))}
+        if given:
+            names = ", ".join(sorted(given))
+            told = f"what its table says to a server alone is ignored ({names})"
+            notes.remark(f"{opened.name} is asked on this machine: {told}")
+    else:
+        from lmkbc.models.server.language_model import ServerModel  # which loads the server's library
+
+        store, of_run = run.store(), run.servers
+        limits = replace(model.limits, concurrency=of_run.concurrency) if of_run.concurrency else model.limits
+        budget = Budget(of_run.max_cost, of_run.max_tokens, of_run.prices or model.prices, run.budgets)
+        opened = ServerModel(
+            server_of(model, run, store),
+            store,
+            limits,
+            budget,
+            completion=bool(completion),
+            extra=extra,
+            batch=batch,
             offline=run.offline,
-            recipe_url=self.base_url,
-            key_env=self.key_env,
-            shared=isinstance(store.place, Database),
+            notes=notes,
         )
-        limits = replace(self.limits, concurrency=given.concurrency) if given.concurrency else self.limits
-        budget = Budget(given.max_cost, given.max_tokens, given.prices or self.prices, run.budgets)
-        from lmkbc.models.server.served import as_served  # which loads the server's library
-
-        server = as_served(server, limits, store, run.listings, offline=run.offline)
-        return Access(server, store, limits, budget, run.offline)
+    notes.asked(opened.name)
+    return opened
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """A server, and how this run may ask it. The budget is the run's: what all that ask spend counts together."""
+def local_model(model: ModelReference, run: Run, notes: Notes, *, completion: bool | None = None) -> LocalModel:
+    """Return a model of this machine. All steps of a run that ask one model share it."""
+    from lmkbc.models.causal.checkpoint import identity, load  # which load torch
+    from lmkbc.models.causal.language_model import LocalModel
+    from lmkbc.models.causal.model import CausalModel
+    from lmkbc.models.causal.unasked import Unasked
+    from lmkbc.models.precision import computes
 
-    server: Server
-    store: Store
-    limits: Limits
-    budget: Budget
-    offline: bool
+    place = source(model, run)
 
-    def session(self) -> Session:
-        """A session of requests."""
-        from lmkbc.models.server.session import Session  # which loads the server's library
+    def read() -> tuple[CausalModel, str]:
+        loaded = load(
+            place,
+            revision=model.revision or None,
+            dtype=model.dtype,
+            device=model.device,
+            offline=run.offline,
+            trust_remote_code=model.trust_remote_code,
+            quantise=model.quantise,
+            weights=run.dry is None,
+        )
+        read = CausalModel(*loaded) if run.dry is None else Unasked(*loaded, run.dry)
+        return read, identity(place, loaded[0]) + ("+quantised" if run.dry and model.quantise != "none" else "")
 
-        return Session(self.server, self.store, self.limits, self.budget, offline=self.offline)
+    own = place, model.revision, model.dtype, model.device, model.trust_remote_code, model.quantise
+    opened, digest = run.loaded(own, read)
+    run.computed[model_name(place)] = computes(opened.model)
+    return LocalModel(
+        opened,
+        model_name(place),
+        digest,
+        store=run.store(),
+        chats=bool(opened.tokenizer.chat_template) if completion is None else not completion,
+        **({} if model.component == "causal" else {"longest": GUESSED_ANSWER}),
+        notes=notes,
+    )

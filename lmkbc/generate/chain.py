@@ -7,15 +7,13 @@ and a local model about all at once. Every call is an ordinary one, with a place
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
 
 from lmkbc.answer.steps import read, verdict
 from lmkbc.ask.plan import Asking, Slots
 from lmkbc.ask.steps import VERDICTS, Step
-from lmkbc.models.base import Prompt, Reply, Sampling
+from lmkbc.models.base import Answered, Prompt, Reply, Request, Talk
 from lmkbc.relation import Relation
 from lmkbc.types import Query
 
@@ -25,39 +23,6 @@ DENIED = Reply("[]")
 UNREAD = Reply("")
 """What a draw comes to of whose step nothing can be read, and what a draw has in place of a part that others have."""
 
-
-def no_shorter() -> Iterator[Prompt]:
-    """Nothing shorter."""
-    return iter(())
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """Some draws of a prompt. stops: what ends a text. lists: whether an answer ends where its brackets are closed.
-
-    final: whether the query itself is answered. shorter: tells the same in ever fewer tokens, for a prompt too long.
-    """
-
-    prompt: Prompt
-    draws: tuple[int, ...]
-    sampling: Sampling
-    stops: tuple[str, ...] = ()
-    lists: bool = False
-    final: bool = True
-    shorter: Callable[[], Iterator[Prompt]] = no_shorter
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """The prompt that was answered at last, and the reply to each draw that was wanted of it; None for a failed one."""
-
-    prompt: Prompt
-    replies: Sequence[Reply | None]
-
-
-Result = TypeVar("Result")
-Talk = Generator[list[Request], list[Answered], Result]
-"""What yields requests, none empty-handed, is sent an answer to each, and comes to a result."""
 
 Course = list[list[Slots] | Reply | None]
 """What each draw goes on with: the slots of each question; or what it came to; None for one that failed."""
@@ -148,7 +113,7 @@ class Chain:
         self, wanted: Mapping[Prompt, Sequence[int]], step: Step
     ) -> Talk[dict[tuple[Prompt, int], Reply | None]]:
         sampling = step.sampling(self._plan.sampling)
-        requests = [Request(prompt, tuple(draws), sampling, ("\n",), final=False) for prompt, draws in wanted.items()]
+        requests = [Request(prompt, tuple(draws), sampling, ("\n",)) for prompt, draws in wanted.items()]
         return {
             (request.prompt, draw): reply
             for request, one in zip(requests, (yield from asking(requests)), strict=True)
@@ -161,16 +126,8 @@ def _given(step: Step, _: int, __: Slots) -> tuple[str, ...]:
 
 
 def asking(requests: list[Request]) -> Talk[list[Answered]]:
-    """The answers to some requests; where there are none, nobody is bothered."""
+    """Return the answers to some requests; [] without asking if there are no requests."""
     return (yield requests) if requests else []
-
-
-def resumed(talk: Talk[Result], answered: list[Answered] | None = None) -> tuple[list[Request], Result | None]:
-    """What is asked next, once what was asked is answered; where nothing is, the result."""
-    try:
-        return (next(talk) if answered is None else talk.send(answered)), None
-    except StopIteration as end:
-        return [], end.value
 
 
 def together(wanted: Iterable[tuple[Prompt, int]]) -> dict[Prompt, list[int]]:

@@ -18,7 +18,7 @@ from lmkbc.ask.plan import Asking
 from lmkbc.ask.prompts import one_line
 from lmkbc.edition import Edition
 from lmkbc.generate.prior import ClosedSet, Floats, ranked
-from lmkbc.models.base import OptionScorer, Prompt
+from lmkbc.models.base import LanguageModel, Prompt
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.types import CandidateSet, Example, Query, State
@@ -73,7 +73,7 @@ class ClosedGenerator:
 
     def __init__(
         self,
-        scorer: OptionScorer,
+        scorer: LanguageModel,
         asking: Asking,
         edition: Edition,
         relations: Mapping[str, Relation],

@@ -6,7 +6,6 @@ model takes them all, whatever they are called.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -78,19 +77,3 @@ class Replay:
             yield from self._recorded.generate(queries)
         else:
             yield from (CandidateSet(query, draws=(State.MISSING,)) for query in dict.fromkeys(queries))
-
-
-class Silent:
-    """The language model that nobody gave: it answers nothing, and so leaves unverified what it is asked to verify."""
-
-    def paragraphs(self, prompts: Sequence[str]) -> Sequence[str | None]:
-        """No answer to any prompt."""
-        return [None] * len(prompts)
-
-    def texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:  # noqa: ARG002 -- nothing is written
-        """No draw of any prompt."""
-        return [[] for _ in prompts]
-
-    def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
-        """No word's probability is known."""
-        return [[-math.inf] * len(options) for _ in prompts]

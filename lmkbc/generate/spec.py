@@ -16,14 +16,15 @@ from lmkbc.ask.frames import part
 from lmkbc.ask.plan import Asks
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.generate.wrappers import Named, Only
+from lmkbc.models.reference import ModelReference, flat
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
 from lmkbc.settings import checked
 from lmkbc.types import Generator, Notes, Query
 
 GENERATORS = {
-    "causal": "lmkbc.generate.causal:Causal",
-    "chat": "lmkbc.generate.chat:Chat",
+    "causal": "lmkbc.generate.language_model:LanguageModelSpec",
+    "chat": "lmkbc.generate.language_model:LanguageModelSpec",
     "embedded": "lmkbc.generate.embedded.generator:Embedded",
     "entity-masked": "lmkbc.generate.entity_masked:EntityMaskedSpec",
     "masked": "lmkbc.generate.masked.generator:Masked",
@@ -126,7 +127,7 @@ def _spec(table: Mapping[str, Any], one_of_each: bool, frames: str) -> Generator
     if frames and issubclass(spec, Asks):
         table = {**table, "frames": part(frames, str(table.get("name", "")))}
     what = f"generator {table['component']!r}" + (f", source {table['name']!r}" if one_of_each else "")
-    return checked(spec, table, what)
+    return checked(spec, flat(table) if issubclass(spec, ModelReference) else table, what)
 
 
 def _plugged(table: Mapping[str, Any]) -> type[GeneratorSpec] | None:

@@ -13,9 +13,11 @@ import numpy as np
 
 from lmkbc.ask.plan import Asking, Asks
 from lmkbc.files.arrays import Arrays, Store, key
-from lmkbc.generate.local import Local, LocalSettings
+from lmkbc.generate.access import local_model
 from lmkbc.generate.prior import Floats
+from lmkbc.models.causal.language_model import LocalModel
 from lmkbc.models.encoder import find_encoder
+from lmkbc.models.reference import ModelReference
 from lmkbc.progress import Report
 from lmkbc.run.base import Run
 from lmkbc.types import Notes, Query
@@ -25,14 +27,17 @@ PORTION = 256
 
 
 @dataclass(frozen=True, kw_only=True)
-class States(Asks, LocalSettings):
+class States(ModelReference, Asks):
     """What a table says of hidden states. depth: behind which share of the layers they are read, 1 being all."""
 
     depth: float = 0.87
 
     def __post_init__(self) -> None:
         """ValueError for a value that makes no sense."""
-        super().__post_init__()
+        ModelReference.__post_init__(self)
+        Asks.__post_init__(self)
+        if self.backend == "server" or self.base_url:
+            raise ValueError("states are read of a model of this machine: name no server")
         if not 0 < self.depth <= 1:
             raise ValueError(f"depth is {self.depth}: give a share of the layers, above 0 and up to 1")
         if self.chained:
@@ -42,7 +47,7 @@ class States(Asks, LocalSettings):
         """What reads them. kept: where they are kept."""
         encoder = find_encoder() if self.embeds else None
         asking = Asking(run.edition, run.relations, run.train, self, run.workspace.relations, encoder)
-        reader = StateReader(self.local(run), asking, self.depth, kept, run.report, notes)
+        reader = StateReader(local_model(self, run, notes), asking, self.depth, kept, run.report, notes)
         reader.watch()
         return reader
 
@@ -50,7 +55,9 @@ class States(Asks, LocalSettings):
 class StateReader:
     """Reads the hidden state behind the prompt of each query."""
 
-    def __init__(self, local: Local, asking: Asking, depth: float, kept: Store, report: Report, notes: Notes) -> None:
+    def __init__(
+        self, local: LocalModel, asking: Asking, depth: float, kept: Store, report: Report, notes: Notes
+    ) -> None:
         self._local, self._asking, self._depth, self._kept = local, asking, depth, kept
         self._report, self._notes = report, notes
         self._digest = key(local.identity, depth)  # tells these states from others

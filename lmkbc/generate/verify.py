@@ -155,8 +155,12 @@ class FactCheck:
         if self._check.by == "probability":
             truths = [_share(*pair) for pair in self._scorer.log_probabilities(prompts, (yes, no))]
         else:
-            truths = [_votes(draws, yes, no) for draws in self._scorer.texts(prompts, 4)]
+            truths = [_votes(draws, yes, no) for draws in self._texts(prompts, 4)]
         yield from ((fact, truth) for fact, truth in zip(whose, truths, strict=True) if truth is not None)
+
+    def _texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
+        check = self._check
+        return self._scorer.texts(prompts, max_tokens, check.draws, check.heat, check.seed)
 
     def _worked(self, query: Query, lens: Lens, wording: int) -> str:
         """The task and the worked examples: in turn a true and a false one."""
@@ -181,7 +185,7 @@ class FactCheck:
     def _backwards(self, facts: Sequence[tuple[Query, str]]) -> Iterator[tuple[tuple[Query, str], float]]:
         """How often the subject is named when the object is given."""
         prompts = [self._inverted(query) + self._blank(query, text) for query, text in facts]
-        for fact, draws in zip(facts, self._scorer.texts(prompts, 32) if prompts else [], strict=True):
+        for fact, draws in zip(facts, self._texts(prompts, 32) if prompts else [], strict=True):
             names_of = replace(self._relations[fact[0].relation], kind="entity", unit=None, shape=Shape())
             replies = [draw for draw in draws if draw.strip()]
             named = [parse(draw, names_of, fact[1]).objects for draw in replies]

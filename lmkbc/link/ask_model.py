@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from lmkbc.ask.prompts import fill, one_line
 from lmkbc.link.disambiguation import HitChoice
 from lmkbc.link.evidence import Hit
-from lmkbc.models.base import Writer
+from lmkbc.models.base import LanguageModel
 from lmkbc.relation import Relation
 
 _NAMED = re.compile(r"Q?\d+")
@@ -35,7 +35,7 @@ def question(about: HitChoice, relation: Relation) -> str:
 class AskModel:
     """A `disambiguation.Ask` from a model that completes prompts. Where a reply names no hit, the first is chosen."""
 
-    def __init__(self, model: Writer, relations: Mapping[str, Relation]) -> None:
+    def __init__(self, model: LanguageModel, relations: Mapping[str, Relation]) -> None:
         self._model, self._relations = model, relations
 
     def __call__(self, questions: Sequence[HitChoice]) -> list[int | None]:

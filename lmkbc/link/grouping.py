@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from msgspec import structs
 
 from lmkbc.ask.prompts import fill, one_line
-from lmkbc.generate.completer import CompleterSpec, completer
+from lmkbc.generate.access import StepModel, step_model
 from lmkbc.generate.spec import check_names
-from lmkbc.models.base import Writer, answer_of
+from lmkbc.models.base import LanguageModel, answer_of
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
@@ -31,13 +31,14 @@ Sets = list[list[CandidateSet]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
-    """A recipe's table `group`. ask: the model, by component and settings; where there is none, nothing is grouped.
+    """A recipe's table `group`.
 
-    only: the relations whose names are grouped, all of names if none is named. most: names of a query that are shown,
-    those that most sources propose.
+    ask: the model, by name or by its settings (`StepModel`); where there is none, nothing is grouped. only: the
+    relations whose names are grouped, all of names if none is named. most: names of a query that are shown, those that
+    most sources propose.
     """
 
-    ask: Mapping[str, Any] = field(default_factory=dict)
+    ask: str | Mapping[str, Any] = ""
     only: tuple[str, ...] = ()
     most: int = 40
 
@@ -49,9 +50,9 @@ class Grouping:
             raise ValueError("only says which names are grouped: name the model in group.ask")
         self.model()
 
-    def model(self) -> CompleterSpec | None:
+    def model(self) -> StepModel | None:
         """The model that is asked, where one is named."""
-        return completer(self.ask, "ask") if self.ask else None
+        return step_model(self.ask, "ask") if self.ask else None
 
     def check(self, relations: Mapping[str, Relation]) -> None:
         """InputError for a relation that does not exist. relations: all, by every name."""
@@ -74,7 +75,7 @@ class Grouping:
 class Grouper:
     """Asks once for each query with several names. relations: those whose names are grouped, as queries spell them."""
 
-    def __init__(self, model: Writer, relations: Mapping[str, Relation], most: int) -> None:
+    def __init__(self, model: LanguageModel, relations: Mapping[str, Relation], most: int) -> None:
         self._model, self._relations, self._most = model, relations, most
 
     def grouped(self, sources: Sequence[Sequence[CandidateSet]]) -> Sets:

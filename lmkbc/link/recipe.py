@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, get_args
 
-from lmkbc.generate.completer import CompleterSpec, completer
+from lmkbc.generate.access import StepModel, step_model
 from lmkbc.generate.spec import check_names
 from lmkbc.link import disambiguation
 from lmkbc.link.ask_model import AskModel
@@ -32,8 +32,8 @@ class Linking:
     """How names are linked, as a recipe's plain data.
 
     strategies, keywords: relation, by any edition's name, -> what `Linker` takes in place of its object type's own.
-    default: the strategies of relations that are not named. ask: the model that the strategy "model" asks: its
-    component, "chat" or "causal", with that one's settings. evidence: what is looked at, in this order: "train"
+    default: the strategies of relations that are not named. ask: the model that the strategy "model" asks, by name or
+    by its settings (`StepModel`). evidence: what is looked at, in this order: "train"
     objects, the alias "index", one typing error against these, the "search", and a search for other "variants" of a
     name that found nothing. "search" alone, with the default "first", is what the organisers' baselines do.
     typed: the relations whose names are searched for with a type word too, as in "Don River"; all that have such, if
@@ -45,7 +45,7 @@ class Linking:
     strategies: Words = field(default_factory=dict)
     keywords: Words = field(default_factory=dict)
     default: tuple[str, ...] = ()
-    ask: Mapping[str, Any] = field(default_factory=dict)
+    ask: str | Mapping[str, Any] = ""
     evidence: tuple[Evidence, ...] = get_args(Evidence)
     unlinked: Literal["drop", "name"] = "drop"
     typed: tuple[str, ...] | None = None
@@ -58,7 +58,7 @@ class Linking:
         for what, strategies in (*named.items(), ("default", self.default)):
             disambiguation.check(strategies, what)
             if disambiguation.MODEL in strategies and not self.ask:
-                raise ValueError(f"{what} asks a model: name its component and model in link.ask")
+                raise ValueError(f"{what} asks a model: name it in link.ask")
         for name, template in self.searched.items():
             if "{object}" not in template:
                 raise ValueError(f"searched.{name} is {template!r}: say with {{object}} where the name stands")
@@ -67,9 +67,9 @@ class Linking:
                 raise ValueError(f"known.{name} names {wrong!r}, which is no QID: write one like 'Q42'")
         self.model()
 
-    def model(self) -> CompleterSpec | None:
+    def model(self) -> StepModel | None:
         """The model that the strategy "model" asks, where one is named."""
-        return completer(self.ask, "ask") if self.ask else None
+        return step_model(self.ask, "ask") if self.ask else None
 
     def check(self, relations: Mapping[str, Relation]) -> None:
         """InputError for a relation that does not exist. relations: all, by every name."""

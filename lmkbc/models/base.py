@@ -1,10 +1,10 @@
-"""What every language model shares, whatever its back end: prompt, sampling, reply."""
+"""What every language model shares, whatever its back end: prompt, sampling, request, reply, and the protocol."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -81,6 +81,10 @@ OWN_FIELDS = {
     "top_p": "sampling.top_p",
 }
 """Fields of a request that the engine sets itself, and the setting of a recipe that each follows from."""
+
+
+LOCAL_EXTRAS = ("top_k", "repetition_penalty")
+"""Further fields of a request that a model of this machine knows too."""
 
 
 def check_extra(extra: Mapping[str, Any]) -> None:
@@ -169,41 +173,94 @@ def answer_of(text: str) -> str | None:
     return None if not thought and "<think>" in text else shown(rest if thought else text)
 
 
-class Writer(Protocol):
-    """What writes an answer to each prompt, for those that ask a language model for no more than that."""
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Some draws of a prompt. stops: what ends a text. lists: whether an answer ends where its brackets are closed.
 
-    def paragraphs(self, prompts: Sequence[str]) -> Sequence[str | None]:
-        """The greedy answer to each prompt, about a paragraph; None where none can be had."""
-        ...
-
-
-class LanguageModel(Writer, Protocol):
-    """The one protocol for what answers text, whatever the back end: asked in batches, each prompt one user's turn.
-
-    Answers come in the order of the prompts. A failure is never an empty answer: it is left out, None or -inf.
+    schema: the shape of the JSON that is asked for, if any. shorter: yields prompts that say the same in ever fewer
+    tokens, for a prompt that is too long.
     """
 
-    def texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
-        """The draws of each prompt, as the model was set up to draw, each a line; blank or failed ones are left out."""
+    prompt: Prompt
+    draws: tuple[int, ...]
+    sampling: Sampling
+    stops: tuple[str, ...] = ()
+    lists: bool = False
+    schema: Mapping[str, Any] | None = None
+    shorter: Callable[[], Iterable[Prompt]] = tuple
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The prompt that was answered at last, and the reply to each draw of a request; None for a draw that failed."""
+
+    prompt: Prompt
+    replies: Sequence[Reply | None]
+
+
+Key = TypeVar("Key")
+Result = TypeVar("Result")
+Talk = Generator[list[Request], list[Answered], Result]
+"""Coroutine: yields non-empty lists of requests, receives an answer to each, returns a result."""
+
+
+def resumed(talk: Talk[Result], answered: list[Answered] | None = None) -> tuple[list[Request], Result | None]:
+    """Return the requests that a talk goes on with, and its result once it has none."""
+    try:
+        return (next(talk) if answered is None else talk.send(answered)), None
+    except StopIteration as end:
+        return [], end.value
+
+
+class LanguageModel(Protocol):
+    """The one protocol for what answers text, whatever the back end. A failure is never an empty answer.
+
+    name: what records call the model. place: where its answers are kept. Batches are answered in the order of their
+    prompts; plain strings are asked as one turn of the user, or as a text.
+    """
+
+    name: str
+    place: str
+
+    @property
+    def lost(self) -> str:
+        """Why answers of the last conversation are missing; "" where nothing tells."""
+        ...
+
+    def converse(self, talks: Mapping[Key, Talk[Result]]) -> Iterator[tuple[Key, Result]]:
+        """Answer what talks ask until each has its result, which is yielded with its key, in any order."""
+        ...
+
+    def remarks(self) -> Iterator[str]:
+        """Yield what a person should know of the last conversation."""
+        ...
+
+    def texts(
+        self, prompts: Sequence[str], max_tokens: int, draws: int = 1, temperature: float = 0.0, seed: int = 0
+    ) -> list[list[str]]:
+        """Return the draws of each prompt, each a line; blank or failed ones are left out.
+
+        seed: for back ends that draw by one.
+        """
+        ...
+
+    def paragraphs(self, prompts: Sequence[str]) -> Sequence[str | None]:
+        """Return the greedy answer to each prompt, about a paragraph; None where none can be had."""
         ...
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
-        """For each prompt, the log-probability of each word that may come next; -inf where it cannot be told."""
+        """Return, for each prompt, the log-probability of each word that may come next; -inf if unknown."""
         ...
-
-
-class OptionScorer(Protocol):
-    """What ranks closed lists, whatever the back end: each prompt has options of its own."""
 
     def option_scores(
         self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]
     ) -> Sequence[Sequence[float] | None]:
-        """The log-probability that each prompt is answered by each of its options.
+        """Return the log-probability that each prompt is answered by each of its own options.
 
         -inf for an option that there is no room for; None for a prompt whose call failed.
         """
         ...
 
     def lengths(self, options: Sequence[str]) -> Sequence[int]:
-        """Of how many tokens each option is that was scored."""
+        """Return of how many tokens each option is that was scored."""
         ...

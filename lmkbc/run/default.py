@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lmkbc.generate.local import LocalSettings
 from lmkbc.models.located import is_available
 from lmkbc.models.packaged import generative
+from lmkbc.models.reference import ModelReference
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.workspace import Workspace
 
@@ -21,7 +21,7 @@ def default_recipe(space: Workspace, model: str | None = None) -> tuple[Recipe, 
     if model:
         return recipe, ""
     parts = [part for spec in recipe.generate for part in spec.whole()]
-    models = [part.model for part in parts if isinstance(part, LocalSettings) and part.model]
+    models = [part.model for part in parts if isinstance(part, ModelReference) and part.model]
     lacking = [name for name in models if not is_available(name)]
     if not lacking:
         return recipe, ""

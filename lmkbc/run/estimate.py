@@ -13,12 +13,12 @@ import msgspec
 
 from lmkbc.errors import InputError
 from lmkbc.files.packed import DOCUMENT, whole
-from lmkbc.generate.access import ServerSettings
-from lmkbc.generate.conversation import LanguageModelSpec
+from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import Question
 from lmkbc.models.answers import place_for
 from lmkbc.models.dry import Foreseen
+from lmkbc.models.reference import ModelReference
 from lmkbc.pipeline import BLOCK
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
@@ -116,7 +116,7 @@ def follows(table: object) -> bool:
 
 def _cost(run: Run, table: object, counts: Foreseen) -> float | None:
     """Return what the tokens cost, answers at their longest; None for a model of this machine, and without prices."""
-    own = table.prices if isinstance(table, ServerSettings) else None
+    own = table.prices if isinstance(table, ModelReference) else None
     prices = run.servers.prices or own
     if prices is None or not counts.estimated:
         return None

@@ -19,8 +19,8 @@ from torch.nn.functional import cross_entropy
 from lmkbc.ask.context.passages import as_context, gathered
 from lmkbc.ask.plan import Asking
 from lmkbc.ask.prompts import answered
-from lmkbc.generate.causal import Causal
-from lmkbc.models.base import Prompt, Writer
+from lmkbc.generate.language_model import LanguageModelSpec
+from lmkbc.models.base import LanguageModel, Prompt
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.prefixes import Tokens, common
 from lmkbc.models.masked.tensors import padded
@@ -39,7 +39,9 @@ class TaughtPrompt(NamedTuple):
     answers: int = 1
 
 
-def of_split(run: Run, spec: Causal, model: CausalModel, recall: Callable[[], Writer]) -> list[TaughtPrompt]:
+def of_split(
+    run: Run, spec: LanguageModelSpec, model: CausalModel, recall: Callable[[], LanguageModel]
+) -> list[TaughtPrompt]:
     """Return each train row, as it is asked.
 
     Rows about a subject that any edition holds out are left out, of the worked examples too.
@@ -58,7 +60,7 @@ def of_split(run: Run, spec: Causal, model: CausalModel, recall: Callable[[], Wr
 
 
 def of_facts(
-    run: Run, spec: Causal, model: CausalModel, corpus: Corpus, most: int, seed: int = 0
+    run: Run, spec: LanguageModelSpec, model: CausalModel, corpus: Corpus, most: int, seed: int = 0
 ) -> list[TaughtPrompt]:
     """Return the train split's facts and at most so many others of each relation, several to a prompt.
 
@@ -105,7 +107,7 @@ def answer(run: Run, asking: Asking, example: Example) -> str:
     return answered(style, run.relations, example, edition=run.edition.name)
 
 
-def _asked(run: Run, spec: Causal) -> list[str]:
+def _asked(run: Run, spec: LanguageModelSpec) -> list[str]:
     """Return the relations that the generator is asked about, by the edition's names."""
     only = {run.workspace.relation(name).name for name in spec.only}
     return [name for name, relation in run.relations.items() if not only or relation.name in only]

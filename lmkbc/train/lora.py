@@ -17,7 +17,8 @@ from typing import Any
 import torch
 
 from lmkbc.errors import InputError
-from lmkbc.generate.causal import Causal
+from lmkbc.generate.access import local_model, source
+from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run.base import Run
@@ -28,6 +29,7 @@ from lmkbc.train.examples import alike, loss, of_facts, of_split
 from lmkbc.train.loop import Trained
 from lmkbc.train.loop import train as fit
 from lmkbc.train.settings import Lora
+from lmkbc.types import Notes
 
 
 def train(
@@ -45,15 +47,15 @@ def train(
     `lmkbc predict --model OUT` answers with it. A killed training goes on from its last checkpoint, beside `out`.
     """
     spec = _causal(recipe)
-    check_out(out, spec.source(run))
+    check_out(out, source(spec, run))
     peft = _peft()
-    local = spec.local(replace(run, models={}))  # others of the run are asked as they were
+    local = local_model(spec, replace(run, models={}), Notes())  # others of the run are asked as they were
     model, base = local.model, local.identity
     if corpus:
         proven: dict[str, Any] = {"proof": [*corpus.proof]}
         rows = of_facts(run, spec, model, corpus, lora.facts, lora.seed)
     else:
-        rows = of_split(run, spec, model, local.scorer)
+        rows = of_split(run, spec, model, lambda: local)
         proven = {"held_out": len(run.train) - len(rows)}
     kept = [row for row in rows if len(row.tokens) <= lora.longest]
     torch.manual_seed(lora.seed)
@@ -95,9 +97,9 @@ def train(
     return done
 
 
-def _causal(recipe: Recipe) -> Causal:
+def _causal(recipe: Recipe) -> LanguageModelSpec:
     for spec in (one for table in recipe.generate for one in table.whole()):
-        if isinstance(spec, Causal):
+        if isinstance(spec, LanguageModelSpec) and spec.component == "causal":
             return spec
     raise InputError(f"the recipe {recipe.name!r} has no 'causal' generator to train: name one that has, as llm2kb23")
 

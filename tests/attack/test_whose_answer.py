@@ -15,9 +15,10 @@ import lmkbc
 from lmkbc.answer.parse import parse
 from lmkbc.answer.verbatim import verbatim
 from lmkbc.errors import InputError
-from lmkbc.generate.access import ServerSettings
+from lmkbc.generate.access import server_of
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
+from lmkbc.models.reference import ModelReference
 from lmkbc.models.server.limits import Limits, OverBudgetError, Paid, estimate, tokens_of
 from lmkbc.run.base import Run, Servers
 from lmkbc.types import State
@@ -105,12 +106,12 @@ def test_keys_that_recipes_ask_for(url: str, wanted: str, tmp_path: Path, monkey
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     monkeypatch.delenv("LMKBC_KEYS", raising=False)
     run = Run(workspace=SPACE, edition=MINI, servers=Servers(store=tmp_path / "s.sqlite"))
-    settings = ServerSettings(model="m", base_url=url, key_env=wanted)
+    settings = ModelReference(model="m", base_url=url, key_env=wanted)
     if url in HERE:
-        assert settings.access(run).server.key == ""
+        assert server_of(settings, run, run.store()).key == ""
         return
     with pytest.raises(InputError) as error:
-        settings.access(run)
+        server_of(settings, run, run.store())
     assert CANARY not in str(error.value)
 
 

@@ -98,7 +98,7 @@ def test_a_local_model_that_answers_recalls_verifies_and_links_loads_no_server_s
         ),
         ("lmkbc.select.registry", {"optuna", "sqlalchemy", "torch", "openai", "polars"}),
         ("lmkbc.pipeline", {"optuna", "sqlalchemy", "openai", "torch", "transformers"}),
-        ("lmkbc.generate.chat", {"torch", "transformers", "optuna"}),
+        ("lmkbc.generate.language_model", {"torch", "transformers", "optuna", "openai"}),
         ("lmkbc.generate.recorded", {"torch", "transformers", "openai", "optuna"}),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 import tiny_causal
 from loopback import Body, Loopback, prompt_of
 
-from lmkbc.generate.completer import COMPLETERS, completer
+from lmkbc.generate.access import step_model
 from lmkbc.models.base import LanguageModel
 from lmkbc.run.base import Run, Servers
 from lmkbc.types import Notes
@@ -52,7 +52,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(params=list(COMPLETERS))
+@pytest.fixture(params=["server", "local"])
 def opened(request: pytest.FixtureRequest, weights: Path, tmp_path: Path, one_thread: None) -> Iterator[Open]:
     """What opens each back end as a recipe's table does."""
     fresh = iter(range(100))
@@ -63,16 +63,16 @@ def opened(request: pytest.FixtureRequest, weights: Path, tmp_path: Path, one_th
             servers = Servers(base_url=url, store=store)
             run = Run(workspace=SPACE, edition=EDITION, servers=servers, offline=offline or url is None, **given)
             notes = Notes()
-            model: Any = completer({"component": request.param, **table}, "model").open(run, notes)
+            model: Any = step_model({"backend": request.param, **table}, "model").open(run, notes)
             return model, notes
 
         return opening
 
-    if request.param == "chat":
+    if request.param == "server":
         with Served(said) as server:
             yield opener({"model": "stand-in", "limits": {"first_wait": 0.001, "attempts": 2}}, server.url)
     else:
-        yield {"causal": opener({}, model=str(weights))}[request.param]
+        yield opener({}, model=str(weights))
 
 
 ASKS: dict[str, Callable[[LanguageModel, list[str]], Any]] = {

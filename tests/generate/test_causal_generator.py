@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import tiny_causal
-from opened import asks, generators, recipe_of
+from opened import asks, generators, over_local, recipe_of
 
 from lmkbc.ask.plan import Asking
 from lmkbc.errors import InputError
-from lmkbc.generate.causal import CausalGenerator
+from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.generate.verify import Verifying
 from lmkbc.models.answers import Store
 from lmkbc.models.causal.decode import Completion, Decoding
@@ -50,7 +50,7 @@ def generator(
     draws: int = 1,
     own: dict[str, Any] | None = None,
     **more: Any,
-) -> CausalGenerator:
+) -> AnswerGenerator:
     tables = {
         "prompt": style or {"form": "completion"},
         "shots": {"k": 2},
@@ -58,7 +58,7 @@ def generator(
         "relations": own or {},
     }
     asking = Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), asks(tables), SPACE.relations)
-    return CausalGenerator(model, asking, RELATIONS, "tiny", **more)
+    return over_local(model, asking, RELATIONS, "tiny", **more)
 
 
 def queries() -> list[Query]:
@@ -73,7 +73,7 @@ def test_each_draw_is_a_source_and_failures_are_no_answers() -> None:
     assert [(one.text, one.sources) for one in found.candidates if one.text] in ([("Peru", sources("tiny#0"))], [])
     assert sources("tiny#1") in [one.sources for one in found.nothing]
     assert found.draws == (State.ANSWERED, State.ABSTAINED, State.TRUNCATED)
-    assert asked.notes.remarks == ["tiny: 1 of 3 draws cut off at max_tokens"]
+    assert asked.notes.remarks[0] == "tiny: 1 of 3 draws cut off at max_tokens"
 
 
 HOSTILE = {
@@ -99,7 +99,8 @@ def test_a_subject_that_leaves_no_room_is_missing_and_one_without_a_name_is_not_
     subjects = ("", " \n", "x" * 10_000)
     found = list(asked.generate([Query(subject, "CountryBordersCountry") for subject in subjects]))
     assert {one.query.subject: one.draws for one in found} == dict.fromkeys(subjects, (State.MISSING,))
-    (remark,) = asked.notes.remarks
+    remark, last = asked.notes.remarks
+    assert "3 queries lack answers (prompts exceed the model's window)" in last
     assert remark.startswith("tiny: 1 of 1 draws not asked, since prompts exceed the model's window: say fit = true")
 
 
@@ -273,7 +274,7 @@ def test_a_recipe_names_the_model_and_the_command_line_comes_first(tiny: Path) -
     with pytest.raises(InputError, match="elsewhere"):
         propose(run(model="/elsewhere"), recipe(tiny), queries()[:1])
     ((_, asked),) = generators(run(model=str(tiny)), recipe(Path("/elsewhere")))
-    assert isinstance(asked, CausalGenerator)
+    assert isinstance(asked, AnswerGenerator)
 
 
 @pytest.mark.parametrize(
@@ -313,9 +314,9 @@ def test_sources_of_one_model_load_it_once(tiny: Path) -> None:
     each = [{"name": "a"}, {"name": "b", "prompt": {"ask": "{question} "}}]
     (first, one), (second, other) = generators(run(), recipe(tiny, each=each, sampling={"max_tokens": 4}))
     assert (first, second) == ("a", "b")
-    assert isinstance(one, CausalGenerator)
-    assert isinstance(other, CausalGenerator)
-    assert one._model is other._model
+    assert isinstance(one, AnswerGenerator)
+    assert isinstance(other, AnswerGenerator)
+    assert one._model.model is other._model.model
     (found,) = other.generate(queries()[:1])
     assert {source for c in found.candidates for source in c.sources} <= {*sources("b#0")}
 
@@ -384,7 +385,7 @@ def test_the_recipe_of_llm2kb_asks_for_its_texts(tiny: Path) -> None:
 def test_a_model_tells_what_it_recalls_once(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     system, given = recipe(tiny, context={"provider": "recall"}, sampling={"max_tokens": 4}), queries()[:2]
     ((_, asked),) = generators(run(), system)
-    assert isinstance(asked, CausalGenerator)
+    assert isinstance(asked, AnswerGenerator)
     list(asked.generate(given))
     monkeypatch.setattr(CausalModel, "complete", None)  # a second run asks the store alone
     ((_, again),) = generators(run(), system)

@@ -13,11 +13,10 @@ import pytest
 import tiny_causal
 from command import Command
 from loopback import Body, Loopback, prompt_of
-from opened import asks, generators, recipe_of
+from opened import asks, generators, over_local, recipe_of
 
 from lmkbc.ask.plan import Asking
 from lmkbc.errors import InputError
-from lmkbc.generate.causal import CausalGenerator
 from lmkbc.models.answers import Store
 from lmkbc.models.causal.decode import Completion, Decoding
 from lmkbc.models.causal.model import CausalModel
@@ -63,7 +62,7 @@ def locally(folder: Path) -> Ask:
         model = Scripted(answer)
         asking = Asking(EDITION, RELATIONS, [], asks(tables))
         store = Store(folder / "local.sqlite")
-        (found,) = CausalGenerator(model, asking, RELATIONS, "m", store=store).generate([QUERY])
+        (found,) = over_local(model, asking, RELATIONS, "m", store=store).generate([QUERY])
         store.close()
         return model.asked, found
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from loopback import FAULTS, Loopback, prompt_of
-from opened import asks
+from opened import asks, over_server
 
 from lmkbc.ask.plan import Asking
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.generate.chat import ChatGenerator
+from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.answers import Store
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
@@ -51,24 +51,24 @@ def queries(count: int, relation: str = BORDERS) -> list[Query]:
 
 
 @pytest.fixture
-def chat(tmp_path: Path) -> Callable[..., ChatGenerator]:
+def chat(tmp_path: Path) -> Callable[..., AnswerGenerator]:
     def make(
         server: Loopback | str, model: str = "stand-in", any_model: bool = False, **settings: Any
-    ) -> ChatGenerator:
+    ) -> AnswerGenerator:
         tables = {name: settings.pop(name, {}) for name in ("prompt", "shots", "sampling")}
         asking = Asking(EDITION, RELATIONS, TRAIN, asks(tables))
         url = server if isinstance(server, str) else server.url
         store = Store(tmp_path / settings.pop("store", "store.sqlite"))
         settings.setdefault("limits", HASTY)
-        return ChatGenerator(asking, RELATIONS, Server.of(url, model, any_model=any_model), store, **settings)
+        return over_server(asking, RELATIONS, Server.of(url, model, any_model=any_model), store, **settings)
 
     return make
 
 
-Chat = Callable[..., ChatGenerator]
+Chat = Callable[..., AnswerGenerator]
 
 
-def run(generator: ChatGenerator, asked: list[Query]) -> dict[str, CandidateSet]:
+def run(generator: AnswerGenerator, asked: list[Query]) -> dict[str, CandidateSet]:
     found = list(generator.generate(asked))
     assert sorted(one.query.subject for one in found) == sorted({query.subject for query in asked})
     return {one.query.subject: one for one in found}
@@ -378,14 +378,14 @@ def test_a_killed_run_finds_its_batch_job_again(chat: Chat) -> None:
 class Killed:
     """Runs a generator until its batch job is noted, and no further."""
 
-    def __init__(self, generator: ChatGenerator) -> None:
-        self._generator, noted = generator, generator._store.set_note
+    def __init__(self, generator: AnswerGenerator) -> None:
+        self._generator, noted = generator, generator._model._store.set_note  # type: ignore[attr-defined]
 
         def note(key: str, value: Any) -> None:
             noted(key, value)
             raise KeyboardInterrupt
 
-        generator._store.set_note = note  # type: ignore[method-assign]
+        generator._model._store.set_note = note  # type: ignore[attr-defined]
 
     def run(self) -> None:
         list(self._generator.generate(queries(4)))
@@ -458,7 +458,7 @@ def test_the_key_is_written_nowhere(chat: Chat, tmp_path: Path, caplog: pytest.L
         assert any(CANARY in head for head in server.headers)
     with Refusing(401, f"wrong key {CANARY}") as refusing, pytest.raises(ServerError) as error:
         run(chat(refusing), queries(9))
-    shown = [repr(found), repr(generator.notes.remarks), repr(generator._server), str(error.getrepr(showlocals=True))]
+    shown = [repr(found), repr(generator.notes.remarks), repr(generator._model), str(error.getrepr(showlocals=True))]
     assert not any(CANARY in text for text in [*shown, caplog.text])
     assert not any(CANARY.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 
@@ -480,7 +480,7 @@ def test_a_repeated_query_is_asked_once(chat: Chat) -> None:
 def test_a_full_disk_ends_the_run_with_a_reason(chat: Chat) -> None:
     with Loopback() as server:
         generator = chat(server)
-        generator._store._rows._db.execute("PRAGMA max_page_count = 1")
+        generator._model._store._rows._db.execute("PRAGMA max_page_count = 1")
         with pytest.raises(LmkbcError, match="run again to resume"):
             run(generator, queries(200))
 

@@ -14,8 +14,8 @@ from loopback import Loopback, prompt_of
 from opened import generated, generators, recipe_of
 
 from lmkbc.errors import InputError
-from lmkbc.generate.chat import ChatGenerator
-from lmkbc.generate.completer import completer
+from lmkbc.generate.access import step_model
+from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.generate.verify import Verifying
 from lmkbc.generate.wrappers import Only
 from lmkbc.link.evidence import Hit
@@ -42,10 +42,10 @@ def context(url: str, tmp_path: Path, edition: str = "mini", **given: Any) -> Ru
     return Run(workspace=SPACE, edition=SPACE.edition(edition), servers=Servers(**options), **given)
 
 
-def bare(generator: Any) -> ChatGenerator:
+def bare(generator: Any) -> AnswerGenerator:
     while isinstance(generator, Only | Verifying):
         generator = generator._generator
-    assert isinstance(generator, ChatGenerator)
+    assert isinstance(generator, AnswerGenerator)
     return generator
 
 
@@ -171,7 +171,9 @@ def test_a_recipe_that_verifies_heeds_the_verdicts() -> None:
     verifying = [one for one in systems if any(getattr(spec, "verify", None) for spec in one.generate)]
     assert verifying
     for one in verifying:
-        assert any(word in repr(one.tables["select"]) for word in ("verified", "admit", "attested")), one.name
+        assert any(word in repr(one.tables["select"]) for word in ("verified", "min_verification", "corroborated")), (
+            one.name
+        )
 
 
 @pytest.mark.parametrize(
@@ -315,9 +317,9 @@ def test_limits_hold_for_all_that_ask_in_a_run(tmp_path: Path) -> None:
 
 def test_a_completer_s_settings_are_checked(tmp_path: Path) -> None:
     for table, said in (
-        ({"component": "chatt"}, "link.ask: unknown component 'chatt': did you mean 'chat'"),
+        ({"component": "chatt"}, "link.ask: setting 'component' is 'chatt': did you mean 'chat'"),
         ({"component": "chat", "modell": "m"}, "link.ask has no setting 'modell': did you mean 'model'"),
-        ({"component": "causal"}, "names no model"),
+        ({"component": "causal"}, "no model is named"),
     ):
         with pytest.raises(InputError, match=said):
-            completer(table, "link.ask").open(context("http://127.0.0.1:9/v1", tmp_path), Notes())
+            step_model(table, "link.ask").open(context("http://127.0.0.1:9/v1", tmp_path), Notes())

@@ -9,9 +9,8 @@ import pytest
 from opened import asks
 
 from lmkbc.ask.plan import Asking
-from lmkbc.generate.chain import Answered, Request, Talk, resumed
 from lmkbc.generate.conversation import Conversation
-from lmkbc.models.base import Reply
+from lmkbc.models.base import Answered, Reply, Request, Talk, resumed
 from lmkbc.types import CandidateSet, Notes, Passage, Query, State
 from lmkbc.workspace import Workspace
 

@@ -14,15 +14,13 @@ import tiny_masked
 from opened import generated, generators, recipe_of
 
 from lmkbc.errors import InputError
-from lmkbc.generate.causal import CausalGenerator
-from lmkbc.generate.chat import ChatGenerator
-from lmkbc.generate.completer import completer
-from lmkbc.generate.conversation import LanguageModelSpec
+from lmkbc.generate.access import step_model
+from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.models.answers import Store
+from lmkbc.models.causal.language_model import LocalModel
 from lmkbc.models.causal.model import CausalModel
-from lmkbc.models.causal.scorer import CausalScorer
 from lmkbc.models.located import is_local_name
-from lmkbc.models.server.scorer import ChatScorer
+from lmkbc.models.server.language_model import ServerModel
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run, Servers
 from lmkbc.types import Notes, Query, State
@@ -75,7 +73,7 @@ def test_every_recipe_of_a_server_runs_here(name: str, run: Run, tmp_path: Path)
         own = {key: replace(one, sampling=one.sampling | few) for key, one in spec.relations.items()}
         short = replace(spec, sampling=replace(spec.sampling, **few), relations=own)
         for _, generator in short.opened(run, Notes()):
-            assert isinstance(bare(generator), CausalGenerator)
+            assert isinstance(bare(generator)._model, LocalModel)
             found = list(generator.generate(QUERIES[::3]))
             assert {one.query for one in found} == set(QUERIES[::3])
             assert not any(State.MISSING in one.draws for one in found)
@@ -131,15 +129,15 @@ def test_a_server_that_is_named_is_asked(
     table = {"component": "chat"} | ({"base_url": url} if place == "recipe" else {})
     run = over(weights, tmp_path, **({"base_url": url} if place == "option" else {}))
     ((_, generator),) = generators(run, recipe_of(table))
-    assert isinstance(generator, ChatGenerator)
-    assert isinstance(completer(table, "ask").open(run, Notes()), ChatScorer)
+    assert isinstance(bare(generator)._model, ServerModel)
+    assert isinstance(step_model(table, "ask").open(run, Notes()), ServerModel)
 
 
 def test_a_step_that_asks_a_server_asks_the_model_here(run: Run) -> None:
     notes = Notes()
-    found = completer({"component": "chat", "model": "gpt-4", "extra": {"top_k": 1}}, "ask").open(run, notes)
-    assert isinstance(found, CausalScorer)
-    assert found.texts(["Say yes."], 4) == completer({"component": "causal"}, "ask").open(run, Notes()).texts(
+    found = step_model({"component": "chat", "model": "gpt-4", "extra": {"top_k": 1}}, "ask").open(run, notes)
+    assert isinstance(found, LocalModel)
+    assert found.texts(["Say yes."], 4) == step_model({"component": "causal"}, "ask").open(run, Notes()).texts(
         ["Say yes."], 4
     )
     assert notes.remarks == [

@@ -12,7 +12,6 @@ from loopback import Body, Loopback, prompt_of
 from opened import recipe_of
 
 from lmkbc.errors import InputError
-from lmkbc.generate.replay import Silent
 from lmkbc.link.recipe import Linking
 from lmkbc.pipeline import Proposals, propose
 from lmkbc.recipe import Recipe, read_recipe
@@ -111,8 +110,8 @@ def test_each_model_of_a_recipe_takes_its_own_answers(tmp_path: Path) -> None:
     second = answers(tmp_path / "2.jsonl", said(0, '["Chad"]', model="b-7b"))
     third = answers(tmp_path / "c.jsonl", said(1, '["Mali"]'))
     found = proposed(recipe, third, first, second, tmp_path=tmp_path).sets
-    sources = {candidate.text: candidate.sources for one in found for candidate in one.candidates}
-    assert sources == {"Peru": sources("a#0"), "Chad": sources("owner/b-7b#0"), "Mali": sources("c#0")}
+    whose = {candidate.text: candidate.sources for one in found for candidate in one.candidates}
+    assert whose == {"Peru": sources("a#0"), "Chad": sources("owner/b-7b#0"), "Mali": sources("c#0")}
     assert found[0].draws == (State.ANSWERED, State.ANSWERED, State.MISSING)
     with pytest.raises(
         InputError, match=r"x\.jsonl: of the models that the recipe asks \(a, owner/b-7b, c\), it is no"
@@ -193,9 +192,3 @@ def test_a_model_that_nobody_gave_chooses_among_no_hits(tmp_path: Path) -> None:
     recipe = replace(recipe, link=Linking(default=("model",), ask=CHAT))
     found = proposed(recipe, path, tmp_path=tmp_path).sets[0]
     assert [(one.text, one.id) for one in found.candidates] == [("Peru", "Q419")]
-
-
-def test_a_model_that_nobody_gave_says_nothing() -> None:
-    assert Silent().paragraphs(["a"]) == [None]
-    assert Silent().texts(["a", "b"], 4) == [[], []]
-    assert Silent().log_probabilities(["a"], ("x", "y")) == [[-float("inf")] * 2]

@@ -70,11 +70,6 @@ def test_an_address_in_the_environment_is_no_word_about_a_local_model(
         list(generators(run, recipe_of(TABLE)))
 
 
-def test_a_model_that_writes_has_no_base_url() -> None:
-    with pytest.raises(InputError, match="base_url is of closed lists: a server's model writes by component 'chat'"):
-        recipe_of({"component": "causal", "base_url": "http://127.0.0.1:9/v1"})
-
-
 def test_facts_are_verified_by_the_server_too(tmp_path: Path) -> None:
     with Telling("llama.cpp") as server:
         run = over(tmp_path, base_url=server.url)

@@ -13,14 +13,14 @@ from command import Command
 from opened import asks, recipe_of
 
 from lmkbc.ask.plan import Asking
-from lmkbc.generate.causal import Causal
+from lmkbc.generate.access import local_model
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Prompt
 from lmkbc.models.causal import decode as decode_module
-from lmkbc.models.causal.decode import Decoding
+from lmkbc.models.causal.language_model import LocalModel
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.prefixes import groups
-from lmkbc.models.causal.scorer import CausalScorer
+from lmkbc.models.reference import ModelReference
 from lmkbc.pipeline import _summed, propose
 from lmkbc.run.base import Run, Servers
 from lmkbc.types import Notes, Query
@@ -130,8 +130,8 @@ def test_closed_lists_and_verdicts_are_counted(tiny: Path, tmp_path: Path) -> No
 def test_a_step_s_own_questions_are_counted_where_it_says(tmp_path: Path) -> None:
     model, notes, other = CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer()), Notes(), Notes()
     store = Store(tmp_path / "s.sqlite")
-    scorer = CausalScorer(model, Decoding(), chat=False, store=store, name="m", notes=notes)
-    CausalScorer(model, Decoding(), chat=False, store=store, name="m", notes=other).texts(["elsewhere"], 4)
+    scorer = LocalModel(model, "m", store=store, notes=notes)
+    LocalModel(model, "m", store=store, notes=other).texts(["elsewhere"], 4)
     scorer.texts(["Peru", "Chile"], 4)
     scorer.texts(["Peru"], 4)
     assert {name: notes.usage[name] for name in ("calls", "prompt_tokens", "from_store", "saved_by_store")} == {
@@ -155,7 +155,7 @@ def test_generators_of_one_name_are_told_of_together(tiny: Path, tmp_path: Path)
 
 def test_a_run_says_in_what_its_model_computed(tiny: Path) -> None:
     run = Run(workspace=SPACE, edition=EDITION, model=str(tiny))
-    Causal(component="causal").local(run)
+    local_model(ModelReference(), run, Notes())
     assert run.computed[tiny.name] == {
         "device": "cpu",
         "dtype": "float32",

@@ -15,9 +15,8 @@ from lmkbc.ask.examples import ExampleSelector, Shots
 from lmkbc.errors import InputError
 from lmkbc.generate.verify import Check, FactCheck, Verifying, verifying
 from lmkbc.models.answers import Store
-from lmkbc.models.causal.decode import Decoding
+from lmkbc.models.causal.language_model import LocalModel
 from lmkbc.models.causal.model import CausalModel
-from lmkbc.models.causal.scorer import CausalScorer
 from lmkbc.settings import checked
 from lmkbc.types import (
     Candidate,
@@ -54,7 +53,7 @@ class Knowing:
         self.asked: list[str] = []
         self.silent, self.says = silent, says
 
-    def texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
+    def texts(self, prompts: Sequence[str], *_: object) -> list[list[str]]:
         self.asked += prompts
         known = [[" True."] * 3 + [" False"] if holds(one) else [" False", " Hm"] for one in prompts]
         return [list(self.says) for _ in prompts] if self.says else known
@@ -220,11 +219,11 @@ def test_nothing_to_verify_asks_nobody() -> None:
 @pytest.mark.parametrize("by", ["probability", "text"])
 def test_over_a_local_model(by: str) -> None:
     model = CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer())
-    scorer = CausalScorer(model, Decoding(draws=2, temperature=0.5), chat=False)
+    scorer = LocalModel(model)
     sets = [one("France", "Spain", "Peru"), one("Chile", "Peru")]
-    found = list(check(scorer, by=by, lenses=["statement", "reverse"]).verify(sets))
+    found = list(check(scorer, by=by, lenses=["statement", "reverse"], draws=2, temperature=0.5).verify(sets))
     assert [one.query for one in found] == [one.query for one in sets]
-    again = list(check(scorer, by=by, lenses=["statement", "reverse"]).verify(sets[:1]))
+    again = list(check(scorer, by=by, lenses=["statement", "reverse"], draws=2, temperature=0.5).verify(sets[:1]))
     assert again == found[:1]
     if by == "probability":
         assert len({truth for each in found for text, truth in truths(each).items() if text}) > 1
@@ -234,14 +233,13 @@ def test_over_a_local_model(by: str) -> None:
 def test_what_a_local_model_judged_is_kept(by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer())
     sets = [one("France", "Spain", "Peru"), one("x" * 2000, "Peru")]
-    how = Decoding(draws=2, temperature=0.5)
 
     def verified(identity: str = "a") -> list[CandidateSet]:
         store = Store(tmp_path / "s.sqlite")
-        scorer = CausalScorer(model, how, chat=False, store=store, name="tiny", identity=identity)
-        return list(check(scorer, by=by).verify(sets))
+        scorer = LocalModel(model, "tiny", identity, store=store)
+        return list(check(scorer, by=by, draws=2, temperature=0.5).verify(sets))
 
-    monkeypatch.setattr("lmkbc.models.causal.scorer.PORTION", 1)
+    monkeypatch.setattr("lmkbc.models.causal.language_model.PORTION", 1)
     first = verified()
     assert truths(first[1])["Peru"] is None  # it leaves no room in the model's window
     asked: list[str] = []

@@ -113,7 +113,7 @@ def test_sources_that_name_one_object_differently_agree(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("group", "said"),
     [
-        ({"ask": {"component": "chatt"}}, "group: ask: unknown component 'chatt': did you mean 'chat'"),
+        ({"ask": {"component": "chatt"}}, "group: ask: setting 'component' is 'chatt': did you mean 'chat'"),
         ({"ask": {"component": "chat", "modl": "m"}}, "group: ask has no setting 'modl': did you mean 'model'"),
         ({"only": ["area"]}, "name the model in group.ask"),
         (

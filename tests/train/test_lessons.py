@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opened import recipe_of
 
-from lmkbc.generate.causal import Causal
+from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.run.base import Run
 from lmkbc.train.corpus import SILVER, Corpus, gather
@@ -35,11 +35,11 @@ RELATION = "PersonPlaysInstrument"
 NOBODY = HeldOut(frozenset(), ())
 
 
-def source(**more: Any) -> Causal:
+def source(**more: Any) -> LanguageModelSpec:
     style = {"form": "completion", "listing": "comma", "null": "none"}
     table = {"component": "causal", "model": "tiny", "prompt": style, "shots": {"k": 2, "names": 20}, **more}
     spec = recipe_of(table).generate[0]
-    assert isinstance(spec, Causal)
+    assert isinstance(spec, LanguageModelSpec)
     return spec
 
 
@@ -48,7 +48,7 @@ def fact(subject: str, *objects: str) -> Fact:
     return Fact(subject, relation.name, relation.clozes, objects, ("",) * len(objects))
 
 
-def lessons(facts: Sequence[Fact], spec: Causal | None = None) -> list[TaughtPrompt]:
+def lessons(facts: Sequence[Fact], spec: LanguageModelSpec | None = None) -> list[TaughtPrompt]:
     return of_facts(RUN, spec or source(), MODEL, Corpus(tuple(facts), (), {}, NOBODY), 0, 0)
 
 

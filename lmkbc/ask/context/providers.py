@@ -10,7 +10,7 @@ from lmkbc.ask.context.passages import ContextSettings, Provider, Titles, read_c
 from lmkbc.ask.context.recall import Recall
 from lmkbc.ask.context.retrieval import Retrieval
 from lmkbc.errors import InputError
-from lmkbc.models.base import Writer
+from lmkbc.models.base import LanguageModel
 from lmkbc.relation import Relation
 
 
@@ -26,7 +26,7 @@ def located(settings: ContextSettings, files: Sequence[Path]) -> ContextSettings
 def provider(
     settings: ContextSettings,
     relations: Mapping[str, Relation],
-    model: Callable[[], Writer],
+    model: Callable[[], LanguageModel],
     cache: Path | None = None,
 ) -> Provider | None:
     """Return the provider that the settings name; None for "none". model: opens what recall asks.

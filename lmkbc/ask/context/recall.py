@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lmkbc.ask.prompts import fill, one_line
-from lmkbc.models.base import Writer
+from lmkbc.models.base import LanguageModel
 from lmkbc.relation import Relation
 from lmkbc.types import Passage, Query
 
@@ -18,7 +18,7 @@ PROMPT = "An encyclopedia entry about {subject} ({type}), with all that bears on
 class Recall:
     """Asks a model about each subject."""
 
-    def __init__(self, relations: Mapping[str, Relation], model: Writer) -> None:
+    def __init__(self, relations: Mapping[str, Relation], model: LanguageModel) -> None:
         self._relations, self._model = relations, model
 
     def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...] | None]:

@@ -22,6 +22,7 @@ from lmkbc.generate.embedded.trees import BOOST, ITERATIONS, Trees
 from lmkbc.generate.prior import Floats
 from lmkbc.generate.spec import GeneratorSpec, Question, Relations, specs
 from lmkbc.models.encoder import Encoder, find_encoder
+from lmkbc.models.reference import flat
 from lmkbc.progress import ExpectedStep, Report, silent
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
@@ -65,7 +66,7 @@ class Embedded(GeneratorSpec):
             return None
         from lmkbc.generate.states import States  # loads torch
 
-        return checked(States, self.states, "states")
+        return checked(States, flat(self.states), "states")
 
     def check(self, relations: Relations) -> None:
         """InputError for a relation that does not exist, and for a table within that makes no sense."""

@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import torch
 from transformers import (
@@ -29,8 +29,7 @@ from lmkbc.models.hub import local_only
 from lmkbc.models.loading import ADAPTER, check_files, device_of, explained
 from lmkbc.models.located import gguf_digest, gguf_file, located
 from lmkbc.models.precision import multiplies_bf16
-
-Quantise = Literal["none", "4bit"]
+from lmkbc.models.reference import Quantise
 
 
 def load(

@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -24,7 +24,6 @@ from lmkbc.models.server.client import MOST_BYTES, OtherModelError, Request, Res
 from lmkbc.models.server.limits import Limits, estimate
 from lmkbc.models.server.request import Offers
 from lmkbc.models.server.session import Session
-from lmkbc.types import Query
 
 MOST = 50_000
 """Requests that one job may hold."""
@@ -75,11 +74,9 @@ class _Job(NamedTuple):
     calls: Mapping[str, Call]
 
 
-async def run(
-    session: Session, store: Store, calls: Callable[[Query], list[Call]], queries: Iterable[Query], limits: Limits
-) -> None:
+async def run(session: Session, store: Store, calls: Iterable[Call], limits: Limits) -> None:
     """Ask, through jobs, all calls that the store lacks. What a job leaves out stays missing."""
-    missing = {call.key: call for query in queries for call in calls(query) if session.stored(call) is None}
+    missing = {call.key: call for call in calls if session.stored(call) is None}
     jobs: list[_Job] = []
     try:
         for requests in _jobs([missing[key] for key in sorted(missing)], session.client.server.model):

@@ -1,15 +1,15 @@
-"""Closed lists over a server: how likely it is to go on with each option of a prompt, kept in the store as it comes."""
+"""Candidates ranked over a server: how likely it is to go on with each option of a prompt, kept as it comes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from lmkbc.http import CallError
-from lmkbc.models.answers import Call, Store
+from lmkbc.models.answers import Call, Store, answered
 from lmkbc.models.base import Prompt
 from lmkbc.models.dry import DryStore
 from lmkbc.models.server.address import Server
@@ -32,7 +32,7 @@ class _Asked(NamedTuple):
     """As they stand after the prompt."""
 
 
-class ServerOptionScorer:
+class OptionScorer:
     """Asks a server that tells log-probabilities, several prompts at a time.
 
     notes: where usage goes, and what was lost. ServerError for a server that tells none, before anything is kept.
@@ -53,16 +53,21 @@ class ServerOptionScorer:
         -inf for an option that the server has no room for; None for a prompt whose call failed.
         """
         asked = [self._asking(prompt, row) for prompt, row in zip(prompts, options, strict=True)]
-        found = {one.call.key: self._stored(one) for one in asked}
-        stored = [scored for scored in found.values() if scored is not None]
-        self._count(stored, from_store=len(stored))
-        if missing := [one for one in {one.call.key: one for one in asked}.values() if found[one.call.key] is None]:
-            fresh = self._answers(missing)
-            self._count(list(fresh.values()))
-            found |= fresh
+        distinct = list({one.call.key: one for one in asked}.values())
+        new: set[int] = set()
+
+        def ask(places: Sequence[int]) -> Iterator[dict[int, Scored]]:
+            new.update(places)
+            return self._answers(distinct, places)
+
+        found: dict[str, Scored] = {}
+        calls = [one.call for one in distinct]
+        for place, scored in answered(self._store, calls, ask, Scored, lambda one: len(one.logs) == len(one.lengths)):
+            found[distinct[place].call.key] = scored
+            self._count(scored, from_store=place not in new)
         rows: list[list[float] | None] = []
         for one, row in zip(asked, options, strict=True):
-            scored = found[one.call.key]
+            scored = found.get(one.call.key)
             rows.append([-math.inf if log is None else log for log in scored.logs] if scored else None)
             self._lengths |= zip(row, scored.lengths if scored else (), strict=False)
         return rows
@@ -76,23 +81,19 @@ class ServerOptionScorer:
         call = self._server.call(prompt.text if plain else prompt.messages(), {"options": list(row)})
         return _Asked(call, prompt, [f" {text}" if plain else text for text in row])
 
-    def _stored(self, asked: _Asked) -> Scored | None:
-        scored: Scored | None = self._store.get(asked.call, Scored)
-        whole = scored is not None and len(scored.logs) == len(scored.lengths) == len(asked.options)
-        return scored if whole else None
-
-    def _answers(self, missing: Sequence[_Asked]) -> dict[str, Scored]:
-        """What the server tells, by the calls' keys: each is kept as soon as it is there."""
+    def _answers(self, asked: Sequence[_Asked], places: Sequence[int]) -> Iterator[dict[int, Scored]]:
+        """Yield what the server tells of each place, one by one."""
+        missing = [asked[place] for place in places]
         if isinstance(self._store, DryStore):
             for one in missing:
                 requests = 1 + len(one.options)  # as a server is asked that echoes what it is given
                 given = requests * estimate({"prompt": one.prompt.text})[0] + len("".join(one.options)) // 4
                 self._store.foreseen.add(one.call.key, given, requests, requests=requests, estimated=True)
-            return {}
+            return
         session = self._open_session()
         session.stopped = session.stopped or self._stopped
         texts: dict[str, str] = {}
-        found: dict[str, Scored] = {}
+        found = 0
 
         async def before() -> None:
             if session.stopped is None:
@@ -107,33 +108,33 @@ class ServerOptionScorer:
                     session.failed(error)
                     session.stopped = session.stopped or str(error)
 
-        async def ask(one: _Asked) -> None:
+        async def ask(place: int) -> tuple[int, Scored | None]:
             if session.stopped is None and self._way is not None:
                 try:
-                    scored = await self._way.scores(session, texts[one.call.key], one.options)
+                    one = asked[place]
+                    return place, await self._way.scores(session, texts[one.call.key], one.options)
                 except CallError as error:
                     session.failed(error)
-                else:
-                    self._store.put([(one.call, msgspec.to_builtins(scored))])
-                    found[one.call.key] = scored
+            return place, None
 
         try:
-            for _ in pumped(session, missing, ask, before):
-                pass
+            for place, scored in pumped(session, places, ask, before):
+                if scored is not None:
+                    found += 1
+                    yield {place: scored}
         finally:
             self._stopped = session.stopped
             self._notes.usage |= session.budget.spent
         if session.too_long:
             self._notes.remark(
-                f"prompts of a closed list exceed the context of {self._server.base_url} ({session.why()}): show fewer "
-                "examples, or have it read more tokens"
+                f"prompts whose candidates are ranked exceed the context of {self._server.base_url} ({session.why()}): "
+                "show fewer examples, or have it read more tokens"
             )
-        if len(found) + session.too_long < len(missing):
+        if found + session.too_long < len(missing):
             self._notes.remark(
                 f"{self._server.base_url} has not told the log-probabilities of all prompts ({session.why()}); run "
                 "again to go on"
             )
-        return found
 
     async def _text(self, session: Session, prompt: Prompt) -> str:
         """What the server's model reads of a prompt: turns as its chat template makes them, where it tells that."""
@@ -150,10 +151,7 @@ class ServerOptionScorer:
             "needs: use form = 'completion'"
         )
 
-    def _count(self, answers: Sequence[Scored], from_store: int = 0) -> None:
-        counts = {
-            "prompt_tokens": sum(one.prompt_tokens for one in answers),
-            "completion_tokens": sum(one.completion_tokens for one in answers),
-            "from_store": from_store,
-        }
-        self._notes.usage |= {name: self._notes.usage.get(name, 0) + count for name, count in counts.items()}
+    def _count(self, scored: Scored, *, from_store: bool) -> None:
+        usage = self._notes.usage
+        tokens = {"prompt_tokens": scored.prompt_tokens, "completion_tokens": scored.completion_tokens}
+        usage |= {name: usage.get(name, 0) + count for name, count in (tokens | {"from_store": from_store}).items()}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lmkbc.errors import InputError, counted
 from lmkbc.models.base import Message, Prompt
 from lmkbc.models.causal.decode import Decoding
-from lmkbc.models.causal.scorer import CausalScorer
+from lmkbc.models.causal.language_model import LocalModel
 from lmkbc.probe.kmir.files import MASK
 from lmkbc.probe.local import Local
 from lmkbc.progress import Report, silent
@@ -77,9 +77,7 @@ def chosen(model: Local, questions: Sequence[Question], requests: Sequence[Promp
     """By place, the likeliest option of each question that has some; none where its prompt exceeds the window."""
     places = [place for place, question in enumerate(questions) if options(question)]
     choices = [options(questions[place]) for place in places]
-    scorer = CausalScorer(
-        model.model, model.how, chat=False, store=model.store, name=model.name, identity=model.revision
-    )
+    scorer = LocalModel(model.model, model.name, model.revision, store=model.store)
     scored = scorer.option_scores([requests[place] for place in places], choices)
     return {
         place: max(zip(row, names, strict=True))[1] if max(row) > -math.inf else ""

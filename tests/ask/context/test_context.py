@@ -20,7 +20,7 @@ from lmkbc.ask.context.providers import provider
 from lmkbc.ask.context.recall import Recall
 from lmkbc.ask.context.retrieval import Index, Retrieval, index_of
 from lmkbc.errors import InputError
-from lmkbc.generate.chat import Chat
+from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.settings import checked
 from lmkbc.types import Passage, Query
 from lmkbc.workspace import Workspace
@@ -179,7 +179,7 @@ def test_senseless_settings_are_refused(table: dict[str, Any], closed: bool, wor
 
 def test_a_closed_book_allows_what_the_model_recalls() -> None:
     (spec,) = recipe_of({"component": "chat", "model": "m", "context": {"provider": "recall"}}).generate
-    assert isinstance(spec, Chat)
+    assert isinstance(spec, LanguageModelSpec)
     assert (spec.context.provider, spec.closed_book) == ("recall", True)
 
 

@@ -12,8 +12,8 @@ from loopback import Loopback
 
 import lmkbc
 from lmkbc.errors import InputError
-from lmkbc.generate.access import ServerSettings
-from lmkbc.generate.completer import completer
+from lmkbc.generate.access import server_of, step_model
+from lmkbc.models.reference import ModelReference
 from lmkbc.models.server.address import KEYS, Server
 from lmkbc.models.store_place import Database
 from lmkbc.recipe import read_recipe
@@ -33,7 +33,7 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 def server(table: dict[str, Any], **given: Any) -> Server:
     """The server that a recipe's table and the command line come to."""
     run = Run(workspace=SPACE, edition=SPACE.edition("mini"), servers=Servers(**given))
-    return ServerSettings(**{"model": "m"} | table).access(run).server
+    return server_of(ModelReference(**{"model": "m"} | table), run, run.store())
 
 
 @pytest.mark.parametrize(
@@ -143,4 +143,4 @@ def test_a_recipe_cannot_set_the_fields_of_a_request_that_follow_from_others(nam
     with pytest.raises(InputError, match=rf"sampling: extra\.{name} is a field of requests that is set otherwise"):
         read_recipe(SPACE, str(recipe))
     with pytest.raises(InputError, match=rf"extra\.{name} is a field"):
-        completer({"component": "chat", "model": "m", "extra": {name: 1}}, "ask")
+        step_model({"component": "chat", "model": "m", "extra": {name: 1}}, "ask")

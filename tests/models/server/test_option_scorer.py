@@ -19,21 +19,19 @@ from telling import Telling
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Message, Prompt
 from lmkbc.models.budget import Budget
-from lmkbc.models.causal.decode import Decoding
+from lmkbc.models.causal.language_model import LocalModel
 from lmkbc.models.causal.model import CausalModel
-from lmkbc.models.causal.scorer import CausalScorer
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import ServerError
+from lmkbc.models.server.language_model import ServerModel
 from lmkbc.models.server.limits import Limits
-from lmkbc.models.server.option_scorer import ServerOptionScorer
-from lmkbc.models.server.session import Session
 from lmkbc.types import Notes
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 HASTY = Limits(concurrency=3, first_wait=0.001, attempts=2, patience=3, timeout=20.0)
 OPTIONS = ["Spain", "Spain and Peru", "Sp", "Perú", "none", "none"]
-Make = Callable[..., ServerOptionScorer]
+Make = Callable[..., ServerModel]
 
 
 @pytest.fixture(scope="module")
@@ -51,12 +49,9 @@ def server(request: pytest.FixtureRequest, model: CausalModel) -> Iterator[Telli
 
 @pytest.fixture
 def scorer(tmp_path: Path) -> Make:
-    def make(url: str, *, offline: bool = False, notes: Notes | None = None, **budget: Any) -> ServerOptionScorer:
+    def make(url: str, *, offline: bool = False, notes: Notes | None = None, **budget: Any) -> ServerModel:
         where, store = Server.of(url, "stand-in"), Store(tmp_path / "store.sqlite")
-        spends = Budget(**budget)
-        return ServerOptionScorer(
-            where, store, lambda: Session(where, store, HASTY, spends, offline=offline), notes or Notes()
-        )
+        return ServerModel(where, store, HASTY, Budget(**budget), offline=offline, notes=notes)
 
     return make
 
@@ -66,7 +61,7 @@ def text(words: str) -> Prompt:
 
 
 def here(model: CausalModel, prompts: list[Prompt], options: list[list[str]]) -> list[list[float]]:
-    return CausalScorer(model, Decoding(), chat=False).option_scores(prompts, options)
+    return LocalModel(model).option_scores(prompts, options)
 
 
 def same(found: Any, wanted: list[list[float]]) -> bool:

@@ -18,17 +18,15 @@ from typing import Any
 import llama_server
 import numpy as np
 import pytest
-from opened import asks
+from opened import asks, over_server
 
 from lmkbc.ask.plan import Asking
-from lmkbc.generate.chat import ChatGenerator
+from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.answers import Store
-from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import ServerError
+from lmkbc.models.server.language_model import ServerModel
 from lmkbc.models.server.limits import Limits
-from lmkbc.models.server.scorer import ChatScorer
-from lmkbc.models.server.session import Session
 from lmkbc.types import CandidateSet, Query, State
 from lmkbc.workspace import Workspace
 
@@ -170,12 +168,14 @@ def server(request: pytest.FixtureRequest) -> Server:
 
 
 @pytest.fixture
-def ask(server: Server, tmp_path: Path) -> Callable[..., tuple[ChatGenerator, dict[str, CandidateSet]]]:
-    def ask(schema: bool = False, concurrency: int = 2, **tables: Any) -> tuple[ChatGenerator, dict[str, CandidateSet]]:
+def ask(server: Server, tmp_path: Path) -> Callable[..., tuple[AnswerGenerator, dict[str, CandidateSet]]]:
+    def ask(
+        schema: bool = False, concurrency: int = 2, **tables: Any
+    ) -> tuple[AnswerGenerator, dict[str, CandidateSet]]:
         asking = Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), asks({"shots": {"k": 2}, **tables}))
         limits = Limits(concurrency=concurrency, attempts=2, first_wait=0.1, timeout=60.0)
         store = Store(tmp_path / "store.sqlite")
-        generator = ChatGenerator(asking, RELATIONS, server, store, limits=limits, schema=schema)
+        generator = over_server(asking, RELATIONS, server, store, limits=limits, schema=schema)
         found = {one.query.subject: one for one in generator.generate(QUERIES)}
         assert found.keys() == {query.subject for query in QUERIES}
         assert not any(State.MISSING in one.draws for one in found.values()), generator.notes.remarks
@@ -184,7 +184,7 @@ def ask(server: Server, tmp_path: Path) -> Callable[..., tuple[ChatGenerator, di
     return ask
 
 
-Ask = Callable[..., tuple[ChatGenerator, dict[str, CandidateSet]]]
+Ask = Callable[..., tuple[AnswerGenerator, dict[str, CandidateSet]]]
 
 
 def test_answers_come_and_are_kept(ask: Ask) -> None:
@@ -228,10 +228,8 @@ def test_completion(ask: Ask) -> None:
 
 @pytest.mark.parametrize("completion", [False, True])
 def test_verification_asks_for_probabilities(server: Server, tmp_path: Path, completion: bool) -> None:
-    def opened() -> Session:
-        return Session(server, Store(tmp_path / "s.sqlite"), Limits(attempts=2, timeout=60.0), Budget())
-
-    scorer = ChatScorer(server, opened, completion=completion)
+    limits = Limits(attempts=2, timeout=60.0)
+    scorer = ServerModel(server, Store(tmp_path / "s.sqlite"), limits, completion=completion)
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"  # a token each, so that some are among the likeliest of a random model
     found = np.exp(scorer.log_probabilities(["Is it so?", "Or so?"], [*letters]))
     if scorer.notes.remarks:
@@ -248,7 +246,7 @@ def test_a_model_that_is_not_there(transformers_serve: Server, tmp_path: Path) -
     other = Server(transformers_serve.base_url, str(tmp_path / "absent"), any_model=True)
     asking = Asking(EDITION, RELATIONS, [], asks({"shots": {"k": 0}, "sampling": {"max_tokens": 4}}))
     limits = Limits(concurrency=1, attempts=2, first_wait=0.1, patience=2)
-    generator = ChatGenerator(asking, RELATIONS, other, Store(tmp_path / "s.sqlite"), limits=limits)
+    generator = over_server(asking, RELATIONS, other, Store(tmp_path / "s.sqlite"), limits=limits)
     found = list(generator.generate(QUERIES))
     assert all(one.draws == (State.MISSING,) for one in found)
     assert "2 queries in a row failed" in generator.notes.remarks[-1]
@@ -259,7 +257,7 @@ def test_llama_cpp_tells_its_context_and_prompts_are_fitted_to_it(llama_cpp: Ser
     asking = Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), asks(tables))
     assert len(asking.prompt(QUERIES[0]).text) > 4096  # its tokens are bytes, and two share its context of 8192
     limits = Limits(concurrency=2, attempts=2, first_wait=0.1, timeout=300.0)
-    generator = ChatGenerator(asking, RELATIONS, llama_cpp, Store(tmp_path / "s.sqlite"), limits=limits)
+    generator = over_server(asking, RELATIONS, llama_cpp, Store(tmp_path / "s.sqlite"), limits=limits)
     found = list(generator.generate(QUERIES[:2]))
     assert not any(State.MISSING in one.draws for one in found), generator.notes.remarks
     assert any("2 prompts were shown fewer examples" in remark for remark in generator.notes.remarks)
@@ -270,6 +268,6 @@ def test_llama_cpp_says_what_it_calls_its_model(llama_cpp: Server, tmp_path: Pat
     tables: dict[str, Any] = {"shots": {"k": 0}, "sampling": {"max_tokens": 4}}
     asking = Asking(EDITION, RELATIONS, [], asks(tables))
     other = Server(llama_cpp.base_url, "gpt-4")
-    generator = ChatGenerator(asking, RELATIONS, other, Store(tmp_path / "s.sqlite"), limits=Limits(concurrency=1))
+    generator = over_server(asking, RELATIONS, other, Store(tmp_path / "s.sqlite"), limits=Limits(concurrency=1))
     with pytest.raises(ServerError, match=r"asked for model 'gpt-4', .* answers as 'tiny.gguf': say --model tiny.gguf"):
         list(generator.generate(QUERIES))

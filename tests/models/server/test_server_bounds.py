@@ -14,12 +14,12 @@ from command import Command
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Loopback
-from opened import asks, generators, recipe_of
+from opened import asks, generators, over_server, recipe_of
 from responses import OK, Fault, Sent, response, unbounded
 
 from lmkbc.ask.plan import Asking
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.generate.chat import ChatGenerator
+from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.answers import Store
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
@@ -42,17 +42,17 @@ def queries(count: int) -> list[Query]:
 
 
 @pytest.fixture
-def chat(tmp_path: Path) -> Callable[..., ChatGenerator]:
-    def make(server: Loopback, **settings: Any) -> ChatGenerator:
+def chat(tmp_path: Path) -> Callable[..., AnswerGenerator]:
+    def make(server: Loopback, **settings: Any) -> AnswerGenerator:
         asking = Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), asks({"sampling": {"max_tokens": 100}}))
         settings.setdefault("limits", HASTY)
         store = Store(tmp_path / "store.sqlite")
-        return ChatGenerator(asking, RELATIONS, Server.of(server.url, "stand-in"), store, **settings)
+        return over_server(asking, RELATIONS, Server.of(server.url, "stand-in"), store, **settings)
 
     return make
 
 
-Chat = Callable[..., ChatGenerator]
+Chat = Callable[..., AnswerGenerator]
 
 
 def endless(kind: str) -> Fault:

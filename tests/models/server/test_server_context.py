@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from loopback import Body, Loopback, prompt_of
-from opened import asks, generators
+from opened import asks, generators, over_server
 
 from lmkbc.ask.examples import ExampleSelector, Shots
 from lmkbc.ask.plan import Asking
-from lmkbc.generate.chat import ChatGenerator
+from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TooLong, too_long
@@ -85,21 +85,21 @@ SHORT = [Query(f"land {place}", BORDERS) for place in range(40)]
 
 
 @pytest.fixture
-def chat(tmp_path: Path) -> Callable[..., ChatGenerator]:
-    def make(server: Loopback, fit: bool = False, task: str = "", **settings: Any) -> ChatGenerator:
+def chat(tmp_path: Path) -> Callable[..., AnswerGenerator]:
+    def make(server: Loopback, fit: bool = False, task: str = "", **settings: Any) -> AnswerGenerator:
         tables: dict[str, Any] = {"shots": {"k": 4, "fit": fit}, "sampling": {"max_tokens": ANSWER}}
         asking = Asking(EDITION, RELATIONS, TRAIN, asks(tables | {"prompt": {"task": task}}))
         settings.setdefault("limits", Limits(first_wait=0.01, concurrency=2))
         where = Server.of(server.url, "stand-in")
-        return ChatGenerator(asking, RELATIONS, where, Store(tmp_path / "store.sqlite"), **settings)
+        return over_server(asking, RELATIONS, where, Store(tmp_path / "store.sqlite"), **settings)
 
     return make
 
 
-Chat = Callable[..., ChatGenerator]
+Chat = Callable[..., AnswerGenerator]
 
 
-def run(generator: ChatGenerator, queries: list[Query]) -> dict[str, CandidateSet]:
+def run(generator: AnswerGenerator, queries: list[Query]) -> dict[str, CandidateSet]:
     return {one.query.subject: one for one in generator.generate(queries)}
 
 
@@ -245,7 +245,7 @@ def test_a_beginning_that_we_gave_is_no_part_of_the_answer(tmp_path: Path) -> No
     with Loopback(repeats) as server:
         where = Server.of(server.url, "stand-in")
         asking = Asking(EDITION, RELATIONS, TRAIN, asks(tables | {"shots": {"k": 2}}))
-        generator = ChatGenerator(asking, RELATIONS, where, Store(tmp_path / "store.sqlite"))
+        generator = over_server(asking, RELATIONS, where, Store(tmp_path / "store.sqlite"))
         (found,) = generator.generate(SHORT[:1])
     assert [one.text for one in found.candidates] == ["Chile"]
 

@@ -15,10 +15,8 @@ from test_server_odd import BORDERS, HASTY, RELATIONS, Body, Edited, Make, chat,
 from lmkbc.answer.parse import parse
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Reply
-from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.scorer import ChatScorer
-from lmkbc.models.server.session import Session
+from lmkbc.models.server.language_model import ServerModel
 from lmkbc.types import CandidateSet, Query, State
 
 QUERY = Query("land", BORDERS)
@@ -179,8 +177,7 @@ def test_an_answer_whose_objects_are_all_dropped_is_no_abstention(chat: Make) ->
 def test_verification_takes_nothing_for_no_answer(tmp_path: Path) -> None:
     store = Store(tmp_path / "s.sqlite")
     with Loopback(lambda _: {"content": None}) as server:
-        where = Server.of(server.url, "stand-in")
-        scorer = ChatScorer(where, lambda: Session(where, store, HASTY, Budget()), completion=False)
+        scorer = ServerModel(Server.of(server.url, "stand-in"), store, HASTY)
         assert scorer.paragraphs(["What?"]) == [None]
         assert scorer.texts(["What?"], 8) == [[]]
     assert store.stats() == []

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from loopback import NAMES, Loopback, Request, prompt_of
-from opened import asks
+from opened import asks, over_server
 from responses import Sent, response
 
 from lmkbc.ask.plan import Asking
 from lmkbc.errors import LmkbcError
-from lmkbc.generate.chat import ChatGenerator
+from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import ServerError
@@ -31,20 +31,20 @@ RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}
 TRAIN = SPACE.examples(EDITION, "train")
 HASTY = Limits(first_wait=0.01, total_wait=60.0, timeout=60.0, attempts=3, concurrency=4, poll=0.01)
 Body = dict[str, Any]
-Make = Callable[..., ChatGenerator]
+Make = Callable[..., AnswerGenerator]
 
 
 @pytest.fixture
 def chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
 
-    def make(server: Loopback, any_model: bool = False, **settings: Any) -> ChatGenerator:
+    def make(server: Loopback, any_model: bool = False, **settings: Any) -> AnswerGenerator:
         tables = {name: settings.pop(name, {}) for name in ("prompt", "shots", "sampling")}
         asking = Asking(
             EDITION, RELATIONS, TRAIN, asks(tables | {"relations": settings.pop("own", {})}), SPACE.relations
         )
         where = Server.of(server.url, "stand-in", any_model=any_model)
-        return ChatGenerator(asking, RELATIONS, where, Store(tmp_path / "s.sqlite"), limits=HASTY, **settings)
+        return over_server(asking, RELATIONS, where, Store(tmp_path / "s.sqlite"), limits=HASTY, **settings)
 
     return make
 
@@ -63,7 +63,7 @@ class Edited(Loopback):
         return status, answer
 
 
-def one(generator: ChatGenerator, *queries: Query) -> CandidateSet:
+def one(generator: AnswerGenerator, *queries: Query) -> CandidateSet:
     (found,) = generator.generate(queries or [Query("land", BORDERS)])
     return found
 

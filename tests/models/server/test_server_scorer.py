@@ -22,9 +22,8 @@ from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import decode
 from lmkbc.models.server.client import ServerError
+from lmkbc.models.server.language_model import ServerModel
 from lmkbc.models.server.limits import Limits
-from lmkbc.models.server.scorer import ChatScorer
-from lmkbc.models.server.session import Session
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run, Servers
 from lmkbc.types import Query
@@ -32,17 +31,14 @@ from lmkbc.workspace import Workspace
 
 WORDS = ("True", "False")
 HASTY = Limits(first_wait=0.001, attempts=2, patience=3, timeout=2.0)
-Make = Callable[..., ChatScorer]
+Make = Callable[..., ServerModel]
 
 
 @pytest.fixture
 def scorer(tmp_path: Path) -> Make:
-    def make(url: str, *, completion: bool = False, offline: bool = False, **how: Any) -> ChatScorer:
-        server, store = Server.of(url, "stand-in"), Store(tmp_path / "store.sqlite")
-        budget = Budget(prices=(1.0, 1.0))
-        return ChatScorer(
-            server, lambda: Session(server, store, HASTY, budget, offline=offline), completion=completion, **how
-        )
+    def make(url: str, **how: Any) -> ServerModel:
+        store = Store(tmp_path / "store.sqlite")
+        return ServerModel(Server.of(url, "stand-in"), store, HASTY, Budget(prices=(1.0, 1.0)), **how)
 
     return make
 
@@ -156,7 +152,7 @@ def test_lost_answers_tell_nothing_and_are_reported(scorer: Make) -> None:
 
 def test_texts_are_drawn_as_often_as_asked(scorer: Make) -> None:
     with Loopback() as server:
-        ((one, two, three),) = scorer(server.url, draws=3, temperature=0.5).texts(["a"], 8)
+        ((one, two, three),) = scorer(server.url).texts(["a"], 8, draws=3, temperature=0.5)
         assert one == two == three  # the stand-in answers by prompt and seed alone
     assert [(body["n"], body["temperature"]) for body in server.requests] == [(3, 0.5)]
 
@@ -207,7 +203,7 @@ def test_the_key_is_written_nowhere(
 def test_a_model_that_is_not_there_ends_the_run_wherever_it_is_asked(scorer: Make, tmp_path: Path) -> None:
     with Loopback() as server:
         absent, store = Server.of(server.url, "absent"), Store(tmp_path / "absent.sqlite")
-        asked = ChatScorer(absent, lambda: Session(absent, store, HASTY, Budget()), completion=False)
+        asked = ServerModel(absent, store, HASTY)
         with pytest.raises(ServerError, match="has no model 'absent'"):
             asked.log_probabilities([str(n) for n in range(30)], WORDS)
 

@@ -1,0 +1,273 @@
+"""The generator over a language model: queries to conversations, and what these come to, to candidates.
+
+It writes its answers, or ranks the known objects of a relation; which back end answers makes no difference to it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Literal
+
+from lmkbc.ask.context.passages import ContextSettings, Provider
+from lmkbc.ask.context.providers import located, provider
+from lmkbc.ask.frames import OTHERS
+from lmkbc.ask.plan import Asking, Asks
+from lmkbc.ask.schema import keeps_schema
+from lmkbc.generate.access import is_given, open_model, runs_here
+from lmkbc.generate.closed import ClosedGenerator, ClosedList
+from lmkbc.generate.conversation import Conversation
+from lmkbc.generate.recorded import Recorded
+from lmkbc.generate.replay import Replay
+from lmkbc.generate.spec import GeneratorSpec, Question, Relations, check_names
+from lmkbc.generate.verify import Check, verifying
+from lmkbc.models.base import LOCAL_EXTRAS, WITHHELD, LanguageModel, Reply, Talk, resumed
+from lmkbc.models.encoder import find_encoder
+from lmkbc.models.files import model_name
+from lmkbc.models.reference import ModelReference
+from lmkbc.relation import Relation
+from lmkbc.run.base import Run
+from lmkbc.types import CandidateSet, Example, Generator, Notes, Query, State
+
+PRUNE = "'lmkbc store prune --model NAME' drops what was kept of a model, to have it asked again"
+"""What a person can do about answers that are of no use."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
+    """The table of a generator over a language model.
+
+    closed: score a list of known objects; where it is left out, the model writes its answers. context: text that is
+    found about each subject. closed_book: refuse text from outside the model. verify: how the model is asked again
+    whether each fact holds; not at all where it is left out. clean: bring the names that it answers into the relation's
+    shape. schema: ask a server for JSON of a fixed shape. executor: "calls" asks a server query by query; "batch" sends
+    all of them as one job of the Batch API.
+    """
+
+    closed: ClosedList | None = None
+    clean: bool = True
+    context: ContextSettings = field(default_factory=ContextSettings)
+    closed_book: bool = True
+    verify: Check | None = None
+    schema: bool = False
+    executor: Literal["calls", "batch"] = "calls"
+
+    def __post_init__(self) -> None:
+        """ValueError for settings that contradict each other."""
+        ModelReference.__post_init__(self)
+        Asks.__post_init__(self)
+        if self.context.reads and self.closed_book:
+            raise ValueError(
+                f"the recipe is closed-book, but its context {self.context.provider!r} reads text from outside the "
+                "model: say closed_book = false, or use 'none' or 'recall'"
+            )
+        if self.closed is not None and self.chained:
+            raise ValueError("prompt.steps are asked of a model that writes: closed lists are scored, and have none")
+        once = all(
+            not (style.follow_up or style.repair or any(step.ask for step in style.steps)) for style in self.styles
+        )
+        if self.executor == "batch" and not once:
+            raise ValueError(
+                "a batch is answered once: use executor 'calls' where prompt has follow_up, repair or steps"
+            )
+
+    def check(self, relations: Relations) -> None:
+        """InputError for a relation that does not exist."""
+        super().check(relations)
+        check_names(sorted(self.framing.tables.keys() - {OTHERS}), relations, self.framing.name)
+        check_names(self.relations, relations, f"generator {self.component!r}: relations")
+        check_names(self.verify.only if self.verify else (), relations, f"generator {self.component!r}: verify.only")
+
+    def sources(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
+        """Yield the generator, which calls its draws by the table's name itself."""
+        yield self.name or self.component, self.open(run, notes)
+
+    def questions(self, run: Run, notes: Notes) -> Iterator[Question]:
+        """Yield all that it asks, as far as it does not depend on answers."""
+        for name, generator in self.opened(run, notes):
+            yield Question(name, self, generator.generate)
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """Its name, its model, and that without its owner."""
+        names = self.name, self.model, (self.model or "").rpartition("/")[2]
+        return tuple(dict.fromkeys(filter(None, names))) or (self.component,)
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether files are the text that is told about subjects."""
+        return self.context.path == "from"
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether it asks for answers: likelihoods are none."""
+        return self.closed is None
+
+    def open(self, run: Run, notes: Notes) -> Generator:
+        """Return the generator, or the answers that stand for its model, and around it the verifier it asks for."""
+        model = cache(lambda: self._opened(run, notes))
+
+        def asks() -> Generator:
+            return self._over(model(), run, notes)
+
+        given = run.answers is None or is_given(self, run)
+        generator = asks() if run.answers is None else self._replay(run, notes, asks if given else None)
+        if self.verify and not given:
+            notes.remark("no model is given that could verify facts: they stay unverified")
+        if not self.verify or not given:
+            return generator
+        return verifying(generator, model(), self.verify, run.relations, run.train, notes)
+
+    def _opened(self, run: Run, notes: Notes) -> LanguageModel:
+        tables = self.sampling.extra, *(item.sampling.get("extra", {}) for item in self.relations.values())
+        extras = {f"sampling.extra.{name}" for extra in tables for name in extra if name not in LOCAL_EXTRAS}
+        return open_model(
+            self,
+            run,
+            notes,
+            completion=self.prompt.form == "completion",
+            extra=self.sampling.extra,
+            batch=self.executor == "batch",
+            of_servers=[
+                *extras,
+                *(["schema"] if self.schema else ()),
+                *(["executor"] if self.executor == "batch" else ()),
+            ],
+        )
+
+    def _over(self, model: LanguageModel, run: Run, notes: Notes) -> Generator:
+        """Return the generator over an opened model."""
+        name, asking = self.name or model.name, self.asking(run)
+        if self.closed:
+            return ClosedGenerator(model, asking, run.edition, run.relations, run.train, self.closed, name)
+        schema = self.schema and not runs_here(self, run)
+        talk = Conversation(
+            asking, run.relations, name, self.provider(run, lambda: model), notes, clean=self.clean, schema=schema
+        )
+        return AnswerGenerator(model, talk, run.relations, name, notes)
+
+    def _replay(self, run: Run, notes: Notes, ask: Callable[[], Generator] | None) -> Replay:
+        """Return the generator over recorded answers, read as the conversation with the model would be."""
+        name = self.name or model_name(run.model or self.model or "") or self.component
+        talk = Conversation(self.asking(run), run.relations, name, None, Notes(), clean=self.clean)
+
+        def read(query: Query, replies: Sequence[Reply | None], _: str) -> CandidateSet:
+            return talk.candidates(query, [replies])
+
+        recorded = None
+        if run.answers:
+            recorded = Recorded(run.answers, run.edition, run.relations, clean=self.clean, read=read, name=name)
+            notes.at_end.append(recorded.ended)
+            notes.asked(*recorded.models)
+        return Replay(recorded, ask)
+
+    def asking(self, run: Run, train: Sequence[Example] | None = None) -> Asking:
+        """Return what is asked about the run's relations, after examples of train, some selected by embedding.
+
+        train: other examples than the run's train split.
+        """
+        chosen = {run.workspace.relation(name).name for name in self.only}
+        asked = {name: one for name, one in run.relations.items() if not chosen or one.name in chosen}
+        self.framing.check(asked, run.edition.name)
+        encoder = find_encoder() if self.embeds else None
+        examples = run.train if train is None else train
+        return Asking(run.edition, run.relations, examples, self, run.workspace.relations, encoder)
+
+    def provider(self, run: Run, model: Callable[[], LanguageModel]) -> Provider | None:
+        """Return what finds passages, where the table wants any. model: opens what recall asks."""
+        return provider(located(self.context, run.files), run.relations, model, run.cache)
+
+
+class AnswerGenerator:
+    """Proposes what a language model answers: draw k of the model "m" is the source "m#k".
+
+    name: what its sources are called. notes: where remarks and passages go.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        talk: Conversation,
+        relations: Mapping[str, Relation],
+        name: str,
+        notes: Notes | None = None,
+    ) -> None:
+        self.notes = notes or Notes()
+        self._model, self._talk, self._relations, self._name = model, talk, relations, name
+
+    def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+        """Yield one set per distinct query, in the order in which answers come."""
+        distinct = list(dict.fromkeys(queries))
+        self._talk.begin(distinct)
+        tally = _Tally()
+        for _, candidates in self._model.converse({query: self._counted(query, tally) for query in distinct}):
+            yield candidates
+        for remark in (*self._model.remarks(), *tally.remarks(self._model)):
+            self.notes.remark(f"{self._name}: {remark}")
+
+    def _counted(self, query: Query, tally: _Tally) -> Talk[CandidateSet]:
+        """Hold the conversation about a query, and count its replies."""
+        talk = self._talk.talk(query)
+        received: list[Reply] = []
+        requests, candidates = resumed(talk)
+        while candidates is None:
+            answered = yield requests
+            for request, one in zip(requests, answered, strict=True):
+                received += filter(None, one.replies)
+                if request.schema is not None:
+                    kind = self._relations[query.relation].kind
+                    tally.shapeless += sum(not keeps_schema(reply.text, kind) for reply in one.replies if reply)
+            requests, candidates = resumed(talk, answered)
+        tally.count(candidates, received)
+        return candidates
+
+
+class _Tally:
+    """What became of all draws."""
+
+    def __init__(self) -> None:
+        self.shapeless = 0
+        self._states: Counter[State] = Counter()
+        self._withheld = self._unread = 0
+        self._blank: Counter[str] = Counter()
+        self._unanswered: list[Query] = []
+
+    def count(self, candidates: CandidateSet, replies: Sequence[Reply]) -> None:
+        """Count one query's draws."""
+        self._states.update(candidates.draws)
+        withheld = sum(reply.finish in WITHHELD for reply in replies)
+        blank = [reply.finish for reply in replies if not reply.is_answer and not reply.failed]
+        self._withheld += withheld
+        self._blank.update(blank)
+        unread = sum(state in (State.UNPARSED, State.TRUNCATED) for state in candidates.draws)
+        self._unread += max(unread - withheld - len(blank), 0)
+        if State.MISSING in candidates.draws:
+            self._unanswered.append(candidates.query)
+
+    def remarks(self, model: LanguageModel) -> Iterator[str]:
+        """Yield what a person should know of the draws, in sentences."""
+        if self._withheld:
+            yield (
+                f"{self._withheld} draws were refused by the model or a content filter: they count as no answer, and "
+                f"are kept; {PRUNE}"
+            )
+        if cut := self._states[State.CUT]:
+            yield f"{cut} draws were cut off within their lists: what they had come to the end of counts"
+        if self._unread:
+            yield f"{self._unread} draws hold no answer that can be read: they are kept; {PRUNE}"
+        if self._blank:
+            ends = ", ".join(f"{count} ended with {end!r}" for end, count in sorted(self._blank.items()))
+            yield (
+                f"{self._blank.total()} draws say nothing ({ends}): they are not kept, so that the next run asks again"
+            )
+        if self.shapeless:
+            yield f"{self.shapeless} answers do not keep the JSON schema: they were read as plain text"
+        if self._unanswered:
+            first = self._unanswered[0]
+            why = model.lost or ("its context is missing" if first.subject.strip() else "no subject")
+            yield (
+                f"{len(self._unanswered)} queries lack answers ({why}), first ({first.subject!r}, "
+                f"{first.relation!r}); run again to go on from {model.place}"
+            )

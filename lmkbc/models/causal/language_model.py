@@ -1,0 +1,273 @@
+"""The back end of this machine: a causal model that answers all conversations side by side, its answers kept."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
+
+from lmkbc.errors import counted
+from lmkbc.models.answers import Call, Store, answered
+from lmkbc.models.base import LOCAL_EXTRAS, LOOP, Answered, Key, Prompt, Reply, Request, Result, Talk, resumed
+from lmkbc.models.causal.decode import Completion, Decoding
+from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.server.limits import GUESSED_ANSWER
+from lmkbc.types import Notes
+
+PORTION = 512
+"""Prompts that are answered and kept at a time: a killed run loses no more, and their shared beginning is read once."""
+
+ENDS = {
+    "length": "cut off at max_tokens",
+    LOOP: "stopped, since they only repeated themselves",
+    "window": "not asked, since prompts exceed the model's window: say fit = true in the recipe's table shots, "
+    "so that they are shown fewer examples, or give them less to read",
+}
+"""How a draw may end that is no whole answer, and what a person is told of it."""
+
+
+class _Draw(NamedTuple):
+    """A draw that is wanted of a prompt, and how it is decoded, as one of a series from the seed on."""
+
+    prompt: Prompt
+    how: Decoding
+    number: int
+
+
+class LocalModel:
+    """A causal model of this machine.
+
+    identity: what tells it from others of its name in the store, weights included. chats: whether plain questions are
+    put as a chat. longest: tokens of an answer that its sampling does not limit, `Decoding`'s own if None. notes:
+    where usage goes.
+    """
+
+    def __init__(
+        self,
+        model: CausalModel,
+        name: str = "",
+        identity: str = "",
+        *,
+        store: Store | None = None,
+        chats: bool = False,
+        longest: int | None = None,
+        notes: Notes | None = None,
+    ) -> None:
+        self.model, self.name, self.identity = model, name, identity
+        self._store, self._chats, self._longest, self.notes = store, chats, longest, notes or Notes()
+        self.place = str(store.place) if store else ""
+        self._ends: Counter[str] = Counter()
+        self._shortened = 0
+
+    @property
+    def lost(self) -> str:
+        """Why answers of the last conversation are missing."""
+        return "prompts exceed the model's window" if self._ends["window"] else ""
+
+    def converse(self, talks: Mapping[Key, Talk[Result]]) -> Iterator[tuple[Key, Result]]:
+        """Answer all talks side by side, so that what all of them ask next is asked together."""
+        self._ends, self._shortened = Counter(), 0
+        with self.model.usage.added(self.notes.usage):
+            known: Iterable[tuple[Key, list[Answered] | None]] = ((key, None) for key in talks)
+            while True:
+                asked: dict[Key, list[Request]] = {}
+                for key, replies in known:
+                    requests, result = resumed(talks[key], replies)
+                    if requests:
+                        asked[key] = requests
+                    else:
+                        yield key, result  # type: ignore[misc]
+                if not asked:
+                    return
+                known = self._round(asked)
+
+    def remarks(self) -> Iterator[str]:
+        """Yield how many draws of the last conversation were no whole answers, and what became of prompts and rows."""
+        total = self._ends.total()
+        yield from (f"{self._ends[end]} of {total} draws {why}" for end, why in ENDS.items() if self._ends[end])
+        if self._shortened:
+            shortened = counted(self._shortened, "prompt was", "prompts were")
+            yield f"{shortened} shown fewer examples, to fit the model's window"
+        yield from self._store.remarks if self._store else ()
+
+    def texts(
+        self, prompts: Sequence[str], max_tokens: int, draws: int = 1, temperature: float = 0.0, seed: int = 0
+    ) -> list[list[str]]:
+        """Return the draws of each prompt, up to the end of the line; draws that say nothing are left out."""
+        how = Decoding(draws=draws, temperature=temperature, seed=seed, max_tokens=max_tokens, stops=("\n",))
+
+        def drawn(row: Sequence[Completion]) -> list[str] | None:
+            texts = [draw.text or "" for draw in row]
+            return texts if any(texts) else None
+
+        found = self._completed(prompts, how, drawn)
+        return [[text for draw in draws or () if (text := draw.strip())] for draws in found]
+
+    def paragraphs(self, prompts: Sequence[str], max_tokens: int = 128) -> list[str | None]:
+        """Return the greedy answer to each prompt; None for a prompt that the window has no room for."""
+        return self._completed(prompts, Decoding(max_tokens=max_tokens, stops=("\n\n",)), lambda row: row[0].text)
+
+    def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
+        """Return, for each prompt, the log-probability of each word that may come next."""
+        words = list(options) if self._chats else [f" {option}" for option in options]
+        return self._likelihoods(self._put(prompts), [words] * len(prompts), "words")
+
+    def option_scores(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[list[float]]:
+        """Return the log-probability that each prompt is answered by each of its own options; -inf if unknown."""
+        spaced = [
+            [f" {text}" if prompt.form == "completion" else text for text in row]
+            for prompt, row in zip(prompts, options, strict=True)
+        ]
+        rows = self._likelihoods(list(map(self.model.text, prompts)), spaced, "options")
+        if lost := sum(bool(row) and max(row) == -math.inf for row in rows):
+            self.notes.remark(
+                f"{self.name}: {lost} of {len(rows)} prompts whose candidates are ranked exceed the model's window: "
+                "show fewer examples"
+            )
+        return rows
+
+    def lengths(self, options: Sequence[str]) -> list[int]:
+        """Return of how many tokens each option is, as it stands after a prompt."""
+        return [max(len(tokens), 1) for tokens in self.model.encode([f" {option}" for option in options])]
+
+    def _round(self, asked: Mapping[Key, Sequence[Request]]) -> Iterator[tuple[Key, list[Answered]]]:
+        """Yield the answers to the requests of each key, as soon as they are there."""
+        draws: list[_Draw] = []
+        keys: list[Key] = []
+        fitted: dict[Key, list[tuple[Prompt, int, int]]] = defaultdict(list)
+        for key, requests in asked.items():
+            for request in requests:
+                prompt, how = self._fitted(request)
+                fitted[key].append((prompt, len(draws), len(draws) + len(request.draws)))
+                shared = request.draws == tuple(range(how.draws))  # else each is asked alone, with its own seed
+                for number in request.draws:
+                    seed = how.seed if shared or not how.temperature else how.seed + number
+                    draws.append(_Draw(prompt, replace(how, draws=1, seed=seed), number if shared else 0))
+                    keys.append(key)
+        replies: dict[int, Reply | None] = {}
+        lacking = Counter(keys)
+        for place, reply in self._replies(draws):
+            replies[place] = reply
+            self._ends[reply.finish if reply else "window"] += 1
+            lacking[key := keys[place]] -= 1
+            if not lacking[key]:
+                yield key, [Answered(prompt, [replies.pop(at) for at in range(*its)]) for prompt, *its in fitted[key]]
+
+    def _replies(self, draws: Sequence[_Draw]) -> Iterator[tuple[int, Reply | None]]:
+        """Yield the place of each draw with its reply, from the store where it is there."""
+        new: set[int] = set()
+
+        def ask(places: Sequence[int]) -> Iterator[dict[int, Any]]:
+            new.update(places)
+            series: defaultdict[tuple[Prompt, Decoding], list[int]] = defaultdict(list)
+            for place in places:
+                series[draws[place].prompt, draws[place].how].append(place)
+            together: defaultdict[Decoding, list[tuple[Prompt, list[int]]]] = defaultdict(list)
+            for (prompt, how), its in series.items():
+                numbers = [draws[place].number for place in its]
+                together[replace(how, first=min(numbers), draws=max(numbers) + 1 - min(numbers))].append((prompt, its))
+            for how, some in together.items():
+                for row, completions in self.model.complete([self.model.text(prompt) for prompt, _ in some], how):
+                    yield {place: _reply(completions[draws[place].number - how.first]) for place in some[row][1]}
+
+        calls = [self._call(draw) for draw in draws]
+        for place, reply in answered(self._store, calls, ask, Reply, lambda reply: reply.is_answer):
+            if place not in new:
+                self.model.usage.replayed(reply.prompt_tokens, reply.completion_tokens)
+            yield place, reply
+
+    def _call(self, draw: _Draw) -> Call:
+        sampling = draw.how.key
+        seed = sampling.pop("seed")
+        del sampling["first"], sampling["draws"]
+        return Call(
+            model=self.name,
+            prompt=draw.prompt.text if draw.prompt.form == "completion" else draw.prompt.messages(),
+            revision=self.identity,
+            sampling=sampling,
+            seed=seed if draw.how.temperature else None,
+            draw=draw.number,
+        )
+
+    def _fitted(self, request: Request) -> tuple[Prompt, Decoding]:
+        """Return the prompt, with fewer examples if the window has no room for an answer, and how it is decoded."""
+        sampling = request.sampling
+        extra = {name: value for name, value in sampling.extra.items() if name in LOCAL_EXTRAS}
+        sampling = replace(sampling, max_tokens=sampling.max_tokens or self._longest, extra=extra)
+        stops = request.stops if request.prompt.form == "completion" else ()
+        how = Decoding.of(sampling, stops, lists=request.lists)
+        answer = min(how.max_tokens, GUESSED_ANSWER)
+        if self.model.fits(self.model.text(request.prompt), answer):
+            return request.prompt, how
+        shorter = (prompt for prompt in request.shorter() if self.model.fits(self.model.text(prompt), answer))
+        found = next(iter(shorter), None)
+        self._shortened += found is not None
+        return found or request.prompt, how
+
+    def _completed(
+        self, prompts: Sequence[str], how: Decoding, read: Callable[[Sequence[Completion]], Any]
+    ) -> list[Any]:
+        """Return what each prompt's draws read as."""
+        texts = self._put(prompts)
+
+        def complete(places: Sequence[int]) -> list[Any]:
+            completions = dict(self.model.complete([texts[place] for place in places], how))
+            return [read(completions[row]) for row in range(len(places))]
+
+        return self._kept(texts, [how.key] * len(texts), complete)
+
+    def _likelihoods(
+        self, texts: Sequence[str], options: Sequence[Sequence[str]], key: Literal["words", "options"]
+    ) -> list[list[float]]:
+        """Return log-probabilities of each text's options. key: what the store calls the options."""
+
+        def score(places: Sequence[int]) -> list[list[float | None] | None]:
+            rows = self.model.log_probabilities([texts[at] for at in places], [options[at] for at in places])
+            finite = [[p if math.isfinite(p) else None for p in row] for row in rows]  # JSON has no infinity
+            return [row if any(p is not None for p in row) else None for row in finite]
+
+        found = self._kept(texts, [{key: list(row)} for row in options], score)
+        return [
+            [-math.inf if p is None else p for p in row or [None] * len(choices)]
+            for row, choices in zip(found, options, strict=True)
+        ]
+
+    def _kept(
+        self, texts: Sequence[str], sampling: Sequence[Mapping[str, Any]], answer: Callable[[Sequence[int]], list[Any]]
+    ) -> list[Any]:
+        """Return the answer to each text, from the store where it is there; None, which is not kept, for nothing."""
+        calls = [
+            Call(model=self.name, revision=self.identity, prompt=text, sampling=how)
+            for text, how in zip(texts, sampling, strict=True)
+        ]
+        new: set[int] = set()
+
+        def ask(places: Sequence[int]) -> Iterator[dict[int, Any]]:
+            new.update(places)
+            for start in range(0, len(places), PORTION):
+                some = places[start : start + PORTION]
+                yield dict(zip(some, answer(some), strict=True))
+
+        with self.model.usage.added(self.notes.usage):
+            answers = dict(answered(self._store, calls, ask))
+            self.model.replayed([text for place, text in enumerate(texts) if place not in new])
+        return [answers[place] for place in range(len(texts))]
+
+    def _put(self, prompts: Sequence[str]) -> list[str]:
+        if not self._chats:
+            return list(prompts)
+        return [self.model.chat([{"role": "user", "content": text}]) for text in prompts]
+
+
+def _reply(draw: Completion) -> Reply | None:
+    if draw.text is None:
+        return None
+    return Reply(
+        draw.text,
+        "stop" if draw.finished else LOOP if draw.looped else "length",
+        prompt_tokens=draw.prompt_tokens,
+        completion_tokens=draw.tokens,
+        logprobs=list(draw.logprobs) or None,
+    )
