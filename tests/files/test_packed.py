@@ -24,7 +24,6 @@ from lmkbc.link.dump import open_dump
 from lmkbc.link.tables import read_table
 from lmkbc.models.masked.entity_space import read_vectors
 from lmkbc.probe.kamel import dataset as kamel
-from lmkbc.train import facts
 from lmkbc.workspace import Workspace
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
@@ -63,7 +62,6 @@ READERS: dict[str, tuple[str, Callable[[bytes], bytes], Callable[[Path], object]
     "entity vectors": ("a.gz", gzip.compress, lambda path: read_vectors(path, {"x"})),
     "dump": ("a.json.gz", gzip.compress, lambda path: sum(map(len, every_line(path)))),
     "KAMEL": ("KAMEL.tar.xz", archive, kamel.read),
-    "KAMEL's facts": ("KAMEL.tar.xz", archive, lambda path: list(facts.of_kamel(path, SPACE.relations))),
 }
 
 
