@@ -152,15 +152,6 @@ def test_the_own_subject_is_known_by_what_an_object_with_its_identifier_is_calle
     assert "Land of Thomas" in {shot.query.subject for shot in shots}
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [({"method": "best"}, "method"), ({"k": -1}, "negative"), ({"empty": 2.0}, r"\[0, 1\]"), ({"n": 3}, "no setting")],
-)
-def test_wrong_settings_are_named(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        checked(Shots, settings, "shots")
-
-
 def test_nearest_needs_the_encoder() -> None:
     with pytest.raises(InputError, match=r"lmkbc\[encoder\]"):
         ExampleSelector(Shots(method="nearest"), TRAIN)

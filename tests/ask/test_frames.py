@@ -100,39 +100,6 @@ def test_capturing_is_linear() -> None:
     assert captured(f": {said}", "{subject}: Its area is {answer} km2. Its area is") == said.removeprefix("Its area is")
 
 
-@pytest.mark.parametrize(
-    ("table", "said"),
-    [
-        ({"block": "{subjct}"}, "block has a slot {subjct}: did you mean 'subject'"),
-        ({"block": "Who?"}, "block is 'Who?': it names no subject"),
-        ({"ask": "Who?"}, "ask is 'Who?': it names no subject, as one of subject, question, cloze does"),
-        ({"ask": "{subject"}, "ask has '{subject': write the slot as {subject}"),
-        ({"ask": "Of { subject }"}, "ask has '{ subject }': write the slot as {subject}"),
-        ({"ask": "Of subject}"}, "ask is 'Of subject}': it names no subject"),
-        (
-            {"task": 'List as {"names": []} each {object_type.'},
-            "task has '{object_type': write the slot as {object_type}",
-        ),
-        ({"ask": "In {s}", "steps": [{"name": "s", "items": ["north"]}]}, "ask is 'In {s}': it names no subject"),
-        ({"ask": "{s}", "steps": [{"name": "s", "ask": "{subject"}]}, "step 's' has '{subject'"),
-        ({"answer": "It is {anser}"}, "answer has a slot {anser}: did you mean 'answer'"),
-        ({"answer": "It is so"}, "answer is 'It is so': it needs {answer} once"),
-        ({"number": "km"}, "number is 'km': it needs {number} once"),
-        ({"stop": ["."]}, "stop ends a text that a model goes on with, and form 'chat' has none"),
-        ({"form": "completion", "stop": ["###"]}, "stop ['###'] never occurs: what follows an answer is"),
-        ({"form": "completion", "stop": ["\n", ""]}, "stop holds an empty text"),
-        ({"form": "completion", "listing": "line", "stop": ["\n"]}, "stop '\\n' occurs in listing"),
-        ({"form": "completion", "null": "n.a.", "answer": "{answer}.", "stop": ["."]}, "stop '.' occurs in null"),
-        ({"form": "completion", "answer": "Sure.\n{answer}", "stop": ["\n"]}, "stop '\\n' occurs in answer"),
-        ({"form": "completion", "separator": " | "}, "stop ['\\n'] never occurs"),
-    ],
-)
-def test_what_is_wrong_in_a_frame_is_told(table: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError) as error:
-        style(**table)
-    assert said in str(error.value)
-
-
 def recipe(folder: Path, frames: str, **table: Any) -> Path:
     (folder / "frames.toml").write_text(frames)
     path = folder / "mine.toml"

@@ -11,7 +11,6 @@ from lmkbc.answer.parse import parse
 from lmkbc.ask.frames import Listing, Style
 from lmkbc.ask.prompts import compose, fill, listed
 from lmkbc.ask.style import PromptStyle
-from lmkbc.errors import InputError
 from lmkbc.models.base import Form, Prompt
 from lmkbc.settings import checked
 from lmkbc.types import Example, GoldObject, Query
@@ -157,21 +156,6 @@ def test_context_stands_between_the_examples_and_the_question() -> None:
 def test_a_text_as_one_message() -> None:
     found = prompt(form="single", speaker="assistant")
     assert found.messages() == [{"role": "assistant", "content": found.text}]
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"stile": "triple"}, "no setting 'stile': did you mean 'style'"),
-        ({"style": "haiku"}, "setting 'style' is 'haiku'"),
-        ({"recall": "yes"}, "setting 'recall' is 'yes'"),
-        ({"knowledge": ["types", "gossip"]}, "knowledge"),
-        ({"task": "List the {objct_type}"}, "slot {objct_type}: did you mean 'object_type'"),
-    ],
-)
-def test_wrong_settings_are_named(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said.replace("{", r"\{")):
-        checked(PromptStyle, settings, "prompt")
 
 
 @given(st.text(), st.sampled_from(get_args(Style)), st.sampled_from(get_args(Form)))

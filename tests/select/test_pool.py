@@ -127,14 +127,7 @@ def test_existence_stays_apart() -> None:
     assert one.existence is None
 
 
-def test_wrong_settings_are_named() -> None:
-    for settings, hint in (
-        ({"wieghts": {}}, "did you mean 'weights'"),
-        ({"per": "vote"}, "setting 'per' is 'vote'"),
-        ({"weights": {"m": -1}}, "weight of 'm'"),
-    ):
-        with pytest.raises(InputError, match=hint):
-            pool(STRINGS, settings)
+def test_a_weight_of_no_generator_is_told() -> None:
     with pytest.raises(InputError, match="did you mean 'gpt-4'"):
         pool(STRINGS, {"weights": {"gpt4": 1.0}}).merge([[draws("gpt-4", ["Ann"])]])
 

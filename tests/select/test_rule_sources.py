@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.errors import InputError
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.registry import build
 from lmkbc.types import Candidate, CandidateSet, Nil, Query, State
@@ -95,18 +94,6 @@ def test_what_rules_over_sources_keep(table: dict[str, Any], sources: dict[str, 
 
 def test_a_query_without_an_answer_stays_failed() -> None:
     assert build(REVERSED).select(CandidateSet(Query("s", "r"), draws=(State.MISSING,))).failed
-
-
-@pytest.mark.parametrize(
-    ("table", "said"),
-    [
-        ({**FILTERED, "sources": []}, "sources of rule source-filter is empty: name at least one source"),
-        ({**DENIED, "evidence": "draws"}, "'draws', of all sources: with a source, use 'nothing'"),
-    ],
-)
-def test_settings_that_make_no_sense(table: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        build(table)
 
 
 @given(st.dictionaries(st.sampled_from("abcd"), st.dictionaries(st.sampled_from("uvwxyz"), st.floats(0.01, 1))))

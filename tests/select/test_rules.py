@@ -152,38 +152,6 @@ def test_nan_is_refused() -> None:
         Cutoff(threshold=0.5).select(candidates(0.5, math.nan))
 
 
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        ({"rule": "cutof", "threshold": 1.0}, "did you mean 'cutoff'"),
-        ({"rule": "cutoff", "treshold": 1.0}, "did you mean 'threshold'"),
-        ({"rule": "cutoff"}, "rule cutoff needs threshold: give it a value"),
-        ({"threshold": 1.0}, "needs rule = NAME"),
-        ({"rule": "cutoff", "threshold": "high"}, "give a number"),
-        ({"rule": "cutoff", "threshold": True}, "give a number"),
-        ({"rule": "cutoff", "threshold": math.nan}, "give a number"),
-        ({"rule": "top-k", "k": 1.5}, "give a whole number"),
-        (
-            {"rule": "sticky", "threshold": 0.1, "ratio": 0.5, "reference": "best"},
-            "'best': known are: previous, threshold",
-        ),
-        (
-            {"rule": "abstention-threshold", "threshold": 0.1, "evidence": "mood", "inner": {"rule": "top-k", "k": 1}},
-            "known are: draws, existence",
-        ),
-        ({"rule": "abstention-threshold", "threshold": 0.1, "inner": "top-k"}, "a table with its own rule"),
-        ({"rule": "calibrated", "inner": {"rule": "ball"}}, "a rule that keeps candidates"),
-        (
-            {"rule": "calibrated", "inner": {"rule": "expected-f1"}, "label_priors": {"a": "b"}},
-            "'label_priors.a' is 'b': give a number",
-        ),
-    ],
-)
-def test_wrong_tables(table: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        build(table)
-
-
 @given(st.lists(st.floats(0, 1), max_size=8), st.floats(0, 1), st.floats(0, 1))
 def test_cut_offs_keep_a_prefix_that_shrinks_with_the_threshold(scores: list[float], low: float, high: float) -> None:
     low, high = sorted((low, high))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from lmkbc.errors import InputError
 from lmkbc.select.composed import AbstentionThreshold, Verified, with_verification
 from lmkbc.select.cutoffs import Cutoff, TopK
 from lmkbc.select.expected_f1 import ExpectedF1
@@ -61,12 +60,3 @@ def test_without_the_rule_verdicts_count_nothing_and_failures_stay_failed() -> N
     assert [one.text for one in Cutoff(threshold=0.45).select(FOUND).objects] == ["a", "b", "c"]
     failed = candidate_set(FOUND.query, (), (State.MISSING,))
     assert Verified(inner=ExpectedF1()).select(failed).failed
-
-
-def test_an_unknown_way_is_refused() -> None:
-    with pytest.raises(
-        InputError, match="rule verified: setting 'combine' is 'sum': known are: mean, product, replace, veto"
-    ):
-        build({"rule": "verified", "inner": {"rule": "top-k", "k": 1}, "combine": "sum"})
-    with pytest.raises(InputError, match="rule verified needs inner: give it a value"):
-        build({"rule": "verified"})

@@ -1,0 +1,111 @@
+"""Tables that make no sense are refused in one sentence, which names the setting."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from lmkbc.ask.examples import Shots
+from lmkbc.ask.style import PromptStyle
+from lmkbc.errors import InputError
+from lmkbc.select.pool import Pooling
+from lmkbc.select.registry import build
+from lmkbc.select.rule import Rule
+from lmkbc.settings import checked
+
+TOP = {"rule": "top-k", "k": 1}
+CUT = {"rule": "cutoff", "threshold": 0.5}
+FILTERED = {"rule": "source-filter", "inner": CUT, "sources": ["a"]}
+DENIED = {"rule": "abstention-threshold", "source": "a", "threshold": 0.5, "inner": CUT}
+LISTED = {"rule": "corroborated", "corroborating": "b", "inner": CUT}
+
+RULES: list[tuple[dict[str, Any], str]] = [
+    ({"rule": "cutof", "threshold": 1.0}, "did you mean 'cutoff'"),
+    ({"rule": "cutoff", "treshold": 1.0}, "did you mean 'threshold'"),
+    ({"rule": "cutoff"}, "rule cutoff needs threshold: give it a value"),
+    ({"threshold": 1.0}, "needs rule = NAME"),
+    ({"rule": "cutoff", "threshold": "high"}, "give a number"),
+    ({"rule": "cutoff", "threshold": True}, "give a number"),
+    ({"rule": "cutoff", "threshold": math.nan}, "give a number"),
+    ({"rule": "top-k", "k": 1.5}, "give a whole number"),
+    (
+        {"rule": "sticky", "threshold": 0.1, "ratio": 0.5, "reference": "best"},
+        "'best': known are: previous, threshold",
+    ),
+    (
+        {"rule": "abstention-threshold", "threshold": 0.1, "evidence": "mood", "inner": {"rule": "top-k", "k": 1}},
+        "known are: draws, existence",
+    ),
+    ({"rule": "abstention-threshold", "threshold": 0.1, "inner": "top-k"}, "a table with its own rule"),
+    ({"rule": "calibrated", "inner": {"rule": "ball"}}, "a rule that keeps candidates"),
+    (
+        {"rule": "calibrated", "inner": {"rule": "expected-f1"}, "label_priors": {"a": "b"}},
+        "'label_priors.a' is 'b': give a number",
+    ),
+    ({**FILTERED, "sources": []}, "sources of rule source-filter is empty: name at least one source"),
+    ({**DENIED, "evidence": "draws"}, "'draws', of all sources: with a source, use 'nothing'"),
+    (
+        {"rule": "verified", "inner": TOP, "combine": "sum"},
+        "'combine' is 'sum': known are: mean, product, replace, veto",
+    ),
+    ({"rule": "verified"}, "rule verified needs inner: give it a value"),
+    ({**LISTED, "source": 3}, "'source' is 3: give a string"),
+]
+
+STYLES: list[tuple[dict[str, Any], str]] = [
+    ({"stile": "triple"}, "no setting 'stile': did you mean 'style'"),
+    ({"style": "haiku"}, "setting 'style' is 'haiku'"),
+    ({"recall": "yes"}, "setting 'recall' is 'yes'"),
+    ({"knowledge": ["types", "gossip"]}, "knowledge"),
+    ({"task": "List the {objct_type}"}, "slot {objct_type}: did you mean 'object_type'"),
+    ({"block": "{subjct}"}, "block has a slot {subjct}: did you mean 'subject'"),
+    ({"block": "Who?"}, "block is 'Who?': it names no subject"),
+    ({"ask": "Who?"}, "ask is 'Who?': it names no subject, as one of subject, question, cloze does"),
+    ({"ask": "{subject"}, "ask has '{subject': write the slot as {subject}"),
+    ({"ask": "Of { subject }"}, "ask has '{ subject }': write the slot as {subject}"),
+    ({"ask": "Of subject}"}, "ask is 'Of subject}': it names no subject"),
+    (
+        {"task": 'List as {"names": []} each {object_type.'},
+        "task has '{object_type': write the slot as {object_type}",
+    ),
+    ({"ask": "In {s}", "steps": [{"name": "s", "items": ["north"]}]}, "ask is 'In {s}': it names no subject"),
+    ({"ask": "{s}", "steps": [{"name": "s", "ask": "{subject"}]}, "step 's' has '{subject'"),
+    ({"answer": "It is {anser}"}, "answer has a slot {anser}: did you mean 'answer'"),
+    ({"answer": "It is so"}, "answer is 'It is so': it needs {answer} once"),
+    ({"number": "km"}, "number is 'km': it needs {number} once"),
+    ({"stop": ["."]}, "stop ends a text that a model goes on with, and form 'chat' has none"),
+    ({"form": "completion", "stop": ["###"]}, "stop ['###'] never occurs: what follows an answer is"),
+    ({"form": "completion", "stop": ["\n", ""]}, "stop holds an empty text"),
+    ({"form": "completion", "listing": "line", "stop": ["\n"]}, "stop '\\n' occurs in listing"),
+    ({"form": "completion", "null": "n.a.", "answer": "{answer}.", "stop": ["."]}, "stop '.' occurs in null"),
+    ({"form": "completion", "answer": "Sure.\n{answer}", "stop": ["\n"]}, "stop '\\n' occurs in answer"),
+    ({"form": "completion", "separator": " | "}, "stop ['\\n'] never occurs"),
+]
+
+SHOTS: list[tuple[dict[str, Any], str]] = [
+    ({"method": "best"}, "method"),
+    ({"k": -1}, "negative"),
+    ({"empty": 2.0}, "[0, 1]"),
+    ({"n": 3}, "no setting"),
+]
+POOLS: list[tuple[dict[str, Any], str]] = [
+    ({"wieghts": {}}, "did you mean 'weights'"),
+    ({"per": "vote"}, "setting 'per' is 'vote'"),
+    ({"weights": {"m": -1}}, "weight of 'm'"),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "table", "said"),
+    [
+        (kind, *row)
+        for kind, rows in ((Rule, RULES), (PromptStyle, STYLES), (Shots, SHOTS), (Pooling, POOLS))
+        for row in rows
+    ],
+)
+def test_what_makes_no_sense_is_told(kind: type, table: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as error:
+        build(table) if kind is Rule else checked(kind, table, "it")
+    assert said in str(error.value)
