@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ from scipy.special import ndtri, stdtrit
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.run.saved import SavedRun, scored
+from lmkbc.evaluate import evaluate
+from lmkbc.files.columns import Given
+from lmkbc.run.saved import SavedRun
 from lmkbc.scoring.paired import LEVEL, Floats, Ints, holm, interval, sign_flip
 from lmkbc.scoring.table import Pair, RowScore
 
@@ -99,8 +102,11 @@ def compare(edition: Edition, gold: Mapping[Pair, Any], runs: Sequence[SavedRun]
     asked = {pair: objects for pair, objects in gold.items() if any(pair in given for given in answers)}
     if not asked:
         raise InputError(f"{runs[0].path} answers none of the gold's queries: name the split or --gold it belongs to")
-    tables = [scored(run, edition, given, asked) for run, given in zip(runs, answers, strict=True)]
-    rows = [dict(table.rows) for table in tables]
+    labels = Given.of(Path("gold"), edition.column, asked)
+    rows = []
+    for run, given in zip(runs, answers, strict=True):
+        found = evaluate(Given.of(run.predictions, edition.column, given), labels, edition, rows=True)
+        rows.append(dict(found.table.rows))
     names = told_apart(runs)
     macro = edition.metric.average == "relation"
     made = [paired(names[0], name, rows[0], own, macro) for name, own in zip(names[1:], rows[1:], strict=True)]

@@ -1,7 +1,7 @@
-"""Scoring a predictions file as its edition's official script does, and saying what was odd about the file.
+"""Score predictions as their edition's official script does, and count what was odd about them.
 
-The two files are read side by side. A row is scored when both have brought it, and only its counts are kept, so that
-memory holds what one file brought before the other.
+Predictions and gold, files or rows in memory, are read side by side. A row is scored when both have brought it, and
+only its counts are kept, so that memory holds what one side brought before the other.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import msgspec
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.files.columns import Column
-from lmkbc.files.jsonl import namesakes, no_collection
+from lmkbc.files.columns import Column, Given, Rows, namesakes
+from lmkbc.files.jsonl import no_collection
 from lmkbc.run.subset import WHOLE, Subset
 from lmkbc.scoring.table import WRONG, Pair, Table, Tally
 
@@ -49,9 +49,9 @@ class Evaluation:
         return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
-def evaluate_file(
-    predictions: Path,
-    gold: Path,
+def evaluate(
+    predictions: Path | Given,
+    gold: Path | Given,
     edition: Edition,
     *,
     strict: bool = False,
@@ -59,13 +59,13 @@ def evaluate_file(
     subset: Subset = WHOLE,
     unreadable: Set[Pair] = frozenset(),
 ) -> Evaluation:
-    """Score a file. Odd rows get the edition's official treatment, or are refused when strict.
+    """Score a file, or rows in memory. Odd rows get the edition's official treatment, or are refused when strict.
 
-    subset: of the gold that counts. unreadable: queries without a row that count as wrong. InputError where two rows
-    answer one query, and not alike: officially the last would win.
+    subset: the queries of the gold that count. unreadable: queries without a row that count as wrong. InputError where
+    two rows answer one query with different objects: officially the last would win.
     """
-    answers = Column(predictions, edition.column, str)
-    truth = Column(gold, edition.column, str | list[str])
+    answers = Column(predictions, edition.column, str) if isinstance(predictions, Path) else predictions
+    truth = Column(gold, edition.column, str | list[str]) if isinstance(gold, Path) else gold
     if not subset.is_whole:
         answers.keeps = truth.keeps = _keeps(truth, subset)
     with no_collection():
@@ -74,19 +74,22 @@ def evaluate_file(
         if again := match.repeated_keys():  # now it is known which rows have to wait
             match = _Match(edition, answers, truth, rows, again)
             match.read()
-            namesakes(predictions, edition.column, match.answered_again, agree=True)
+            namesakes(answers, match.answered_again, agree=True)
         match.read_nothing_more(frozenset() if strict else unreadable)
-        if match.no_gold.first is not None:
-            raise InputError(f"{gold}, row {_shown(match.no_gold.first)}, field {edition.column}: no list of objects")
+        if (first := match.no_gold.first) is not None:
+            raise InputError(
+                f"{truth.path}, row {_shown(first)}, field {edition.column}: no list of objects; give a labelled split"
+            )
         if not match.queries:
-            raise InputError(f"{gold} has no query of {', '.join(sorted(subset.relations))}: name other relations")
-        _refuse(predictions, edition, match, strict=strict)
+            named = f" of {', '.join(sorted(subset.relations))}" if subset.relations else ""
+            raise InputError(f"{truth.path} has no query{named} that can be scored: give rows of a labelled split")
+        _refuse(answers.path, edition, match, strict=strict)
         odd = (len(match.missing), len(match.unknown), match.repeated, match.malformed.count)
         return Evaluation(match.tally.table(), *odd, match.unreadable_answers)
 
 
-def _keeps(gold: Column, subset: Subset) -> Callable[[Any], bool]:
-    """Whether a row is about a subset of the gold."""
+def _keeps(gold: Rows, subset: Subset) -> Callable[[Any], bool]:
+    """Return the test of whether a row is about the subset of the gold."""
     if subset.limit is None:
         return lambda row: subset.holds(row.Relation)
     pairs = {(row.SubjectEntity, row.Relation) for row in subset.rows(gold.rows(), lambda row: str(row.Relation))}
@@ -119,7 +122,7 @@ class _Waiting:
         """Let a row wait; one of the same pair is replaced, and keeps its place. InputError where too many wait."""
         rows = self._rows[pair[1]]
         before = rows.get(pair[0], b"")
-        row = rows[pair[0]] = (before[:8] or place.to_bytes(8, "big")) + msgspec.json.encode(value)
+        row = rows[pair[0]] = (before[:8] or place.to_bytes(8, "big")) + msgspec.json.encode(value, enc_hook=str)
         self._held += len(row) - len(before) if before else len(row) + len(pair[0]) + ROW
         if self._held > WAITING:
             raise InputError(
@@ -146,7 +149,12 @@ class _Match:
     """
 
     def __init__(
-        self, edition: Edition, answers: Column, gold: Column, rows: bool, repeating: frozenset[int] = frozenset()
+        self,
+        edition: Edition,
+        answers: Column | Given,
+        gold: Column | Given,
+        rows: bool,
+        repeating: frozenset[int] = frozenset(),
     ) -> None:
         self.tally = Tally(edition.metric, rows)
         self._answers, self._gold = answers, gold

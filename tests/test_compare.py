@@ -82,7 +82,7 @@ def test_a_part_of_the_queries_is_compared_where_both_have_it(tmp_path: Path, go
     runs = [write(tmp_path / name, everything(5), queries=12) for name in "ab"]
     (one,) = compared(gold, *runs)
     assert (one.overall.rows, one.subjects) == (24, 12)
-    with pytest.raises(InputError, match="lacks the query"):
+    with pytest.raises(InputError, match="a lacks 56 of 80 queries"):
         compared(gold, runs[0], write(tmp_path / "c", everything(5)))
 
 

@@ -11,7 +11,7 @@ import pytest
 from command import Command
 
 from lmkbc.errors import InputError
-from lmkbc.evaluate import evaluate_file
+from lmkbc.evaluate import evaluate
 from lmkbc.files import packed
 from lmkbc.workspace import Workspace
 
@@ -29,33 +29,33 @@ def test_missing_unknown_and_repeated_rows_are_counted(tmp_path: Path) -> None:
     edition = SPACE.edition("2026")
     gold = write(tmp_path / "gold", "2026", [("a", [["x"]]), ("b", []), ("c", [["y"]])])
     predicted = write(tmp_path / "p", "2026", [("a", ["x"]), ("a", ["x"]), ("stranger", []), ("c", [["y"]])])
-    result = evaluate_file(predicted, gold, edition, rows=True)
+    result = evaluate(predicted, gold, edition, rows=True)
     assert result.remarks == "1 missing, 1 unknown, 1 repeated, 1 malformed"
     assert [score.f1 for _, score in result.table.rows] == [1.0, 1.0, 1.0]
     with pytest.raises(InputError, match=r"1 missing, 1 unknown, 1 repeated and 1 malformed rows, first \('b'"):
-        evaluate_file(predicted, gold, edition, strict=True)
+        evaluate(predicted, gold, edition, strict=True)
 
 
 def test_a_file_without_odd_rows_passes_strict(tmp_path: Path) -> None:
     gold = write(tmp_path / "gold", "2024", [("a", ["Q1"])])
-    assert evaluate_file(gold, gold, SPACE.edition("2024"), strict=True).remarks == ""
+    assert evaluate(gold, gold, SPACE.edition("2024"), strict=True).remarks == ""
 
 
 def test_where_the_official_script_stops_on_a_missing_row_so_do_we(tmp_path: Path) -> None:
     gold = write(tmp_path / "gold", "2023", [("a", ["Q1"]), ("b", ["Q2"])])
     predicted = write(tmp_path / "p", "2023", [("a", ["Q1"])])
     with pytest.raises(InputError, match=r"lacks 1 of 2 queries, first \('b', 'awardWonBy'\)"):
-        evaluate_file(predicted, gold, SPACE.edition("2023"))
+        evaluate(predicted, gold, SPACE.edition("2023"))
 
 
 def test_a_value_that_is_no_list_scores_nothing_in_2023_and_stops_2024(tmp_path: Path) -> None:
     for name in ("2023", "2024"):
         write(tmp_path / name, name, [("a", ["Q1"])])
         write(tmp_path / f"p{name}", name, [("a", None)])
-    result = evaluate_file(tmp_path / "p2023", tmp_path / "2023", SPACE.edition("2023"))
+    result = evaluate(tmp_path / "p2023", tmp_path / "2023", SPACE.edition("2023"))
     assert (result.table.overall.f1, result.malformed) == (0.0, 1)
     with pytest.raises(InputError, match=r"row \('a', 'awardWonBy'\), field ObjectEntitiesID: not a list of strings"):
-        evaluate_file(tmp_path / "p2024", tmp_path / "2024", SPACE.edition("2024"))
+        evaluate(tmp_path / "p2024", tmp_path / "2024", SPACE.edition("2024"))
 
 
 def test_rows_that_disagree_are_refused(tmp_path: Path) -> None:
@@ -63,15 +63,15 @@ def test_rows_that_disagree_are_refused(tmp_path: Path) -> None:
     gold = write(tmp_path / "gold", "2026", [("a", [["x"]])])
     predicted = write(tmp_path / "p", "2026", [("a", ["z"]), ("a", ["x"])])
     with pytest.raises(InputError, match=r"p, line 2, field ObjectEntities: \('a', 'awardWonBy'\) .* line 1; keep one"):
-        evaluate_file(predicted, gold, edition)
+        evaluate(predicted, gold, edition)
 
 
 def test_a_query_that_the_split_repeats_may_be_answered_as_often(tmp_path: Path) -> None:
     edition = SPACE.edition("2023")
     gold = write(tmp_path / "gold", "2023", [("a", ["Q1"]), ("b", ["Q2"]), ("b", ["Q2"])])
-    assert evaluate_file(gold, gold, edition, strict=True).repeated == 0
+    assert evaluate(gold, gold, edition, strict=True).repeated == 0
     more = write(tmp_path / "p", "2023", [("a", ["Q1"]), ("a", ["Q1"]), *[("b", ["Q2"])] * 3])
-    assert evaluate_file(more, gold, edition).remarks == "2 repeated"
+    assert evaluate(more, gold, edition).remarks == "2 repeated"
 
 
 @pytest.mark.parametrize("zipped", [False, True], ids=["plain", "gzip"])
@@ -88,7 +88,7 @@ def test_rows_in_any_order_and_blocks_of_any_size_score_alike(
     predicted = write(tmp_path / "p", "2024", rows if order == "same" else [*rows[:30][::-1], *rows[30:]])
     if zipped:
         predicted.write_bytes(gzip.compress(predicted.read_bytes()))
-    result = evaluate_file(predicted, gold, SPACE.edition("2024"), rows=True)
+    result = evaluate(predicted, gold, SPACE.edition("2024"), rows=True)
     assert result.remarks == "1 unknown, 2 repeated"
     scores = {pair[0]: score for pair, score in result.table.rows}
     assert [pair[0] for pair, _ in result.table.rows] == sorted(names)
@@ -101,7 +101,7 @@ def test_rows_in_any_order_and_blocks_of_any_size_score_alike(
 def test_repeated_gold_rows_count_once_and_the_last_of_them(tmp_path: Path) -> None:
     gold = write(tmp_path / "gold", "2023", [("a", ["Q1"]), ("b", ["Q2"]), ("a", ["Q3"])])
     predicted = write(tmp_path / "p", "2023", [("b", ["Q2"]), ("a", ["Q3"])])
-    result = evaluate_file(predicted, gold, SPACE.edition("2023"), rows=True)
+    result = evaluate(predicted, gold, SPACE.edition("2023"), rows=True)
     assert (result.table.overall.rows, result.table.overall.f1, result.remarks) == (2, 1.0, "")
 
 
@@ -125,14 +125,14 @@ def test_a_file_that_cannot_be_read_is_told_by_file_line_and_field(
     paths = {name: write(tmp_path / name, "2023", [("a", ["Q1"])] * 40) for name in ("predictions", "gold")}
     paths[side].write_bytes(content)
     with pytest.raises(InputError, match=told) as error:
-        evaluate_file(paths["predictions"], paths["gold"], SPACE.edition("2023"))
+        evaluate(paths["predictions"], paths["gold"], SPACE.edition("2023"))
     assert str(paths[side]) in str(error.value)
 
 
 def test_gold_that_is_no_list_is_the_gold_files_fault(tmp_path: Path) -> None:
     gold, predicted = write(tmp_path / "gold", "2022", [("a", None)]), write(tmp_path / "p", "2022", [("a", ["x"])])
     with pytest.raises(InputError, match=r"gold, row \('a', 'awardWonBy'\), field ObjectEntities: no list of objects"):
-        evaluate_file(predicted, gold, SPACE.edition("2022"))
+        evaluate(predicted, gold, SPACE.edition("2022"))
 
 
 def test_memory_grows_by_counts_not_by_rows(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_memory_grows_by_counts_not_by_rows(tmp_path: Path) -> None:
         objects = [f"name {number} of some length" for number in range(20)]
         path = write(tmp_path / str(count), "2025", [(f"s{number}", objects) for number in range(count)])
         tracemalloc.start()
-        evaluate_file(path, path, SPACE.edition("2025"))
+        evaluate(path, path, SPACE.edition("2025"))
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] - peaks[0] < 18_000 * 300

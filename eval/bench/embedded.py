@@ -15,7 +15,7 @@ from typing import Any
 
 from lmkbc.edition import Edition
 from lmkbc.files.arrays import Store
-from lmkbc.files.jsonl import read_column
+from lmkbc.files.columns import read_column
 from lmkbc.generate.embedded.generator import EmbeddedGenerator
 from lmkbc.generate.prior import ClassPrior
 from lmkbc.models.encoder import find_encoder

@@ -20,7 +20,7 @@ from typing import Any
 from recorded import BERT, GEMMA, GPT3, GPT4, GPT35, QWEN, RECODE, SEARCH
 
 from lmkbc.edition import Edition
-from lmkbc.evaluate import evaluate_file
+from lmkbc.evaluate import evaluate
 from lmkbc.pipeline import Proposals, decide, propose
 from lmkbc.recipe import Recipe, make_recipe, read_file, read_recipe
 from lmkbc.run.base import Run
@@ -206,7 +206,7 @@ def proposed(run: Run, recipe: Recipe, examples: Sequence[Example]) -> Proposals
 def scored(run: Run, row: Row, predictions: Path) -> Summary:
     """The official average of a file of predictions, by the scorer that the authors used."""
     edition = run.edition.under(row.profile) if row.profile else run.edition
-    return evaluate_file(predictions, run.workspace.gold_path(edition, edition.held_out), edition).table.overall
+    return evaluate(predictions, run.workspace.gold_path(edition, edition.held_out), edition).table.overall
 
 
 def tuned(

@@ -70,13 +70,13 @@ def run_side(side: str, edition: str, folder: Path) -> None:
 
         score = macro_f1(edition, folder / "pred.jsonl", folder / "gold.jsonl")
     else:
-        from lmkbc.evaluate import evaluate_file
+        from lmkbc.evaluate import evaluate
         from lmkbc.workspace import Workspace
 
         chosen = Workspace().edition(edition)
         start = time.perf_counter()
         predictions = folder / ("mixed.jsonl" if side == "mixed" else "pred.jsonl")
-        score = evaluate_file(predictions, folder / "gold.jsonl", chosen).table.overall.f1
+        score = evaluate(predictions, folder / "gold.jsonl", chosen).table.overall.f1
     seconds = time.perf_counter() - start
     peak = peak_mb()
     print(json.dumps({"seconds": seconds, "peak_mb": peak, "f1": score}))

@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 from lmkbc.edition import Edition
-from lmkbc.files.jsonl import read_column
+from lmkbc.files.columns import read_column
 from lmkbc.files.places import data_dirs
 from lmkbc.generate.embedded.generator import EmbeddedGenerator
 from lmkbc.generate.entity_masked import EntityMasked

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lmkbc.api.frames import shown
 from lmkbc.api.opening import chosen_edition, space_of
 from lmkbc.api.options import Sources, keywords
-from lmkbc.api.scores import HasRun, finished, listed
+from lmkbc.api.scores import HasRun, listed, saved_run
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import check_file, write_bytes
@@ -114,7 +114,7 @@ def compare(
 
 
 def _finished(run: Path | str | HasRun) -> SavedRun:
-    opened = finished(run)
+    opened = saved_run(run)
     if opened is None:
         raise InputError(f"{type(run).__name__} is no run: give a directory, a zip, a file, or what predict returned")
     return opened

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
+from lmkbc.files.columns import Given, Row
 from lmkbc.scoring.table import Pair, Table
 
 if TYPE_CHECKING:
@@ -18,22 +20,26 @@ Answers: TypeAlias = "Mapping[Pair, Sequence[Any]] | Iterable[Mapping[str, Any]]
 """Objects by (subject, relation); or rows with SubjectEntity, Relation and the edition's column, as in its files."""
 
 
-def by_query(answers: Answers, edition: Edition, what: str) -> dict[Pair, Any]:
-    """Answers or gold by query. InputError, which begins with `what`, for a row that lacks a field or comes twice."""
+def given(answers: Any, edition: Edition, name: str) -> Given:
+    """Return `Answers` as rows. InputError, which begins with `name`, for a row that lacks a field."""
     if isinstance(answers, Mapping):
-        return {(str(subject), str(relation)): list(objects) for (subject, relation), objects in answers.items()}
-    rows: Iterable[Mapping[str, Any]] = answers.to_dicts() if hasattr(answers, "to_dicts") else answers
-    found: dict[Pair, Any] = {}
+        found = {(str(subject), str(relation)): _listed(objects) for (subject, relation), objects in answers.items()}
+        return Given.of(Path(name), edition.column, found)
+    rows = answers.to_dicts() if hasattr(answers, "to_dicts") else answers
+    made = []
     for number, row in enumerate(rows):
         try:
-            pair, objects = (row["SubjectEntity"], row["Relation"]), row[edition.column]
+            subject, relation, objects = row["SubjectEntity"], row["Relation"], row[edition.column]
         except KeyError as error:
-            lacks = f"{what}, row {number}: lacks {error.args[0]}"
+            lacks = f"{name}, row {number}: lacks {error.args[0]}"
             raise InputError(f"{lacks}, a column of edition {edition.name}") from None
-        if pair in found:
-            raise InputError(f"{what}, row {number}: {pair} comes twice; keep one of the two")
-        found[pair] = objects
-    return found
+        made.append(Row(subject, relation, _listed(objects), row.get("SubjectEntityID")))
+    return Given(Path(name), edition.column, made)
+
+
+def _listed(objects: Any) -> Any:
+    """Return a collection as a list; anything else as it is, since it is counted as malformed."""
+    return list(objects) if isinstance(objects, Iterable) and not isinstance(objects, str | bytes) else objects
 
 
 def relations_frame(table: Table, out_of_fold: Mapping[str, float] | None = None) -> pl.DataFrame:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lmkbc.api.opening import chosen_edition, placed, space_of
 from lmkbc.api.options import Sources, keywords
-from lmkbc.api.scores import HasRun, finished, listed
+from lmkbc.api.scores import HasRun, listed, saved_run
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import check_file, write_bytes
 from lmkbc.progress import Report, silent
@@ -58,7 +58,7 @@ def report(
     from lmkbc.report.links import Evidence
     from lmkbc.report.run import ReportInput, page  # which draws figures
 
-    opened = finished(run)
+    opened = saved_run(run)
     if opened is None:
         raise InputError(f"{type(run).__name__} is no run: give a directory, a zip, a file, or what predict returned")
     sources: Sources = {"edition": edition, "data": data, "workspace": workspace}

@@ -8,18 +8,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Unpack, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from lmkbc.api.frames import Answers, by_query, relations_frame, rows_frame, shown
+from lmkbc.api.frames import Answers, given, relations_frame, rows_frame, shown
 from lmkbc.api.opening import chosen_edition, space_of
-from lmkbc.api.options import Sources, keywords
+from lmkbc.api.options import keywords
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError, counted
-from lmkbc.evaluate import Evaluation, evaluate_file
+from lmkbc.errors import InputError
+from lmkbc.evaluate import Evaluation, evaluate
+from lmkbc.files.columns import Given
 from lmkbc.files.packed import lines, stream
-from lmkbc.run.saved import InSample, SavedRun, edition_of, read_gold, scored
+from lmkbc.run.saved import InSample, SavedRun, edition_of
 from lmkbc.run.subset import WHOLE, Subset
-from lmkbc.scoring.table import WRONG, Summary
+from lmkbc.scoring.table import Summary
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -131,80 +132,52 @@ def score(
     edition. strict: refuse missing, unknown or malformed rows. rows: whether each row's score is kept. relation, limit:
     score these relations, or the first so many queries, alone. InputError for what cannot be scored.
     """
-    sources: Sources = {"edition": edition, "data": data, "workspace": workspace}
-    return _score(predictions, gold, split, profile, strict, rows, (relation, limit), **sources)
-
-
-def _score(
-    predictions: Any,
-    gold: Any,
-    split: str | None,
-    profile: str,
-    strict: bool,
-    rows: bool,
-    subset: tuple[str | Sequence[str] | None, int | None],
-    **sources: Unpack[Sources],
-) -> Scores:
-    space, run = space_of(sources), finished(predictions)
-    edition = _edition(space, run, sources.get("edition"))
-    asked, limit = subset
-    chosen = Subset.of(space, edition, listed(asked), limit)
-    if chosen.is_whole and run is not None:
-        chosen = _part(run, space, edition)
+    space, run = space_of({"data": data, "workspace": workspace}), saved_run(predictions)
+    chosen = (edition_of(space, [run], edition) if run else None) or chosen_edition(space, edition)
+    subset = Subset.of(space, chosen, listed(relation), limit)
+    if subset.is_whole and run is not None:
+        subset = _asked_subset(run, space, chosen)
     named = "" if gold is not None else split or (run and run.text("split")) or "val"
-    truth = space.gold_path(edition, named) if gold is None else gold
-    counted = edition.under(profile) if profile else edition
-    if run is not None and isinstance(truth, Path | str):
-        result = _of_files(space, run, Path(truth), counted, chosen, strict, rows)
-    else:
-        result = _in_memory(run, predictions, truth, counted, chosen, strict)
-    return Scores(edition, named, profile, result, chosen, run.in_sample if run else None)
+    truth = space.gold_path(chosen, named) if gold is None else Path(gold) if isinstance(gold, str) else gold
+    answers = given(predictions, chosen, "predictions") if run is None else run.predictions
+    labels = truth if isinstance(truth, Path) else given(truth, chosen, "the gold")
+    scorer = chosen.under(profile) if profile else chosen
+    unreadable = run.unreadable if run else frozenset()
+    try:
+        result = evaluate(answers, labels, scorer, strict=strict, rows=rows, subset=subset, unreadable=unreadable)
+    except InputError as error:
+        raise other_edition(space, answers, chosen, labels) or error from None
+    if run and result.unknown and result.missing == sum(one.rows for one in result.table.relations.values()):
+        raise other_edition(space, answers, chosen, labels) or InputError(
+            f"{run.predictions} answers none of the queries of {labels}: name the split that it was made for"
+        )
+    return Scores(chosen, named, profile, result, subset, run.in_sample if run else None)
 
 
-def _part(run: SavedRun, space: Workspace, edition: Edition) -> Subset:
-    """The subset of its split that a run asked."""
+def _asked_subset(run: SavedRun, space: Workspace, edition: Edition) -> Subset:
+    """Return the subset of its split that a run asked."""
     limit, relations = run.manifest.get("limit"), run.manifest.get("relations")
     names = [name for name in relations if isinstance(name, str)] if isinstance(relations, list) else None
     return Subset.of(space, edition, names, limit if isinstance(limit, int) else None)
 
 
-def finished(predictions: Any) -> SavedRun | None:
-    """The run that lies somewhere; None for answers in memory."""
+def saved_run(predictions: Any) -> SavedRun | None:
+    """Return the run that lies somewhere; None for answers in memory."""
     if isinstance(predictions, HasRun):
         return SavedRun.at(predictions.directory)
     return SavedRun.at(Path(predictions)) if isinstance(predictions, Path | str) else None
 
 
-def _edition(space: Workspace, run: SavedRun | None, named: str | None) -> Edition:
-    told = edition_of(space, [run], named) if run else None
-    return told or chosen_edition(space, named)
+def other_edition(space: Workspace, path: Path | Given, edition: Edition, gold: Path | Given) -> InputError | None:
+    """Return an error for a file that only other editions' relations and columns fit; None where there is no such file.
 
-
-def _of_files(
-    space: Workspace, run: SavedRun, gold: Path, edition: Edition, subset: Subset, strict: bool, rows: bool
-) -> Evaluation:
-    predictions = run.predictions
-    try:
-        result = evaluate_file(
-            predictions, gold, edition, strict=strict, rows=rows, subset=subset, unreadable=run.unreadable
-        )
-    except InputError as error:
-        raise other_edition(space, predictions, edition, gold) or error from None
-    if result.unknown and result.missing == sum(one.rows for one in result.table.relations.values()):
-        raise other_edition(space, predictions, edition, gold) or InputError(
-            f"{predictions} answers none of the queries of {gold}: name the split that it was made for"
-        )
-    return result
-
-
-def other_edition(space: Workspace, path: Path, edition: Edition, gold: Path | None = None) -> InputError | None:
-    """What to say of a file that other editions' relations and columns fit, and not this one's; None where it does.
-
-    gold: what it is scored by; a file that tells of the same relations is of the same edition.
+    gold: its labels; a file with the same relations is of the same edition.
     """
+    if not (isinstance(path, Path) and isinstance(gold, Path)):
+        return None
     relations, columns = _first_rows(path)
     fits = [one for one in space.editions.values() if relations <= {*one.relations} and one.column in columns]
-    if not relations or not fits or edition in fits or (gold and relations & _first_rows(gold)[0]):
+    if not relations or not fits or edition in fits or relations & _first_rows(gold)[0]:
         return None
     names = " or ".join(one.name for one in fits)
     first = fits[0].name
@@ -212,7 +185,7 @@ def other_edition(space: Workspace, path: Path, edition: Edition, gold: Path | N
 
 
 def _first_rows(path: Path) -> tuple[set[str], set[str]]:
-    """The relations and the common columns of a file's first rows; none of what is no file of any edition."""
+    """Return the relations and the common columns of a file's first rows; none where it is no file of any edition."""
     relations, columns = set[str](), set[str]()
     try:
         with stream(path) as file:
@@ -224,29 +197,6 @@ def _first_rows(path: Path) -> tuple[set[str], set[str]]:
     return relations, columns
 
 
-def _in_memory(
-    run: SavedRun | None, predictions: Any, gold: Any, edition: Edition, subset: Subset, strict: bool
-) -> Evaluation:
-    read = isinstance(gold, Path | str)
-    truth = dict(read_gold(Path(gold), edition)) if read else by_query(gold, edition, "gold")
-    truth = dict(subset.rows(truth.items(), lambda row: row[0][1]))
-    given = run.answers(edition) if run else by_query(predictions, edition, "predictions")
-    answers = {pair: value for pair, value in given.items() if subset.holds(pair[1])}
-    missing, unknown = truth.keys() - answers.keys(), answers.keys() - truth.keys()
-    unknown = set() if subset.limit else unknown
-    if strict and (missing or unknown):
-        first = sorted(missing or unknown)[0]
-        raise InputError(
-            f"{counted(len(missing), 'query is', 'queries are')} missing and {len(unknown)} unknown, first {first}; "
-            "mend them"
-        )
-    if not truth:
-        raise InputError("the gold has no query that is to be scored: give rows of a labelled split")
-    named = run or SavedRun(Path("predictions"), Path("predictions"))
-    unread = sum(answers[pair] == [*WRONG] for pair in named.unreadable & answers.keys() & truth.keys())
-    return Evaluation(scored(named, edition, answers, truth), len(missing), len(unknown), 0, 0, unread)
-
-
 def listed(values: Sequence[str] | str | None) -> list[str] | None:
-    """One name, or several."""
+    """Return one name, or several, as a list."""
     return [values] if isinstance(values, str) else None if values is None else list(values)

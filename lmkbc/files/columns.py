@@ -1,50 +1,157 @@
-"""The scored column of a file, row after row: no more of the file is in memory than a block of lines."""
+"""The scored column of a file or of answers in memory, row after row, and as a mapping by query."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from lmkbc.errors import InputError
 from lmkbc.files import packed
-from lmkbc.files.jsonl import decoded
+from lmkbc.files.jsonl import BOM, MARKS, counted, decoded, first_bad_line, no_collection
+from lmkbc.scoring.table import Pair
+
+FIELDS: list[Any] = [("SubjectEntity", str), ("Relation", str)]
+
+
+class Row(NamedTuple):
+    """A row in memory, with the fields that rows of files have."""
+
+    SubjectEntity: str
+    Relation: str
+    objects: Any
+    SubjectEntityID: Any = None
+
+
+class Given:
+    """Rows in memory. name: what messages call them. loose: values may be anything."""
+
+    loose = True
+
+    def __init__(self, name: Path, column: str, rows: Iterable[Row]) -> None:
+        self.path, self.column, self._rows = name, column, list(rows)
+        self.keeps: Callable[[Any], bool] | None = None
+
+    @classmethod
+    def of(cls, name: Path, column: str, values: Mapping[Pair, Any]) -> Given:
+        """Return values by query as rows."""
+        return cls(name, column, (Row(*pair, objects) for pair, objects in values.items()))
+
+    def rows(self) -> Iterator[Any]:
+        """Yield the rows in their order."""
+        return iter(self._rows) if self.keeps is None else filter(self.keeps, self._rows)
+
+    def numbered(self) -> Iterator[tuple[str, Any]]:
+        """Yield the rows, each with its place."""
+        return ((f"row {number}", row) for number, row in enumerate(self._rows))
 
 
 class Column:
     """Subject, relation and the raw value of one column (`objects`) of a JSONL file, plain or gzipped.
 
-    keeps: of which rows to tell; None: of all.
-    path: the file. loose: whether the row that came last lies in a block whose values are not all lists of `item`s.
+    keeps: which rows count; None: all. loose: whether the row that came last lies in a block whose values are not all
+    lists of `item`s. No more of the file is in memory than a block of lines.
     """
 
     def __init__(self, path: Path, column: str, item: Any) -> None:
-        fields = [("SubjectEntity", str), ("Relation", str)]
-        kinds = (list[item], Any)
-        self._decoders = [
-            msgspec.json.Decoder(
-                msgspec.defstruct("Row", [*fields, ("objects", kind)], rename={"objects": column}, gc=False)
-            )
-            for kind in kinds
-        ]
-        self.path = path
-        self.loose = False
+        self._decoders = [_decoder(column, ("objects", kind)) for kind in (list[item], Any)]
+        self.path, self.column, self.loose = path, column, False
         self.keeps: Callable[[Any], bool] | None = None
 
-    def rows(self) -> Iterator[Any]:
-        """The rows in file order. InputError, with file, line and field, for what is no row, and for an empty file."""
-        line, any_row = 1, False
+    def rows(self, *, bounded: bool = False) -> Iterator[Any]:
+        """Yield the rows in file order. InputError, with file, line and field, for what is no row, and an empty file.
+
+        bounded: raise InputError for a file that is too large to be held as a whole.
+        """
+        any_row = False
         strict, lenient = self._decoders
-        with packed.stream(self.path) as file:
-            for block in packed.blocks(self.path, file):
-                try:
-                    rows, self.loose = decoded(self.path, block, strict, line), False
-                except InputError:
-                    rows, self.loose = decoded(self.path, block, lenient, line), True
-                line += block.count(b"\n") + 1
-                any_row = any_row or bool(rows)
-                yield from rows if self.keeps is None else filter(self.keeps, rows)
+        for line, block in counted(self.path, *MARKS, bounded=bounded):
+            try:
+                rows, self.loose = decoded(self.path, block, strict, line), False
+            except InputError:
+                rows, self.loose = decoded(self.path, block, lenient, line), True
+            any_row = any_row or bool(rows)
+            yield from rows if self.keeps is None else filter(self.keeps, rows)
         if not any_row:
             raise InputError(f"{self.path} is empty: it needs one JSON object per line")
+
+    def numbered(self) -> Iterator[tuple[str, Any]]:
+        """Yield the rows with their SubjectEntityID, each with its line. InputError for two rows on a line."""
+        decoder = _decoder(self.column, ("objects", Any), ("SubjectEntityID", Any, None))
+        with packed.stream(self.path) as file:
+            for number, line in enumerate(packed.lines(file), start=1):
+                text = line.removeprefix(BOM)
+                if text.strip():
+                    try:
+                        row = decoder.decode(text)
+                    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                        raise first_bad_line(self.path, text, decoder, number) from None
+                    yield f"line {number}", row
+
+
+Rows: TypeAlias = Column | Given
+"""What is scored, or scored by."""
+
+
+def _decoder(column: str, *fields: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(msgspec.defstruct("Row", [*FIELDS, *fields], rename={"objects": column}, gc=False))
+
+
+class Values(NamedTuple):
+    """One column of a file. values: (subject, relation) -> raw value, of a repeated pair the last.
+
+    namesakes: of repeated pairs, the value for each SubjectEntityID.
+    """
+
+    values: dict[Pair, Any]
+    namesakes: Mapping[tuple[Pair, str | None], Any]
+
+
+def read_column(path: Path, column: str, *, agree: bool = False) -> Values:
+    """Return one column of a file by query.
+
+    agree: refuse a query that is answered twice with different objects: InputError names both lines. Rows of one
+    subject and relation with two SubjectEntityIDs are two queries.
+    """
+    source = Column(path, column, Any)
+    with no_collection():
+        rows = list(source.rows(bounded=True))
+    values = {(row.SubjectEntity, row.Relation): row.objects for row in rows}
+    if len(rows) == len(values):
+        return Values(values, {})
+    counts = Counter((row.SubjectEntity, row.Relation) for row in rows)
+    return Values(values, namesakes(source, {pair for pair, count in counts.items() if count > 1}, agree=agree))
+
+
+def namesakes(source: Rows, repeated: Container[Pair], *, agree: bool = False) -> dict[tuple[Pair, str | None], Any]:
+    """Return the values of repeated pairs by SubjectEntityID; a row without one is about the same query as any other.
+
+    agree: refuse a query that is answered twice with different objects: InputError names both lines.
+    """
+    values: dict[tuple[Pair, str | None], Any] = {}
+    places: dict[tuple[Pair, str | None], str] = {}
+    first: dict[Pair, str | None] = {}
+    for place, row in source.numbered():
+        if (pair := (row.SubjectEntity, row.Relation)) not in repeated:
+            continue
+        own = row.SubjectEntityID if isinstance(row.SubjectEntityID, str) and row.SubjectEntityID else None
+        others = (own, None) if own else (None, first.get(pair))
+        before = next(((pair, other) for other in others if (pair, other) in values), None)
+        if agree and before and not _alike(values[before], row.objects):
+            raise InputError(
+                f"{source.path}, {place}, field {source.column}: ({pair[0]!r}, {pair[1]!r}) is answered otherwise than "
+                f"in {places[before]}; keep one of the two"
+            )
+        values[pair, own], places[pair, own] = row.objects, place
+        first.setdefault(pair, own)
+    return values
+
+
+def _alike(value: Any, other: Any) -> bool:
+    """Return whether two values of a column are the same objects, in any order."""
+    if isinstance(value, list) and isinstance(other, list):
+        return Counter(map(repr, value)) == Counter(map(repr, other))
+    return bool(value == other)

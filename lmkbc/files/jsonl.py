@@ -6,11 +6,10 @@ A file is decoded in one pass by msgspec; only when that fails is it read again,
 from __future__ import annotations
 
 import gc
-from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -18,7 +17,6 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import packed
 from lmkbc.files.pairing import KnownPairs, named, objects_of
-from lmkbc.scoring.table import Pair
 from lmkbc.types import Example, GoldObject, Query
 
 Row = TypeVar("Row")
@@ -27,6 +25,10 @@ Row = TypeVar("Row")
 BOM = b"\xef\xbb\xbf"
 MOST_VALUES = 2_500_000
 """Values of a JSONL file that is read as a whole: of each, memory holds up to 100 bytes."""
+
+
+MARKS = (b",", b"[", b"{")
+"""What begins a value of JSON."""
 
 
 class QueryRow(msgspec.Struct, gc=False):
@@ -52,23 +54,24 @@ def read_jsonl(path: Path, row_type: type[Row]) -> list[Row]:
     decoder = msgspec.json.Decoder(row_type)
     rows: list[Row] = []
     with no_collection():
-        for line, block in counted(path, b",", b"[", b"{"):
+        for line, block in counted(path, *MARKS):
             rows += decoded(path, block, decoder, line)
     if not rows:
         raise InputError(f"{path} is empty: it needs one JSON object per line")
     return rows
 
 
-def counted(path: Path, *marks: bytes) -> Iterator[tuple[int, bytes]]:
-    """A file that is held as a whole in blocks of whole lines, each with the number of its first line.
+def counted(path: Path, *marks: bytes, bounded: bool = True) -> Iterator[tuple[int, bytes]]:
+    """Yield a file in blocks of whole lines, each with the number of its first line.
 
-    marks: what begins a value, as a line does. InputError for more than `packed.WHOLE` bytes, or `MOST_VALUES` values.
+    marks: what begins a value, as a line does. bounded: raise InputError for more than `packed.WHOLE` bytes or
+    `MOST_VALUES` values.
     """
     values, line = 0, 1
     with packed.stream(path) as file:
-        for block in packed.blocks(path, file, packed.WHOLE):
+        for block in packed.blocks(path, file, packed.WHOLE if bounded else None):
             lines = block.count(b"\n") + 1
-            values += lines + sum(map(block.count, marks))
+            values += lines + sum(map(block.count, marks)) if bounded else 0
             if values > MOST_VALUES:
                 raise InputError(f"{path} holds more than {MOST_VALUES:,} values: give it in parts")
             yield line, block
@@ -212,84 +215,3 @@ def _objects(row: QueryRow, known: KnownPairs) -> tuple[GoldObject, ...]:
         return objects_of([spelling for spellings in names for spelling in spellings[:1]], ids, known)
     pairs = zip(names, ids if ids is not None else [None] * len(names), strict=True)
     return tuple(named(spellings, identifier) for spellings, identifier in pairs if any(spellings) or identifier)
-
-
-class Column(NamedTuple):
-    """One column of a file. values: (subject, relation) -> raw value, of a repeated pair the last.
-
-    sound: whether every value is a list as asked for. repeated: how often a pair occurs once more. namesakes: of
-    repeated pairs, the value for each SubjectEntityID.
-    """
-
-    values: dict[Pair, Any]
-    sound: bool
-    repeated: Mapping[Pair, int]
-    namesakes: Mapping[tuple[Pair, str | None], Any]
-
-
-def read_column(path: Path, column: str, item: Any = str | list[str], *, agree: bool = False) -> Column:
-    """One column of a file, for scoring; `item` is what its lists should hold.
-
-    agree: refuse a query that is answered twice and not alike: InputError names both lines. Rows of one subject and
-    relation with two SubjectEntityIDs are two queries.
-    """
-    rename = {"objects": column}
-    fields = [("SubjectEntity", str), ("Relation", str)]
-    sound = True
-    try:
-        typed = msgspec.defstruct("Row", [*fields, ("objects", list[item])], rename=rename, gc=False)
-        rows: list[Any] = read_jsonl(path, typed)
-    except InputError:
-        loose = msgspec.defstruct("Row", [*fields, ("objects", Any)], rename=rename, gc=False)
-        rows, sound = read_jsonl(path, loose), False
-    values = {(row.SubjectEntity, row.Relation): row.objects for row in rows}
-    if len(rows) == len(values):
-        return Column(values, sound, {}, {})
-    counts = Counter((row.SubjectEntity, row.Relation) for row in rows)
-    repeated = {pair: count - 1 for pair, count in counts.items() if count > 1}
-    return Column(values, sound, repeated, namesakes(path, column, repeated, agree=agree))
-
-
-def namesakes(
-    path: Path, column: str, repeated: Container[Pair], *, agree: bool = False
-) -> dict[tuple[Pair, str | None], Any]:
-    """The values of repeated pairs by SubjectEntityID; a row without one is about the same query as any other.
-
-    agree: refuse a query that is answered twice and not alike: InputError names both lines.
-    """
-    fields: list[Any] = [("SubjectEntity", str), ("Relation", str), ("objects", Any), ("SubjectEntityID", Any, None)]
-    decoder = msgspec.json.Decoder(msgspec.defstruct("Row", fields, rename={"objects": column}, gc=False))
-    values: dict[tuple[Pair, str | None], Any] = {}
-    lines: dict[tuple[Pair, str | None], int] = {}
-    first: dict[Pair, str | None] = {}
-    with packed.stream(path) as file:
-        for number, line in enumerate(packed.lines(file), start=1):
-            row: Any = _only_row(path, number, line.removeprefix(BOM), decoder)
-            if row is None or (pair := (row.SubjectEntity, row.Relation)) not in repeated:
-                continue
-            own = row.SubjectEntityID if isinstance(row.SubjectEntityID, str) and row.SubjectEntityID else None
-            others = (own, None) if own else (None, first.get(pair))
-            before = next(((pair, other) for other in others if (pair, other) in values), None)
-            if agree and before and not _alike(values[before], row.objects):
-                raise InputError(
-                    f"{path}, line {number}, field {column}: ({pair[0]!r}, {pair[1]!r}) is answered otherwise than in "
-                    f"line {lines[before]}; keep one of the two"
-                )
-            values[pair, own], lines[pair, own] = row.objects, number
-            first.setdefault(pair, own)
-    return values
-
-
-def _only_row(path: Path, number: int, line: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
-    """The row of a line; None of a blank one. InputError for two rows on a line."""
-    try:
-        return decoder.decode(line) if line.strip() else None
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise first_bad_line(path, line, decoder, number) from None
-
-
-def _alike(value: Any, other: Any) -> bool:
-    """Whether two values of a column are the same objects, in whatever order."""
-    if isinstance(value, list) and isinstance(other, list):
-        return Counter(map(repr, value)) == Counter(map(repr, other))
-    return bool(value == other)

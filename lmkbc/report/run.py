@@ -11,7 +11,9 @@ import msgspec
 import tomli_w
 
 from lmkbc.edition import Edition, Published
+from lmkbc.evaluate import evaluate
 from lmkbc.files.atomic import write_bytes
+from lmkbc.files.columns import Given
 from lmkbc.files.jsonl import read_bytes, read_examples
 from lmkbc.files.packed import DOCUMENT
 from lmkbc.pipeline import decide, propose
@@ -24,7 +26,7 @@ from lmkbc.report.plot import Plot
 from lmkbc.report.rows import Error, Row, mentioned, recorded, rows_of, traced
 from lmkbc.run import submission
 from lmkbc.run.base import Run
-from lmkbc.run.saved import SavedRun, read_gold, scored
+from lmkbc.run.saved import SavedRun, read_gold
 from lmkbc.run.subset import WHOLE, Subset
 from lmkbc.scoring.table import Table
 from lmkbc.types import Query
@@ -57,7 +59,8 @@ def page(space: Workspace, source: ReportInput, report: Report = silent) -> str:
     answers = run.answers(edition)
     asked = source.subset.rows(read_gold(source.gold, edition).items(), lambda row: row[0][1])
     gold = {pair: value for pair, value in asked if _asked(run, pair in answers)}
-    table = scored(run, edition, answers, gold)
+    shown = Given.of(run.predictions, edition.column, answers)
+    table = evaluate(shown, Given.of(source.gold, edition.column, gold), edition, rows=True).table
     examples = [x for x in read_examples(source.gold, edition) if (x.query.subject, x.query.relation) in gold]
     notes, tracer = recorded(run, edition, source.replies), None
     if edition.target == "id":

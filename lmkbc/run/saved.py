@@ -13,10 +13,11 @@ import msgspec
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.checksum import file_sha256
-from lmkbc.files.jsonl import read_bytes, read_column, read_jsonl
+from lmkbc.files.columns import read_column
+from lmkbc.files.jsonl import read_bytes, read_jsonl
 from lmkbc.files.packed import DOCUMENT
 from lmkbc.run import submission
-from lmkbc.scoring.table import WRONG, Pair, Table
+from lmkbc.scoring.table import WRONG, Pair
 from lmkbc.workspace import Workspace
 
 
@@ -88,7 +89,7 @@ class SavedRun:
 
     def predicted(self, edition: Edition) -> Mapping[Pair, Any]:
         """What it predicts, by query. InputError where two rows answer one query, and not alike."""
-        return read_column(self.predictions, edition.column, str, agree=True).values
+        return read_column(self.predictions, edition.column, agree=True).values
 
     def answers(self, edition: Edition) -> Mapping[Pair, Any]:
         """What it predicts, by query, as it is scored: what it could not read an answer to is wrong."""
@@ -146,14 +147,3 @@ def read_gold(path: Path, edition: Edition) -> Mapping[Pair, Any]:
     if bad:
         raise InputError(f"{path}, row {bad}, field {edition.column}: no list of objects; give a labelled split")
     return gold.values
-
-
-def scored(run: SavedRun, edition: Edition, answers: Mapping[Pair, Any], gold: Mapping[Pair, Any]) -> Table:
-    """The official table of all gold queries, with every row. InputError names what the official script stops at."""
-    try:
-        return edition.metric.evaluate(answers, gold, rows=True)
-    except KeyError as error:
-        pair = error.args[0]
-        raise InputError(f"{run.predictions} lacks the query {pair}: give a run of the same queries") from None
-    except (TypeError, AttributeError, RecursionError):
-        raise InputError(f"{run.predictions}, field {edition.column}: not all are lists of strings; mend it") from None

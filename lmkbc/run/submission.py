@@ -21,8 +21,8 @@ import msgspec
 
 from lmkbc.edition import Edition, misfit
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.files import jsonl
 from lmkbc.files.buffer import Content, pieces
+from lmkbc.files.columns import read_column
 from lmkbc.generate.recorded_rows import EXISTENCE
 from lmkbc.relation import Relation
 from lmkbc.types import (
@@ -239,7 +239,7 @@ def package(
     InputError for what no receiver could score: a query that is missing, or answered twice and not alike; a value that
     is no string, or a name where the edition asks for QIDs.
     """
-    read = jsonl.read_column(path, edition.column, str, agree=True)
+    read = read_column(path, edition.column, agree=True)
     answers = read.values
     missing = [query for query in queries if (query.subject, query.relation) not in answers]
     if missing:

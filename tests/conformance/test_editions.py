@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.evaluate import evaluate_file
+from lmkbc.evaluate import evaluate
 from lmkbc.files.jsonl import read_examples, read_queries
 from lmkbc.relation import Relation
 from lmkbc.run.submission import archive, check, distinct, prediction_lines
@@ -144,7 +144,7 @@ def test_a_submission_of_the_gold_is_sound_and_has_all_points(edition: Edition, 
         lines = prediction_lines(edition, predictions)
         check(edition, relations, queries, archive(lines))
         (tmp_path / "p.jsonl").write_bytes(lines)
-        found = evaluate_file(tmp_path / "p.jsonl", gold, edition, strict=True)
+        found = evaluate(tmp_path / "p.jsonl", gold, edition, strict=True)
         assert found.table.overall.f1 == pytest.approx(share)
         assert not found.remarks
 
@@ -161,9 +161,9 @@ def test_a_query_without_an_answer_is_counted_or_refused_and_never_right_by_acci
         prediction_lines(edition, [Prediction(rows[0][0], tuple(Candidate(one, id=one) for one in some))])
     )
     with pytest.raises(InputError, match=r"1 missing|lacks 1 of 2 queries"):
-        evaluate_file(tmp_path / "p.jsonl", gold, edition, strict=True)
+        evaluate(tmp_path / "p.jsonl", gold, edition, strict=True)
     try:
-        found = evaluate_file(tmp_path / "p.jsonl", gold, edition)
+        found = evaluate(tmp_path / "p.jsonl", gold, edition)
     except InputError:
         assert edition.metric.missing == "refuse"
     else:

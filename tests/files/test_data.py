@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from lmkbc.errors import InputError
-from lmkbc.files.jsonl import read_column, read_examples, read_queries
+from lmkbc.files.columns import read_column
+from lmkbc.files.jsonl import read_examples, read_queries
 from lmkbc.files.toml import read_toml
 from lmkbc.workspace import Workspace
 
@@ -92,11 +93,11 @@ def test_a_column_keeps_the_last_of_repeated_rows_and_says_whether_it_is_sound(t
     path = write(tmp_path / "a.jsonl", line() + "\n" + line(ObjectEntitiesID=["Q5"]))
     pair = "Rhine", "RiverBasinsCountry"
     found = read_column(path, "ObjectEntitiesID")
-    assert (found.values, found.repeated, found.sound) == ({pair: ["Q5"]}, {pair: 1}, True)
+    assert found.values == {pair: ["Q5"]}
     with pytest.raises(InputError, match=r"line 2, field ObjectEntitiesID: .* answered otherwise than in line 1"):
         read_column(path, "ObjectEntitiesID", agree=True)
     path = write(tmp_path / "b.jsonl", line(ObjectEntitiesID=None))
-    assert read_column(path, "ObjectEntitiesID", str) == ({pair: None}, False, {}, {})
+    assert read_column(path, "ObjectEntitiesID") == ({pair: None}, {})
 
 
 @pytest.mark.parametrize(

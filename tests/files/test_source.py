@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from lmkbc.errors import InputError
-from lmkbc.evaluate import evaluate_file
+from lmkbc.evaluate import evaluate
 from lmkbc.files import jsonl, packed, source
+from lmkbc.files.columns import read_column
 from lmkbc.files.toml import read_toml
 from lmkbc.generate.recorded_rows import read_rows
 from lmkbc.link.search_table import SearchTable
@@ -43,7 +44,7 @@ def test_a_pipe_is_read_as_often_as_a_file(tmp_path: Path, pack: Callable[[bytes
     (tmp_path / "gold").write_bytes(ROW % 1)
     predicted = pipe(tmp_path / "p", pack(ROW % 1 + ROW % 2))
     with pytest.raises(InputError, match=r"line 2, .* is answered otherwise than in line 1"):
-        evaluate_file(predicted, tmp_path / "gold", EDITION)
+        evaluate(predicted, tmp_path / "gold", EDITION)
     again = pipe(tmp_path / "again", pack(ROW % 1 + b'{"SubjectEntity": "", "Relation": "BandHasMember"}'))
     with pytest.raises(InputError, match="line 2, field SubjectEntity: empty"):
         jsonl.read_queries(again, EDITION)
@@ -80,7 +81,7 @@ def test_an_endless_pipe_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyP
         read_toml,
         SearchTable.read,
         lambda path: read_rows(path, EDITION),
-        lambda path: evaluate_file(path, path, EDITION),
+        lambda path: evaluate(path, path, EDITION),
     ],
     ids=["bytes", "settings", "search table", "recorded", "evaluate"],
 )
@@ -103,14 +104,14 @@ def test_what_is_held_as_a_whole_has_a_bound(tmp_path: Path, monkeypatch: pytest
     assert sorted(read_toml(path)) == ["a", "b"]
     monkeypatch.setattr(jsonl, "MOST_VALUES", 1000)
     path.write_bytes(ROW % 1 * 100)
-    assert len(jsonl.read_column(path, "ObjectEntitiesID").values) == 1
+    assert len(read_column(path, "ObjectEntitiesID").values) == 1
     path.write_bytes(b'{"SubjectEntity": "a", "Relation": "r", "ObjectEntitiesID": [%s""]}' % (b'"",' * 999))
     with pytest.raises(InputError, match="a holds more than 1,000 values: give it in parts"):
-        jsonl.read_column(path, "ObjectEntitiesID")
+        read_column(path, "ObjectEntitiesID")
     monkeypatch.setattr(packed, "WHOLE", 50_000)
     path.write_bytes(b"\n" * 50_001)
     with pytest.raises(InputError, match="a holds more than"):
-        jsonl.read_column(path, "ObjectEntitiesID")
+        read_column(path, "ObjectEntitiesID")
 
 
 def test_two_rows_on_one_line_are_told_by_their_line(tmp_path: Path) -> None:
@@ -119,7 +120,7 @@ def test_two_rows_on_one_line_are_told_by_their_line(tmp_path: Path) -> None:
     gold.write_bytes(ROW % 1)
     for content in (b"\n" + (ROW % 1).strip() + ROW % 1, b"\n" + (ROW % 1).replace(b", ", b",\n", 1)):
         path.write_bytes(content)
-        for read in (lambda: jsonl.read_column(path, "ObjectEntitiesID"), lambda: evaluate_file(path, gold, EDITION)):
+        for read in (lambda: read_column(path, "ObjectEntitiesID"), lambda: evaluate(path, gold, EDITION)):
             with pytest.raises(InputError, match="line 2: not valid JSON"):
                 read()
 
@@ -130,7 +131,7 @@ def test_rows_that_wait_for_the_other_file_have_a_bound(tmp_path: Path, monkeypa
     rows = [b'{"SubjectEntity": "%d", "Relation": "r", "ObjectEntitiesID": []}\n' % number for number in range(100)]
     (tmp_path / "p").write_bytes(b"".join(rows))
     with pytest.raises(InputError, match="p has too many rows that the other file lacks"):
-        evaluate_file(tmp_path / "p", tmp_path / "gold", EDITION)
+        evaluate(tmp_path / "p", tmp_path / "gold", EDITION)
 
 
 @pytest.mark.parametrize(

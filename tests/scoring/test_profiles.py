@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.edition import Edition
-from lmkbc.evaluate import evaluate_file
+from lmkbc.evaluate import evaluate
 from lmkbc.recipe import read_recipe
 from lmkbc.workspace import Workspace
 
@@ -66,7 +66,7 @@ def test_the_organisers_files_of_2023_have_their_printed_figures(
     space = Workspace(data=data_dir)
     edition = space.edition("2023").under("2023-legacy")
     path = data_dir / f"recorded/2023-val/organisers-{file}.predictions.jsonl"
-    overall = evaluate_file(path, space.gold_path(edition, "val"), edition).table.overall
+    overall = evaluate(path, space.gold_path(edition, "val"), edition).table.overall
     assert tuple(round(value, 3) for value in (overall.p, overall.r, overall.f1)) == printed
 
 
