@@ -83,16 +83,16 @@ class RayEngine:
 
     @property
     def workers(self) -> int:
-        """How many blocks are answered at a time."""
+        """Return how many blocks are answered at a time."""
         return self._workers
 
     @property
     def usage(self) -> Sequence[Mapping[str, Any]]:
-        """What each worker used, as it told with its last block."""
+        """Return what each worker used, as it told with its last block."""
         return [*self._usage.values()]
 
     def tables(self, work: Work, parts: Iterable[ShardPart]) -> Iterator[tuple[ShardPart, Tables]]:
-        """Each part with its tables, in any order. The parts that come back have no asks."""
+        """Yield each part with its tables, in any order. The parts that come back have no asks."""
         sent: list[Any] = [ray.put(_asked(part)) for part in parts]
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = context.print_on_execution_start = False
@@ -132,12 +132,12 @@ class _Deaths:
         self._begun: Counter[tuple[int, ...]] = Counter()
 
     def begin(self, *range_: int) -> bool:
-        """Whether a range is to be begun once more."""
+        """Return whether a range is to be begun once more."""
         self._begun[range_] += 1
         return self._begun[range_] <= TRIES
 
     def end(self, *range_: int) -> None:
-        """It was no range that kills."""
+        """Note that a range does not kill."""
         del self._begun[range_]
 
 
@@ -150,12 +150,12 @@ class _Ledger:
     start: int
 
     def begin(self, start: int, stop: int) -> bool:
-        """Whether a range is to be begun."""
+        """Return whether a range is to be begun."""
         begun: bool = ray.get(self.deaths.begin.remote(self.shard, self.start, start, stop))
         return begun
 
     def end(self, start: int, stop: int) -> None:
-        """A range is answered."""
+        """Note that a range is answered."""
         self.deaths.end.remote(self.shard, self.start, start, stop)
 
 
@@ -167,7 +167,7 @@ class _Actor:
         self._maker = work.maker if decides else None
 
     def __call__(self, batch: pa.Table) -> Any:
-        """The answers to the one block of a batch, or the sentence of an error that ends the build."""
+        """Return the answers to the one block of a batch, or the sentence of an error that ends the build."""
         (asked,) = batch.to_pylist()
         row: dict[str, Any] = {name: asked[name] for name in ("shard", "start")}
         try:
@@ -181,7 +181,7 @@ class _Actor:
 
 
 def _decided(batch: dict[str, Any], maker: Maker) -> pa.Table:
-    """The rows of a batch with tables in the answers' place."""
+    """Return the rows of a batch with tables in the answers' place."""
     made = []
     for row in batch["block"]:
         answers = row.pop("answers", None)
@@ -203,7 +203,7 @@ def _asks(asked: Mapping[str, Any]) -> list[Ask]:
 
 @contextmanager
 def connected(address: str | None, workers: int | None, gpus: float = 0.0) -> Iterator[RayEngine]:
-    """An engine on the cluster of an address, HOST:PORT or auto; without one on this machine alone.
+    """Yield an engine on the cluster of an address, HOST:PORT or auto; without one on this machine alone.
 
     workers: as many as the cluster has processors for, if it is not said, or accelerators where each is to have `gpus`
     of them. InputError for more than these; LmkbcError for a cluster that is not there.

@@ -100,7 +100,7 @@ def write_flushed(path: Path, content: Content) -> None:
 
 
 def _prefix(path: Path) -> str:
-    """How the names begin under which this process writes a target, once what killed ones left of it is removed."""
+    """Return how temporary names of a target begin, and remove what killed processes left of it."""
     machine = f".{path.name.removeprefix('.')}.{crc32(platform.node().encode()):08x}-"
     for left in path.parent.glob(f"{glob.escape(machine)}*"):
         process = left.name.removeprefix(machine).partition(".")[0]
@@ -113,7 +113,7 @@ def _prefix(path: Path) -> str:
 
 
 def _runs(process: int) -> bool:
-    """Whether a process of this machine still runs; where that cannot be asked without harm, it may."""
+    """Return whether a process of this machine still runs; where that cannot be asked without harm, it may."""
     if os.name != "posix":
         return True
     try:
@@ -127,7 +127,7 @@ def _runs(process: int) -> bool:
 
 @contextmanager
 def writing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write, which replaces one, or what a link points to, when the block ends, and not if it fails.
+    """Yield a file to write, which replaces one, or what a link points to, when the block ends, and not if it fails.
 
     LmkbcError when the disk refuses, with nothing half-written.
     """
@@ -191,7 +191,7 @@ def check_file(path: Path | None, *inputs: Path | None) -> None:
 
 
 def same(first: Path, second: Path) -> bool:
-    """Whether two paths name one file or directory, there or not yet there."""
+    """Return whether two paths name one file or directory, there or not yet there."""
     if first.exists() and second.exists():
         return first.samefile(second)
     return first.resolve() == second.resolve()
@@ -244,7 +244,7 @@ def _check_places(path: Path, places: Sequence[Path]) -> None:
 
 @contextmanager
 def refusals(path: Path) -> Iterator[None]:
-    """What the system refuses to say of a path that a person gave, as an InputError."""
+    """Turn what the system refuses of a path that a person gave into an InputError."""
     try:
         yield
     except OSError as error:

@@ -16,7 +16,7 @@ DATA = "LMKBC_DATA"
 
 
 def cache_dir() -> Path:
-    """The user's cache: fetched data, fitted defaults."""
+    """Return the user's cache: fetched data, fitted defaults."""
     return Path(platformdirs.user_cache_dir("lmkbc"))
 
 
@@ -29,12 +29,12 @@ def warn_unwritable(folder: Path, error: BaseException | None, consequence: str)
 
 
 def fetched_frames(system: str) -> Path:
-    """Where 'lmkbc systems fetch' puts the words of a system's authors, licence and credit beside them."""
+    """Return where 'lmkbc systems fetch' puts the words of a system's authors, licence and credit beside them."""
     return cache_dir() / "systems" / system / "frames.toml"
 
 
 def data_dirs(given: Path | None) -> list[Path]:
-    """Where splits are looked for, in order: the directory given, else $LMKBC_DATA, else the user's cache."""
+    """Return where splits are looked for, in order: the directory given, else $LMKBC_DATA, else the user's cache."""
     if given is not None:
         if not given.is_dir():
             raise InputError(

@@ -74,7 +74,7 @@ def _at_once(number: int) -> bytes | None:
 
 
 def _brought(path: Path, number: int, first: bytes) -> Any:
-    """A temporary file of what a pipe brings until all its writers have closed it. first: what came already."""
+    """Return a temporary file of what a pipe brings until all its writers have closed it. first: what came already."""
     poll = select.poll()
     poll.register(number, select.POLLIN)
     kept = NamedTemporaryFile(prefix="lmkbc-")  # noqa: SIM115 -- closed when the program ends
@@ -93,7 +93,7 @@ def _brought(path: Path, number: int, first: bytes) -> Any:
 
 
 def _part(path: Path, number: int, poll: select.poll) -> bytes:
-    """The next bytes of a pipe, none at its end. InputError where it stays silent."""
+    """Return the next bytes of a pipe, none at its end. InputError where it stays silent."""
     end = time.monotonic() + SILENT
     while (left := end - time.monotonic()) > 0:
         if poll.poll(left * 1000):

@@ -25,7 +25,7 @@ _LONG_KEY = re.compile(
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file of settings. InputError says where it is wrong; a date is no setting, but the text for it may be."""
+    """Read a TOML file of settings. InputError says where it is wrong; a date is no setting, the text for it may be."""
     content = read_bytes(path, MOST_BYTES)
     if any(token["key"] for token in _LONG_KEY.finditer(content)):
         raise InputError(f"{path}: nested too deep, a key has more than {PARTS} parts; write flat tables")

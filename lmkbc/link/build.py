@@ -84,7 +84,7 @@ def _begins(path: Path) -> bytes:
 
 
 def _is_index(path: Path) -> bool:
-    """Whether a file is an index of any version, sound or damaged: nothing else may be replaced by one."""
+    """Return whether a file is an index of any version, sound or damaged: nothing else may be replaced by one."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
             return {"meta", "names"} <= {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
@@ -106,7 +106,7 @@ def _options(
     languages: Sequence[str],
     classes: Sequence[str],
 ) -> str:
-    """The inputs as options of the build command."""
+    """Return the inputs as options of the build command."""
     options = [("--edition", edition) for edition in splits] + [("--table", str(table)) for table in tables]
     options += [("--dump", str(dump))] if dump else []
     options += [("--language", language) for language in languages if dump] + [("--class", qid) for qid in classes]

@@ -87,7 +87,7 @@ class Builder:
                     self._db.execute("INSERT INTO inputs VALUES (?)", (fingerprint,))
 
     def _resumes(self, fingerprint: str) -> bool:
-        """Whether what a killed build left is of the same inputs; what is no staging file is none of theirs."""
+        """Return whether what a killed build left is of the same inputs; what is no staging file is none of theirs."""
         try:
             self._open()
             if self._db.execute("SELECT fingerprint FROM inputs").fetchall() == [(fingerprint,)]:
@@ -107,7 +107,7 @@ class Builder:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """What SQLite and the disk refuse, as one sentence."""
+        """Say in one sentence what SQLite or the disk refuses."""
         try:
             yield
         except (*DATABASE_ERRORS, OSError) as error:
@@ -123,7 +123,7 @@ class Builder:
         self._db.close()
 
     def progress(self, source: str) -> SourceProgress:
-        """How far a source was read by this build or the killed one before it."""
+        """Return how far a source was read by this build or the killed one before it."""
         with self._errors():
             row = self._db.execute("SELECT offset, lines, done FROM progress WHERE source = ?", (source,)).fetchone()
         return SourceProgress(row[0], row[1], bool(row[2])) if row else SourceProgress(done=False)
@@ -150,7 +150,7 @@ class Builder:
             self._db.executemany("INSERT INTO broken VALUES (?, ?, ?)", [(source, *row) for row in broken])
 
     def broken(self) -> list[tuple[str, int, str]]:
-        """Source, line and reason of every line that was skipped."""
+        """Return source, line and reason of every line that was skipped."""
         with self._errors():
             return self._db.execute("SELECT source, line, reason FROM broken ORDER BY source, line").fetchall()
 

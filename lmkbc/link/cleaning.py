@@ -33,7 +33,7 @@ class Cleaning:
     stop: tuple[str, ...] = ()
 
     def kept(self, candidates: CandidateSet, relation: Relation) -> CandidateSet:
-        """A linked set without what is never kept."""
+        """Return a linked set without what is never kept."""
         never = {name.casefold() for name in self.stop}
         if never:
             candidates = candidates.without(
@@ -42,7 +42,7 @@ class Cleaning:
         return without_subject(candidates, relation) if self.subject else candidates
 
     def open(self, run: Run) -> TypeFilter | None:
-        """The filter, None where the table wants none. InputError where it is wanted and the run has no index."""
+        """Return the filter, None if the table wants none. InputError where it is wanted and the run has no index."""
         if not self.types:
             return None
         if run.index is None:
@@ -54,7 +54,7 @@ class Cleaning:
 
 
 def without_subject(candidates: CandidateSet, relation: Relation) -> CandidateSet:
-    """The set without candidates that linked to the query's own subject, where no subject is its own object."""
+    """Return the set without candidates that linked to the query's own subject, where no subject is its own object."""
     own = candidates.query.subject_id
     if own is None or relation.shape.may_be_subject:
         return candidates
@@ -69,7 +69,7 @@ class TypeFilter:
         self._fits: dict[tuple[str, str], bool] = {}
 
     def keep(self, candidates: CandidateSet) -> CandidateSet:
-        """The set without candidates that the index knows only as things of other kinds."""
+        """Return the set without candidates that the index knows only as things of other kinds."""
         relation = self._relations[candidates.query.relation]
         wanted = relation.object_type.qid
         if relation.kind != "entity" or wanted not in self._types.types:
@@ -89,6 +89,6 @@ class TypeFilter:
         return any(self._types.fits(names, wanted) for names in classes)
 
     def _hits(self, candidate: Candidate) -> list[Hit]:
-        """What the index knows: of the entity where the candidate is linked to one it holds, else of the name."""
+        """Return what the index knows of the entity to which a candidate is linked, else of its name."""
         known = self._index.entities([candidate.id]).get(candidate.id) if candidate.id else None
         return [known] if known else list(self._index.exact(candidate.text))

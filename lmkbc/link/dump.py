@@ -53,7 +53,7 @@ _decoder = msgspec.json.Decoder(_Item)
 
 
 def open_dump(path: Path) -> IO[bytes]:
-    """The dump's lines, unpacked as they come: .gz, .bz2, .xz, .zst, or plain."""
+    """Return the dump's lines, unpacked as they come: .gz, .bz2, .xz, .zst, or plain."""
     if path.suffix != ".zst" or not path.is_file():
         return packed.stream(path)
     try:
@@ -65,7 +65,7 @@ def open_dump(path: Path) -> IO[bytes]:
 
 
 def read_entity(line: bytes, languages: Sequence[str], accepted: frozenset[str]) -> IndexEntity | None:
-    """The entity of one line; None for brackets, properties, unnamed entities and classes not asked for.
+    """Return the entity of one line; None for brackets, properties, unnamed entities and classes not asked for.
 
     accepted: P31 values to keep, empty for all. Raises ShapeError for a broken line.
     """
@@ -137,7 +137,7 @@ def add_dump(
 
 
 def _lines(path: Path, offset: int) -> Iterator[bytes]:
-    """The lines from an offset on, none too long. InputError for a dump that is cut off or damaged."""
+    """Yield the lines from an offset on, none too long. InputError for a dump that is cut off or damaged."""
     try:
         with open_dump(path) as file:
             first = last = file.readline(packed.LONGEST_LINE)
@@ -153,7 +153,7 @@ def _lines(path: Path, offset: int) -> Iterator[bytes]:
 
 
 def _zstandard_errors() -> tuple[type[Exception], ...]:
-    """What the one library raises that may be absent; the others' errors are sentences by then."""
+    """Return what the one library raises that may be absent; the others' errors are sentences by then."""
     zstandard = sys.modules.get("zstandard")
     return (zstandard.ZstdError,) if zstandard else ()
 

@@ -40,7 +40,7 @@ class Link:
 
     @property
     def ambiguous(self) -> bool:
-        """Whether more than one entity was on offer."""
+        """Return whether more than one entity was on offer."""
         return len({hit.id for hit in self.hits}) > 1
 
 
@@ -54,11 +54,11 @@ class Search(Protocol):
     knows_classes: bool
 
     def search(self, texts: Sequence[str]) -> Mapping[str, tuple[Hit, ...]]:
-        """Hits per text, best first; a text without hits maps to (). Case is not significant."""
+        """Return hits per text, best first; a text without hits maps to (). Case is not significant."""
         ...
 
     def entities(self, ids: Sequence[str], /) -> Mapping[str, Hit | None]:
-        """What each id stands for (redirects followed), None for no such entity; ids it cannot check are absent."""
+        """Return what each id stands for (redirects followed), None for no entity; ids it cannot check are absent."""
         ...
 
 
@@ -66,13 +66,13 @@ class Index(Protocol):
     """An offline alias index."""
 
     def exact(self, text: str) -> tuple[Hit, ...]:
-        """Entities one of whose names equals the text under normalisation, best first."""
+        """Return entities one of whose names equals the text under normalisation, best first."""
         ...
 
     def fuzzy(self, text: str) -> tuple[Hit, ...]:
-        """Entities one of whose names is one plausible typing error away, best first."""
+        """Return entities one of whose names is one plausible typing error away, best first."""
         ...
 
     def entities(self, ids: Sequence[str], /) -> Mapping[str, Hit | None]:
-        """What the ids stand for; ids that the index does not hold are absent."""
+        """Return what the ids stand for; ids that the index does not hold are absent."""
         ...

@@ -15,13 +15,13 @@ THIRDS = (0, 1, 2)
 
 
 def filed_under(key: str) -> Iterator[int]:
-    """The three hashes under which a key is filed."""
+    """Yield the three hashes under which a key is filed."""
     for third in THIRDS:
         yield _hash(key, len(key), third)
 
 
 def looked_up(key: str) -> set[int]:
-    """The hashes under which every key within one edit is filed."""
+    """Return the hashes under which every key within one edit is filed."""
     hashes = {_hash(key, length, third) for length in range(max(0, len(key) - 1), len(key) + 2) for third in THIRDS}
     for cut in (len(key) // 3, len(key) * 2 // 3):
         if 0 < cut < len(key):

@@ -102,7 +102,7 @@ class AliasIndex:
             raise InputError(f"{self._path} is damaged (its checksum does not match): {rebuild}")
 
     def _rows(self, sql: str, values: Sequence[object], shape: Any) -> Any:
-        """What a query finds, as a list of `shape`. InputError for a file that is damaged."""
+        """Return what a query finds, as a list of `shape`. InputError for a file that is damaged."""
         try:
             return msgspec.convert(self._db.execute(sql, values).fetchall(), list[shape])
         except (*DATABASE_ERRORS, msgspec.ValidationError) as error:
@@ -113,11 +113,11 @@ class AliasIndex:
         self._db.close()
 
     def exact(self, text: str) -> tuple[Hit, ...]:
-        """Entities with this name under normalisation: spelt as asked first, then labels, then by popularity."""
+        """Return entities with this name under normalisation: spelt as asked first, then labels, then by popularity."""
         return self._named(key(text), text)
 
     def _named(self, name: str, text: str) -> tuple[Hit, ...]:
-        """One hit per entity of this key: by its best spelling, then its popularity."""
+        """Return one hit per entity of this key: by its best spelling, then its popularity."""
         rows: list[Row] = self._rows(_EXACT, (name,), Row)
         rows.sort(key=lambda row: (row[0] != text, row[0] != row[2], -row[5], row[1]))
         best: dict[int, Row] = {}
@@ -126,7 +126,7 @@ class AliasIndex:
         return tuple(_hit(row) for row in best.values())
 
     def fuzzy(self, text: str, limit: int = 5) -> tuple[Hit, ...]:
-        """Entities with a name within one edit (or swap of neighbours), nearest names first."""
+        """Return entities with a name within one edit (or swap of neighbours), nearest names first."""
         wanted = key(text)
         hashes = sorted(fuzzy.looked_up(wanted))
         near = self._rows(_NEAR.format(",".join("?" * len(hashes))), hashes, tuple[str])
@@ -141,7 +141,7 @@ class AliasIndex:
         return tuple(hits.values())[:limit]
 
     def entities(self, ids: Sequence[str], /) -> dict[str, Hit | None]:
-        """What the ids stand for; ids that the index does not hold are absent."""
+        """Return what the ids stand for; ids that the index does not hold are absent."""
         hits: dict[str, Hit | None] = {}
         for qid in ids:
             if as_qid(qid) == qid:
@@ -150,7 +150,7 @@ class AliasIndex:
         return hits
 
     def labels(self, ids: Iterable[str]) -> dict[str, str]:
-        """Label of each id that the index holds."""
+        """Return the label of each id that the index holds."""
         return {qid: hit.label for qid, hit in self.entities(list(ids)).items() if hit}
 
 

@@ -24,17 +24,17 @@ TYPO_WORD = 6
 
 
 def key(text: str) -> str:
-    """The form under which two spellings are the same name; never empty unless the text is blank."""
+    """Return the form under which two spellings are the same name; never empty unless the text is blank."""
     return folded_key(text) or text.strip().casefold()
 
 
 def sendable(text: str) -> str:
-    """A model's text as something that can be stored and sent: stripped, without the halves of broken emoji."""
+    """Return a model's text as something that can be stored and sent: stripped, without the halves of broken emoji."""
     return text.encode("utf-8", "ignore").decode().strip()
 
 
 def plausible_typo(text: str, known: str) -> bool:
-    """Whether `text` may be `known` mistyped: one edit, in a long word, not of its first letter nor of a digit."""
+    """Return whether `text` may be `known` mistyped: one edit in a long word, not of its first letter or a digit."""
     if text == known or not text or text[0] != known[0] or OSA.distance(text, known, score_cutoff=1) > 1:
         return False
     here, there = text.split(), known.split()
@@ -45,7 +45,7 @@ def plausible_typo(text: str, known: str) -> bool:
 
 
 def variants(text: str, suffixes: Sequence[str] = ()) -> Iterator[str]:
-    """Other ways to ask for a text that found nothing fitting, likeliest first; case-only changes come last.
+    """Yield other ways to ask for a text that found nothing fitting, likeliest first; case-only changes come last.
 
     Parentheses that hold a year stay: a country at a historical date is left as it is.
     """
@@ -63,13 +63,13 @@ def variants(text: str, suffixes: Sequence[str] = ()) -> Iterator[str]:
 
 
 def typed(text: str, suffixes: Sequence[str]) -> list[str]:
-    """A bare name with each type word, as in "Don River"; nothing for a name that holds one already."""
+    """Return a bare name with each type word, as in "Don River"; nothing for a name that holds one already."""
     bare = not any(text.casefold().endswith(suffix.casefold()) for suffix in suffixes)
     return [f"{text} {suffix}" for suffix in suffixes] if bare else []
 
 
 def _singular(text: str) -> str:
-    """English plural undone by its ending; the text itself where it is no plural."""
+    """Undo an English plural by its ending; the text itself where it is no plural."""
     for plural, singular in (("ies", "y"), ("sses", "ss"), ("ches", "ch"), ("shes", "sh"), ("xes", "x"), ("s", "")):
         if len(text) > len(plural) + 2 and text.endswith(plural) and not text.endswith(("ss", "us", "is")):
             return text.removesuffix(plural) + singular

@@ -56,13 +56,13 @@ class Statement(msgspec.Struct, gc=False):
 
 
 def items(statements: list[Statement]) -> tuple[str, ...]:
-    """The items that statements name, each once, without the deprecated."""
+    """Return the items that statements name, each once, without the deprecated."""
     values = (s.mainsnak.datavalue.value.id for s in statements if s.mainsnak.datavalue and s.rank != "deprecated")
     return tuple(dict.fromkeys(value for value in values if value))
 
 
 def decode(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
-    """One JSON value of the decoder's type. ShapeError for anything else, however deeply it is nested."""
+    """Decode one JSON value of the decoder's type. ShapeError for anything else, however deeply it is nested."""
     try:
         return decoder.decode(raw)
     except RecursionError:

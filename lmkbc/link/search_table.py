@@ -53,11 +53,11 @@ class SearchTable:
         return cls(answers)
 
     def search(self, texts: Sequence[str]) -> dict[str, tuple[Hit, ...]]:
-        """The recorded hit of each text; none where nothing was recorded."""
+        """Return the recorded hit of each text; none where nothing was recorded."""
         self.searched.update(text.casefold() for text in texts)
         qids = {text: self._exact.get(text, self._folded.get(text.casefold(), "")) for text in texts}
         return {text: (Hit(qid),) if qid else () for text, qid in qids.items()}
 
     def entities(self, _: Sequence[str], /) -> dict[str, Hit | None]:
-        """Nothing: recorded searches say nothing about ids."""
+        """Return nothing: recorded searches say nothing about ids."""
         return {}

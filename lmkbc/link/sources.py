@@ -16,7 +16,7 @@ class Labels(Protocol):
     """Anything that knows labels of ids."""
 
     def labels(self, ids: Iterable[str]) -> dict[str, str]:
-        """Label of each id that it knows."""
+        """Return the label of each id that it knows."""
         ...
 
 
@@ -29,7 +29,7 @@ def open_search(
     cache: Path | None = None,
     refresh: bool = False,
 ) -> Search:
-    """The search that a command asks for. A table stands in for the network; offline, the cache does.
+    """Return the search that a command asks for. A table stands in for the network; offline, the cache does.
 
     contact: see `Client`; needed only when the network may be asked.
     """
@@ -46,12 +46,12 @@ def wikidata(
     cache: Path | None = None,
     refresh: bool = False,
 ) -> Wikidata:
-    """Wikidata through its cache; offline, the cache alone."""
+    """Return Wikidata through its cache; offline, the cache alone."""
     return Wikidata(None if offline else Client(contact, api_url), cache, api_url=api_url, refresh=refresh)
 
 
 def labels(ids: Iterable[str], *sources: Labels) -> dict[str, str]:
-    """Labels of ids, from the first source that knows each: an index before the network."""
+    """Return labels of ids, from the first source that knows each: an index before the network."""
     missing = list(dict.fromkeys(ids))
     known: dict[str, str] = {}
     for source in sources:

@@ -31,7 +31,7 @@ READERS = {".csv": ",", ".tsv": "\t", ".json": "", ".jsonl": "", ".ndjson": ""}
 
 
 def read_table(path: Path) -> Iterator[IndexEntity]:
-    """Entities of a CSV, TSV, JSON (list of objects) or JSONL table, one name a row.
+    """Yield entities of a CSV, TSV, JSON (list of objects) or JSONL table, one name a row.
 
     Columns: text and id, both required; label (default: the entity's first text), description, classes (QIDs parted by
     spaces), popularity (a whole number). Raises InputError naming the first row that holds something else.
@@ -55,7 +55,7 @@ def read_table(path: Path) -> Iterator[IndexEntity]:
 
 
 def _typed(path: Path, frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame with all columns, absent values as "" or 0."""
+    """Return the frame with all columns, absent values as "" or 0."""
     frame = frame.with_columns(pl.lit(None).alias(name) for name in COLUMNS if name not in frame.columns)
     for name, (shape, what) in COLUMNS.items():
         if frame[name].dtype.is_nested():
@@ -85,7 +85,7 @@ def _read(path: Path) -> pl.DataFrame:
 
 
 def example_entities(examples: Iterable[Example], relations: Mapping[str, Relation]) -> Iterator[IndexEntity]:
-    """The objects and subjects of labelled rows that have QIDs, classed by their relation's types."""
+    """Yield the objects and subjects of labelled rows that have QIDs, classed by their relation's types."""
     for example in examples:
         relation = relations[example.query.relation]
         if subject := as_qid(example.query.subject_id or ""):

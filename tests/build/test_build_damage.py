@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bases import Base, answered
+from bases import Base, answered, neighbours, tree
 from command import Command
 
 from lmkbc.api.building import KnowledgeBase
@@ -19,18 +19,6 @@ from lmkbc.types import CandidateSet, Query
 RELATIONS = ("country-borders", "children")
 NAMES = [f"Land {n}" for n in range(10)]
 QUERIES = len(NAMES) * len(RELATIONS)
-
-
-def answer(query: Query) -> CandidateSet:
-    if query.relation == "CountryBordersCountry":
-        return answered(query, (f"left of {query.subject}", "Q9", 0.9), (f"right of {query.subject}", None, 0.8))
-    return answered(query, ("4", None, 0.7)) if query.subject != "Land 3" else answered(query)
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    """The files of a base, but for what differs from run to run."""
-    files = [path for path in folder.rglob("*") if path.is_file() and path.name != "timing.json"]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 @pytest.fixture
@@ -45,7 +33,7 @@ def whole(tmp_path: Path, base: Base, monkeypatch: pytest.MonkeyPatch) -> dict[s
     """The files of the same base that nobody damaged."""
     (tmp_path / "alone").mkdir()
     alone = Base(tmp_path / "alone", NAMES)
-    alone.build(monkeypatch, answer, RELATIONS)
+    alone.build(monkeypatch, neighbours, RELATIONS)
     return tree(alone.out)
 
 
@@ -59,7 +47,7 @@ def begin(base: Base, monkeypatch: pytest.MonkeyPatch, queries: int) -> None:
     def some(query: Query) -> CandidateSet:
         if len(base.asked) > queries:
             raise Stopped
-        return answer(query)
+        return neighbours(query)
 
     with pytest.raises(Stopped):
         base.build(monkeypatch, some, RELATIONS)
@@ -93,7 +81,7 @@ def test_a_damaged_shard_of_an_unfinished_build_is_asked_again(
 ) -> None:
     begin(base, monkeypatch, 13)  # three shards are written
     damage(base.out / SHARD)
-    base.build(monkeypatch, answer, RELATIONS)
+    base.build(monkeypatch, neighbours, RELATIONS)
     assert tree(base.out) == whole
     assert len(base.asked) == QUERIES - (3 - lost) * base.shard
 
@@ -106,7 +94,7 @@ def test_a_shard_of_another_build_is_none_of_this(
     other = Base(tmp_path / "other", [*NAMES, "Land 10"])
     begin(other, monkeypatch, 13)
     (base.out / SHARD).write_bytes((other.out / SHARD).read_bytes())
-    base.build(monkeypatch, answer, RELATIONS)
+    base.build(monkeypatch, neighbours, RELATIONS)
     assert tree(base.out) == whole
     assert len(base.asked) == QUERIES - 2 * base.shard
 
@@ -138,30 +126,30 @@ def outputs(base: Base) -> list[str]:
 def test_a_damaged_file_of_a_finished_base_is_made_again(
     base: Base, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base.build(monkeypatch, answer, RELATIONS)
+    base.build(monkeypatch, neighbours, RELATIONS)
     children, *_ = names = outputs(base)
     assert len(names) == 6, "several files of each table"
     for name, damage in [*((name, flip) for name in names), (children, cut), (children, Path.unlink)]:
         base.asked.clear()
         damage(base.out / name)
-        base.build(monkeypatch, answer, RELATIONS)
+        base.build(monkeypatch, neighbours, RELATIONS)
         assert tree(base.out) == whole
         assert 0 < len(base.asked) < (QUERIES if name.startswith("facts") else QUERIES + 1)
     swap(base.out / children)
-    base.build(monkeypatch, answer, RELATIONS)
+    base.build(monkeypatch, neighbours, RELATIONS)
     assert tree(base.out) == whole
 
 
 def test_all_is_made_again_where_only_the_manifest_is_left(
     base: Base, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
-    base.build(monkeypatch, answer, RELATIONS)
+    base.build(monkeypatch, neighbours, RELATIONS)
     for name in outputs(base):
         (base.out / name).unlink()
     status, _, told = command("export", str(base.out), "--format", "ntriples", "--out", "x.nt")
     assert (status, "run the 'lmkbc build' that made it again" in told) == (2, True), told
     base.asked.clear()
-    base.build(monkeypatch, answer, RELATIONS)
+    base.build(monkeypatch, neighbours, RELATIONS)
     assert (tree(base.out), len(base.asked)) == (whole, QUERIES)
     assert command("export", str(base.out), "--format", "ntriples", "--out", "x.nt")[0] == 0
 
@@ -171,15 +159,15 @@ def test_a_manifest_that_is_damaged_is_told(base: Base, monkeypatch: pytest.Monk
     if "unfinished" in place:
         begin(base, monkeypatch, 13)
     else:
-        base.build(monkeypatch, answer, RELATIONS)
+        base.build(monkeypatch, neighbours, RELATIONS)
     content = (base.out / place).read_bytes()
     (base.out / place).write_bytes(content.replace(b'"P47"', b'"P46"'))
     before = tree(base.out)
     with pytest.raises(InputError, match=r"is damaged \(its SHA-256 is another\): build into a new directory"):
-        base.build(monkeypatch, answer, RELATIONS)
+        base.build(monkeypatch, neighbours, RELATIONS)
     assert tree(base.out) == before
     (base.out / place).write_bytes(content)
-    base.build(monkeypatch, answer, RELATIONS)
+    base.build(monkeypatch, neighbours, RELATIONS)
 
 
 OWN = ("unfinished/mine.txt", "unfinished/facts/.hidden", "unfinished/shards/mine.json", "notes.txt")
@@ -194,20 +182,20 @@ def test_nothing_is_removed_that_is_not_the_build_s(
         (base.out / name).parent.mkdir(parents=True, exist_ok=True)
         (base.out / name).write_text("mine")
     mine = dict.fromkeys((*OWN, *(f"unfinished/{name}" for name in KEPT)), b"mine")
-    base.build(monkeypatch, answer, RELATIONS)
+    base.build(monkeypatch, neighbours, RELATIONS)
     assert tree(base.out) == whole | mine
-    base.build(monkeypatch, answer, RELATIONS)
+    base.build(monkeypatch, neighbours, RELATIONS)
     assert tree(base.out) == whole | mine
     for name in KEPT:
         (base.out / name).parent.mkdir(parents=True, exist_ok=True)
         (base.out / name).write_text("mine")
     (base.out / outputs(base)[0]).unlink()
-    base.build(monkeypatch, answer, RELATIONS)
+    base.build(monkeypatch, neighbours, RELATIONS)
     assert tree(base.out) == whole | mine | dict.fromkeys(KEPT, b"mine")
 
 
 def test_only_what_the_manifest_lists_is_read(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = base.build(monkeypatch, answer, RELATIONS)
+    made = base.build(monkeypatch, neighbours, RELATIONS)
     before = KnowledgeBase(base.out, made).facts.collect()
     part = base.out / outputs(base)[0]
     part.with_name("part-000099.parquet").write_bytes(part.read_bytes())

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from bases import Base, answered, failed
+from bases import Base, failed, neighbours, tree
 
 from lmkbc.build.directory import Directory
 from lmkbc.errors import InputError, LmkbcError
@@ -23,23 +23,11 @@ RELATIONS = ("country-borders", "children")
 NAMES = ["Chad", "Mali", "Niger", "Togo", "Benin"]
 
 
-def answer(query: Query) -> CandidateSet:
-    if query.relation == "CountryBordersCountry":
-        return answered(query, (f"left of {query.subject}", "Q9", 0.9), (f"right of {query.subject}", None, 0.8))
-    return answered(query, ("4", None, 0.7)) if query.subject != "Togo" else answered(query)
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    """The files of a directory, but for what differs from run to run."""
-    files = [path for path in folder.rglob("*") if path.is_file() and path.name != "timing.json"]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
-
-
 @pytest.fixture
 def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     (tmp_path / "alone").mkdir()
     base = Base(tmp_path / "alone", NAMES)
-    base.build(monkeypatch, answer, RELATIONS)
+    base.build(monkeypatch, neighbours, RELATIONS)
     assert len(base.asked) == 10
     return tree(base.out)
 
@@ -66,7 +54,7 @@ def test_the_same_again_asks_nothing_and_changes_nothing(
 ) -> None:
     base = Base(tmp_path / "alone", NAMES)
     timing = (base.out / "timing.json").read_bytes()
-    base.build(monkeypatch, answer, RELATIONS)
+    base.build(monkeypatch, neighbours, RELATIONS)
     assert (tree(base.out), base.asked) == (whole, [])
     assert (base.out / "timing.json").read_bytes() == timing
 
@@ -109,14 +97,14 @@ def test_killed_at_any_moment_it_goes_on_and_ends_alike(
     """again: of a finished build of which some queries had failed, or whose files were damaged."""
 
     def first(query: Query) -> CandidateSet:
-        return failed(query) if query.subject == "Benin" else answer(query)
+        return failed(query) if query.subject == "Benin" else neighbours(query)
 
     for moment in range(0, 300, step):
         folder = tmp_path / f"{moment}"
         folder.mkdir()
         base = Base(folder, NAMES)
         if again:
-            base.build(monkeypatch, first if again == "failed" else answer, RELATIONS)
+            base.build(monkeypatch, first if again == "failed" else neighbours, RELATIONS)
             base.asked.clear()
         if again == "failed":
             assert len(pl.read_parquet(base.out / "missing")) == 2
@@ -125,14 +113,14 @@ def test_killed_at_any_moment_it_goes_on_and_ends_alike(
         with monkeypatch.context() as patch:
             calls = dying(patch, moment)
             with suppress(Killed):
-                base.build(patch, answer, RELATIONS)
+                base.build(patch, neighbours, RELATIONS)
             assert calls() > 0
         ended = calls() <= moment
         if readable(base.out) and not again:
             assert {name: content for name, content in tree(base.out).items() if "unfinished" not in name} == whole
         elif not again:
             assert not (base.out / "facts").exists() or (base.out / ".lmkbc-ready").exists()
-        base.build(monkeypatch, answer, RELATIONS)
+        base.build(monkeypatch, neighbours, RELATIONS)
         assert tree(base.out) == whole
         assert len(base.asked) <= (6 if again == "failed" else 10) + base.shard
         if ended:
@@ -147,14 +135,16 @@ def test_failed_queries_are_missing_and_asked_again_alone(
     base = Base(tmp_path, NAMES)
 
     def without(query: Query) -> CandidateSet:
-        return failed(query) if (query.subject, query.relation) == ("Chad", "CountryBordersCountry") else answer(query)
+        return (
+            failed(query) if (query.subject, query.relation) == ("Chad", "CountryBordersCountry") else neighbours(query)
+        )
 
     made = base.build(monkeypatch, without, RELATIONS)
     assert made["counts"] == {"subjects": 5, "queries": 10, "facts": 12, "linked": 4, "nothing": 1, "failed": 1}
     missing = pl.read_parquet(base.out / "missing").row(0, named=True)
     assert (missing["subject"], missing["subject_id"], missing["reason"]) == ("Chad", "Q1", "missing")
     base.asked.clear()
-    assert base.build(monkeypatch, answer, RELATIONS)["counts"]["failed"] == 0
+    assert base.build(monkeypatch, neighbours, RELATIONS)["counts"]["failed"] == 0
     assert [query.subject for query in base.asked] == ["Chad", "Chad", "Mali", "Mali"]
     assert tree(base.out) == whole
 
@@ -173,12 +163,12 @@ def test_a_full_disk_is_one_sentence_and_a_build_that_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         with pytest.raises(LmkbcError, match="No space left on device; what is finished of the build is kept") as told:
-            base.build(patch, answer, RELATIONS)
+            base.build(patch, neighbours, RELATIONS)
         assert told.value.exit_code == 1
     assert not (base.out / "facts").exists()
     assert not [path for path in base.out.rglob(".*") if path.name != ".lock"]
     asked = len(base.asked)
-    base.build(monkeypatch, answer, RELATIONS)
+    base.build(monkeypatch, neighbours, RELATIONS)
     assert len(base.asked) < asked + 10
     assert tree(base.out) == whole
 
@@ -188,15 +178,15 @@ def test_another_build_or_anyone_s_files_are_not_touched(
 ) -> None:
     base = Base(tmp_path / "alone", NAMES)
     with pytest.raises(InputError, match="a finished build of other inputs, which differ in limit: give the same"):
-        base.build(monkeypatch, answer, RELATIONS, limit=3)
+        base.build(monkeypatch, neighbours, RELATIONS, limit=3)
     with Directory(base.out).held(), pytest.raises(InputError, match="another run is writing"):
-        base.build(monkeypatch, answer, RELATIONS)
+        base.build(monkeypatch, neighbours, RELATIONS)
     assert tree(base.out) == whole
     base.out = tmp_path / "mine"
     base.out.mkdir()
     (base.out / "facts").write_text("my own")
     with pytest.raises(InputError, match="holds files that are of no build, first 'facts'"):
-        base.build(monkeypatch, answer, RELATIONS)
+        base.build(monkeypatch, neighbours, RELATIONS)
     assert tree(base.out) == {"facts": b"my own"}
 
 
@@ -211,7 +201,7 @@ def test_a_build_that_wrote_nothing_yet_gives_way_to_another(tmp_path: Path, mon
     left = base.out / "unfinished" / "facts" / "relation=spouse" / "part-000007.parquet"
     left.parent.mkdir(parents=True)
     left.write_bytes(b"of a shard that was not finished")
-    assert base.build(monkeypatch, answer, RELATIONS, limit=3)["inputs"]["limit"] == 3
+    assert base.build(monkeypatch, neighbours, RELATIONS, limit=3)["inputs"]["limit"] == 3
     assert not list(base.out.rglob("part-000007.parquet"))
 
 
@@ -219,6 +209,6 @@ def test_relations_are_the_edition_s(tmp_path: Path, monkeypatch: pytest.MonkeyP
     base = Base(tmp_path, NAMES)
     for name in ("spouse", "hasArea", "childrn"):
         with pytest.raises(InputError, match="edition mini has no relation"):
-            base.build(monkeypatch, answer, (name,))
-    base.build(monkeypatch, answer, ("PersonHasNumberOfChildren",))
+            base.build(monkeypatch, neighbours, (name,))
+    base.build(monkeypatch, neighbours, ("PersonHasNumberOfChildren",))
     assert {query.relation for query in base.asked} == {"PersonHasNumberOfChildren"}

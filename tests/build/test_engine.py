@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bases import SPACE, Base, answered, failed
+from bases import SPACE, Base, answered, failed, tree
 from command import Command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -163,14 +163,6 @@ class Anywhere:
             yield part, worker.answers(part.asks).tables(work.maker)
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != "timing.json"
-    }
-
-
 @pytest.mark.parametrize(("shard", "workers", "seed"), [(3, 1, 0), (3, 2, 1), (5, 4, 2), (64, 3, 3)])
 def test_blocks_in_any_order_are_the_same_bytes(
     work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shard: int, workers: int, seed: int
@@ -180,7 +172,7 @@ def test_blocks_in_any_order_are_the_same_bytes(
         (tmp_path / name).mkdir()
         base = Base(tmp_path / name, NAMES, shard=shard)
         base.build(monkeypatch, answer, RELATIONS, engine=engine)
-        built.append(files(base.out))
+        built.append(tree(base.out))
     assert built[0] == built[1]
 
 
@@ -192,7 +184,7 @@ def test_a_base_grows_alike(work: Work, tmp_path: Path, monkeypatch: pytest.Monk
         base = Base(tmp_path / name, NAMES, shard=3)
         whole = base.build(monkeypatch, neighbour, RELATIONS[:1], Bounds(depth=2), engine)
         assert [level["subjects"] for level in whole["graph"]["levels"]] == [len(NAMES), 7, 7]
-        built.append(files(base.out))
+        built.append(tree(base.out))
     assert built[0] == built[1]
 
 

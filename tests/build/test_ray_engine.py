@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bases import SPACE
+from bases import SPACE, tree
 from loopback import Loopback
 from postgres import Server
 from ray_nodes import ROOT, Nodes, nodes
@@ -80,14 +80,6 @@ def asked(tmp_path: Path) -> Sequence[str]:
     relations = [word for name in RELATIONS for word in ("--relation", name)]
     files = ["--subjects", str(tmp_path / "subjects.csv"), "--system", str(tmp_path / "chat.toml")]
     return ["build", "--edition", "mini", *files, *relations]
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != "timing.json"
-    }
 
 
 def command(*options: str) -> subprocess.Popen[bytes]:

@@ -32,7 +32,7 @@ def test_relations_are_known_by_any_name_and_only_the_edition_s_count(relations:
         ({"strategies": {"rivers": ["firts"]}}, "strategies of rivers: unknown linking strategy 'firts'; did you mean"),
         ({"default": ["frist"]}, "default: unknown linking strategy 'frist'"),
         ({"default": ["model"]}, "link: default asks a model"),
-        ({"strategies": {"rivers": ["model"]}}, "name its component and model in link.ask"),
+        ({"strategies": {"rivers": ["model"]}}, "asks a model: name it in link.ask"),
         ({"evidence": ["serach"]}, "link: setting 'evidence\\[0\\]' is 'serach': did you mean 'search'"),
         ({"typed": ["river"]}, "'river', which is no relation"),
         ({"searched": {"rivers": "the river"}}, "searched.rivers is 'the river': say with {object} where the name"),
