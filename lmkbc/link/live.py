@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import msgspec
 
@@ -22,6 +22,8 @@ _HITS = msgspec.json.Decoder(list[api.SearchHit])
 _RECORD: msgspec.json.Decoder[api.Record | None] = msgspec.json.Decoder(api.Record | None)
 LANGUAGE = "en"
 HITS_PER_SEARCH = 7
+Ask: TypeAlias = Callable[[Client, list[str]], Iterator[Mapping[str, T]]]
+"""Ask for keys, and yield batches of answers."""
 CLIMB = 4
 """Steps up P279 from an entity's classes: enough to reach "river" or "organisation" from what P31 usually names."""
 
@@ -51,16 +53,18 @@ class Wikidata:
         if client is not None and self._cache.unwritable:
             warn_unwritable(self._cache.path.parent, self._cache.unwritable, "the next run asks Wikidata again")
         self._refresh, self._partial = refresh, partial
-        self._read = self._cache.get if partial else self._cache.kept
         self._answered: set[tuple[str, str]] = set()
 
     def search(self, texts: Sequence[str]) -> dict[str, tuple[Hit, ...]]:
         """Return the hits of each text, best first; () for none."""
         spelt = {text.casefold(): text for text in texts if text.strip()}
-        missing = self._missing("search", list(spelt), _HITS)
-        calls = [api.search(spelt[key], LANGUAGE, HITS_PER_SEARCH) for key in missing]
-        self._ask("search", missing, calls, lambda at, hits: {missing[at]: hits})
-        answers = self._read("search", spelt, _HITS)
+
+        def ask(client: Client, missing: list[str]) -> Iterator[Mapping[str, list[api.SearchHit]]]:
+            calls = [api.search(spelt[key], LANGUAGE, HITS_PER_SEARCH) for key in missing]
+            for at, hits in client.answers(calls):
+                yield {missing[at]: hits or []}
+
+        answers = self._kept("search", list(spelt), _HITS, ask)
         ids = dict.fromkeys(hit.id for hits in answers.values() for hit in hits)
         known = self.entities(list(ids))
         return {text: _described(answers.get(text.casefold(), []), known) for text in texts}
@@ -84,33 +88,7 @@ class Wikidata:
         for qid in ids:
             if as_qid(qid) != qid:
                 raise InputError(f"{qid!r} is no QID: write one like 'Q42'")
-        missing = self._missing("entity", list(dict.fromkeys(ids)), _RECORD)
-        groups = [missing[i : i + api.IDS_PER_CALL] for i in range(0, len(missing), api.IDS_PER_CALL)]
-        while groups:
-            groups = self._ask_groups(groups)
-        return self._read("entity", ids, _RECORD)
-
-    def _ask_groups(self, groups: list[list[str]]) -> list[list[str]]:
-        """Ask for groups of ids, and return the smaller groups that are left to ask.
-
-        The API refuses a group whole for one impossible id, so halves are left; a long reply it cuts, so a rest is.
-        """
-        left: list[list[str]] = []
-
-        def read(at: int, records: Mapping[str, api.Record | None] | None) -> Mapping[str, object]:
-            group = groups[at]
-            if records is None and len(group) == 1:
-                return {group[0]: None}
-            if records is None:
-                left.extend((group[: len(group) // 2], group[len(group) // 2 :]))
-                return {}
-            if rest := [qid for qid in group if qid not in records]:
-                left.append(rest)
-            return records
-
-        ids = [qid for group in groups for qid in group]
-        self._ask("entity", ids, [api.entities(group, LANGUAGE) for group in groups], read)
-        return left
+        return self._kept("entity", list(dict.fromkeys(ids)), _RECORD, _ask_records)
 
     def _climb(self, records: Sequence[api.Record]) -> dict[str, tuple[str, ...]]:
         """Map each class within CLIMB steps of the records to the classes right above it."""
@@ -122,35 +100,46 @@ class Wikidata:
             level = {higher for qid in classes for higher in above[qid]} - above.keys()
         return above
 
-    def _missing(self, kind: str, keys: list[str], decoder: msgspec.json.Decoder[Any]) -> list[str]:
-        """Return the keys to ask for: those without a sound answer, and those whose answer is to be refreshed."""
+    def _kept(self, kind: str, keys: list[str], decoder: msgspec.json.Decoder[T], ask: Ask[T]) -> dict[str, T]:
+        """Look up keys in the cache, ask for the rest, cache each batch as it comes, and read all back.
+
+        Asked for are keys without a sound answer, and those whose answer is to be refreshed.
+        """
         known = len(self._cache.damaged)
         cached = self._cache.get(kind, keys, decoder)
         if damaged := len(self._cache.damaged) - known:
             _LOG.warning("%s: %d answers are damaged; they are asked anew", self._cache.path, damaged)
-        return [key for key in keys if key not in cached or (self._refresh and (kind, key) not in self._answered)]
-
-    def _ask(
-        self,
-        kind: str,
-        missing: Sequence[str],
-        calls: Sequence[api.Call[T]],
-        read: Callable[[int, T | None], Mapping[str, object]],
-    ) -> None:
-        """Make the calls and cache what each answers, as it arrives."""
-        if not missing or (self._client is None and self._partial):
-            return
-        if self._client is None:
+        missing = [key for key in keys if key not in cached or (self._refresh and (kind, key) not in self._answered)]
+        if missing and self._client is None and not self._partial:
             first = ", ".join(repr(key) for key in missing[:5])
             raise LmkbcError(
                 f"offline, and the cache lacks {kind} answers for {len(missing)} names or ids, first {first}: "
                 f"run once without --offline"
             )
-
-        for at, answer in self._client.answers(calls):
-            answers = read(at, answer)
+        for answers in ask(self._client, missing) if missing and self._client else ():
             self._cache.put(kind, answers)
             self._answered.update((kind, key) for key in answers)
+        return (self._cache.get if self._partial else self._cache.kept)(kind, keys, decoder)
+
+
+def _ask_records(client: Client, missing: list[str]) -> Iterator[Mapping[str, api.Record | None]]:
+    """Ask for ids in groups, and yield their records as they come.
+
+    The API refuses a group whole for one impossible id, so its halves are asked; a long reply it cuts, so the rest is.
+    """
+    groups = [missing[at : at + api.IDS_PER_CALL] for at in range(0, len(missing), api.IDS_PER_CALL)]
+    while groups:
+        left: list[list[str]] = []
+        for at, records in client.answers([api.entities(group, LANGUAGE) for group in groups]):
+            group = groups[at]
+            if records is not None:
+                yield records
+                left.append([qid for qid in group if qid not in records])
+            elif len(group) == 1:
+                yield {group[0]: None}
+            else:
+                left += [group[: len(group) // 2], group[len(group) // 2 :]]
+        groups = [group for group in left if group]
 
 
 def _described(hits: Sequence[api.SearchHit], known: Mapping[str, Hit | None]) -> tuple[Hit, ...]:
