@@ -19,7 +19,7 @@ from lmkbc.errors import InputError
 from lmkbc.models.answers import Store
 from lmkbc.models.causal import decode as decode_module
 from lmkbc.models.causal.checkpoint import identity, load
-from lmkbc.models.dry import DryStore, Foreseen
+from lmkbc.models.dry import CallCounter, DryStore
 from lmkbc.models.store_place import Database, Place
 from lmkbc.pipeline import Proposals, propose
 from lmkbc.recipe import Recipe
@@ -62,9 +62,9 @@ def estimated(run: Run, recipe: Recipe, tmp_path: Path) -> Estimate:
         return [*kept, *((str(path), path.read_bytes()) for path in files)]
 
     before = there()
-    foreseen = estimate(run, recipe, QUERIES)
+    found = estimate(run, recipe, QUERIES)
     assert there() == before
-    return foreseen
+    return found
 
 
 def used(proposals: Proposals, *names: str) -> tuple[int, ...]:
@@ -152,10 +152,10 @@ def test_the_rate_of_an_earlier_run_tells_the_time(run: Run, tmp_path: Path) -> 
         ({"seconds": "x"}, None),
     ):
         timing.write_text(json.dumps(written))
-        foreseen = estimate(run, recipe, QUERIES, timings)
-        assert foreseen.seconds == seconds
-        assert foreseen.timed == (timing if seconds else None)
-    assert [part.further for part in foreseen.generators] == [True]
+        found = estimate(run, recipe, QUERIES, timings)
+        assert found.seconds == seconds
+        assert found.timed == (timing if seconds else None)
+    assert [part.further for part in found.generators] == [True]
 
 
 def test_a_shared_store_is_looked_into_unless_no_socket_may_be_opened(
@@ -163,9 +163,9 @@ def test_a_shared_store_is_looked_into_unless_no_socket_may_be_opened(
 ) -> None:
     looked: list[object] = []
 
-    def opened(store: DryStore, place: Place, foreseen: Foreseen, *, fresh: bool) -> None:
+    def opened(store: DryStore, place: Place, counter: CallCounter, *, fresh: bool) -> None:
         looked.append(place)
-        store.foreseen, store.blank, store.place, store.damaged = foreseen, True, place, Counter()
+        store.counter, store.blank, store.place, store.damaged = counter, True, place, Counter()
 
     monkeypatch.setattr(DryStore, "__init__", opened)
     shared = replace(run, servers=Servers(store=Database("postgresql://me@localhost:1/answers")))

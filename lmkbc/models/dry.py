@@ -13,7 +13,7 @@ from lmkbc.models.store_place import Place
 
 
 @dataclass(slots=True)
-class Foreseen:
+class CallCounter:
     """What would be asked, each call once. answer_tokens: at most, where answers are limited, else as one is guessed.
 
     estimated: requests whose tokens no tokenizer counted. stored: answers that the store has.
@@ -35,9 +35,9 @@ class Foreseen:
             self.answer_tokens += answer
             self.estimated += requests * estimated
 
-    def taken(self) -> Foreseen:
+    def taken(self) -> CallCounter:
         """Return the counts so far and begin new ones; calls that were counted are not counted again."""
-        counts = Foreseen(self.requests, self.prompt_tokens, self.answer_tokens, self.estimated, self.stored)
+        counts = CallCounter(self.requests, self.prompt_tokens, self.answer_tokens, self.estimated, self.stored)
         self.requests = self.prompt_tokens = self.answer_tokens = self.estimated = self.stored = 0
         return counts
 
@@ -48,8 +48,8 @@ class DryStore(Store):
     fresh: all is asked anew, so that nothing is looked up.
     """
 
-    def __init__(self, place: Place, foreseen: Foreseen, *, fresh: bool = False) -> None:
-        self.foreseen, self.blank = foreseen, isinstance(place, Path) and not place.exists()
+    def __init__(self, place: Place, counter: CallCounter, *, fresh: bool = False) -> None:
+        self.counter, self.blank = counter, isinstance(place, Path) and not place.exists()
         self._fresh = fresh
         if self.blank:
             self.place, self.damaged = place, Counter()
@@ -59,7 +59,7 @@ class DryStore(Store):
     def get(self, call: Call, shape: type[Shape] | Any = Any) -> Shape | Any | None:
         """Return the stored answer, None if there is none."""
         answer = None if self.blank or self._fresh else super().get(call, shape)
-        self.foreseen.stored += answer is not None
+        self.counter.stored += answer is not None
         return answer
 
     def put(self, answers: Iterable[tuple[Call, Any]]) -> frozenset[str]:  # noqa: ARG002 -- the store's signature

@@ -11,7 +11,6 @@ from lmkbc.models.base import WITHHELD, Prompt
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
-from lmkbc.models.server.pump import pumped
 from lmkbc.models.server.session import Session
 
 
@@ -51,7 +50,7 @@ class Served:
             unanswered += text is None
             return place, text
 
-        yield from pumped(session, range(len(prompts)), ask)
+        yield from session.answers(range(len(prompts)), ask)
         self.remarks = list(self._remarks_of(session))
         if unanswered:
             raise LmkbcError(

@@ -13,7 +13,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import OptionError
 from lmkbc.models.answers import FreshStore, Store, place_for
 from lmkbc.models.budget import Budget
-from lmkbc.models.dry import DryStore, Foreseen
+from lmkbc.models.dry import CallCounter, DryStore
 from lmkbc.models.store_place import Place
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
@@ -86,7 +86,7 @@ class Run:
     report: Report = field(default=silent, repr=False, compare=False)
     """Told by generators that work long before their first answer."""
 
-    dry: Foreseen | None = None
+    dry: CallCounter | None = None
     """Counts what would be asked, where nothing is."""
 
     @cached_property

@@ -17,7 +17,7 @@ from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import Question
 from lmkbc.models.answers import place_for
-from lmkbc.models.dry import Foreseen
+from lmkbc.models.dry import CallCounter
 from lmkbc.models.reference import ModelReference
 from lmkbc.pipeline import BLOCK
 from lmkbc.progress import Report, silent
@@ -35,7 +35,7 @@ class GeneratorEstimate:
     """
 
     name: str
-    asked: Foreseen | None
+    asked: CallCounter | None
     cost: float | None = None
     further: bool = False
 
@@ -79,7 +79,7 @@ def estimate(
     what a run would lack too.
     """
     place_for(run.servers.store, offline=run.offline)
-    counter, whole = Foreseen(), tuple(dict.fromkeys(queries))
+    counter, whole = CallCounter(), tuple(dict.fromkeys(queries))
     dry = replace(run, spellings=recipe.clean.spellings, offline=True, dry=counter, models={}, budgets=[])
     generators = []
     for spec, files in zip(recipe.generate, shares(recipe.generate, run.files, run.edition), strict=True):
@@ -114,7 +114,7 @@ def follows(table: object) -> bool:
     return again or table.verify is not None or table.context.provider == "recall"
 
 
-def _cost(run: Run, table: object, counts: Foreseen) -> float | None:
+def _cost(run: Run, table: object, counts: CallCounter) -> float | None:
     """Return what the tokens cost, answers at their longest; None for a model of this machine, and without prices."""
     own = table.prices if isinstance(table, ModelReference) else None
     prices = run.servers.prices or own

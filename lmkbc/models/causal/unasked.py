@@ -12,7 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from lmkbc.models.causal.decode import Completion, Decoding
 from lmkbc.models.causal.model import CausalModel
-from lmkbc.models.dry import Foreseen
+from lmkbc.models.dry import CallCounter
 
 
 class Unasked(CausalModel):
@@ -21,15 +21,15 @@ class Unasked(CausalModel):
     model: without weights, for what its settings tell.
     """
 
-    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, foreseen: Foreseen) -> None:
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, counter: CallCounter) -> None:
         super().__init__(model, tokenizer)
-        self._foreseen = foreseen
+        self._counter = counter
         self._scored: set[str] = set()
 
     def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
         """No draw of any prompt."""
         for place, (prompt, tokens) in enumerate(zip(prompts, self.encode(prompts), strict=True)):
-            self._foreseen.add(_key(prompt, how), len(tokens), how.draws * how.max_tokens)
+            self._counter.add(_key(prompt, how), len(tokens), how.draws * how.max_tokens)
             yield place, [Completion(None, finished=False)] * how.draws
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[list[float]]:
@@ -38,14 +38,14 @@ class Unasked(CausalModel):
         lengths = dict(zip(distinct, map(len, self.encode(distinct)), strict=True))
         for prompt, row, tokens in zip(prompts, options, self.encode(prompts), strict=True):
             self._scored.add(prompt)
-            self._foreseen.add(_key(prompt, row), len(tokens) + sum(lengths[option] for option in row), 0)
+            self._counter.add(_key(prompt, row), len(tokens) + sum(lengths[option] for option in row), 0)
         return [[-math.inf] * len(row) for row in options]
 
     def states(self, prompts: Sequence[str], depth: float) -> npt.NDArray[np.float32]:
         """No state of any prompt."""
         for prompt, tokens in zip(prompts, self.encode(prompts), strict=True):
             if self._watched is None or prompt not in self._scored:  # else it is read with its options
-                self._foreseen.add(_key(prompt, depth), len(tokens), 0)
+                self._counter.add(_key(prompt, depth), len(tokens), 0)
         return np.zeros((len(prompts), self._config.hidden_size), dtype=np.float32)
 
 

@@ -39,7 +39,7 @@ Optional = TypeVar("Optional")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TokenReport:
     """What a server tells of the tokens of a text, and of the one that it went on with.
 
     tokens: each with its log-probability, None for the first of a text that the server was given. chosen: the first
@@ -54,7 +54,7 @@ class Told:
     completion_tokens: int
 
 
-def decode_told(raw: bytes) -> tuple[str, Told]:
+def decode_tokens(raw: bytes) -> tuple[str, TokenReport]:
     """Decode the model's name and the tokens of a response's body. ValueError for a body that holds no choice."""
     answer = _answer(raw)
     if not answer.choices or answer.choices[0].text is None:
@@ -63,7 +63,7 @@ def decode_told(raw: bytes) -> tuple[str, Told]:
     logprobs = _optional(answer.choices[0].logprobs, _Logprobs) or _Logprobs()
     first = next(iter(logprobs.content or ()), None)
     others = [first, *(first.top_logprobs or ())] if first else []
-    return answer.model or "", Told(
+    return answer.model or "", TokenReport(
         text=answer.choices[0].text,
         tokens=logprobs.spelt(),
         chosen=first.id if first else None,
@@ -193,8 +193,8 @@ class _Logprobs(msgspec.Struct):
     def spelt(self) -> list[tuple[str, float | None]]:
         if self.content is not None:
             return [(token.token, _likely(token.logprob)) for token in self.content]
-        told = zip(self.tokens or (), self.token_logprobs or (), strict=False)
-        return [(token, None if p is None else _likely(p)) for token, p in told]
+        report = zip(self.tokens or (), self.token_logprobs or (), strict=False)
+        return [(token, None if p is None else _likely(p)) for token, p in report]
 
     def first(self) -> list[tuple[str, float]] | None:
         """Return the alternatives to the first token that is not blank."""

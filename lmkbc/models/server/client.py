@@ -21,7 +21,7 @@ from lmkbc.http import HEADERS, CallError, read_body, retry_after, trusted
 from lmkbc.models.base import Reply
 from lmkbc.models.files import model_name, same_model
 from lmkbc.models.server.address import KEYS, Server
-from lmkbc.models.server.body import Told, TooLong, decode, decode_told, too_long
+from lmkbc.models.server.body import TokenReport, TooLong, decode, decode_tokens, too_long
 from lmkbc.models.server.limits import Limits
 
 JSON: openai.RequestOptions = {"headers": {"Content-Type": "application/json"}}
@@ -113,11 +113,11 @@ class ChatClient:
         """Return the draws of one request. CallError for none, ServerError if all further requests are in vain."""
         return self.read(await self._sent(body))
 
-    async def told(self, body: Mapping[str, Any]) -> Told:
+    async def token_report(self, body: Mapping[str, Any]) -> TokenReport:
         """Return the tokens of one request. CallError and ServerError as of `ask`."""
-        served, told = self._decoded(await self._sent(body), decode_told)
+        served, report = self._decoded(await self._sent(body), decode_tokens)
         self._recognise(served)
-        return told
+        return report
 
     async def _sent(self, body: Mapping[str, Any]) -> bytes:
         path = "/chat/completions" if "messages" in body else "/completions"

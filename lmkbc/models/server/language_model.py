@@ -24,7 +24,6 @@ from lmkbc.models.server.address import Server
 from lmkbc.models.server.batch import run as run_batch
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.option_scorer import OptionScorer
-from lmkbc.models.server.pump import pumped
 from lmkbc.models.server.request import calls
 from lmkbc.models.server.session import Session
 from lmkbc.types import Notes
@@ -92,7 +91,7 @@ class ServerModel:
                 requests, result = resumed(talks[key], answered)
             return key, result  # type: ignore[return-value]
 
-        yield from pumped(session, list(talks), answer, before)
+        yield from session.answers(list(talks), answer, before)
         counts = {
             "prompt_tokens": session.tokens[0],
             "completion_tokens": session.tokens[1],
@@ -198,7 +197,7 @@ class ServerModel:
             return place, await session.draws([replace(first, draw=draw) for draw in range(draws)])
 
         try:
-            for place, replies in pumped(session, range(len(prompts)), ask):
+            for place, replies in session.answers(range(len(prompts)), ask):
                 answers[place] = replies
         finally:
             self.notes.usage |= session.budget.spent
@@ -222,7 +221,7 @@ def _first_word(reply: Reply, options: Sequence[str]) -> list[float]:
     listed = [math.exp(min(logprob, 0.0)) for _, logprob in reply.first]
     least = min(
         1 - math.fsum(listed), *listed
-    )  # what is not told has no more than the least that is, and than the rest
+    )  # an option that is not reported has no more than the least that is, and than the rest
     return [math.log(p) if p > 0 else -math.inf for p in (mass[option] or least for option in options)]
 
 

@@ -20,7 +20,7 @@ import msgspec
 from lmkbc.http import CallError
 from lmkbc.models.causal.options import Option, with_options
 from lmkbc.models.causal.prefixes import Tokens
-from lmkbc.models.server.body import Told
+from lmkbc.models.server.body import TokenReport
 from lmkbc.models.server.client import RejectedError, ServerError, TooLongError
 from lmkbc.models.server.session import Session
 
@@ -40,7 +40,7 @@ GREEDY = {"max_tokens": 1, "temperature": 0}
 
 
 class Scored(msgspec.Struct, omit_defaults=True):
-    """What is kept of a prompt: each option's log-probability, None where it cannot be told, and its length in tokens.
+    """What is kept of a prompt: each option's log-probability, None where it is unknown, and its length in tokens.
 
     The tokens are those of all requests that it took, as the server counts them.
     """
@@ -52,7 +52,7 @@ class Scored(msgspec.Struct, omit_defaults=True):
 
 
 class Way(Protocol):
-    """One way of asking. CallError for a prompt that nothing can be told of."""
+    """One way of asking. CallError for a prompt that the server reports nothing about."""
 
     async def prepare(self, session: Session, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> None:
         """Ask what is the same for many prompts."""
@@ -66,9 +66,9 @@ class Way(Protocol):
 async def way_of(session: Session, text: str) -> Way:
     """The way that a server knows, tried on a text. ServerError for a server that knows none."""
     try:
-        echoed = await session.told(_echo(session, text))
-        told = [logprob for _, logprob in echoed.tokens[1:]]
-        if echoed.text.startswith(text) and told and None not in told:
+        echoed = await session.token_report(_echo(session, text))
+        logs = [logprob for _, logprob in echoed.tokens[1:]]
+        if echoed.text.startswith(text) and logs and None not in logs:
             return Echo()
     except TooLongError:
         raise
@@ -91,12 +91,12 @@ class Echo:
     async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> Scored:
         """The prompt alone shows where its tokens end."""
         row = _Row()
-        start = [token for token, _ in _given(row.count(await session.told(_echo(session, prompt))))]
+        start = [token for token, _ in _given(row.count(await session.token_report(_echo(session, prompt))))]
         for option in options:
             steps: Sequence[float | None] = [None]
             length = 1
             with row.room():
-                whole = _given(row.count(await session.told(_echo(session, prompt + option))))
+                whole = _given(row.count(await session.token_report(_echo(session, prompt + option))))
                 first = _alike(start, [token for token, _ in whole])
                 length = len(whole) - first
                 if first:
@@ -115,8 +115,8 @@ def _alike(one: Sequence[str], other: Sequence[str]) -> int:
     return next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), len(one))
 
 
-def _given(told: Told) -> Sequence[tuple[str, float | None]]:
-    return told.tokens[: max(len(told.tokens) - told.completion_tokens, 0)]
+def _given(report: TokenReport) -> Sequence[tuple[str, float | None]]:
+    return report.tokens[: max(len(report.tokens) - report.completion_tokens, 0)]
 
 
 class Walk:
@@ -136,16 +136,16 @@ class Walk:
         try:
             tokens = await _tokens(session, [text, *"ab"])
             made = {tokens[letter][-1] for letter in "ab"}
-            told = [await session.told(_next(session, tokens[text], 1, token)) for token in made]
+            report = [await session.token_report(_next(session, tokens[text], 1, token)) for token in made]
         except TooLongError:
             raise
         except RejectedError:
             return None
-        known = all(one.chosen in made for one in told)
-        if len(made) < 2 or not known or sum(math.exp(one.likeliest[one.chosen or 0]) for one in told) > SURE:
+        known = all(one.chosen in made for one in report)
+        if len(made) < 2 or not known or sum(math.exp(one.likeliest[one.chosen or 0]) for one in report) > SURE:
             return None
-        told_slots = await session.client.metadata("../props", _Props)
-        return cls(min(made), told_slots.total_slots if told_slots else session.limits.concurrency)
+        props = await session.client.metadata("../props", _Props)
+        return cls(min(made), props.total_slots if props else session.limits.concurrency)
 
     async def prepare(self, session: Session, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> None:
         """Have the server split all texts into tokens: round by round, since the first splits tell what else to ask."""
@@ -177,26 +177,28 @@ class Walk:
         for whole, first in paths:
             for place in range(first, len(whole)):
                 wanted[whole[:place]].add(whole[place])
-        told: dict[Tokens, Mapping[int, float]] = {}
+        report: dict[Tokens, Mapping[int, float]] = {}
         room = math.inf
         for tokens in sorted(wanted):
             if 0 < len(tokens) < room:
                 with row.room():
-                    told[tokens] = await self._told(session, row, tokens, wanted[tokens])
-                room = room if tokens in told else len(tokens)
+                    report[tokens] = await self._reported(session, row, tokens, wanted[tokens])
+                room = room if tokens in report else len(tokens)
         for whole, first in paths:
-            steps = [told.get(whole[:place], {}).get(whole[place]) for place in range(first, len(whole))]
+            steps = [report.get(whole[:place], {}).get(whole[place]) for place in range(first, len(whole))]
             row.add(steps if first else [None], len(whole) - first)
         return row.scored()
 
-    async def _told(self, session: Session, row: _Row, place: Tokens, wanted: Collection[int]) -> Mapping[int, float]:
+    async def _reported(
+        self, session: Session, row: _Row, place: Tokens, wanted: Collection[int]
+    ) -> Mapping[int, float]:
         """The log-probabilities of tokens at a place: several at once, those beyond the likeliest one by one."""
         found: dict[int, float] = {}
 
-        async def ask(alternatives: int, made: int) -> Told:
-            told = row.count(await session.told(_next(session, place, alternatives, made)))
-            found.update(told.likeliest)
-            return told
+        async def ask(alternatives: int, made: int) -> TokenReport:
+            report = row.count(await session.token_report(_next(session, place, alternatives, made)))
+            found.update(report.likeliest)
+            return report
 
         if len(wanted) > 1:
             await ask(ALTERNATIVES, self._plain)
@@ -228,10 +230,10 @@ async def _tokens(session: Session, texts: Iterable[str]) -> dict[str, Tokens]:
 
     async def split(text: str) -> tuple[str, Tokens]:
         async with few:
-            told = await session.client.metadata("../tokenize", _Split, {"content": text, "add_special": True})
-        if told is None or not told.tokens:
+            split = await session.client.metadata("../tokenize", _Split, {"content": text, "add_special": True})
+        if split is None or not split.tokens:
             raise RejectedError("the server does not tell its tokens")
-        return text, tuple(told.tokens)
+        return text, tuple(split.tokens)
 
     return dict(await asyncio.gather(*map(split, texts)))
 
@@ -245,11 +247,11 @@ class _Row:
         self._spent = [0, 0]
         self._refused: TooLongError | None = None
 
-    def count(self, told: Told) -> Told:
+    def count(self, report: TokenReport) -> TokenReport:
         """The same, its tokens counted."""
-        self._spent[0] += told.prompt_tokens
-        self._spent[1] += told.completion_tokens
-        return told
+        self._spent[0] += report.prompt_tokens
+        self._spent[1] += report.completion_tokens
+        return report
 
     @contextmanager
     def room(self) -> Iterator[None]:
@@ -261,8 +263,8 @@ class _Row:
 
     def add(self, steps: Sequence[float | None], length: int) -> None:
         """An option, by the log-probabilities of its tokens."""
-        told = [step for step in steps if step is not None and step > -math.inf]
-        self._logs.append(math.fsum(told) if len(told) == len(steps) else None)
+        finite = [step for step in steps if step is not None and step > -math.inf]
+        self._logs.append(math.fsum(finite) if len(finite) == len(steps) else None)
         self._lengths.append(max(length, 1))
 
     def scored(self) -> Scored:

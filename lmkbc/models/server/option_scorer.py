@@ -16,7 +16,6 @@ from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import ServerError, TooLongError
 from lmkbc.models.server.likelihood import Scored, Way, way_of
 from lmkbc.models.server.limits import estimate
-from lmkbc.models.server.pump import pumped
 from lmkbc.models.server.session import Session
 from lmkbc.types import Notes
 
@@ -88,7 +87,7 @@ class OptionScorer:
             for one in missing:
                 requests = 1 + len(one.options)  # as a server is asked that echoes what it is given
                 given = requests * estimate({"prompt": one.prompt.text})[0] + len("".join(one.options)) // 4
-                self._store.foreseen.add(one.call.key, given, requests, requests=requests, estimated=True)
+                self._store.counter.add(one.call.key, given, requests, requests=requests, estimated=True)
             return
         session = self._open_session()
         session.stopped = session.stopped or self._stopped
@@ -118,7 +117,7 @@ class OptionScorer:
             return place, None
 
         try:
-            for place, scored in pumped(session, places, ask, before):
+            for place, scored in session.answers(places, ask, before):
                 if scored is not None:
                     found += 1
                     yield {place: scored}

@@ -104,16 +104,16 @@ async def _listed(server: Server, limits: Limits) -> tuple[str, ...]:
         names = [model.id for model in msgspec.json.decode(raw, type=_Models).data]
     except (CallError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         reason = f" ({error})" if isinstance(error, CallError) else ""
-        raise _untold(server, reason) from None
+        raise _unlisted(server, reason) from None
     finally:
         await client.close()
-    told = tuple(dict.fromkeys(server.without_key(name) for name in names if 0 < len(name) <= LONGEST))
-    if not told:
-        raise _untold(server)
-    return told
+    listed = tuple(dict.fromkeys(server.without_key(name) for name in names if 0 < len(name) <= LONGEST))
+    if not listed:
+        raise _unlisted(server)
+    return listed
 
 
-def _untold(server: Server, reason: str = "") -> LmkbcError:
+def _unlisted(server: Server, reason: str = "") -> LmkbcError:
     return LmkbcError(
         f"{server.base_url} does not tell at /models which model it serves{reason}: "
         "name the model with --model in place of --any-model"

@@ -21,7 +21,7 @@ from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.dry import DryStore
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.body import Told
+from lmkbc.models.server.body import TokenReport
 from lmkbc.models.server.client import ChatClient, RejectedError, TooLongError
 from lmkbc.models.server.limits import Limits, OverBudgetError, Paid, estimate, tokens_of
 from lmkbc.models.server.request import (
@@ -94,7 +94,7 @@ class Session:
         the one before, or nothing is asked and the one before has no answer in the store.
         """
         if isinstance(self._store, DryStore):
-            return self._foreseen(self._store, calls, shorter)
+            return self._counted(self._store, calls, shorter)
         refused: TooLongError | None = None
         last = calls
         for cuts, last in enumerate(itertools.chain((calls,), shorter)):
@@ -115,9 +115,7 @@ class Session:
             self.failed(refused)
         return [None] * len(calls)
 
-    def _foreseen(
-        self, store: DryStore, calls: Sequence[Call], shorter: Iterable[Sequence[Call]]
-    ) -> list[Reply | None]:
+    def _counted(self, store: DryStore, calls: Sequence[Call], shorter: Iterable[Sequence[Call]]) -> list[Reply | None]:
         """Return the stored answers of calls, or of the same in fewer tokens; count the missing ones."""
         for asked in itertools.chain((calls,), () if store.blank else shorter):
             replies = [self.stored(call) for call in asked]
@@ -129,7 +127,7 @@ class Session:
         together = MOST_DRAWS if calls[0].seed is None else 1
         for first in range(0, len(lacking), together):
             some = lacking[first : first + together]
-            store.foreseen.add(some[0].key, *estimate(self.offers.body(some[0], len(some))), estimated=True)
+            store.counter.add(some[0].key, *estimate(self.offers.body(some[0], len(some))), estimated=True)
         return [reply and _own(reply, asked[0].prompt) for reply in replies]
 
     async def look_ahead(self, calls: Iterable[Call]) -> tuple[int, int]:
@@ -153,13 +151,13 @@ class Session:
             await self.window.count(self.client, longest)
         return sum(self.window.exceeded(*length) for length in lengths), len(lengths)
 
-    async def told(self, body: Mapping[str, Any]) -> Told:
+    async def token_report(self, body: Mapping[str, Any]) -> TokenReport:
         """Return the tokens of a request, which is not stored. CallError if there are none."""
-        told = await self._paid.answer(
-            body, self.client.told, lambda told, _: (told.prompt_tokens, told.completion_tokens)
+        report = await self._paid.answer(
+            body, self.client.token_report, lambda report, _: (report.prompt_tokens, report.completion_tokens)
         )
         self._failed_in_a_row = 0
-        return told
+        return report
 
     async def _in_turn(self, calls: Sequence[Call], *, sure: bool = False) -> list[Reply | None]:
         async with self._alone[calls[0].prompt_digest]:  # subjects of one name have one prompt: it is asked once
