@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from lmkbc.link.object_types import ObjectTypes, bundled
+from lmkbc.link.object_types import bundled
 from lmkbc.names import as_qid, folded_key
 from lmkbc.relation import EntityClass, EntityType, Relation
 
@@ -23,17 +23,16 @@ class Classes:
         asked: Mapping[str, Relation],
         known: Iterable[Relation] = (),
         table: Mapping[str, EntityClass] | None = None,
-        tree: ObjectTypes | None = None,
         *,
         named: bool = False,
     ) -> None:
-        table, tree = table or {}, tree or bundled()
+        table = table or {}
         self._asked, self._named = asked, named
         types = [kind for one in (*known, *asked.values()) for kind in (one.subject_type, one.object_type)]
         self._qids = {folded_key(kind.noun): kind.qid for kind in reversed(types)}
         self._qids |= {folded_key(name): qid for qid, one in table.items() for name in one.names}
         self._above: dict[str, set[str]] = {qid: set(one.below) for qid, one in table.items()}
-        for kind in tree.types.values():
+        for kind in bundled().types.values():
             for lower in (kind.qid, *kind.subclasses):
                 self._above.setdefault(lower, set()).add(kind.qid)
         for declared in types:

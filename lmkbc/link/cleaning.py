@@ -12,7 +12,7 @@ from lmkbc.answer.clean import SUBJECT
 from lmkbc.errors import InputError
 from lmkbc.link.evidence import Hit, Index
 from lmkbc.link.index import AliasIndex
-from lmkbc.link.object_types import ObjectTypes, bundled
+from lmkbc.link.object_types import bundled
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
 from lmkbc.types import Candidate, CandidateSet
@@ -64,15 +64,15 @@ def without_subject(candidates: CandidateSet, relation: Relation) -> CandidateSe
 class TypeFilter:
     """Keeps candidates that may be of the relation's object type. relations: by every spelling that queries use."""
 
-    def __init__(self, relations: Mapping[str, Relation], index: Index, types: ObjectTypes | None = None) -> None:
-        self._relations, self._index, self._types = relations, index, types or bundled()
+    def __init__(self, relations: Mapping[str, Relation], index: Index) -> None:
+        self._relations, self._index = relations, index
         self._fits: dict[tuple[str, str], bool] = {}
 
     def keep(self, candidates: CandidateSet) -> CandidateSet:
         """Return the set without candidates that the index knows only as things of other kinds."""
         relation = self._relations[candidates.query.relation]
         wanted = relation.object_type.qid
-        if relation.kind != "entity" or wanted not in self._types.types:
+        if relation.kind != "entity" or wanted not in bundled().types:
             return candidates
         return candidates.without(lambda candidate: not self._may_be(candidate, wanted), "type")
 
@@ -82,11 +82,9 @@ class TypeFilter:
             return True
         if (name, wanted) not in self._fits:
             classes = [hit.classes for hit in self._hits(candidate)]
-            self._fits[name, wanted] = not all(classes) or not classes or self._any_fits(classes, wanted)
+            fits = any(not names or bundled().fits(names, wanted) for names in classes)
+            self._fits[name, wanted] = fits or not classes
         return self._fits[name, wanted]
-
-    def _any_fits(self, classes: list[tuple[str, ...]], wanted: str) -> bool:
-        return any(self._types.fits(names, wanted) for names in classes)
 
     def _hits(self, candidate: Candidate) -> list[Hit]:
         """Return what the index knows of the entity to which a candidate is linked, else of its name."""

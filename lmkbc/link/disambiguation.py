@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.link.evidence import Hit
-from lmkbc.link.object_types import ObjectType, ObjectTypes
+from lmkbc.link.object_types import ObjectType, bundled
 from lmkbc.types import Query
 
 
@@ -26,12 +26,12 @@ Ask = Callable[[Sequence[HitChoice]], Sequence[int | None]]
 """Asks a language model: questions to positions of hits, None where it does not know."""
 
 
-def by_class(hits: Sequence[Hit], kind: ObjectType, types: ObjectTypes) -> Sequence[Hit]:
+def by_class(hits: Sequence[Hit], kind: ObjectType) -> Sequence[Hit]:
     """Return hits of the relation's object type; hits of unknown class pass, so that a bare first hit stays one."""
-    return [hit for hit in hits if not hit.classes or types.fits(hit.classes, kind.qid)]
+    return [hit for hit in hits if not hit.classes or bundled().fits(hit.classes, kind.qid)]
 
 
-def by_keyword(hits: Sequence[Hit], kind: ObjectType, _: ObjectTypes) -> Sequence[Hit]:
+def by_keyword(hits: Sequence[Hit], kind: ObjectType) -> Sequence[Hit]:
     """Return hits whose description holds a keyword of the type, all of them when none does (LLMKE, linking)."""
     return [hit for hit in hits if any(word in hit.description.casefold() for word in kind.keywords)] or hits
 
@@ -42,13 +42,13 @@ KNOWN = "known"
 MODEL = "model"
 """The strategy that leaves the choice to a language model."""
 
-STRATEGIES: Mapping[str, Callable[[Sequence[Hit], ObjectType, ObjectTypes], Sequence[Hit]]] = {
+STRATEGIES: Mapping[str, Callable[[Sequence[Hit], ObjectType], Sequence[Hit]]] = {
     "class": by_class,
     "keyword": by_keyword,
-    "popularity": lambda hits, *_: sorted(hits, key=lambda hit: -hit.popularity),
-    "first": lambda hits, *_: hits[:1],
+    "popularity": lambda hits, _: sorted(hits, key=lambda hit: -hit.popularity),
+    "first": lambda hits, _: hits[:1],
 }
-"""Each takes hits, the type of object that is wanted, and the tree of all types."""
+"""Each takes hits and the type of object that is wanted."""
 
 
 def check(names: Sequence[str], where: str) -> None:
@@ -59,7 +59,7 @@ def check(names: Sequence[str], where: str) -> None:
             raise InputError(f"{where}: unknown linking strategy {name!r}; {hint}")
 
 
-def choose(hits: Sequence[Hit], kind: ObjectType, types: ObjectTypes) -> tuple[Sequence[Hit], str]:
+def choose(hits: Sequence[Hit], kind: ObjectType) -> tuple[Sequence[Hit], str]:
     """Apply the strategies of a type in turn. Return the hits that are left, the chosen one first, and what led there.
 
     What led there is the names of the strategies that narrowed or reordered, joined by "+", or why no hit fits. More
@@ -74,7 +74,7 @@ def choose(hits: Sequence[Hit], kind: ObjectType, types: ObjectTypes) -> tuple[S
             return left, "+".join(applied) or "first"
         if name == KNOWN:
             continue
-        before, left = left, STRATEGIES[name](left, kind, types)
+        before, left = left, STRATEGIES[name](left, kind)
         if not left:
             return (), f"no hit fits ({name})"
         if left[0] is not before[0] or len(left) < len(before):

@@ -29,7 +29,7 @@ from lmkbc.link.names import (
     typed,
     variants,
 )
-from lmkbc.link.object_types import ObjectType, ObjectTypes, bundled
+from lmkbc.link.object_types import ObjectType, bundled
 from lmkbc.link.train_objects import BY_ROWS, TrainObjects
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
@@ -74,7 +74,6 @@ class Linker:
     index: Index | None = None
     search: Search | None = None
     _: KW_ONLY
-    types: ObjectTypes = field(default_factory=bundled)
     strategies: Mapping[str, Sequence[str]] = field(default_factory=dict)
     keywords: Mapping[str, Sequence[str]] = field(default_factory=dict)
     fuzzy: bool = True
@@ -89,7 +88,7 @@ class Linker:
     def __post_init__(self) -> None:
         """Check strategies and keywords: InputError for a relation or a strategy that does not exist."""
         self.known = {name: {key(word): qid for word, qid in words.items()} for name, words in self.known.items()}
-        self._kinds = {one.name: self.types.get(one.object_type.qid) for one in self.relations.values()}
+        self._kinds = {one.name: bundled().get(one.object_type.qid) for one in self.relations.values()}
         for name, strategies in self.strategies.items():
             disambiguation.check(strategies, f"strategies of {name}")
             own = self._own_name(name)
@@ -148,7 +147,7 @@ class Linker:
 
     def fits(self, query: Query, hit: Hit) -> bool | None:
         """Return whether a hit is of the relation's object type; None where its classes are unknown."""
-        return self.types.fits(hit.classes, self._type(query).qid) if hit.classes else None
+        return bundled().fits(hit.classes, self._type(query).qid) if hit.classes else None
 
     def _offline(self, query: Query, candidate: Candidate) -> Link | _Open:
         """Return what evidence at hand says: the link, or a candidate to search for."""
@@ -219,7 +218,7 @@ class Linker:
 
     def _chosen(self, query: Query, text: str, evidence: str, hits: tuple[Hit, ...]) -> Link:
         kind = self._type(query)
-        left, how = disambiguation.choose(hits, kind, self.types)
+        left, how = disambiguation.choose(hits, kind)
         several = tuple(left) if len(left) > 1 else ()
         return Link(left[0].id if left else None, evidence, how, text, hits, several)
 

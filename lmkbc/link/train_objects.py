@@ -12,7 +12,7 @@ from typing import NamedTuple
 from lmkbc.link import fuzzy
 from lmkbc.link.evidence import Hit
 from lmkbc.link.names import key, plausible_typo
-from lmkbc.link.object_types import ObjectTypes, bundled
+from lmkbc.link.object_types import bundled
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.types import Example, Query
@@ -39,11 +39,8 @@ def as_name(text: str) -> bool:
 class TrainObjects:
     """Looks names up among the objects and subjects of labelled rows."""
 
-    def __init__(
-        self, examples: Iterable[Example], relations: Mapping[str, Relation], types: ObjectTypes | None = None
-    ) -> None:
+    def __init__(self, examples: Iterable[Example], relations: Mapping[str, Relation]) -> None:
         self._relations = relations
-        self._types = types or bundled()
         self._mentions: dict[str, list[Mention]] = defaultdict(list)
         self._nearby: dict[int, list[str]] = defaultdict(list)
         for mention in self._read(examples):
@@ -86,7 +83,7 @@ class TrainObjects:
         if same:
             return "relation", _by_count(same, text)
         wanted = relation.object_type.qid
-        kin = [mention for mention in usable if self._types.kin(mention.type, wanted)]
+        kin = [mention for mention in usable if bundled().kin(mention.type, wanted)]
         return ("type", _by_count(kin, text)) if kin else ("", ())
 
     def _is_own(self, mention: Mention, query: Query) -> bool:

@@ -35,9 +35,9 @@ def test_classes_reach_through_several_levels() -> None:
 
 def test_keywords_prefer_but_never_empty() -> None:
     kind = ObjectType(qid="Q1", keywords=("book",), strategies=("keyword", "first"))
-    asked, types = replace(kind, strategies=("keyword", "model")), ObjectTypes({})
+    asked = replace(kind, strategies=("keyword", "model"))
     film, book = Hit("Q2", description="film"), Hit("Q3", description="Book by x")
-    assert disambiguation.choose([film, book], kind, types) == ([book], "keyword")
-    assert disambiguation.choose([film], kind, types) == ([film], "first")
-    assert disambiguation.choose([film, book, book], asked, types) == ([book, book], "keyword")
-    assert disambiguation.choose([], kind, types) == ((), "no hit")
+    assert disambiguation.choose([film, book], kind) == ([book], "keyword")
+    assert disambiguation.choose([film], kind) == ([film], "first")
+    assert disambiguation.choose([film, book, book], asked) == ([book, book], "keyword")
+    assert disambiguation.choose([], kind) == ((), "no hit")
