@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from lmkbc.answer.abstain import relation_words
-from lmkbc.answer.literal import Group, Word
+from lmkbc.answer.literal import Bracketed, Word
 from lmkbc.models.base import answer_of
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
@@ -80,13 +80,13 @@ def mended(text: str) -> str:
     return text
 
 
-def has_empty_list(group: Group) -> bool:
+def has_empty_list(group: Bracketed) -> bool:
     """Return whether a literal says in its own way that there is nothing."""
-    inner = (item for item in group.items if isinstance(item, Group))
+    inner = (item for item in group.items if isinstance(item, Bracketed))
     return (group.closed and not group.items) or any(map(has_empty_list, inner))
 
 
-def elements(group: Group, relation: Relation, subject: str) -> Iterator[Word]:
+def elements(group: Bracketed, relation: Relation, subject: str) -> Iterator[Word]:
     """Yield the words of a literal that stand for objects: no keys, and no subject or relation of a triple."""
     items = group.items
     if any(item.key is not None for item in items):
@@ -94,25 +94,25 @@ def elements(group: Group, relation: Relation, subject: str) -> Iterator[Word]:
     elif items and isinstance(items[0], Word):
         items = _behind_subject(group, relation, subject)
     for item in items:
-        if isinstance(item, Group):
+        if isinstance(item, Bracketed):
             yield from elements(item, relation, subject)
         else:
             yield item
 
 
-def _answer_fields(items: list[Word | Group], relation: Relation) -> list[Word | Group]:
+def _answer_fields(items: list[Word | Bracketed], relation: Relation) -> list[Word | Bracketed]:
     """Return the values of a JSON object that hold the answer: of a known key, else of all keys not known as others."""
     keyed = [(folded_key(item.key or "").replace(" ", ""), item) for item in items]
     names = _ANSWER_KEYS | {folded_key(name).replace(" ", "") for name in (relation.name, *relation.names)}
     return [item for key, item in keyed if key in names] or [item for key, item in keyed if key not in _OTHER_KEYS]
 
 
-def _behind_subject(group: Group, relation: Relation, subject: str) -> list[Word | Group]:
+def _behind_subject(group: Bracketed, relation: Relation, subject: str) -> list[Word | Bracketed]:
     """Return what stands behind subject and relation in a triple; all items where the literal is no triple."""
     items = group.items
     words = [item.text for item in items if isinstance(item, Word)]
     if group.bracket == "(" and len(words) < len(items):
-        return [item for item in items if isinstance(item, Group)]
+        return [item for item in items if isinstance(item, Bracketed)]
     about_subject = folded_key(words[0]) == folded_key(subject)
     phrase = folded_key(words[1]).split() if len(words) > 1 else []
     shared = len(relation_words(relation).intersection(phrase))

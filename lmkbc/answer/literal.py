@@ -36,18 +36,18 @@ class Word(NamedTuple):
 
 
 @dataclass(slots=True)
-class Group:
+class Bracketed:
     """A bracket and what it holds; `closed` unless the text ended first."""
 
     bracket: str
-    items: list[Word | Group] = field(default_factory=list)
+    items: list[Word | Bracketed] = field(default_factory=list)
     closed: bool = False
     key: str | None = None
 
     def words(self) -> Iterator[Word]:
         """Yield all words inside, in order of place."""
         for item in self.items:
-            if isinstance(item, Group):
+            if isinstance(item, Bracketed):
                 yield from item.words()
             else:
                 yield item
@@ -63,10 +63,10 @@ class Reader:
         for match in _CLOSER.finditer(text):
             self._closers[match[0]].append(match.start())
 
-    def read(self, start: int) -> tuple[Group, int]:
+    def read(self, start: int) -> tuple[Bracketed, int]:
         """Return the literal whose bracket stands at `start`, and the position after it."""
         text, at = self._text, start + 1
-        root = Group(text[start])
+        root = Bracketed(text[start])
         stack, key = [root], None
         while at < len(text) and stack:
             char, group = text[at], stack[-1]
@@ -78,7 +78,7 @@ class Reader:
                 key = last.text if isinstance(last, Word) else None
                 at += 1
             elif char in _OPENING and len(stack) < DEEPEST:
-                stack.append(Group(char, key=key))
+                stack.append(Bracketed(char, key=key))
                 group.items.append(stack[-1])
                 key, at = None, at + 1
             elif char in "])}":
@@ -111,15 +111,15 @@ class Reader:
         return [*words[:-1], words[-1]._replace(whole=end < len(text))], end
 
 
-def read_literals(text: str, commas: bool = True) -> list[Group]:
+def read_literals(text: str, commas: bool = True) -> list[Bracketed]:
     """Return the literals that make up an answer: those a text starts with, else the last ones that prose leads up to.
 
     Literals belong together when nothing but separators, bullets or "and" stands between them.
     """
     reader, at = Reader(text, commas), 0
-    chosen: list[Group] = []
+    chosen: list[Bracketed] = []
     while match := _START.search(text, at):
-        start, run = match.start(), list[Group]()
+        start, run = match.start(), list[Bracketed]()
         if not (start or _opens(text)):
             at = 1
             continue
@@ -144,13 +144,13 @@ def _opens(text: str) -> bool:
     return text[0] != "(" or text[1:].lstrip()[:1] in _QUOTES or text.rstrip()[-1] == ")"
 
 
-def _is_answer(run: list[Group], before: str) -> bool:
+def _is_answer(run: list[Bracketed], before: str) -> bool:
     if before.rstrip().endswith((":", "=", "is", "be")):
         return True
     return any((group.closed and not group.items) or any(word.quoted for word in group.words()) for group in run)
 
 
-def _close(stack: list[Group], char: str) -> None:
+def _close(stack: list[Bracketed], char: str) -> None:
     """Close the group that a bracket belongs to, and what it left open inside; a wrong bracket closes the last."""
     owners = [index for index, group in enumerate(stack) if _OPENING[group.bracket] == char]
     for _ in range(len(stack) - (owners[-1] if owners else len(stack) - 1)):

@@ -5,7 +5,7 @@ relation, and by SubjectEntityID where row and query have one; rows that repeat 
 
 Each draw of a model is a source; a candidates row speaks with one source. A draw that abstains proposes to answer
 nothing, a draw without an answer, or whose objects were all dropped, contributes nothing but its state. A model's own
-probability p that an object exists is a doubt of 1 - p, and never a draw.
+probability p that an object exists is a NIL probability of 1 - p, and never a draw.
 """
 
 from __future__ import annotations
@@ -163,8 +163,8 @@ class Recorded:
                 scored = _pooled if row.pooled else partial(_scored, clean=self._clean)
                 replies.append(scored(query, self._with_ids(row), name, relation))
             if row.existence is not None:
-                doubt = Nil(1 - row.existence, (Source(name),))
-                replies.append(CandidateSet(query, draws=(), nil_probabilities=(doubt,)))
+                nil = Nil(1 - row.existence, (Source(name),))
+                replies.append(CandidateSet(query, draws=(), nil_probabilities=(nil,)))
         texts = [text for row in rows for text in row.completions or ()]
         if texts:  # a call that failed left null
             replies.append(self._read(query, [None if text is None else Reply(text) for text in texts], name))
@@ -242,7 +242,7 @@ def _pooled(query: Query, row: RecordedRow, model: str, _: Relation) -> Candidat
         if proposal.object
     )
     nils = [proposal for proposal in proposals if not proposal.object]
-    nil_probabilities = [proposal for proposal in nils if _doubts(proposal)]
+    nil_probabilities = [proposal for proposal in nils if _is_nil_probability(proposal)]
     return CandidateSet(
         query,
         objects,
@@ -254,7 +254,7 @@ def _pooled(query: Query, row: RecordedRow, model: str, _: Relation) -> Candidat
     )
 
 
-def _doubts(row: CandidateRow) -> bool:
+def _is_nil_probability(row: CandidateRow) -> bool:
     """Whether a row without an object only says how likely there is none."""
     return bool(row.source) and all(source.endswith(EXISTENCE) for source in str(row.source).split("; "))
 

@@ -66,7 +66,7 @@ def logistic_fit(columns: Mapping[str, Floats], label: Floats, prior: Weights) -
 
 
 @dataclass(frozen=True, eq=False)
-class Lesson:
+class CalibrationData:
     """What a calibration is fitted to: evidence of some queries' candidates, and which of them are right."""
 
     columns: dict[str, Floats]
@@ -74,8 +74,8 @@ class Lesson:
     label_priors: dict[str, float]
 
     @classmethod
-    def of(cls, outcomes: Outcomes, rows: Mask, *, verdicts: bool = False) -> Lesson:
-        """Return the lesson of the chosen queries, at least one. A label prior leaves out the candidate's own score.
+    def of(cls, outcomes: Outcomes, rows: Mask, *, verdicts: bool = False) -> CalibrationData:
+        """Return the data of the chosen queries, at least one. A label prior leaves out the candidate's own score.
 
         verdicts: whether what a verifier says is evidence too.
         """
@@ -101,28 +101,26 @@ def candidate_evidence(outcomes: Outcomes) -> dict[str, Floats]:
     return telling(of_candidates(outcomes.ranking), len(outcomes.ranking.by_model))
 
 
-def general(lessons: Sequence[Lesson]) -> Weights:
+def general(data: Sequence[CalibrationData]) -> Weights:
     """Return the weights of the evidence over all relations, as a prior for each; every candidate counts alike."""
-    lessons = [lesson for lesson in lessons if lesson.right.size]
-    if not lessons:
+    data = [one for one in data if one.right.size]
+    if not data:
         return PRIOR
     columns = {
-        name: np.concatenate([lesson.columns.get(name, np.zeros(lesson.right.size)) for lesson in lessons])
-        for name in dict.fromkeys(name for lesson in lessons for name in lesson.columns)
+        name: np.concatenate([one.columns.get(name, np.zeros(one.right.size)) for one in data])
+        for name in dict.fromkeys(name for one in data for name in one.columns)
     }
-    return logistic_fit(columns, np.concatenate([lesson.right for lesson in lessons]), PRIOR)
+    return logistic_fit(columns, np.concatenate([one.right for one in data]), PRIOR)
 
 
-def fit_calibration(lesson: Lesson, prior: Weights) -> Calibration:
+def fit_calibration(data: CalibrationData, prior: Weights) -> Calibration:
     """Return probabilities of a relation's candidates, its weights shrunk to those over all relations."""
-    return Calibration(
-        weights=_rounded(logistic_fit(lesson.columns, lesson.right, prior)), label_priors=lesson.label_priors
-    )
+    return Calibration(weights=_rounded(logistic_fit(data.columns, data.right, prior)), label_priors=data.label_priors)
 
 
 def fit_expected_f1(outcomes: Outcomes, rows: Mask, prior: Weights, *, nullable: bool) -> Calibrated:
     """Fit calibrated expected F1 to some queries: which candidates are right, and which queries have no object."""
-    fitted = fit_calibration(Lesson.of(outcomes, rows), prior)
+    fitted = fit_calibration(CalibrationData.of(outcomes, rows), prior)
     missing = (outcomes.gold - np.minimum(outcomes.gains, 1).sum(axis=1))[rows]
     inner = ExpectedF1(min=0 if nullable else 1, missing=significant(max(float(missing.mean()), 0.0)))
     rule = Calibrated(inner=inner, weights=fitted.weights, label_priors=fitted.label_priors)

@@ -14,7 +14,7 @@ import numpy as np
 from lmkbc.select.calibration import Calibration, PrecisionCurve, at_least
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import significant
-from lmkbc.tune.calibrate import Lesson, candidate_evidence, fit_calibration, general
+from lmkbc.tune.calibrate import CalibrationData, candidate_evidence, fit_calibration, general
 from lmkbc.tune.families import Task
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.reliability import Reliability, interval, resampled
@@ -31,12 +31,14 @@ FINE = 1e6
 
 def fitted(tasks: Mapping[str, Task], rows: Mapping[str, Mask]) -> dict[str, Calibration]:
     """Return a calibration per relation, on the given rows; where there are none, what holds for all relations."""
-    lessons = {
-        name: Lesson.of(task.outcomes, rows[name], verdicts=True) for name, task in tasks.items() if rows[name].any()
+    data = {
+        name: CalibrationData.of(task.outcomes, rows[name], verdicts=True)
+        for name, task in tasks.items()
+        if rows[name].any()
     }
-    prior = general(list(lessons.values()))
+    prior = general(list(data.values()))
     unseen = Calibration(weights=prior)
-    return {name: fit_calibration(lessons[name], prior) if name in lessons else unseen for name in tasks}
+    return {name: fit_calibration(data[name], prior) if name in data else unseen for name in tasks}
 
 
 def held_out(tasks: Mapping[str, Task], rows: Mapping[str, Mask], fold: Mapping[str, Ints]) -> dict[str, Floats]:

@@ -17,7 +17,7 @@ import numpy as np
 from lmkbc.select.composed import Combine, Verified
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import Rule
-from lmkbc.tune.calibrate import Lesson, Weights, general
+from lmkbc.tune.calibrate import CalibrationData, Weights, general
 from lmkbc.tune.families import (
     Task,
     applicable,
@@ -143,7 +143,7 @@ def _choose(
 
 
 def _general(tasks: Mapping[str, Task], rows: Mapping[str, Mask]) -> Weights:
-    return general([Lesson.of(task.outcomes, rows[name]) for name, task in tasks.items() if rows[name].any()])
+    return general([CalibrationData.of(task.outcomes, rows[name]) for name, task in tasks.items() if rows[name].any()])
 
 
 def _compare(task: Task, rows: Mask, inner: Ints, priors: Mapping[int, Weights], how: Settings) -> Compared:

@@ -42,7 +42,7 @@ from lmkbc.tune.families import (
 from lmkbc.tune.sweep import (
     TIE,
     Curve,
-    Steps,
+    ThresholdSteps,
     gated,
     swept_steps,
 )
@@ -93,7 +93,7 @@ class Joint:
             return inner
         return AbstentionThreshold(inner=inner, threshold=self.threshold, evidence=self.evidence)
 
-    def steps(self, task: Task) -> Steps:
+    def steps(self, task: Task) -> ThresholdSteps:
         """Return how F1 depends on the swept parameter."""
         steps = swept_steps(task.outcomes, self.rule)
         gate = self.gate(self.rule)
@@ -101,7 +101,7 @@ class Joint:
             return steps
         return gated(steps, gate.open(task.outcomes.ranking), task.outcomes.empty.astype(float))
 
-    def fit(self, steps: Steps, rows: Mask) -> Rule:
+    def fit(self, steps: ThresholdSteps, rows: Mask) -> Rule:
         """Return the rule whose swept parameter is the exact best on some queries; `UNFITTED` if there are none."""
         if not rows.any():
             return UNFITTED

@@ -18,7 +18,7 @@ TIE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
+class ThresholdSteps:
     """How each query's F1 changes as a threshold falls: at `at[i]`, query `row[i]` gains `gain[i]`; `at` descends.
 
     start: F1 of each query above all scores, (n,).
@@ -30,7 +30,7 @@ class Steps:
     start: Floats
 
 
-def steps_of(outcomes: Outcomes, levels: Floats, min_objects: int = 0) -> Steps:
+def steps_of(outcomes: Outcomes, levels: Floats, min_objects: int = 0) -> ThresholdSteps:
     """Return the steps of a threshold that keeps a prefix. levels: the highest one that keeps each candidate, (n, m).
 
     The best `min_objects` are always kept; a candidate of a level below 0 never is.
@@ -40,16 +40,16 @@ def steps_of(outcomes: Outcomes, levels: Floats, min_objects: int = 0) -> Steps:
     at = levels[row, column]
     order = np.argsort(-at, kind="stable")
     order = order[(at[order] >= 0) & (column[order] >= always)]
-    return Steps(at[order], gain[order], row[order], outcomes.prefix_f1[:, always])
+    return ThresholdSteps(at[order], gain[order], row[order], outcomes.prefix_f1[:, always])
 
 
-def cutoff_steps(outcomes: Outcomes, min_objects: int = 0, *, relative: bool = False) -> Steps:
+def cutoff_steps(outcomes: Outcomes, min_objects: int = 0, *, relative: bool = False) -> ThresholdSteps:
     """Return the steps of an absolute cut-off, or of one relative to each query's best score."""
     scores = outcomes.ranking.scores
     return steps_of(outcomes, scores / outcomes.ranking.reference[:, None] if relative else scores, min_objects)
 
 
-def swept_steps(outcomes: Outcomes, rule: SweptRule) -> Steps:
+def swept_steps(outcomes: Outcomes, rule: SweptRule) -> ThresholdSteps:
     """Return the steps of a rule's swept parameter, its other parameters as they are."""
     if not isinstance(rule, PrefixRule):
         outcomes = outcomes.cached(passable, rule=rule)
@@ -66,16 +66,18 @@ def passable(outcomes: Outcomes, rule: SweptRule) -> Outcomes:
     return Outcomes(kept, outcomes.examples, outcomes.edition)
 
 
-def gated(steps: Steps, opened: Mask, silent: Floats) -> Steps:
+def gated(steps: ThresholdSteps, opened: Mask, silent: Floats) -> ThresholdSteps:
     """Return the steps behind a gate: a query where it is closed has its F1 `silent`, whatever the threshold."""
     behind = opened[steps.row]
-    return Steps(steps.at[behind], steps.gain[behind], steps.row[behind], np.where(opened, steps.start, silent))
+    return ThresholdSteps(
+        steps.at[behind], steps.gain[behind], steps.row[behind], np.where(opened, steps.start, silent)
+    )
 
 
-def gate_steps(strength: Floats, answered: Floats, silent: Floats) -> Steps:
+def gate_steps(strength: Floats, answered: Floats, silent: Floats) -> ThresholdSteps:
     """Return the steps of a gate: F1 `answered` above a query's evidence, `silent` from there down."""
     order = np.argsort(-strength)
-    return Steps(strength[order], (silent - answered)[order], order, answered)
+    return ThresholdSteps(strength[order], (silent - answered)[order], order, answered)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +91,7 @@ class Curve:
     totals: Floats
 
     @classmethod
-    def of(cls, steps: Steps, rows: Mask) -> Curve:
+    def of(cls, steps: ThresholdSteps, rows: Mask) -> Curve:
         """Add up the steps of the queries chosen by `rows`, (n,)."""
         used = rows[steps.row]
         at, gain = steps.at[used], steps.gain[used]

@@ -25,7 +25,7 @@ from lmkbc.types import Passage, Query
 BATCH = 4096
 
 
-class Index:
+class PassageIndex:
     """Vectors, searched by inner product."""
 
     def __init__(self, vectors: npt.NDArray[np.float32]) -> None:
@@ -48,7 +48,7 @@ class Retrieval:
     def __init__(
         self,
         passages: Sequence[Passage],
-        index: Index,
+        index: PassageIndex,
         encoder: TextEncoder,
         relations: Mapping[str, Relation],
         k: int,
@@ -95,7 +95,7 @@ class Retrieval:
         ]
 
 
-def index_of(passages: Sequence[Passage], encoder: TextEncoder, cache: Path | None = None) -> Index:
+def index_of(passages: Sequence[Passage], encoder: TextEncoder, cache: Path | None = None) -> PassageIndex:
     """Return the vectors of passages."""
     texts = [f"{passage.title}\n{passage.text}" for passage in passages]
     name = hashlib.sha256("\0".join([getattr(encoder, "digest", ""), *texts]).encode()).hexdigest()
@@ -105,4 +105,4 @@ def index_of(passages: Sequence[Passage], encoder: TextEncoder, cache: Path | No
         return {"vectors": np.ascontiguousarray(np.concatenate(parts), np.float32)}
 
     vectors = (Store(cache).get("passages", name, encoded) if cache is not None else encoded())["vectors"]
-    return Index(np.asarray(vectors, np.float32))
+    return PassageIndex(np.asarray(vectors, np.float32))

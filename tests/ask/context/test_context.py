@@ -18,7 +18,7 @@ from writing import Writing
 from lmkbc.ask.context.passages import ContextSettings, Titles, as_context, chunks, gathered, lines, read_corpus
 from lmkbc.ask.context.providers import provider
 from lmkbc.ask.context.recall import Recall
-from lmkbc.ask.context.retrieval import Index, Retrieval, index_of
+from lmkbc.ask.context.retrieval import PassageIndex, Retrieval, index_of
 from lmkbc.errors import InputError
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.settings import checked
@@ -59,7 +59,7 @@ class Words:
         return found / np.linalg.norm(found, axis=1, keepdims=True)
 
 
-class Exact(Index):
+class Exact(PassageIndex):
     """The same by sorting all."""
 
     def __init__(self, vectors: npt.NDArray[np.float32]) -> None:
