@@ -18,7 +18,7 @@ from lmkbc.build.manifest import Shard, finished
 from lmkbc.build.subjects import Subjects
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.pipeline import BLOCK
-from lmkbc.progress import Report
+from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
@@ -167,17 +167,16 @@ class Build:
                     yield ShardPart(number, start, [*islice(asks, min(size, queries - start))])
 
         came: dict[int, dict[int, Tables]] = {number: {} for number in todo}
+        progress = report if self.engine else silent  # this process tells of each step
+        progress("build (queries)", done, total)
         for part, tables in engine.tables(work, parts()):
-            if self.engine:
-                report("build (queries)", done, total)
             done += min(size, todo[part.shard] - part.start)
+            progress("build (queries)", done, total)
             blocks = came[part.shard]
             blocks[part.start] = tables
             if len(blocks) == -(-todo[part.shard] // size):
                 yield part.shard, Tables.together([blocks[start] for start in sorted(blocks)])
                 del came[part.shard]
-        if self.engine:
-            report("build (queries)", done, total)
         self.usage.extend(engine.usage)
 
 

@@ -244,16 +244,16 @@ def exportable(forge: Forge, places: Places, folder: Path) -> None:
 
 
 def building(forge: Forge, places: Places, folder: Path) -> None:
-    """A build that was killed once it had written a part."""
+    """A build that was killed once it had written a shard."""
     subjects(folder)
     seconds = 2.0
     for _ in range(40):
         forge.run(build(places, folder), places.environment(folder), kill_after=seconds)
-        if any((folder / "out" / "unfinished" / "shards").glob("*.json")):
+        if any((folder / "out" / "unfinished").glob("*.shard")):
             return
         seconds *= 0.8 if (folder / "out" / "manifest.json").exists() else 1.3
         shutil.rmtree(folder / "out", ignore_errors=True)
-    raise AssertionError("no kill left an unfinished build with a part")
+    raise AssertionError("no kill left an unfinished build with a shard")
 
 
 def exported(places: Places, folder: Path) -> Argv:
