@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from damage import DAMAGE
 from forge import Forge
 from places import CAUSAL, EMBEDDED, ENTITIES, PROMPTS, Places
 from test_kill_train import WAYS
@@ -295,27 +296,11 @@ def damage(folder: Path, globs: Sequence[str], draw: random.Random) -> str:
     """Damage one file, and say how."""
     files = sorted({path for glob in globs for path in folder.glob(glob) if path.is_file()})
     assert files, globs
-    path = draw.choice(files)
-    content = bytearray(path.read_bytes())
-    kind = draw.choice(("flip", "flip", "flip", "flips", "cut", "empty", "zeros", "noise", "swap", "other", "gone"))
-    if kind.startswith("flip"):
-        for _ in range(1 if kind == "flip" else 20):
-            content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
-    elif kind == "cut":
-        del content[draw.randrange(len(content)) :]
-    elif kind == "empty":
-        content.clear()
-    elif kind == "zeros":
-        start = draw.randrange(len(content))
-        content[start : start + 64] = bytes(len(content[start : start + 64]))
-    elif kind == "noise":
-        content[:] = draw.randbytes(draw.choice((10, 1000)))
-    elif kind == "swap":
-        content[:] = draw.choice(files).read_bytes()
-    elif kind == "other":
-        content[:] = draw.choice((b"[]", b"{}", b"null", b"1", b'{"version": 99}', b'"x"', b"[1]\n", b"\xef\xbb\xbf"))
+    path, kind = draw.choice(files), draw.choice((*DAMAGE, "a flipped bit", "another file's bytes", "gone"))
     if kind == "gone":
         path.unlink()
+    elif kind in DAMAGE:
+        path.write_bytes(DAMAGE[kind](path.read_bytes(), draw))
     else:
-        path.write_bytes(content)
+        path.write_bytes(draw.choice(files).read_bytes())
     return f"{path.relative_to(folder)}: {kind}"

@@ -10,6 +10,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -117,24 +118,32 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
 
 
 @pytest.fixture
-def disturbed(forge: Forge, places: Places, tmp_path: Path) -> Callable[[Command, float, int], Disturbed]:
-    """Runs a command, in a folder of its own, that is killed at random moments until it finishes."""
+def disturbed(forge: Forge, places: Places, tmp_path: Path) -> Callable[..., Disturbed]:
+    """Runs a command, in a folder of its own, that is killed at random moments until it finishes.
 
-    def run(command: Command, seconds: float, seed: int) -> Disturbed:
+    between: checks the folder after each kill. how: what else `Forge.run` is given.
+    """
+
+    def run(
+        command: Command, seconds: float, seed: int, between: Callable[[Path], None] = lambda _: None, **how: Any
+    ) -> Disturbed:
         draw = random.Random(seed)
         for attempt in range(8):
             folder = tmp_path / f"killed-{attempt}"
             folder.mkdir()
+            started = partial(forge.run, env=places.environment(folder), cwd=folder, **how)
             kills, cuts = 0, draw.choice((1, 1, 2, 3))
             for _ in range(cuts):
                 moment = draw.uniform(0, seconds)
-                cut = forge.run(command(folder), places.environment(folder), kill_after=moment)
+                cut = started(command(folder), kill_after=moment)
                 print(f"seed {seed}: {'killed' if cut.killed else 'ended before'} {moment:.3f} of {seconds:.3f} s")
                 assert cut.killed or cut.code == 0, cut.err
                 kills += cut.killed
+                between(folder)
             if kills:
-                ended = forge.run(command(folder), places.environment(folder))
+                ended = started(command(folder))
                 assert "Traceback" not in ended.err
+                assert ended.code == 0, ended.err
                 return Disturbed(folder, ended, kills, cuts + 1)
             seconds *= 0.6  # the machine is less busy than it was: a kill behind the end is none
         raise AssertionError("no kill came before the end")

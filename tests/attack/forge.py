@@ -72,12 +72,13 @@ class Forge:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        own = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}  # servers are here
         self._parent = subprocess.Popen(
             [sys.executable, __file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, **ONE_THREAD, "PYTHONPATH": str(ROOT), "TOKENIZERS_PARALLELISM": "false"},
+            env={**own, **ONE_THREAD, "PYTHONPATH": str(ROOT), "TOKENIZERS_PARALLELISM": "false"},
         )
 
     def run(
@@ -87,12 +88,18 @@ class Forge:
         *,
         kill_after: float | None = None,
         timeout: float = LONGEST,
+        cwd: Path | None = None,
+        before: str = "",
     ) -> Ended:
-        """Run a command to its end, or SIGKILL it after some seconds. AssertionError when it hangs."""
+        """Run a command to its end, or SIGKILL it after some seconds. AssertionError when it hangs.
+
+        before: Python code that the child runs first.
+        """
         with tempfile.TemporaryDirectory(dir=self._folder) as spot:
             out, err = f"{spot}/out", f"{spot}/err"
             start = time.monotonic()
-            child = self._ask(argv=[str(one) for one in argv], out=out, err=err, cwd=spot, env=dict(env or {}))
+            where = {"out": out, "err": err, "cwd": str(cwd or spot)}
+            child = self._ask(argv=[str(one) for one in argv], env=dict(env or {}), before=before, **where)
             hangs = kill_after is None
             timer = threading.Timer(timeout if kill_after is None else kill_after, _kill, [child])
             timer.start()
@@ -157,6 +164,7 @@ def _become(request: dict[str, Any]) -> None:
         os.chdir(request["cwd"])
         os.environ.update(request["env"])
         sys.argv = ["lmkbc", *request["argv"]]
+        exec(request["before"], {})
         main()
         code = 0
     except SystemExit as stopped:

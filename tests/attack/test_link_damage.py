@@ -6,29 +6,23 @@ import json
 import random
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import link_faults
 import pytest
 from command import Command
+from damage import DAMAGE
+from forge import Forge
 from link.stand_in import StandIn
-
-from lmkbc.link.wikidata import Client
+from places import Places
 
 CACHE = Path("cache", "lmkbc", "wikidata.sqlite")
 INDEX, TABLE, PREDICTIONS = "aliases.sqlite", "search.json", "predictions.jsonl"
-Link = Callable[..., link_faults.Ended]
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "draw" in metafunc.fixturenames:
-        metafunc.parametrize("draw", link_faults.draws(metafunc))
-    if "damage" in metafunc.fixturenames:
-        few = metafunc.config.getoption("attack", default=None) is None
-        metafunc.parametrize("damage", ["a flipped bit", "cut"] if few else [*link_faults.DAMAGE])
+damaged = pytest.mark.parametrize("damage", DAMAGE)
 
 
 class Sound(NamedTuple):
@@ -40,80 +34,76 @@ class Sound(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sound]:
+def sound(tmp_path_factory: pytest.TempPathFactory, forge: Forge, places: Places) -> Iterator[Sound]:
     folder = tmp_path_factory.mktemp("sound")
     link_faults.predictions(folder)
     (folder / TABLE).write_text(json.dumps({name: ids[0] for name, ids in link_faults.WORLD.items()}), encoding="utf-8")
     rows = [{"text": name, "id": ids[0], "classes": "Q6256"} for name, ids in link_faults.WORLD.items()]
     (folder / "names.json").write_text(json.dumps(rows), encoding="utf-8")
-    assert link_faults.run(folder, "link", "build", INDEX, "--table", "names.json").code == 0
     with link_faults.world() as server:
-        assert link_faults.run(folder, *link_faults.link(folder, server.url)).code == 0
+        for words in (["link", "build", INDEX, "--table", "names.json"], link_faults.link(server.url)):
+            ended = forge.run(words, places.environment(folder), cwd=folder, before=link_faults.QUICK)
+            assert ended.code == 0, ended.err
         with closing(sqlite3.connect(folder / CACHE)) as db:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         yield Sound(folder, server, (folder / "linked.jsonl").read_bytes())
 
 
 @pytest.fixture
-def link(sound: Sound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> Link:
+def link(
+    sound: Sound, places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> link_faults.Link:
     """The command in this process, in a copy of the sound folder."""
-    folder = tmp_path / "copy"
-    shutil.copytree(sound.folder, folder)
-    for name, value in link_faults.environment(folder).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.chdir(folder)
-    quick = {"rate": 1000.0, "backoff": 0.01}
-    monkeypatch.setattr(Client.__init__, "__kwdefaults__", {**(Client.__init__.__kwdefaults__ or {}), **quick})
-
-    def run(*arguments: object) -> link_faults.Ended:
-        status, _, told = command(*link_faults.link(folder, sound.server.url, *arguments))
-        return link_faults.Ended(status, told).check()
-
-    return run
+    folder = shutil.copytree(sound.folder, tmp_path / "copy")
+    return partial(link_faults.linking(folder, places.environment(folder), monkeypatch, command), sound.server.url)
 
 
-def spoil(path: Path, damage: str, draw: int) -> None:
+def spoil(path: Path, damage: str, seed: int) -> None:
     """Damage a file of the working folder."""
-    path.write_bytes(link_faults.DAMAGE[damage](path.read_bytes(), random.Random(f"{path.name} {damage} {draw}")))
+    path.write_bytes(DAMAGE[damage](path.read_bytes(), random.Random(f"{path.name} {damage} {seed}")))
 
 
 def linked() -> bytes:
     return Path("linked.jsonl").read_bytes()
 
 
-def test_damage_alias_index(link: Link, sound: Sound, damage: str, draw: int) -> None:
-    spoil(Path(INDEX), damage, draw)
+@pytest.mark.listed
+@damaged
+def test_damage_alias_index(link: link_faults.Link, sound: Sound, damage: str, seed: int) -> None:
+    spoil(Path(INDEX), damage, seed)
     ended = link("--index", INDEX)
     assert ended.code == 2
-    assert f"{INDEX} is" in ended.told
-    assert "lmkbc link build" in ended.told
+    assert f"{INDEX} is" in ended.err
+    assert "lmkbc link build" in ended.err
     assert linked() == sound.linked, "the file of an earlier run is untouched"
 
 
-def test_damage_alias_index_of_another_version(link: Link, draw: int) -> None:
+def test_damage_alias_index_of_another_version(link: link_faults.Link, seed: int) -> None:
     with closing(sqlite3.connect(INDEX)) as db, db:
-        db.execute("UPDATE meta SET value = ? WHERE name = 'version'", (str(draw + 2),))
+        db.execute("UPDATE meta SET value = ? WHERE name = 'version'", (str(seed + 2),))
     ended = link("--index", INDEX)
     assert ended.code == 2
-    assert "lmkbc link build" in ended.told
+    assert "lmkbc link build" in ended.err
 
 
-def test_damage_search_cache(link: Link, sound: Sound, damage: str, draw: int) -> None:
-    spoil(CACHE, damage, draw)
+@pytest.mark.listed
+@damaged
+def test_damage_search_cache(link: link_faults.Link, sound: Sound, damage: str, seed: int) -> None:
+    spoil(CACHE, damage, seed)
     Path("linked.jsonl").unlink()
     ended = link()
     if ended.code == 0:
         assert linked() == sound.linked, "damage made another link"
     else:
-        assert CACHE.name in ended.told
+        assert CACHE.name in ended.err
         assert not Path("linked.jsonl").exists()
         CACHE.unlink()  # as the message says
         assert link().code == 0
         assert linked() == sound.linked
 
 
-def test_damage_search_cache_rows(link: Link, sound: Sound, draw: int) -> None:
-    chance = random.Random(draw)
+def test_damage_search_cache_rows(link: link_faults.Link, sound: Sound, seed: int) -> None:
+    chance = random.Random(seed)
     columns = ("source", "kind", "key", "answer", "date", "checksum")
     values = (None, 5, "", "[]", b"null", b"[]", b'[{"id":"Q1|Q2"}]', b'[{"id":5}]', b'{"id":"../x"}', b"\xff", 1.5)
     for _ in range(10):
@@ -129,22 +119,28 @@ def test_damage_search_cache_rows(link: Link, sound: Sound, draw: int) -> None:
         assert linked() == sound.linked
 
 
-def test_damage_search_table(link: Link, damage: str, draw: int) -> None:
-    spoil(Path(TABLE), damage, draw)
+@pytest.mark.listed
+@damaged
+def test_damage_search_table(link: link_faults.Link, damage: str, seed: int) -> None:
+    spoil(Path(TABLE), damage, seed)
     assert link("--search-table", TABLE).code in (0, 2)
     check_linked()
 
 
-def test_damage_predictions(link: Link, damage: str, draw: int) -> None:
-    spoil(Path(PREDICTIONS), damage, draw)
+@pytest.mark.listed
+@damaged
+def test_damage_predictions(link: link_faults.Link, damage: str, seed: int) -> None:
+    spoil(Path(PREDICTIONS), damage, seed)
     ended = link("--search-table", TABLE)
     assert ended.code in (0, 2)
-    assert ended.code == 0 or PREDICTIONS in ended.told
+    assert ended.code == 0 or PREDICTIONS in ended.err
     check_linked()
 
 
-def test_damage_linked_file(link: Link, damage: str, draw: int) -> None:
-    spoil(Path("linked.jsonl"), damage, draw)
+@pytest.mark.listed
+@damaged
+def test_damage_linked_file(link: link_faults.Link, damage: str, seed: int) -> None:
+    spoil(Path("linked.jsonl"), damage, seed)
     shutil.copy("linked.jsonl", PREDICTIONS)
     assert link("--search-table", TABLE).code in (0, 2)
 

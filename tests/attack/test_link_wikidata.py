@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -11,50 +10,36 @@ import link_faults
 import msgspec
 import pytest
 from command import Command
+from forge import Forge
 from link.stand_in import FAULTS, REFUSALS, SLOW
+from places import Places
 
 from lmkbc.link.api import Record, SearchHit
-from lmkbc.link.wikidata import Client
-
-Link = Callable[..., link_faults.Ended]
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "fault" in metafunc.fixturenames:
-        metafunc.parametrize("fault", link_faults.cases(metafunc, [*FAULTS, *REFUSALS]))
 
 
 @pytest.fixture
-def link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> Link:
-    """The command in this process: quick to retry, and `deadline` seconds a request."""
-    for name, value in link_faults.environment(tmp_path).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.chdir(tmp_path)
+def link(places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> link_faults.Link:
+    """The command in this process."""
     link_faults.predictions(tmp_path)
-
-    def run(url: str, deadline: float = 60.0, attempts: int = 6) -> link_faults.Ended:
-        quick = {"rate": 1000.0, "backoff": 0.01, "deadline": deadline, "attempts": attempts}
-        monkeypatch.setattr(Client.__init__, "__kwdefaults__", {**(Client.__init__.__kwdefaults__ or {}), **quick})
-        status, _, told = command(*link_faults.link(tmp_path, url))
-        return link_faults.Ended(status, told).check()
-
-    return run
+    return link_faults.linking(tmp_path, places.environment(tmp_path), monkeypatch, command)
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, forge: Forge, places: Places) -> bytes:
     folder = tmp_path_factory.mktemp("undisturbed")
     link_faults.predictions(folder)
     with link_faults.world() as server:
-        assert link_faults.run(folder, *link_faults.link(folder, server.url)).code == 0
+        words = link_faults.link(server.url)
+        ended = forge.run(words, places.environment(folder), cwd=folder, before=link_faults.QUICK)
+        assert ended.code == 0, ended.err
     linked = (folder / "linked.jsonl").read_bytes()
     assert all(f'"Q{7000 + at}"'.encode() in linked for at in range(len(link_faults.NAMES)))
     return linked
 
 
-def test_wikidata_errs_now_and_then(link: Link, tmp_path: Path, fault: str, undisturbed: bytes) -> None:
-    if fault in REFUSALS:
-        pytest.skip("a refusal is final")
+@pytest.mark.listed
+@pytest.mark.parametrize("fault", FAULTS)
+def test_wikidata_errs_now_and_then(link: link_faults.Link, tmp_path: Path, fault: str, undisturbed: bytes) -> None:
     with link_faults.world(fault=lambda number, _: fault if number % 4 == 2 else None) as server:
         assert link(server.url, deadline=1.0 if fault in SLOW else 60.0).code == 0
     assert server.faults[fault]
@@ -63,7 +48,11 @@ def test_wikidata_errs_now_and_then(link: Link, tmp_path: Path, fault: str, undi
     assert (tmp_path / "linked.jsonl").read_bytes() == undisturbed
 
 
-def test_wikidata_errs_for_good_and_is_healed(link: Link, tmp_path: Path, fault: str, undisturbed: bytes) -> None:
+@pytest.mark.listed
+@pytest.mark.parametrize("fault", [*FAULTS, *REFUSALS])
+def test_wikidata_errs_for_good_and_is_healed(
+    link: link_faults.Link, tmp_path: Path, fault: str, undisturbed: bytes
+) -> None:
     for asked in ("search", "ids"):
         with link_faults.world() as server:
             server.fault = lambda _, params, asked=asked: fault if asked in params else None
