@@ -21,7 +21,7 @@ test: $(VENV)/dev
 
 # What needs no deep-learning library and no server, in less than a minute.
 test-fast: $(VENV)/dev
-	$(BIN)/python -m pytest --numprocesses 2 $(addprefix tests/,answer ask files link scoring select tune test_*.py) tests/models/test_s*.py --deselect tests/test_wheel.py -k "not reach_their_score and not beats and not killed and not literal_reading and not pass_what"
+	$(BIN)/python -m pytest --numprocesses 2 $(addprefix tests/,answer ask files link scoring select tune test_*.py) tests/models/test_s*.py -m "not (kill or model or server or slow)"
 
 attack: $(VENV)/dev
 	$(BIN)/python -m pytest tests/attack --attack $(TRIES) --tb short

@@ -38,6 +38,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Scheduling(config, log)
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what asks PostgreSQL."""
+    if "postgres" in getattr(item, "fixturenames", ()):
+        item.add_marker("server")
+
+
 def pytest_collection() -> None:
     """While everything is imported, nothing is garbage."""
     gc.disable()

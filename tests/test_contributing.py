@@ -75,6 +75,7 @@ def replaced(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_printed_rule_and_generator_added_as_told_pass_what_all_others_pass(tmp_path: Path) -> None:
     package = copied(tmp_path) / "lmkbc"
     (package / "select" / "half.py").write_text(block("Adding a rule"), encoding="utf-8")

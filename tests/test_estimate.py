@@ -27,6 +27,7 @@ from lmkbc.run.base import Run, Servers
 from lmkbc.run.estimate import Estimate, estimate
 from lmkbc.workspace import Workspace
 
+pytestmark = pytest.mark.model
 SPACE = Workspace()
 EDITION = SPACE.edition("mini")
 QUERIES = SPACE.queries(EDITION, "val")[:12]

@@ -64,6 +64,7 @@ def test_the_printed_relation_edition_and_recipe_load(checkout: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_printed_relation_and_edition_pass_what_every_other_passes_and_change_nothing_else(checkout: Path) -> None:
     said = passed(checkout, *META, "-k", OFFICIAL)
     for name in ("composer_operas", "2031"):
@@ -71,6 +72,7 @@ def test_the_printed_relation_and_edition_pass_what_every_other_passes_and_chang
 
 
 @pytest.mark.floats
+@pytest.mark.model
 def test_sixty_seconds_work_when_typed(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -90,6 +90,7 @@ def readable(kb: Path) -> bool:
     return (kb / "manifest.json").is_file() and not (kb / ".lmkbc-ready").exists()
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize(("again", "step"), [("", 4), ("failed", 9), ("damaged", 9)])
 def test_killed_at_any_moment_it_goes_on_and_ends_alike(
     whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: str, step: int

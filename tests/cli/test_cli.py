@@ -101,6 +101,7 @@ def test_the_same_inputs_give_the_same_bytes(run: Path) -> None:
         assert (run / "again" / name).read_bytes() == (folder / name).read_bytes(), name
 
 
+@pytest.mark.slow
 def test_the_default_beats_its_own_prior_and_the_empty_file(run: Path) -> None:
     scores = {}
     for system in ("prior", "bl22-empty"):

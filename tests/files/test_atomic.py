@@ -195,6 +195,7 @@ def _state(run: Path) -> str:
     raise AssertionError(here["manifest.json"])
 
 
+@pytest.mark.kill
 def test_a_real_kill_leaves_the_old_run_or_the_new_one(tmp_path: Path) -> None:
     run = tmp_path / "run"
     writer = textwrap.dedent("""

@@ -58,6 +58,7 @@ def test_one_of_many_threads_has_it(tmp_path: Path) -> None:
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
+@pytest.mark.kill
 def test_a_killed_process_locks_nothing(tmp_path: Path) -> None:
     code = (
         "import sys, time\nfrom pathlib import Path\nfrom lmkbc.files.lock import writing_alone\n"

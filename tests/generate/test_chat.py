@@ -485,6 +485,7 @@ def test_a_full_disk_ends_the_run_with_a_reason(chat: Chat) -> None:
             run(generator, queries(200))
 
 
+@pytest.mark.kill
 def test_killed_runs_resume_to_the_same_bytes() -> None:
     bench = [sys.executable, str(ROOT / "eval/bench/chat.py"), "kill", "--points", "2", "--count", "80"]
     done = subprocess.run(

@@ -99,6 +99,7 @@ build_index(Path(sys.argv[1]), dump=Path(sys.argv[2]), report=slowly)
 """
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_killed_build_goes_on_and_ends_with_the_same_bytes(tmp_path: Path, packed: bool) -> None:
     dump = write_dump(
@@ -273,6 +274,7 @@ def test_two_builds_of_one_index_do_not_meet(tmp_path: Path, monkeypatch: pytest
     assert build_index(tmp_path / "i", tables=[tmp_path / "t.csv"]).entities == 1
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize("left", [b"", b"SQLite format 3\0" + bytes(1000)])
 def test_what_a_killed_build_left_damaged_is_thrown_away(tmp_path: Path, left: bytes) -> None:
     (tmp_path / "t.csv").write_text("text,id\nInn,Q1\n")

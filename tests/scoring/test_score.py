@@ -78,6 +78,7 @@ def predicted_strategy(name: str) -> st.SearchStrategy[list[Any]]:
     return st.lists(st.one_of(WORDS, st.lists(WORDS, max_size=2)) if name == "2026" else WORDS, max_size=6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(EDITIONS))
 @settings(suppress_health_check=list(HealthCheck))
 @given(data=st.data())
@@ -107,6 +108,7 @@ def test_matches_and_count_agree_with_the_row_score(name: str, data: st.DataObje
     assert hits == scorer.count([scorer.matches(answer, gold, relation) for answer in answers])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(EDITIONS))
 def test_the_command_scores_odd_rows_as_the_literal_reading(tmp_path: Path, name: str) -> None:
     """A thousand rows of each edition; `eval/bench/scoring.py --fuzz 15000` tries as many as one likes."""

@@ -193,6 +193,7 @@ def recorded(path: Path, workspace: Workspace, examples: list[Example]) -> list[
     return [without_subject(found, RELATIONS[found.query.relation]) for found in sets]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "target"), [("bert-base-cased", 0.305), ("bert-base-cased+pretrain+recode", 0.33)])
 def test_recorded_candidates_reach_their_score(data_dir: Path, model: str, target: float) -> None:
     workspace = Workspace(data=data_dir)

@@ -198,6 +198,7 @@ class Interrupted(Outcomes):
         return super().f1(rule)
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize("lookups", [50, 70])
 def test_a_study_that_was_killed_goes_on_as_if_it_had_not_been(tmp_path: Path, lookups: int) -> None:
     rows, inner = np.ones(40, dtype=np.bool_), np.arange(40) % 4

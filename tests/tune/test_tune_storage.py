@@ -86,6 +86,7 @@ def test_two_processes_finish_one_study_together(url: str) -> None:
     assert 24 <= done <= 25  # the one in flight when the other reaches the goal
 
 
+@pytest.mark.kill
 def test_a_killed_process_loses_no_finished_trial(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with worker(url, 1000, 0.05) as killed:
         deadline = time.monotonic() + 60

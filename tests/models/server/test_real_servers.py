@@ -30,6 +30,7 @@ from lmkbc.models.server.limits import Limits
 from lmkbc.types import CandidateSet, Query, State
 from lmkbc.workspace import Workspace
 
+pytestmark = pytest.mark.server
 BORDERS = "CountryBordersCountry"
 QUERIES = [Query(f"Utopia {place} {{x}}", BORDERS) for place in range(6)]
 SPACE = Workspace()

@@ -52,6 +52,7 @@ def stored(path: Path) -> dict[str, str]:
     return rows
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize("drawing", ["--fixed", "--random"])
 def test_a_killed_run_asks_only_for_the_rest(
     drawing: str, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
