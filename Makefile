@@ -26,7 +26,7 @@ test-fast: $(VENV)/dev
 attack: $(VENV)/dev
 	$(BIN)/python -m pytest tests/attack --attack $(TRIES) --tb short
 	$(BIN)/python -m pytest tests/build -m ray --tb short
-	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile attack --tb short
+	$(BIN)/python -m pytest tests --ignore tests/attack --attack $(TRIES) -m "hypothesis or whole" --hypothesis-profile attack --tb short
 
 # The site, in site/: pages that are made of the code, and every link checked.
 docs: $(VENV)/docs

@@ -20,8 +20,8 @@ from postgres import Server
 ROOT = Path(__file__).resolve().parent.parent
 # the same tries each time, so that a commit passes or fails whoever asks; `make attack` searches on. A busy machine is
 # no failure
-hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, max_examples=50)
-hypothesis.settings.register_profile("attack", deadline=None, max_examples=500)
+hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, max_examples=30)
+hypothesis.settings.register_profile("attack", deadline=None, max_examples=300)
 hypothesis.settings.load_profile("suite")
 
 
@@ -36,6 +36,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return "attack" if "attack" in Path(file).parts else file
 
     return Scheduling(config, log)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--attack", type=int, metavar="N", help="Try each attack N times, and every listed case.")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only the whole attack tries."""
+    left = [item for item in items if item.get_closest_marker("whole")] if config.option.attack is None else []
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -35,13 +35,9 @@ class Disturbed:
     starts: int
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--attack", type=int, metavar="N", help="Try each attack N times, and every listed case.")
-
-
 def tries(config: pytest.Config) -> int | None:
     """What --attack says; None where it is not given."""
-    given: int | None = config.getoption("attack", default=None)
+    given: int | None = config.option.attack
     return given
 
 
@@ -51,7 +47,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Name each try's attack, and leave out what only the whole attack tries."""
+    """Name each try's attack, and leave out most of the listed cases unless all are asked for."""
     own = [item for item in items if Path(__file__).parent in item.path.parents]
     seen, left = defaultdict[str, int](int), []
     for item in own:
@@ -62,8 +58,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if tries(config) is None and seen[test] % SAMPLE:
                 left.append(item)
             seen[test] += 1
-        if item.get_closest_marker("whole") and tries(config) is None:
-            left.append(item)
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in left]
@@ -78,7 +72,6 @@ def _attack(item: pytest.Item) -> str:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "listed: cases of which the suite tries some, and the whole attack all")
-    config.addinivalue_line("markers", "whole: tried by the whole attack alone, since the suite has the like")
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -34,7 +34,7 @@ from tests.candidates import proposals
 SPACE = Workspace()
 EDITION = SPACE.edition("mini")
 TRAIN = SPACE.examples(EDITION, "train")
-QUERIES = [row.query for row in SPACE.examples(EDITION, "val")][::23]
+QUERIES = [row.query for row in SPACE.examples(EDITION, "val")][::40]
 ASKED = QUERIES[0].relation
 REPEATED = [*QUERIES[::-1], *QUERIES[:2], QUERIES[0]]
 LETTERS = string.ascii_letters

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +28,6 @@ from lmkbc.types import (
 from lmkbc.workspace import Workspace
 from tests.candidates import sources
 
-ROOT = Path(__file__).resolve().parents[2]
 CANARY = "sk-canary-7f3a91c2"
 BORDERS, CHILDREN = "CountryBordersCountry", "PersonHasNumberOfChildren"
 SPACE = Workspace()
@@ -483,13 +480,3 @@ def test_a_full_disk_ends_the_run_with_a_reason(chat: Chat) -> None:
         generator._model._store._rows._db.execute("PRAGMA max_page_count = 1")
         with pytest.raises(LmkbcError, match="run again to resume"):
             run(generator, queries(200))
-
-
-@pytest.mark.kill
-def test_killed_runs_resume_to_the_same_bytes() -> None:
-    bench = [sys.executable, str(ROOT / "eval/bench/chat.py"), "kill", "--points", "2", "--count", "80"]
-    done = subprocess.run(
-        bench, check=False, cwd=ROOT, env={"PYTHONPATH": str(ROOT), "PATH": ""}, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "byte-identical" in done.stdout

@@ -106,6 +106,7 @@ def test_gathering_proves_that_nothing_held_out_is_left(tmp_path: Path) -> None:
     assert all(not corpus.held_out.names(one.subject) for one in corpus.challenge)
 
 
+@pytest.mark.whole
 def test_official_splits_share_no_subject_with_what_is_trained_on(data_dir: Path) -> None:
     corpus = gather(Workspace(data=data_dir), [data_dir])
     assert any(line.endswith(": 0") for line in corpus.proof)

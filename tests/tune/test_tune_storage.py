@@ -79,11 +79,11 @@ def finish(process: subprocess.Popen[bytes]) -> None:
 
 
 def test_two_processes_finish_one_study_together(url: str) -> None:
-    both = [worker(url, 24, 0.02, seed) for seed in (0, 1)]
+    both = [worker(url, 12, 0.02, seed) for seed in (0, 1)]
     for process in both:
         finish(process)
     done = states(url).count(TrialState.COMPLETE)
-    assert 24 <= done <= 25  # the one in flight when the other reaches the goal
+    assert 12 <= done <= 13  # the one in flight when the other reaches the goal
 
 
 @pytest.mark.kill

@@ -53,10 +53,7 @@ def stored(path: Path) -> dict[str, str]:
 
 
 @pytest.mark.kill
-@pytest.mark.parametrize("drawing", ["--fixed", "--random"])
-def test_a_killed_run_asks_only_for_the_rest(
-    drawing: str, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_run_asks_only_for_the_rest(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny_causal.model("llama").save_pretrained(tmp_path / "model")
     tiny_causal.tokenizer().save_pretrained(tmp_path / "model")
     source, asked = capitals(tmp_path), list[str]()
@@ -69,7 +66,7 @@ def test_a_killed_run_asks_only_for_the_rest(
     monkeypatch.setattr(CausalModel, "complete", counted)
 
     def words(name: str) -> list[str]:
-        given = ["probe", "kamel", source, "--model", tmp_path / "model", "--shots", 2, drawing, "--offline"]
+        given = ["probe", "kamel", source, "--model", tmp_path / "model", "--shots", 2, "--random", "--offline"]
         return [str(one) for one in (*given, "--store", tmp_path / name, "--out", tmp_path / f"{name}.jsonl")]
 
     def run(name: str) -> bytes:
