@@ -225,15 +225,15 @@ def test_a_doubt_stands_beside_the_candidates(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("parse_as", ["text", "list", "numbers", "gate"])
-def test_a_failed_step_is_a_failed_draw_and_the_next_run_goes_on_from_what_is_kept(ask: Ask, reads: str) -> None:
-    last = "{subject} borders:" if reads == "gate" else "{x}; {subject} borders:"
-    prompt = {"ask": last, "steps": [{"name": "x", "ask": "First of {subject}?", "parse_as": reads}]}
+def test_a_failed_step_is_a_failed_draw_and_the_next_run_goes_on_from_what_is_kept(ask: Ask, parse_as: str) -> None:
+    last = "{subject} borders:" if parse_as == "gate" else "{x}; {subject} borders:"
+    prompt = {"ask": last, "steps": [{"name": "x", "ask": "First of {subject}?", "parse_as": parse_as}]}
     sampling = {"draws": 2, "temperature": 1.0}
 
     def answer(lost: bool) -> Answer:
         def said(text: str, draw: int) -> str | None:
             if text.startswith("First"):
-                return None if lost and draw == 1 else {"numbers": "12", "gate": "Yes"}.get(reads, f"Chad{draw}")
+                return None if lost and draw == 1 else {"numbers": "12", "gate": "Yes"}.get(parse_as, f"Chad{draw}")
             return '["Mali"]'
 
         return said
