@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from space import SPACE
 
 from lmkbc.build import build as module
 from lmkbc.build import engine as engines
@@ -21,17 +22,9 @@ from lmkbc.files.checksum import file_sha256
 from lmkbc.pipeline import Block
 from lmkbc.progress import silent
 from lmkbc.run.base import Run
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Query,
-    Source,
-    State,
-)
-from lmkbc.workspace import Workspace
+from lmkbc.types import Candidate, CandidateSet, Query, Source, State
 from tests.opened import recipe_of
 
-SPACE = Workspace()
 SOURCE = (Source("model", "0"),)
 Answer = Callable[[Query], CandidateSet]
 

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Dropped,
-    Nil,
-    Query,
-    Source,
-    State,
-)
+from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Query, Source, State
 
 
 def sources(*texts: str) -> tuple[Source, ...]:

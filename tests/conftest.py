@@ -27,8 +27,13 @@ hypothesis.settings.load_profile("suite")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """A worker takes a file at a time, and the attacks as one, so that what their tests share is made once."""
+    """A worker takes a file at a time, and the attacks as one, so that what their tests share is made once.
+
+    The files come in the order of the tests, the slow ones first, so that the last to end are short.
+    """
     from xdist.scheduler import LoadFileScheduling
+
+    config.option.loadscopereorder = False
 
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
@@ -43,11 +48,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only the whole attack tries."""
+    """Leave out what only the whole attack tries, and begin with files that hold a slow test."""
     left = [item for item in items if item.get_closest_marker("whole")] if config.option.attack is None else []
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in left]
+    slow = {_scope(item) for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: _scope(item) not in slow)
+
+
+def _scope(item: pytest.Item) -> Path:
+    """Return the file of a test, or the folder of the attacks."""
+    return item.path.parent if "attack" in item.path.parts else item.path
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

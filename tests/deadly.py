@@ -9,14 +9,7 @@ from dataclasses import dataclass
 
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.run.base import Run
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Generator,
-    Notes,
-    Query,
-    Source,
-)
+from lmkbc.types import Candidate, CandidateSet, Generator, Notes, Query, Source
 
 
 @dataclass(frozen=True, kw_only=True)

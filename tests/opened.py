@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from space import SPACE
+
 from lmkbc.ask.context.passages import Provider
 from lmkbc.ask.plan import Asking, Asks
 from lmkbc.generate.conversation import Conversation
@@ -18,7 +20,6 @@ from lmkbc.relation import Relation
 from lmkbc.run.base import Run
 from lmkbc.settings import checked
 from lmkbc.types import Generator, Notes
-from lmkbc.workspace import Workspace
 
 CUTOFF = {"rule": "cutoff", "threshold": 0.5}
 
@@ -26,7 +27,7 @@ CUTOFF = {"rule": "cutoff", "threshold": 0.5}
 def recipe_of(*tables: Mapping[str, Any], name: str = "x", select: Mapping[str, Any] = CUTOFF) -> Recipe:
     """A recipe of these generators' tables."""
     file = RecipeFile(description="", generate=tables, select=select)
-    return make_recipe(name, file, Workspace().relations)
+    return make_recipe(name, file, SPACE.relations)
 
 
 def asks(tables: Mapping[str, Any]) -> Asks:

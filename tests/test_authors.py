@@ -11,15 +11,14 @@ from pathlib import Path
 import pytest
 from command import Command
 from loopback import Files
+from space import SPACE
 
 from lmkbc.files.places import fetched_frames
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run
 from lmkbc.types import Query
-from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
 FILES = {
     "/questions.json": b'{"hasArea": "How big is {subject_entity}?"}',
     "/questions.csv": b'Relation,PromptTemplate\r\nhasArea,"Say, how big is {subject_entity}?"\r\n',

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 from command import Command
+from space import MINI
 
 from lmkbc.compare import Comparison, compare
 from lmkbc.errors import InputError
 from lmkbc.run.saved import SavedRun, read_gold
-from lmkbc.workspace import Workspace
 
-EDITION = Workspace().edition("mini")
 COUNT = 40
 RELATIONS = ("CountryBordersCountry", "PersonPlaysInstrument")
 
@@ -41,7 +40,7 @@ def gold(tmp_path: Path) -> Path:
 
 
 def compared(gold: Path, *runs: Path) -> list[Comparison]:
-    return compare(EDITION, read_gold(gold, EDITION), [SavedRun.at(run) for run in runs])
+    return compare(MINI, read_gold(gold, MINI), [SavedRun.at(run) for run in runs])
 
 
 def test_a_run_that_wins_everywhere_is_better(tmp_path: Path, gold: Path) -> None:
@@ -119,7 +118,7 @@ def test_a_zip_of_no_or_several_files_is_refused(tmp_path: Path, members: tuple[
         for name in members:
             zipped.writestr(name, "{}")
     with pytest.raises(InputError, match=r"b\.zip"):
-        SavedRun.at(tmp_path / "b.zip").answers(EDITION)
+        SavedRun.at(tmp_path / "b.zip").answers(MINI)
 
 
 def test_runs_of_two_editions_are_refused(command: Command, tmp_path: Path) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from space import SPACE
 
 from lmkbc.run import default
 from lmkbc.run.default import DEFAULT, WITHOUT_MODEL, default_recipe
-from lmkbc.workspace import Workspace
-
-SPACE = Workspace()
 
 
 def test_the_default_asks_a_language_model(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ import tiny_gguf
 from command import Command
 from loopback import Loopback
 from opened import recipe_of
+from space import MINI, SPACE
 
 from lmkbc.errors import InputError
 from lmkbc.models.answers import Store
@@ -25,12 +26,9 @@ from lmkbc.pipeline import Proposals, propose
 from lmkbc.recipe import Recipe
 from lmkbc.run.base import Run, Servers
 from lmkbc.run.estimate import Estimate, estimate
-from lmkbc.workspace import Workspace
 
 pytestmark = pytest.mark.model
-SPACE = Workspace()
-EDITION = SPACE.edition("mini")
-QUERIES = SPACE.queries(EDITION, "val")[:12]
+QUERIES = SPACE.queries(MINI, "val")[:12]
 ASKED = {"shots": {"k": 2}, "prompt": {"form": "completion", "style": "triple"}}
 DRAWN = {"max_tokens": 5, "draws": 2, "temperature": 1.0}
 CLOSED = {"closed": {"objects": 3, "off": "neutral"}}
@@ -47,7 +45,7 @@ def tiny(tmp_path: Path) -> Path:
 def run(tmp_path: Path) -> Run:
     return Run(
         workspace=SPACE,
-        edition=EDITION,
+        edition=MINI,
         cache=tmp_path / "cache",
         servers=Servers(store=tmp_path / "store.sqlite", prices=(2.0, 10.0)),
     )

@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 from command import Command
+from space import SPACE
 
 from lmkbc.errors import InputError
 from lmkbc.evaluate import evaluate
 from lmkbc.files import packed
-from lmkbc.workspace import Workspace
-
-SPACE = Workspace()
 
 
 def write(path: Path, edition: str, rows: list[tuple[str, object]]) -> Path:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from loopback import Loopback
+from space import MINI, SPACE
 
 from lmkbc.models.store_place import place_of
 from lmkbc.recipe import make_recipe, read_recipe
@@ -18,8 +19,6 @@ from lmkbc.selection import origin_of, selector_for
 from lmkbc.thresholds import LONGEST, Origin
 from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
-MINI = SPACE.edition("mini")
 RUN = Run(workspace=SPACE, edition=MINI)
 CHAT = {"component": "chat", "model": "owner/m", "prompt": {"ask": "{question}"}, "shots": {"k": 0}}
 ROW = {"SubjectEntity": "Chad", "Relation": "CountryBordersCountry"}

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 from opened import recipe_of
+from space import SPACE
 
 from lmkbc.errors import InputError
 from lmkbc.pipeline import Steps
 from lmkbc.run.base import Run
 from lmkbc.types import Query
-from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
 RELATION = "CountryBordersCountry"
 QUERIES = [Query(name, RELATION) for name in ("Chad", "Mali", "Niger", "Peru", "Togo")]
 

@@ -6,15 +6,7 @@ import threading
 
 import pytest
 
-from lmkbc.progress import (
-    PERIOD,
-    ExpectedStep,
-    Lines,
-    Named,
-    Overall,
-    lasting,
-    silent,
-)
+from lmkbc.progress import PERIOD, ExpectedStep, Lines, Named, Overall, lasting, silent
 
 
 class Clock:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import tomli_w
 from command import Command
+from space import SPACE
 
 from lmkbc import renamed
 from lmkbc.ask.plan import Asks
@@ -19,9 +20,8 @@ from lmkbc.select.calibration import PrecisionCurve
 from lmkbc.select.cutoffs import Cutoff, Quorum
 from lmkbc.select.registry import RULES, build
 from lmkbc.settings import changed, checked
-from lmkbc.workspace import SYSTEMS, Workspace
+from lmkbc.workspace import SYSTEMS
 
-SPACE = Workspace()
 CHAT = {"component": "chat", "model": "m"}
 CUTOFF = {"rule": "cutoff", "threshold": 0.5}
 

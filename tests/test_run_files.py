@@ -10,6 +10,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 from opened import recipe_of
+from space import MINI
 
 from lmkbc.ask.context.passages import lines as passage_lines
 from lmkbc.files.buffer import pieces
@@ -17,20 +18,9 @@ from lmkbc.pipeline import Block
 from lmkbc.run import submission
 from lmkbc.run.base import Run
 from lmkbc.run.files import RunFiles
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Dropped,
-    Nil,
-    Passage,
-    Prediction,
-    Query,
-    Source,
-    State,
-)
+from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Passage, Prediction, Query, Source, State
 from lmkbc.workspace import Workspace
 
-MINI = Workspace().edition("mini")
 RUN, RECIPE = Run(workspace=Workspace(), edition=MINI), recipe_of({"component": "prior"})
 Row = tuple[CandidateSet, Prediction, list[Passage]]
 

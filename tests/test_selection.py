@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 from command import Command
+from space import SPACE
 
 import lmkbc
 from lmkbc.run.saved import InSample, SavedRun
-from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).parents[1]
-SPACE = Workspace()
 VAL = SPACE.examples(SPACE.edition("mini"), "val")
 COMMON = ("--split", "val", "--edition", "mini", "--workspace", "space", "--offline")
 TUNE = ("tune", *COMMON, "--trials", "0", "--rules", "cutoff,top-k", "--folds", "2")

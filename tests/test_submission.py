@@ -10,27 +10,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from space import SPACE
 
 from lmkbc.edition import misfit
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.run.submission import (
-    answers,
-    archive,
-    candidate_lines,
-    check,
-    package,
-    prediction_lines,
-)
-from lmkbc.types import (
-    Candidate,
-    Nil,
-    Prediction,
-    Query,
-)
-from lmkbc.workspace import Workspace
+from lmkbc.run.submission import answers, archive, candidate_lines, check, package, prediction_lines
+from lmkbc.types import Candidate, Nil, Prediction, Query
 from tests.candidates import candidate_set, sources
 
-SPACE = Workspace()
 IDS, STRINGS = SPACE.edition("2023"), SPACE.edition("2026")
 QUERY = Query("Rhine", "RiverBasinsCountry", "Q584")
 

@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 from command import Command
+from space import MINI, SPACE
 
 import lmkbc
 from lmkbc.scoring.table import WRONG
-from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
-MINI = SPACE.edition("mini")
 GOLD = SPACE.examples(MINI, "val")
 NOBEL = [example for example in GOLD if example.query.relation == "PersonHasNoblePrize"]
 EMPTY = next(example.query for example in NOBEL if not example.size)

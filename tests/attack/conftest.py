@@ -46,13 +46,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("seed", range(tries(metafunc.config) or FEW))
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark every attack as slow, and give its name."""
+    item.add_marker("slow")
+    item.user_properties.append(("attack", _attack(item)))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Name each try's attack, and leave out most of the listed cases unless all are asked for."""
     own = [item for item in items if Path(__file__).parent in item.path.parents]
     seen, left = defaultdict[str, int](int), []
     for item in own:
-        name = _attack(item)
-        item.user_properties.append(("attack", name))
         if item.get_closest_marker("listed"):
             test = getattr(item, "originalname", "")
             if tries(config) is None and seen[test] % SAMPLE:

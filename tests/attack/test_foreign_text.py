@@ -16,12 +16,7 @@ from memory import measured
 from places import CAUSAL, Places
 from test_hostile_text import run
 
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Query,
-    Source,
-)
+from lmkbc.types import Candidate, CandidateSet, Query, Source
 
 MOST = 500
 """MB of memory that rendering may take at its peak, of this process and of the one that renders."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from loopback import Body, Loopback
+from space import MINI, SPACE
 
 import lmkbc
 from lmkbc.answer.parse import parse
@@ -22,11 +23,8 @@ from lmkbc.models.reference import ModelReference
 from lmkbc.models.server.limits import Limits, OverBudgetError, Paid, estimate, tokens_of
 from lmkbc.run.base import Run, Servers
 from lmkbc.types import State
-from lmkbc.workspace import Workspace
 
 CANARY = "sk-canary-7f3a91c2"
-SPACE = Workspace()
-MINI = SPACE.edition("mini")
 RECIPE = """description = "asks any model"
 [[generate]]
 component = "chat"

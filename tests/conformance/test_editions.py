@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from space import SPACE
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
@@ -24,7 +25,6 @@ from lmkbc.run.submission import archive, check, distinct, prediction_lines
 from lmkbc.types import Candidate, Prediction, Query
 from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
 FILES = sorted(SPACE.folder("eval").glob("*.py"))
 every = pytest.mark.parametrize("edition", SPACE.editions.values(), ids=list(SPACE.editions))
 IDS, NAMES, NUMBERS = ("Q2", "Q30", "Q400"), ("Lima", "Oslo", "New York"), ("12", "170", "3000")

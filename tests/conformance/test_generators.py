@@ -13,6 +13,7 @@ import pytest
 import torch
 from loopback import Body, Loopback, prompt_of
 from opened import generators, recipe_of
+from space import MINI, SPACE, TRAIN
 from telling import Kind, Telling
 from tiny_causal import BYTES, model, tokenizer
 from tiny_masked import save
@@ -28,13 +29,9 @@ from lmkbc.run.base import Run, Servers
 from lmkbc.train.controls import randomised
 from lmkbc.train.corpus import of_examples
 from lmkbc.types import CandidateSet, Query, State
-from lmkbc.workspace import Workspace
 from tests.candidates import proposals
 
-SPACE = Workspace()
-EDITION = SPACE.edition("mini")
-TRAIN = SPACE.examples(EDITION, "train")
-QUERIES = [row.query for row in SPACE.examples(EDITION, "val")][::40]
+QUERIES = [row.query for row in SPACE.examples(MINI, "val")][::40]
 ASKED = QUERIES[0].relation
 REPEATED = [*QUERIES[::-1], *QUERIES[:2], QUERIES[0]]
 LETTERS = string.ascii_letters
@@ -71,7 +68,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     speller.save_pretrained(folder / "causal")
     tokenizer().save_pretrained(folder / "causal")
     backbone = load(folder / "masked", offline=True)
-    facts = list(of_examples(TRAIN, {name: SPACE.relation(name) for name in EDITION.relations}))
+    facts = list(of_examples(TRAIN, {name: SPACE.relation(name) for name in MINI.relations}))
     entities = Entities.of(facts, backbone.tokenizer, backbone.model.config.vocab_size, expand=False)
     randomised(backbone.model).save_pretrained(folder / "entities")
     backbone.tokenizer.save_pretrained(folder / "entities")
@@ -99,7 +96,7 @@ def opened(request: pytest.FixtureRequest, shared: Path, tmp_path: Path, one_thr
         servers = Servers(base_url=url, store=tmp_path / f"{next(made)}.sqlite")
         return Run(
             workspace=SPACE,
-            edition=EDITION,
+            edition=MINI,
             offline=url is None,
             servers=servers,
             search_table=tmp_path / "table.json",

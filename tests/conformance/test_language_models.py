@@ -10,15 +10,13 @@ from typing import Any
 import pytest
 import tiny_causal
 from loopback import Body, Loopback, prompt_of
+from space import MINI, SPACE
 
 from lmkbc.generate.access import step_model
 from lmkbc.models.base import LanguageModel
 from lmkbc.run.base import Run, Servers
 from lmkbc.types import Notes
-from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
-EDITION = SPACE.edition("mini")
 PROMPTS = ["Paris is in", "The capital of Peru is", "Q: Who wrote Emma?\nA:", "é", "Paris is the capital of"]
 OPTIONS = ("True", "False", "Perhaps")
 TOO_LONG = "x" * 2000
@@ -61,7 +59,7 @@ def opened(request: pytest.FixtureRequest, weights: Path, tmp_path: Path, one_th
         def opening(*, kept: bool = False, offline: bool = False) -> tuple[LanguageModel, Notes]:
             store = tmp_path / ("kept.sqlite" if kept else f"{next(fresh)}.sqlite")
             servers = Servers(base_url=url, store=store)
-            run = Run(workspace=SPACE, edition=EDITION, servers=servers, offline=offline or url is None, **given)
+            run = Run(workspace=SPACE, edition=MINI, servers=servers, offline=offline or url is None, **given)
             notes = Notes()
             model: Any = step_model({"backend": request.param, **table}, "model").open(run, notes)
             return model, notes

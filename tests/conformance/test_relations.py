@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from space import SPACE
 from typer.testing import CliRunner
 
 from lmkbc import Relation
@@ -19,7 +20,6 @@ from lmkbc.errors import InputError
 from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
 FILES = sorted(SPACE.folder("relations").glob("*.py"))
 EDITIONS = {name: edition for name, edition in SPACE.editions.items() if any(edition.splits.values())}
 """Those whose splits are published somewhere."""
