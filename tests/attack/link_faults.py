@@ -20,7 +20,10 @@ ITEMS = {
     **{qid: item(qid, name, ["Q6256"], links=2) for name, ids in WORLD.items() for qid in ids},
     "Q6256": item("Q6256", "country"),
 }
-QUICK = """
+CONTACT = "Jane Doe, jane@example.org"
+QUICK = f"""
+import os
+os.environ["LMKBC_CONTACT"] = {CONTACT!r}
 from lmkbc.link import dump
 from lmkbc.link.wikidata import Client
 Client.__init__.__kwdefaults__.update(rate=1000.0, backoff=0.01, patience=60.0)
@@ -63,7 +66,7 @@ def checked(ended: Ended) -> Ended:
 
 def linking(folder: Path, environment: Mapping[str, str], patch: pytest.MonkeyPatch, command: Command) -> Link:
     """Return the command in this process and a folder. client: its own settings, such as seconds a request."""
-    for name, value in environment.items():
+    for name, value in {**environment, "LMKBC_CONTACT": CONTACT}.items():
         patch.setenv(name, value)
     patch.chdir(folder)
     usual = Client.__init__.__kwdefaults__ or {}

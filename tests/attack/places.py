@@ -133,8 +133,7 @@ class Places:
 
     def environment(self, folder: Path) -> dict[str, str]:
         """Variables that keep a run to its folder."""
-        contact = "Jane Doe, jane@example.org"
-        return {"XDG_CACHE_HOME": str(folder / "cache"), "OPENAI_API_KEY": CANARY, "LMKBC_CONTACT": contact}
+        return {"XDG_CACHE_HOME": str(folder / "cache"), "OPENAI_API_KEY": CANARY}
 
 
 def _lines(split: str, count: int) -> Iterator[str]:
