@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -33,3 +34,13 @@ def passed(folder: Path, *arguments: str) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+ADDING = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
+
+
+def printed(page: str, heading: str) -> str:
+    """Return the first example under a heading."""
+    section = page.split(f"## {heading}\n", 1)[1]
+    return re.findall(r"```\w+\n(.*?)```", section, flags=re.DOTALL)[0]

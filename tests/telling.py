@@ -35,9 +35,6 @@ class Telling(Loopback):
         super().__init__(faults=faults, delay=delay)
         self.model = model or CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer())
         self.kind, self.window, self.processed = kind, window, processed
-        self._halves = {
-            self._tokens(chr(code))[0] for code in (*range(0x80, 0x800), *range(0x800, 0xD800, 64), 0x1F600)
-        }
         if kind == "llama.cpp":
             self.tells["tokenize"] = lambda body: {"tokens": self._tokens(body["content"])}
             if self.model.tokenizer.chat_template:

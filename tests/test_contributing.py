@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from checkout import ROOT, copied, passed
+from checkout import CONTRIBUTING, printed
 from opened import generators, recipe_of
 
 from lmkbc.generate import spec
@@ -19,19 +18,13 @@ from lmkbc.select import registry
 from lmkbc.types import Candidate, CandidateSet, Query
 from lmkbc.workspace import Workspace
 
-TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 QUERY = Query("Ada", "CountryBordersCountry")
-
-
-def block(heading: str) -> str:
-    """The example under a heading."""
-    return re.findall(r"```python\n(.*?)```", TEXT.split(f"## {heading}\n", 1)[1], flags=re.DOTALL)[0]
 
 
 def saved(heading: str, folder: Path, name: str) -> ModuleType:
     """The example under a heading, saved and loaded."""
     path = folder / f"{name}.py"
-    path.write_text(block(heading), encoding="utf-8")
+    path.write_text(printed(CONTRIBUTING, heading), encoding="utf-8")
     found = importlib.util.spec_from_file_location(name, path)
     assert found
     assert found.loader
@@ -67,25 +60,3 @@ def test_the_printed_generator_is_a_recipe_s(tmp_path: Path, monkeypatch: pytest
         "source 1": [0.5],
         "loud": [1.0],
     }
-
-
-def replaced(path: Path, old: str, new: str) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert text.count(old) == 1
-    path.write_text(text.replace(old, new), encoding="utf-8")
-
-
-@pytest.mark.slow
-def test_the_printed_rule_and_generator_added_as_told_pass_what_all_others_pass(tmp_path: Path) -> None:
-    package = copied(tmp_path) / "lmkbc"
-    (package / "select" / "half.py").write_text(block("Adding a rule"), encoding="utf-8")
-    rules = package / "select" / "registry.py"
-    replaced(rules, "from lmkbc.select.composed", "from lmkbc.select.half import Half\nfrom lmkbc.select.composed")
-    replaced(rules, "= [Cutoff, ", "= [Half, Cutoff, ")
-    (package / "generate" / "echo.py").write_text(block("Adding a generator"), encoding="utf-8")
-    (line,) = re.findall(r'`("echo": "[^`]*")`', TEXT)
-    replaced(package / "generate" / "spec.py", "GENERATORS = {\n", f"GENERATORS = {{\n    {line},\n")
-    files = ("tests/conformance/test_every_rule.py", "tests/conformance/test_generators.py", "tests/test_house.py")
-    said = passed(tmp_path, *files, "-k", "half or echo or circle")
-    for name in ("half", "echo-echo", "lmkbc.select.half", "lmkbc.generate.echo"):
-        assert f"[{name}] PASSED" in said, f"no test was about {name}"

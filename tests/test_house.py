@@ -85,11 +85,13 @@ def _room(module: str) -> str:
     return name if name in FLOOR else name.split(".")[0]
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if _room(name)])
-def test_imports_point_upwards(module: str) -> None:
-    assert _room(module) in FLOOR, f"{module} lies in no room: put it into one, or add the room to the list"
-    below = [used for used in GRAPH[module] if _room(used) and FLOOR[_room(used)] > FLOOR[_room(module)]]
-    assert not below, f"{module} imports from further down: {', '.join(below)}"
+def test_imports_point_upwards() -> None:
+    rooms = {name: _room(name) for name in MODULES if _room(name)}
+    homeless = [name for name, room in rooms.items() if room not in FLOOR]
+    assert not homeless, f"in no room: {homeless}: put them into one, or add the room to the list"
+    floors = {name: FLOOR[room] for name, room in rooms.items()}
+    below = {name: [used for used in GRAPH[name] if floors.get(used, 0) > floor] for name, floor in floors.items()}
+    assert {name: used for name, used in below.items() if used} == {}, "imports from further down"
 
 
 def test_no_circle_is_left() -> None:

@@ -9,32 +9,14 @@ from typing import Any
 
 import pytest
 import typer
-from checkout import ROOT, copied, passed
+from checkout import ROOT
 from command import Command
 
 from lmkbc.cli import COMMANDS, build
-from lmkbc.recipe import read_recipe
-from lmkbc.workspace import Workspace
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-ADDING = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
 PYTHON = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-META = (
-    "tests/conformance/test_relations.py",
-    "tests/conformance/test_editions.py",
-    "tests/test_workspace.py",
-    "tests/test_mini.py",
-    "tests/cli/test_cli.py::test_relations_are_those_of_the_workspace",
-)
-"""The tests that read what the folders of plug-ins hold ..."""
-OFFICIAL = "not splits_that_are_here"
-"""... but for those that read official splits alone, as long as the splits are."""
-
-
-def block(heading: str) -> str:
-    section = ADDING.split(f"## {heading}\n", 1)[1]
-    return re.findall(r"```\w+\n(.*?)```", section, flags=re.DOTALL)[0]
 
 
 def typed(heading: str) -> tuple[list[str], str]:
@@ -42,33 +24,6 @@ def typed(heading: str) -> tuple[list[str], str]:
     section = README.split(f"## {heading}\n", 1)[1]
     commands, output = re.findall(r"```\n(.*?)```", section, flags=re.DOTALL)[:2]
     return [line.partition(" #")[0].strip() for line in commands.splitlines()], output
-
-
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkout in which the printed relation and edition are saved as told."""
-    copy = copied(tmp_path_factory.mktemp("checkout"))
-    (copy / "relations" / "composer_operas.py").write_text(block("Adding a relation"), encoding="utf-8")
-    (copy / "eval" / "lmkbc2031.py").write_text(block("Adding an edition"), encoding="utf-8")
-    return copy
-
-
-def test_the_printed_relation_edition_and_recipe_load(checkout: Path) -> None:
-    (checkout / "my.toml").write_text(block("Adding a system"), encoding="utf-8")
-    space = Workspace(checkout)
-    assert space.edition("2031").relations == ("composerHasOpera", "hasArea")
-    assert space.relation("composerHasOpera").name == "composer-operas"
-    assert [part.component for part in read_recipe(space, str(checkout / "my.toml")).generate] == [
-        "recorded",
-        "embedded",
-    ]
-
-
-@pytest.mark.slow
-def test_the_printed_relation_and_edition_pass_what_every_other_passes_and_change_nothing_else(checkout: Path) -> None:
-    said = passed(checkout, *META, "-k", OFFICIAL)
-    for name in ("composer_operas", "2031"):
-        assert re.search(rf"\[{name}\] PASSED", said), f"no test was about {name}"
 
 
 @pytest.mark.floats
