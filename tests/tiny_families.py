@@ -108,3 +108,11 @@ def save_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 def backbone(save_model: Callable[..., Path]) -> Backbone:
     """A tiny random BERT with word pieces."""
     return load(save_model(), offline=True)
+
+
+def probabilities(backbone: Backbone, text: str) -> torch.Tensor:
+    """Return what the model itself gives every token at a text's mask, (vocabulary,)."""
+    ids = backbone.tokenizer(text)["input_ids"]
+    with torch.inference_mode():
+        logits = backbone.model(input_ids=torch.tensor([ids])).logits[0, ids.index(backbone.mask_id)]
+    return logits.softmax(-1)
