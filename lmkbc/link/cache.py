@@ -15,34 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Column, Integer, LargeBinary, MetaData, Table, Text, bindparam, cast, false, insert, select
-from sqlalchemy.dialects import sqlite
-from sqlalchemy.schema import CreateTable
-from sqlalchemy.sql import ClauseElement
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.database import DATABASE_ERRORS, columns, is_unwritable, opened
 from lmkbc.link.schema import ShapeError, T, decode
 
 VERSION = 1
-_TABLE = Table(
-    "answers",
-    MetaData(),
-    *(Column(name, Text, primary_key=True) for name in ("source", "kind", "key")),
-    Column("answer", LargeBinary, nullable=False),
-    Column("date", Text, nullable=False),
-    Column("checksum", Integer),
-    sqlite_with_rowid=False,
-)
-
-
-def _sql(statement: ClauseElement) -> str:
-    return str(statement.compile(dialect=sqlite.dialect(paramstyle="named")))
-
-
-_OF_KEY = [_TABLE.c[name] == bindparam(name, type_=Text()) for name in ("source", "kind", "key")]
-_GET = _sql(select(cast(_TABLE.c.answer, LargeBinary), _TABLE.c.checksum).where(*_OF_KEY))
-_PUT = _sql(insert(_TABLE).prefix_with("OR REPLACE"))
+_TABLE = """CREATE TABLE IF NOT EXISTS answers (source TEXT, kind TEXT, key TEXT, answer BLOB NOT NULL,
+    date TEXT NOT NULL, checksum INTEGER, PRIMARY KEY (source, kind, key)) WITHOUT ROWID"""
+_GET = "SELECT CAST(answer AS BLOB), checksum FROM answers WHERE source = ? AND kind = ? AND key = ?"
+_PUT = "INSERT OR REPLACE INTO answers (source, kind, key, answer, date, checksum) VALUES (?, ?, ?, ?, ?, ?)"
 
 
 class Cache:
@@ -60,7 +42,7 @@ class Cache:
         advice = "move the file away"
         try:
             self._db = opened(path, VERSION, _upgrade, _checksum, advice)
-            self._db.execute(_sql(select(_TABLE).where(false())))  # fails for tables of another program
+            self._db.execute("SELECT source, kind, key, answer, date, checksum FROM answers LIMIT 0")
         except (OSError, *DATABASE_ERRORS) as error:
             if not is_unwritable(error):
                 raise InputError(
@@ -74,7 +56,7 @@ class Cache:
         answers: dict[str, T] = {}
         for key in keys:
             with self._errors("read"):
-                row = self._db.execute(_GET, {"source": self._source, "kind": kind, "key": key}).fetchone()
+                row = self._db.execute(_GET, (self._source, kind, key)).fetchone()
             if row is None:
                 continue
             try:
@@ -102,8 +84,7 @@ class Cache:
         rows = []
         for key, answer in answers.items():
             raw = msgspec.json.encode(answer)
-            row = {"source": self._source, "kind": kind, "key": key, "answer": raw, "date": date}
-            rows.append(row | {"checksum": _checksum(self._source, kind, key, raw)})
+            rows.append((self._source, kind, key, raw, date, _checksum(self._source, kind, key, raw)))
         with self._errors("written"), self._db:
             self._db.executemany(_PUT, rows)
 
@@ -124,8 +105,8 @@ class Cache:
 
 def _upgrade(db: sqlite3.Connection) -> None:
     """Make the table, or give that of version 0 its checksums."""
-    db.execute(_sql(CreateTable(_TABLE, if_not_exists=True)))
-    if "checksum" not in columns(db, _TABLE.name):
+    db.execute(_TABLE)
+    if "checksum" not in columns(db, "answers"):
         db.execute("ALTER TABLE answers ADD COLUMN checksum INTEGER")
         db.execute("UPDATE answers SET checksum = row_checksum(source, kind, key, answer)")
 

@@ -12,6 +12,7 @@ import msgspec
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.places import cache_dir, warn_unwritable
 from lmkbc.link import api
+from lmkbc.link.cache import Cache
 from lmkbc.link.evidence import Hit
 from lmkbc.link.schema import T
 from lmkbc.link.wikidata import API_URL, Client
@@ -46,8 +47,6 @@ class Wikidata:
         refresh: bool = False,
         partial: bool = False,
     ) -> None:
-        from lmkbc.link.cache import Cache  # which loads the database's library
-
         self._client = client
         self._cache = Cache(cache or cache_dir() / "wikidata.sqlite", f"{api_url} {LANGUAGE} {HITS_PER_SEARCH}")
         if client is not None and self._cache.unwritable:
