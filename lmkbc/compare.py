@@ -43,14 +43,14 @@ class Difference:
 
     @property
     def width(self) -> float | None:
-        """How far the interval reaches from the difference; None where there is none."""
+        """Return how far the interval reaches from the difference; None where there is none."""
         if self.low is None or self.high is None:
             return None
         return max(self.difference - self.low, self.high - self.difference)
 
     @property
     def is_noise(self) -> bool:
-        """Whether chance alone would do as much, once corrected."""
+        """Return whether chance alone would do as much, once corrected."""
         return self.corrected >= ALPHA
 
 
@@ -66,7 +66,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """What the numbers say, in words."""
+        """Return what the numbers say, in words."""
         whole = self.overall
         span = "" if whole.low is None else f", 95 % interval {whole.low:+.3f} to {whole.high:+.3f}"
         p = shown_p(whole.corrected)
@@ -87,7 +87,7 @@ class Comparison:
 
 
 def shown_p(p: float) -> str:
-    """A p-value as people write it."""
+    """Return a p-value as people write it."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
@@ -160,7 +160,7 @@ def difference(scores: Floats, subjects: Ints, strata: Ints) -> Difference:
 
 
 def _stretch(variances: Floats, sizes: Ints) -> float:
-    """How much wider Student's law is than the normal one, whose quantiles the bootstrap's come near (Hesterberg 2015).
+    """Return how much wider Student's law is than the normal one, which the bootstrap comes near (Hesterberg 2015).
 
     The degrees of freedom are Satterthwaite's: few where one small relation makes up most of the variance.
     """
@@ -172,5 +172,5 @@ def _stretch(variances: Floats, sizes: Ints) -> float:
 
 
 def _summed(groups: Ints, values: Floats) -> Floats:
-    """What the rows of each group come to."""
+    """Return what the rows of each group come to."""
     return np.bincount(groups, values).astype(np.float64)

@@ -103,24 +103,24 @@ class Edition:
         return self.held_out if split in ("val", "dev") else split
 
     def under(self, profile: str) -> Edition:
-        """The edition as one of its profiles scores it. InputError for one that it has not."""
+        """Return the edition as one of its profiles scores it. InputError for one that it has not."""
         if profile not in self.profiles:
             has = did_you_mean(profile, self.profiles) if self.profiles else "it has none, so leave --profile out"
             raise InputError(f"edition {self.name} has no metric profile {profile!r}: {has}")
         return replace(self, metric=self.profiles[profile])
 
     def value(self, candidate: Candidate) -> str:
-        """What a submission writes for a candidate: its QID (or literal), or its text."""
+        """Return what a submission writes for a candidate: its QID (or literal), or its text."""
         return (candidate.id or "") if self.target == "id" else candidate.text
 
     def accepted(self, gold: GoldObject) -> tuple[str, ...]:
-        """The spellings that the scorer accepts for a gold object; none where what it scores is not known."""
+        """Return the spellings that the scorer accepts for a gold object; none where what it scores is not known."""
         if self.target == "id":
             return (gold.id,) if gold.id else ()
         return gold.names
 
     def gold(self, example: Example) -> list[tuple[str, ...]]:
-        """The gold objects as the scorer counts them, each with its accepted spellings.
+        """Return the gold objects as the scorer counts them, each with its accepted spellings.
 
         A split name counts as its parts, as in the published column.
         """
@@ -133,20 +133,20 @@ class Edition:
         return values
 
     def gold_column(self, example: Example) -> list[Any]:
-        """The gold of an example as the scorer takes it: ids, strings or alias lists."""
+        """Return the gold of an example as the scorer takes it: ids, strings or alias lists."""
         if self.target == "id" or isinstance(self.metric.scorer, ValueScorer):
             return [spellings[0] for spellings in self.gold(example)]
         return [list(spellings) for spellings in self.gold(example)]
 
     def leaderboard(self, split: str, profile: str = "") -> list[Published]:
-        """What was published on a split by one scorer, best first. "val" and "dev" name the same split."""
+        """Return what was published on a split by one scorer, best first. "val" and "dev" name the same split."""
         names = {"val", "dev"} if split in ("val", "dev") else {split}
         results = (result for result in self.published if result.split in names and result.profile == profile)
         return sorted(results, key=lambda result: -result.f1)
 
 
 def misfit(edition: Edition, relation: Relation, value: str) -> bool:
-    """Whether a value is none that an edition of QIDs could mean: a QID, or a literal where the relation has such."""
+    """Return whether an edition of QIDs cannot take a value: it is no QID, and no literal of the relation."""
     if edition.target != "id" or as_qid(value) == value or relation.kind == "string":
         return False
     read = number(value) if relation.kind == "number" else None

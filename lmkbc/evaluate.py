@@ -137,7 +137,7 @@ class _Waiting:
         return int.from_bytes(row[:8]), msgspec.json.decode(memoryview(row)[8:])
 
     def pairs(self) -> list[Pair]:
-        """All that wait, by place."""
+        """Return all that wait, by place."""
         rows = [(row[:8], (subject, name)) for name, own in self._rows.items() for subject, row in own.items()]
         return [pair for _, pair in sorted(rows)]
 

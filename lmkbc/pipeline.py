@@ -96,12 +96,12 @@ class Steps:
 
     @property
     def models(self) -> list[str]:
-        """The models whose answers these are, in the order of the steps that asked them."""
+        """Return the models whose answers these are, in the order of the steps that asked them."""
         notes = [source.notes for source in self._sources] + [self._linking, self._grouping]
         return list(dict.fromkeys(model for one in notes for model in one.models))
 
     def over(self, queries: Iterable[Query], total: int | None = None, block: int = BLOCK) -> Iterator[Block]:
-        """The candidates of queries, a block of them at a time.
+        """Yield the candidates of queries, a block of them at a time.
 
         queries: those of a sequence may occur twice, and are asked once; of another iterable each must be new. total:
         how many there are, where that is known.
@@ -149,7 +149,7 @@ class Steps:
     def _asked(
         self, source: _OpenSource, queries: Sequence[Query], done: int, total: int | None
     ) -> dict[Query, CandidateSet]:
-        """What a source proposes for distinct queries, in any order, linked and cleaned. done: queries before these."""
+        """Return what a source proposes for distinct queries, linked and cleaned. done: queries before these."""
         step = f"{source.name} (queries)"
         self._report(step, done, total)
         proposed = []
@@ -184,7 +184,7 @@ class _OpenSource(NamedTuple):
 
 
 def _summed(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """What generators of one name used together; what is not known of one, such as a cost, is what the others tell."""
+    """Return the sum of what generators of one name used. What is not known of one, such as a cost, is left out."""
     sums = {key: value + (before.get(key) or 0) for key, value in now.items() if value is not None}
     return {**now, **before, **sums}
 

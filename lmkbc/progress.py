@@ -74,7 +74,7 @@ class _Part:
 
     @property
     def done(self) -> int:
-        """How much of it was done."""
+        """Return how much of it was done."""
         return min(self.before + self.latest, self.total)
 
     def take(self, done: int, seconds: float) -> None:
@@ -97,7 +97,7 @@ class Overall:
 
     @property
     def known(self) -> bool:
-        """Whether the steps that take the time were announced, and not only what ends a run."""
+        """Return whether the steps that take the time were announced, and not only what ends a run."""
         return any(not part.last for part in self._parts.values())
 
     def report(self, step: str, done: int, total: int | None) -> None:
@@ -173,7 +173,7 @@ class Lines:
         self._at = named, done, total
 
     def line(self) -> str:
-        """Where the run is, how fast, and how long it will take: `tune: 12/105 relations x folds, 3.1/s, 30 s left`."""
+        """Return where the run is, its rate and the time left: `tune: 12/105 relations x folds, 3.1/s, 30 s left`."""
         if self._at is None:
             return ""
         (key, label, unit), done, total = self._at
@@ -211,7 +211,7 @@ class Lines:
 
 
 def lasting(seconds: float) -> str:
-    """A duration in the largest unit that fits: `30 s`, `5 min`, `3.2 h`."""
+    """Return a duration in the largest unit that fits: `30 s`, `5 min`, `3.2 h`."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -50,7 +50,7 @@ class Workspace:
         self._data = data
 
     def folder(self, name: str) -> Path:
-        """The directory of one kind of content: the given workspace's, else the checkout's, else the bundled."""
+        """Return the directory of one kind of content: the given workspace's, else the checkout's, else the bundled."""
         for place in self._places(name):
             if place.is_dir():
                 return place
@@ -63,7 +63,7 @@ class Workspace:
 
     @cached_property
     def relations(self) -> Relations:
-        """All relations, by every spelling of every edition; those of plug-ins behind the workspace's own."""
+        """Return all relations, by every spelling of every edition; those of plug-ins behind the workspace's own."""
         relations: dict[str, Relation] = {}
         origin: dict[str, Path] = {}
         for path, relation in _paraphrased(self.folder("relations")):
@@ -75,14 +75,14 @@ class Workspace:
 
     @cached_property
     def classes(self) -> dict[str, EntityClass]:
-        """The classes that subjects may be of, by QID; the bundled ones where the workspace has no table of its own."""
+        """Return the classes of subjects, by QID; the bundled ones where the workspace has no table of its own."""
         paths = (place / CLASSES for place in self._places("relations"))
         path = next((path for path in paths if path.is_file()), None)
         return {} if path is None else _read_classes(path)
 
     @cached_property
     def editions(self) -> dict[str, Edition]:
-        """All editions, by name."""
+        """Return all editions, by name."""
         editions: dict[str, Edition] = {}
         for path, edition in _load_all(self.folder("eval"), "EDITION", Edition):
             if edition.name in editions:
@@ -95,19 +95,19 @@ class Workspace:
         return editions
 
     def relation(self, name: str) -> Relation:
-        """A relation by its own name or any edition's spelling."""
+        """Return a relation by its own name or any edition's spelling."""
         if name not in self.relations:
             raise InputError(f"unknown relation {name!r}: {did_you_mean(name, self.relations)}")
         return self.relations[name]
 
     def edition(self, name: str) -> Edition:
-        """An edition by name."""
+        """Return an edition by name."""
         if name not in self.editions:
             raise InputError(f"unknown edition {name!r}: {did_you_mean(name, self.editions)}")
         return self.editions[name]
 
     def recipe_path(self, name: str) -> Path:
-        """The file of a recipe: a bundled one by its name, any other by its path."""
+        """Return the file of a recipe: a bundled one by its name, any other by its path."""
         known = {path.stem: path for path in SYSTEMS.glob("*.toml")}
         path = known.get(name, Path(name))
         if path.suffix == ".toml" and path.is_file():
@@ -120,18 +120,18 @@ class Workspace:
         raise InputError(f"unknown system {name!r}: {did_you_mean(name, known)}")
 
     def system_names(self) -> list[str]:
-        """The bundled recipes."""
+        """Return the bundled recipes."""
         return sorted(path.stem for path in SYSTEMS.glob("*.toml"))
 
     @cached_property
     def _data_dirs(self) -> list[Path]:
-        """Where splits are looked for; once, a line says that the environment names no such place."""
+        """Return where splits are looked for; once, a line says that the environment names no such place."""
         if self._data is None:
             warn_no_data_dir()
         return data_dirs(self._data)
 
     def split_path(self, edition: Edition, split: str) -> Path:
-        """The file of a split. "val" and "dev" both name the edition's labelled held-out split."""
+        """Return the file of a split. "val" and "dev" both name the edition's labelled held-out split."""
         split = edition.split_named(split)
         if split not in edition.splits:
             raise InputError(f"edition {edition.name} has no split {split!r}: {did_you_mean(split, edition.splits)}")
@@ -147,34 +147,34 @@ class Workspace:
         )
 
     def gold_path(self, edition: Edition, split: str) -> Path:
-        """The file of a labelled split. InputError for test, whose gold is not published."""
+        """Return the file of a labelled split. InputError for test, whose gold is not published."""
         if not has_gold(split):
             raise InputError(f"the test split of edition {edition.name} has no gold: use train or {edition.held_out}")
         return self.split_path(edition, split)
 
     def has_data(self, edition: Edition, split: str = "train") -> bool:
-        """Whether the splits of an edition, or this one, are here."""
+        """Return whether the splits of an edition, or this one, are here."""
         try:
             return self.split_path(edition, split).is_file()
         except InputError:
             return False
 
     def queries(self, edition: Edition, split: str) -> list[Query]:
-        """The queries of a split."""
+        """Return the queries of a split."""
         return read_queries(self.split_path(edition, split), edition)
 
     def examples(self, edition: Edition, split: str) -> list[Example]:
-        """The queries and objects of a labelled split."""
+        """Return the queries and objects of a labelled split."""
         return read_examples(self.gold_path(edition, split), edition)
 
 
 def has_gold(split: str) -> bool:
-    """Whether a split is labelled: the gold of test is not published."""
+    """Return whether a split is labelled: the gold of test is not published."""
     return split != "test"
 
 
 def bundled(kind: str, name: str, suffix: str) -> Path:
-    """A file that recipes name: one of those bundled for them, by its name, any other by its path."""
+    """Return a file that recipes name: one of those bundled for them, by its name, any other by its path."""
     known = {path.stem: path for path in (SYSTEMS / kind).glob(f"*{suffix}")}
     path = known.get(name, Path(name))
     if not path.is_file():
@@ -184,7 +184,7 @@ def bundled(kind: str, name: str, suffix: str) -> Path:
 
 
 def _paraphrased(folder: Path) -> list[tuple[Path, Relation]]:
-    """The relation modules of a folder, each with its further clozes where the folder holds some."""
+    """Return the relation modules of a folder, each with its further clozes where the folder holds some."""
     loaded = _load_all(folder, "RELATION", Relation)
     path = folder / PARAPHRASES
     table = read_toml(path) if path.is_file() else {}

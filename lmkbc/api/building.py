@@ -48,7 +48,7 @@ class KnowledgeBase:
 
     @property
     def facts(self) -> pl.LazyFrame:
-        """What is kept: a row per object, read when it is collected."""
+        """Return what is kept: a row per object, read when it is collected."""
         return self._scanned("facts", FACTS)
 
     @property
@@ -63,13 +63,13 @@ class KnowledgeBase:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many subjects, queries, facts, linked facts, queries with nothing, and failed ones."""
+        """Return how many subjects, queries, facts, linked facts, queries with nothing, and failed ones."""
         counts: Mapping[str, int] = self.manifest["counts"]
         return counts
 
     @property
     def failed(self) -> int:
-        """How many queries are missing."""
+        """Return how many queries are missing."""
         return self.counts["failed"]
 
     def _scanned(self, table: str, schema: Mapping[str, Any]) -> pl.LazyFrame:
@@ -169,7 +169,7 @@ def estimate_build(
 def _planned(
     subjects: Path | str, relation: str | Sequence[str] | None, limit: int | None, options: RunOptions
 ) -> _Planned:
-    """What is asked of whom, once the whole file is checked. InputError where that is nothing."""
+    """Return what is asked of whom, once the whole file is checked. InputError where that is nothing."""
     run, recipe = opened(options)
     relations = chosen(run, listed(relation) or ())
     found = SubjectFile(Path(subjects), limit)

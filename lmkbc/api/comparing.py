@@ -37,12 +37,12 @@ class Comparisons:
 
     @property
     def verdicts(self) -> list[str]:
-        """What the numbers say, a sentence per comparison."""
+        """Return what the numbers say, a sentence per comparison."""
         return [one.verdict for one in self.comparisons]
 
     @cached_property
     def table(self) -> pl.DataFrame:
-        """A row per comparison and relation, and one over all: difference, its 95 % interval, p, won, lost, noise."""
+        """Return a row per comparison and relation, and one over all, with the fields of a `Difference`."""
         import polars as pl
 
         rows = []
@@ -56,7 +56,7 @@ class Comparisons:
 
     @property
     def html(self) -> str:
-        """A page that needs no network."""
+        """Return a page that needs no network."""
         from lmkbc.report.comparison import page
 
         return page(self.edition, self.comparisons, self.remarks)

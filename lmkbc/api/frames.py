@@ -53,7 +53,7 @@ def relations_frame(table: Table, out_of_fold: Mapping[str, float] | None = None
 
 
 def rows_frame(table: Table) -> pl.DataFrame:
-    """The score of every row: SubjectEntity, Relation, p, r, f1, hits, predicted, gold."""
+    """Return the score of every row: SubjectEntity, Relation, p, r, f1, hits, predicted, gold."""
     import polars as pl
 
     names = ("SubjectEntity", "Relation", "p", "r", "f1", "hits", "predicted", "gold")
@@ -61,6 +61,6 @@ def rows_frame(table: Table) -> pl.DataFrame:
 
 
 def shown(title: str, *parts: pl.DataFrame | str) -> str:
-    """What a notebook shows: a title, then tables and sentences, all text escaped."""
+    """Return what a notebook shows: a title, then tables and sentences, all text escaped."""
     told = (f"<p>{escape(part)}</p>" if isinstance(part, str) else part._repr_html_() for part in parts)
     return f"<h4>{escape(title)}</h4>" + "".join(told)

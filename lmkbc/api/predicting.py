@@ -47,12 +47,12 @@ class PredictedRun:
 
     @cached_property
     def manifest(self) -> Mapping[str, Any]:
-        """What went in and came out: recipe, thresholds, hashes, versions, counts."""
+        """Return what went in and came out: recipe, thresholds, hashes, versions, counts."""
         return SavedRun.at(self.directory).manifest
 
     @cached_property
     def predictions(self) -> pl.DataFrame:
-        """The answers: SubjectEntity, Relation, objects; QIDs and literals, or names, as the edition wants them."""
+        """Return the answers: SubjectEntity, Relation, objects; QIDs and literals, or names, by edition."""
         import polars as pl
 
         answers = SavedRun.at(self.directory).predicted(self.edition)
@@ -62,7 +62,7 @@ class PredictedRun:
 
     @cached_property
     def candidates(self) -> pl.DataFrame:
-        """All scored candidates: SubjectEntity, Relation, object, id, score, source; an empty object is "nothing"."""
+        """Return candidates: SubjectEntity, Relation, object, id, score, source; an empty object is "nothing"."""
         import polars as pl
 
         from lmkbc.generate.recorded_rows import read_rows
@@ -88,12 +88,12 @@ class PredictedRun:
         relation: str | Sequence[str] | None = None,
         limit: int | None = None,
     ) -> Scores:
-        """Its official score; as `lmkbc.score`. InputError where the split has no gold."""
+        """Return its official score; as `lmkbc.score`. InputError where the split has no gold."""
         return score(self, gold, profile=profile, relation=relation, limit=limit, **self._named)
 
     @keywords()
     def compare(self, *others: Path | str | HasRun) -> Comparisons:
-        """The others beside it; as `lmkbc.compare`."""
+        """Compare it with others; as `lmkbc.compare`."""
         return compare(self, *others, **self._named)
 
     @keywords()
@@ -116,7 +116,7 @@ class PredictedRun:
 
     @property
     def title(self) -> str:
-        """What it is a run of."""
+        """Return the system, edition and split."""
         return f"{self.manifest.get('system', self.directory.name)} on LM-KBC {self.edition.name}, {self.split}"
 
     def __repr__(self) -> str:
@@ -240,7 +240,7 @@ def read_run(
     data: Path | str | None = None,
     workspace: Path | str | None = None,
 ) -> PredictedRun:
-    """A run that was made before, by its directory. edition: where its manifest does not say."""
+    """Open a run that was made before, by its directory. edition: where its manifest does not say."""
     place, sources = Path(directory), RunOptions(data=data, workspace=workspace)
     if not place.is_dir():
         raise InputError(f"{place} is no directory: give that of a run; lmkbc.score takes a file or zip")

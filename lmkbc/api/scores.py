@@ -36,7 +36,7 @@ class HasRun(Protocol):
 
     @property
     def directory(self) -> Path:
-        """Where it lies."""
+        """Return its directory."""
 
 
 @dataclass(frozen=True)
@@ -62,22 +62,22 @@ class Scores:
 
     @property
     def f1(self) -> float:
-        """The macro-F1."""
+        """Return the macro-F1."""
         return self.overall.f1
 
     @property
     def p(self) -> float:
-        """The macro precision."""
+        """Return the macro precision."""
         return self.overall.p
 
     @property
     def r(self) -> float:
-        """The macro recall."""
+        """Return the macro recall."""
         return self.overall.r
 
     @cached_property
     def relations(self) -> pl.DataFrame:
-        """The official table, a row per relation; `overall` has the averages.
+        """Return the official table, a row per relation; `overall` has the averages.
 
         Where rules saw the split, out_of_fold_f1 stands beside f1.
         """
@@ -90,12 +90,12 @@ class Scores:
 
     @cached_property
     def rows(self) -> pl.DataFrame:
-        """The score of every row."""
+        """Return the score of every row."""
         return rows_frame(self.evaluation.table)
 
     @property
     def title(self) -> str:
-        """What was scored."""
+        """Return what was scored."""
         split = f", {self.split}" if self.split else ""
         first = "" if self.subset.limit is None else f", the first {self.subset.limit}"
         return f"LM-KBC {self.edition.name}{split}{first}{f' ({self.profile})' if self.profile else ''}"

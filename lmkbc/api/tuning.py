@@ -35,12 +35,12 @@ class Tuning:
 
     @property
     def f1(self) -> float:
-        """The cross-validated macro-F1, which is the one to believe."""
+        """Return the cross-validated macro-F1, which is the one to believe."""
         return self.tuned.cv_macro_f1
 
     @cached_property
     def relations(self) -> pl.DataFrame:
-        """A row per relation: queries, F1 out of fold, without what Optuna found, and in sample, and the rule."""
+        """Return a row per relation: queries, F1 out of fold, without Optuna, and in sample, and the rule."""
         import polars as pl
 
         rows = [
@@ -137,7 +137,7 @@ def tune(
 
 
 def described(table: Mapping[str, Any]) -> str:
-    """A rule on one line; long tables are named, not shown."""
+    """Return a rule on one line; long tables are named, not shown."""
     parameters = {name: value for name, value in table.items() if name != "rule" and not isinstance(value, Mapping)}
     rules = [value for value in table.values() if isinstance(value, Mapping) and "rule" in value]
     inner = "".join(f" over {described(rule)}" for rule in rules)

@@ -60,16 +60,16 @@ class _Tree(TyperGroup):
     _listing = False
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
-        """What a shell offers after `lmkbc`, for which no command is loaded."""
+        """Return what a shell offers after `lmkbc`, for which no command is loaded."""
         self._listing = True
         return super().shell_complete(ctx, incomplete)
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 -- typer's signature
-        """The sub-commands, in order."""
+        """Return the sub-commands, in order."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """A sub-command, from the module of its name."""
+        """Return a sub-command, from the module of its name."""
         if cmd_name in COMMANDS and cmd_name not in self.commands:
             if self._listing:
                 return TyperCommand(cmd_name, help=COMMANDS[cmd_name], rich_markup_mode=None)
@@ -102,7 +102,7 @@ class _Tree(TyperGroup):
 
 @contextmanager
 def _plain_complaints() -> Iterator[None]:
-    """What typer says of a wrong command line, as one sentence like any other; help that it shows stays."""
+    """Turn what typer raises for a wrong command line into one sentence; the help that it shows stays."""
     try:
         yield
     except _UsageError as error:
@@ -129,7 +129,7 @@ def _loaded(name: str) -> Any:
 
 
 def _worded(command: Any) -> Any:
-    """A command whose parameters are shown as words, as in --limit N."""
+    """Return a command whose parameters are shown as words, as in --limit N."""
     for inner in getattr(command, "commands", {}).values():
         _worded(inner)
     for parameter in command.params:
@@ -141,7 +141,7 @@ def _worded(command: Any) -> Any:
 
 
 def _word(parameter: Any) -> str:
-    """What stands for a value, by its type, and for text by the last word of the parameter's name."""
+    """Return what stands for a value, by its type, and for text by the last word of the parameter's name."""
     if parameter.param_type_name == "argument":
         return str(parameter.name).upper()
     described = getattr(parameter, "type_descriptor", None)
@@ -151,7 +151,7 @@ def _word(parameter: Any) -> str:
 
 
 def build() -> typer.Typer:
-    """The whole command tree."""
+    """Return the whole command tree."""
     app = typer.Typer(
         name="lmkbc",
         help="Build knowledge bases from language models, for every LM-KBC edition.",
@@ -232,5 +232,5 @@ def _interrupt(_: int, frame: FrameType | None) -> None:
 
 
 def _forget_output() -> None:
-    """What is still to be written to standard output goes nowhere, so that Python does not fail at its exit."""
+    """Send what is still to be written to standard output nowhere, so that Python does not fail at its exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

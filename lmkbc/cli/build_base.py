@@ -88,11 +88,11 @@ def build(
             progress=report,
             **given,
         )
-    _tell(base, time.monotonic() - start)
+    _show(base, time.monotonic() - start)
 
 
-def _tell(base: KnowledgeBase, seconds: float) -> None:
-    """What came of a build. LmkbcError where queries failed."""
+def _show(base: KnowledgeBase, seconds: float) -> None:
+    """Show the counts of a build. LmkbcError where queries failed."""
     counts, selection, where = base.counts, base.manifest["inputs"]["selection"], base.directory
     note(
         f"{where}: {counts['facts']} facts of {counts['subjects']} subjects, {counts['linked']} of them "
@@ -115,7 +115,7 @@ def _tell(base: KnowledgeBase, seconds: float) -> None:
 
 
 def _engine(name: str, address: str | None, workers: int | None, gpus: float) -> AbstractContextManager[Engine | None]:
-    """What answers, if not this process. InputError for an engine that is not known or not installed."""
+    """Return what answers, if not this process. InputError for an engine that is not known or not installed."""
     if name not in ENGINES:
         raise InputError(f"--engine is {name!r}: {did_you_mean(name, ENGINES)}")
     if name == "process":

@@ -51,13 +51,13 @@ def export(
 ) -> None:
     """Write a knowledge base as triples, statement nodes, Wikidata's JSON, or QuickStatements for review."""
     base, day = checked_base(base), None if day is None else _day(day)
-    with progress() as told:
-        source = Knowledge(knowledge, least, chosen=relation or (), limit=limit, report=told)
+    with progress() as report:
+        source = Knowledge(knowledge, least, chosen=relation or (), limit=limit, report=report)
         if format_ is Format.QUICKSTATEMENTS:
-            said = _review(source, out, known, batch)
+            summary = _review(source, out, known, batch)
         else:
-            said = _written(source, out, format_, Triples(base, source.date if day is None else day, source.run))
-    note(said)
+            summary = _written(source, out, format_, Triples(base, source.date if day is None else day, source.run))
+    note(summary)
 
 
 def _written(source: Knowledge, out: Path, format_: Format, triples: Triples) -> str:

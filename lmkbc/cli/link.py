@@ -155,7 +155,7 @@ def build(
 
 
 def _file(source: str, dump: Path | None) -> str:
-    """A source as a person knows it: a dump's name in the index also tells its size and what is kept of it."""
+    """Return a source as a person knows it: a dump's name in the index also tells its size and what is kept of it."""
     return str(dump) if dump is not None and source.startswith(f"{dump.name} ") else source
 
 

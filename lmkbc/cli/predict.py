@@ -50,7 +50,7 @@ def predict(
     if dry_run:
         show_estimate(partial(estimate, split, relation=relation, limit=limit, out=out, **given))
         return
-    with progress() as told:
+    with progress() as report:
         run = make_run(
             split,
             relation=relation,
@@ -61,14 +61,14 @@ def predict(
             untuned=untuned,
             precision=precision,
             page=page,
-            progress=told,
+            progress=report,
             **given,
         )
-    _tell(run, time.monotonic() - start)
+    _show(run, time.monotonic() - start)
 
 
-def _tell(run: PredictedRun, seconds: float) -> None:
-    """Where the run lies, and what came of it."""
+def _show(run: PredictedRun, seconds: float) -> None:
+    """Show where the run lies, and its counts."""
     tally = run.tally
     if tally is None:
         return

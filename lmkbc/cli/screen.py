@@ -22,17 +22,17 @@ def plain(text: str) -> str:
 
 
 def show_error(sentence: str) -> None:
-    """One sentence on what is wrong, where, and what to do."""
+    """Write one sentence on what is wrong, where, and what to do."""
     note(f"error: {sentence}")
 
 
 def note(sentence: str) -> None:
-    """A line for people, on stderr."""
+    """Write a line for people to stderr."""
     sys.stderr.write(plain(sentence) + "\n")
 
 
 def note_published(edition: Edition, split: str, profile: str = "") -> None:
-    """The best F1 that was published on a split by one scorer, where any was."""
+    """Write the best F1 that was published on a split by one scorer, where any was."""
     for best in edition.leaderboard(split, profile)[:1]:
         note(f"best published on {split}{f' by {profile}' if profile else ''}: {best.system}, F1 {best.f1:.3f}")
 
@@ -54,12 +54,12 @@ def show_logs() -> None:
 
 
 def show_json(value: Any) -> None:
-    """A result for machines, on stdout."""
+    """Write a result for machines to stdout."""
     sys.stdout.write(tame(json.dumps(value, ensure_ascii=False, indent=2)) + "\n")
 
 
 def show_json_rows(value: dict[str, Any], name: str, rows: Iterable[dict[str, Any]]) -> None:
-    """The same with a list as its last member, `name`, which is never in memory as a whole."""
+    """Write the same with a list as its last member, `name`, which is never in memory as a whole."""
     sys.stdout.write(tame(json.dumps(value, ensure_ascii=False, indent=2)).removesuffix("\n}") + f',\n  "{name}": [')
     before, after = "\n", "]"
     for row in rows:

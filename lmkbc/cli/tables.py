@@ -12,7 +12,7 @@ from lmkbc.cli.screen import plain
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str | None = None) -> None:
-    """A table on stdout: the first column to the left, numbers to the right; never cut when piped."""
+    """Write a table to stdout: the first column to the left, numbers to the right; never cut when piped."""
     cells = [[_cell(value) for value in row] for row in rows]
     numeric = [at > 0 and all(isinstance(row[at], int | float | None) for row in rows) for at in range(len(columns))]
     if sys.stdout.isatty():
@@ -24,7 +24,7 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: 
 
 
 def _write_plain(columns: Sequence[str], rows: list[list[str]], numeric: list[bool], title: str | None) -> None:
-    """The same as plain text, for which rich's tables need not be loaded."""
+    """Write the same as plain text, without loading rich's tables."""
     lines = [list(columns), *rows]
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
     if title is not None:

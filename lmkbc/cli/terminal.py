@@ -42,7 +42,7 @@ class _Output(Console):
 
 
 def show_table(columns: Sequence[str], rows: list[list[str]], numeric: list[bool], title: str | None) -> None:
-    """A table of plain text on standard output. numeric: which columns stand to the right."""
+    """Write a table of plain text to standard output. numeric: which columns stand to the right."""
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for column, right in zip(columns, numeric, strict=True):
         table.add_column(column, justify="right" if right else "left", overflow="fold")
@@ -76,7 +76,7 @@ def errors() -> Console:
 
 @contextmanager
 def progress() -> Iterator[Report]:
-    """A bar on a terminal, with count, rate and time left; elsewhere a plain line every ten seconds.
+    """Show a bar on a terminal, with count, rate and time left; elsewhere a plain line every ten seconds.
 
     The bar is of the whole run where its steps were announced; else each step has one.
     """

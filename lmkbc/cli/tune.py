@@ -74,7 +74,7 @@ def tune(
     if tuning.path is not None:
         note(f"wrote {tuning.path}")
     elif write:
-        note("nothing is written, since a part of the split was tuned on")
+        note("nothing is written, since a subset of the split was tuned on")
 
 
 def _as_json(tuned: Tuned) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _as_json(tuned: Tuned) -> dict[str, Any]:
 
 
 def confidence_json(known: Confidences) -> dict[str, Any]:
-    """What confidences are worth out of fold, with a reliability diagram's bins."""
+    """Return what confidences are worth out of fold, with a reliability diagram's bins."""
     from lmkbc.thresholds import reliability_table
 
     return {
@@ -141,7 +141,7 @@ def _print(tuned: Tuned) -> None:
 
 
 def _confidence(known: Confidences) -> Iterator[str]:
-    """What there is to say of confidences, out of fold, in three lines."""
+    """Yield what there is to say of confidences, out of fold, in three lines."""
     low, high = known.recall_interval
     yield (
         f"R@P90, recall at 90 % precision, out of fold: {known.recall:.3f} (95 % interval {low:.3f} to {high:.3f}), "

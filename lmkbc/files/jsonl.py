@@ -42,12 +42,12 @@ class QueryRow(msgspec.Struct, gc=False):
 
 
 def read_bytes(path: Path, most: int = packed.WHOLE) -> bytes:
-    """The bytes of a plain or packed file, without a byte-order mark. InputError where they are more than `most`."""
+    """Return the bytes of a plain or packed file, without a byte-order mark. InputError for more than `most`."""
     return packed.whole(path, most).removeprefix(BOM)
 
 
 def read_jsonl(path: Path, row_type: type[Row]) -> list[Row]:
-    """All rows of a JSONL file, checked against `row_type`. An empty file is an error.
+    """Return all rows of a JSONL file, checked against `row_type`. An empty file is an error.
 
     InputError also where they are more than memory is meant to hold: `packed.WHOLE` bytes, or `MOST_VALUES` values.
     """
@@ -79,7 +79,7 @@ def counted(path: Path, *marks: bytes, bounded: bool = True) -> Iterator[tuple[i
 
 
 def decoded(path: Path, block: bytes, decoder: msgspec.json.Decoder[Row], first: int = 1) -> list[Row]:
-    """The rows of some lines, of which each holds one or is blank; `first` is the number of the first line."""
+    """Return the rows of some lines, of which each holds one or is blank; `first` is the number of the first line."""
     block = block.removeprefix(BOM) if first == 1 else block
     try:
         rows = decoder.decode_lines(block)
@@ -114,7 +114,7 @@ def numbered_lines(raw: bytes, first: int = 1) -> Iterator[tuple[int, bytes]]:
 
 
 def first_bad_line(path: Path, raw: bytes, decoder: msgspec.json.Decoder[Any], first: int = 1) -> InputError:
-    """Which of the lines cannot be decoded, and why; `first` is the number of the first line."""
+    """Return which of the lines cannot be decoded, and why; `first` is the number of the first line."""
     for number, line in numbered_lines(raw, first):
         try:
             decoder.decode(line)
@@ -165,12 +165,12 @@ def _bad_query(path: Path, bad: QueryRow, repeated: bool, edition: Edition) -> I
 
 
 def read_queries(path: Path, edition: Edition) -> list[Query]:
-    """The queries of a split, in file order."""
+    """Return the queries of a split, in file order."""
     return [_query(row) for row in _rows(path, edition)]
 
 
 def read_examples(path: Path, edition: Edition) -> list[Example]:
-    """The queries of a labelled split with their objects, in file order."""
+    """Return the queries of a labelled split with their objects, in file order."""
     return examples_of(_rows(path, edition))
 
 
@@ -192,7 +192,7 @@ def _query(row: QueryRow) -> Query:
 
 
 def _known(rows: Iterable[QueryRow]) -> KnownPairs:
-    """The pairs that the file itself confirms: of rows with a name for each id, and of their subjects."""
+    """Return the pairs that the file itself confirms: of rows with a name for each id, and of their subjects."""
     known = KnownPairs()
     for row in rows:
         if row.SubjectEntityID:

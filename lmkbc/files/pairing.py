@@ -53,7 +53,7 @@ class KnownPairs:
         return news
 
     def fit(self, name: str, identifier: str) -> int:
-        """How well a name suits an id: above 0 where other rows pair them, below 0 where these pair them otherwise."""
+        """Return how well a name suits an id: above 0 where other rows pair them, below 0 where they contradict."""
         if name == identifier or identifier in self._ids.get(name, ()):
             return 8
         return -4 if identifier in self._names else 0
@@ -68,7 +68,7 @@ class _Row:
         self._before = [0, *accumulate(self._tails)]
 
     def steps(self, place: int) -> Iterator[tuple[Step, int]]:
-        """What the id at a place may take so that enough is left for the others, and how well it suits."""
+        """Yield what the id at a place may take so that enough is left for the others, and how well it suits."""
         n, after = len(self.pieces), len(self.ids) - place - 1
         few, most = (1, n - len(self.ids) + 1) if n > len(self.ids) else (0, 1)
         for start in range(few * place, min(most * place, n) + 1):
@@ -82,7 +82,7 @@ class _Row:
 
 
 def objects_of(pieces: Sequence[str], ids: Sequence[str], known: KnownPairs) -> tuple[GoldObject, ...]:
-    """The objects of a row of n pieces of names and m ids, n != m, in the row's order.
+    """Return the objects of a row of n pieces of names and m ids, n != m, in the row's order.
 
     A name and an id of which nobody can say that they belong together are an object each, without the other.
     """
@@ -100,7 +100,7 @@ def objects_of(pieces: Sequence[str], ids: Sequence[str], known: KnownPairs) -> 
 
 
 def named(names: tuple[str, ...], identifier: str | None, parts: tuple[str, ...] = ()) -> GoldObject:
-    """An object, without the id that some published rows write where they know no name."""
+    """Return an object, without the id that some published rows write where they know no name."""
     if identifier is not None and _QID.fullmatch(identifier):
         names = tuple(name for name in names if name != identifier)
     return GoldObject(names, identifier, parts if names else ())

@@ -43,7 +43,7 @@ class Table:
         self.path, self._columns, self._needed = path, tuple(columns), needed
 
     def rows(self) -> Iterator[Row]:
-        """The rows in the order of the file. Blank lines are none."""
+        """Yield the rows in the order of the file. Blank lines are none."""
         with packed.stream(self.path) as file:
             start = file.read(4096)
         if start.startswith(_PARQUET):
@@ -118,7 +118,7 @@ class Table:
                 raise InputError(f"{self.path}, line {number}: not UTF-8 text; save the file as UTF-8") from None
 
     def _places(self, header: Sequence[str]) -> list[int]:
-        """Where the columns stand, -1 for one that is not there."""
+        """Return where the columns stand, -1 for one that is not there."""
         for name in self._columns[: self._needed]:
             if name not in header:
                 raise InputError(f"{self.path} has no column {name!r}: {did_you_mean(name, header)}")

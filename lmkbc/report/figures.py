@@ -57,7 +57,7 @@ def precision_recall(relations: Mapping[str, Summary]) -> Plot:
 
 
 def sizes(rows: Sequence[Row]) -> Plot:
-    """How many objects were kept against how many there are."""
+    """Return how many objects were kept against how many there are."""
     caption = (
         f"Areas show how many queries; the line is as many kept as there are. {LARGEST} stands for all from there on."
     )
@@ -84,7 +84,7 @@ class Scored(NamedTuple):
 
 
 def candidates(rows: Sequence[Row]) -> list[Scored]:
-    """All scored candidates of all rows."""
+    """Return all scored candidates of all rows."""
     return [
         Scored(row.pair[1], one.score, one.right, kept)
         for row in rows
@@ -143,7 +143,7 @@ def cuts(pool: Sequence[Scored], relations: Sequence[str]) -> Plot:
 
 
 def reliability(pool: Sequence[Scored]) -> tuple[Plot, float]:
-    """How often candidates of a score are right, and the expected calibration error of the scores."""
+    """Return how often candidates of a score are right, and the expected calibration error of the scores."""
     given = np.array([one.score for one in pool], dtype=float)
     right = np.array([one.right for one in pool], dtype=float)
     bins = np.minimum((given * BINS).astype(int), BINS - 1)
@@ -162,7 +162,7 @@ def reliability(pool: Sequence[Scored]) -> tuple[Plot, float]:
 
 
 def forest(comparison: Comparison, name: str) -> Plot:
-    """The difference of each relation with its interval."""
+    """Return the difference of each relation with its interval."""
     parts = {**comparison.relations, "average": comparison.overall}
     places = np.arange(len(parts))[::-1]
     caption = "Differences of F1 with their 95 % intervals. Filled: beyond chance once corrected; hollow: noise."

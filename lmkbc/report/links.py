@@ -71,7 +71,7 @@ class Evidence:
 
     @classmethod
     def of(cls, index: Path | None, search_table: Path | None, *, offline: bool = False) -> Evidence:
-        """What a run with these options links from."""
+        """Return what a run with these options links from."""
         return cls(index, search_table, search_table is None and (offline or bool(os.environ.get(CONTACT))))
 
 
@@ -100,7 +100,7 @@ class Tracer:
             yield [self._trace(one, link) for (_, one), link in zip(pairs, links, strict=True)]
 
     def about(self, ids: Iterable[str]) -> dict[str, Entity]:
-        """What is known of ids: by what was on offer, then by the index and the search."""
+        """Return what is known of ids: by what was on offer, then by the index and the search."""
         known = {one: self._known[one] for one in ids if one in self._known}
         for source in (self._index, self._search):
             bare = [one for one in ids if as_qid(one) == one and not known.get(one, Entity()).description]
@@ -117,7 +117,7 @@ class Tracer:
 
 
 def _linking(run: SavedRun) -> Linking:
-    """The table of a run's manifest. One that this version cannot read is warned of, since the rest of the run can."""
+    """Return the link table of a run's manifest. Warn of a table that this version cannot read, and use the default."""
     recipe = run.manifest.get("recipe")
     table = recipe.get("link", {}) if isinstance(recipe, Mapping) else {}
     try:
@@ -128,7 +128,7 @@ def _linking(run: SavedRun) -> Linking:
 
 
 def trace(given: str | None, link: Link) -> Trace | None:
-    """How a name came to the id that a run gave it, or to none. link: that of the name alone; None of a literal."""
+    """Return how a name got its id in a run, or none. link: that of the name alone. None for a literal."""
     if link.evidence in ("literal", "nothing"):
         return None
     if link.id is None and given == link.searched:  # submitted as it is (`unlinked = "name"`)
@@ -151,6 +151,6 @@ def trace(given: str | None, link: Link) -> Trace | None:
 
 
 def _weight(hit: Hit, link: Link) -> str:
-    """How well known a hit is, in words; "" where that is not known."""
+    """Return how well known a hit is, in words; "" where that is not known."""
     unit = "train row" if link.strategy == BY_ROWS else "sitelink"
     return f"{hit.popularity:,} {unit}{'s' * (hit.popularity > 1)}" if hit.popularity else ""

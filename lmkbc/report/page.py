@@ -16,7 +16,7 @@ from lmkbc.report.rows import LONGEST_TEXT, Error, Row, Shown, cut
 
 
 def render(template: str, **values: Any) -> str:
-    """A page. What is put in is escaped; figures alone are markup of our own."""
+    """Return a page. What is put in is escaped; figures alone are markup of our own."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -40,7 +40,7 @@ def _figure(plot: Plot) -> Any:
 
 
 def packed(rows: Sequence[Row], entities: Mapping[str, Entity] | None) -> str:
-    """The rows for the page's script: JSON, gzipped, in base64, in which no text can end the script's element.
+    """Return the rows for the page's script: JSON, gzipped, in base64, in which no text can end the script's element.
 
     entities: what is known of the ids in them; None where objects have no ids.
     """

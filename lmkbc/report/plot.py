@@ -65,7 +65,7 @@ class Canvas:
 
 @contextmanager
 def canvas(name: str, title: str, caption: str, height: float = 3.3, width: float = 5.0) -> Iterator[Canvas]:
-    """A figure to draw on. name: a word of its own on the page. Inches, at 96 pixels as browsers have them."""
+    """Open a figure to draw on. name: a word of its own on the page. Inches, at 96 pixels as browsers have them."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -79,7 +79,7 @@ def canvas(name: str, title: str, caption: str, height: float = 3.3, width: floa
 
 
 def _inline(svg: str, name: str, alt: str) -> str:
-    """The markup alone, with names that no other figure of the page has, and colours by the page's variables."""
+    """Return the markup alone, with names that no other figure of the page has, and colours by the page's variables."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = _COLOUR.sub(lambda found: f"var(--{_VARIABLES[found[0]]})", svg)

@@ -99,12 +99,12 @@ class _Missing(msgspec.Struct):
 
 
 def cut(text: str, most: int) -> str:
-    """A text within a bound, and what was left out said at its end."""
+    """Return a text within a bound, and what was left out said at its end."""
     return text if len(text) <= most else f"{text[:most]} … [cut: {len(text):,} characters in all]"
 
 
 def recorded(run: SavedRun, edition: Edition, replies: Sequence[Path]) -> Mapping[Pair, Recorded]:
-    """The candidates of a run's directory, its models' replies, and those of completions files it read, by query."""
+    """Return by query the candidates of a run's directory, its models' replies, and those of completions files."""
     made: defaultdict[Pair, dict[str, Any]] = defaultdict(dict)
     folder = run.path if run.path.is_dir() else None
     if folder and (path := folder / submission.CANDIDATES).is_file():
@@ -142,7 +142,7 @@ def _replies(row: RecordedRow) -> Iterable[tuple[str, str]]:
 def traced(
     tracer: Tracer, examples: Sequence[Example], notes: Mapping[Pair, Recorded], report: Report = silent
 ) -> dict[Pair, Recorded]:
-    """What is recorded of each query, with how its candidates came to their links."""
+    """Return what is recorded of each query, with how its candidates came to their links."""
     queries = {(one.query.subject, one.query.relation): one.query for one in examples}
     given = [
         (queries[pair], [(candidate.object, candidate.id) for candidate in note.candidates])
@@ -159,7 +159,7 @@ def traced(
 
 
 def mentioned(rows: Iterable[Row]) -> set[str]:
-    """All ids that rows speak of."""
+    """Return all ids that rows speak of."""
     objects = [one for row in rows for one in (*row.kept, *row.dropped)]
     others = (other for trace in {one.trace for one in objects if one.trace} for other, _ in trace.others)
     gold = (identifier for row in rows for _, identifier, _ in row.gold)
@@ -174,7 +174,7 @@ def rows_of(
     notes: Mapping[Pair, Recorded],
     report: Report = silent,
 ) -> list[Row]:
-    """The rows of all scored queries, by relation and subject. report: told of each."""
+    """Return the rows of all scored queries, by relation and subject. report: told of each."""
     by_pair = {(example.query.subject, example.query.relation): example for example in examples}
     ready = Recorded()
     made: list[Row] = []
@@ -254,7 +254,7 @@ def _errors(
     dropped: Sequence[Shown],
     note: Recorded,
 ) -> Iterable[Error]:
-    """What went wrong with a row, each kind once."""
+    """Yield what went wrong with a row, each kind once."""
     missed = [name for name, _, found in gold if not found]
     proposed = any(one.right for one in dropped)
     wrong = [one for one in kept if not one.right]

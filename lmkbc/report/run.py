@@ -54,7 +54,7 @@ class ReportInput:
 
 
 def page(space: Workspace, source: ReportInput, report: Report = silent) -> str:
-    """The page. InputError where predictions and gold do not fit. report: told of the steps."""
+    """Return the page. InputError where predictions and gold do not fit. report: told of the steps."""
     edition, run = source.edition, source.run
     answers = run.answers(edition)
     asked = source.subset.rows(read_gold(source.gold, edition).items(), lambda row: row[0][1])
@@ -99,7 +99,7 @@ def write_beside(run: Run, directory: Path, split: str, report: Report = silent)
 
 
 def _asked(run: SavedRun, answered: bool) -> bool:
-    """Whether a gold query counts: of a run of a subset of the split, only those it answered."""
+    """Return whether a gold query counts: of a run of a subset of the split, only those it answered."""
     return answered or not run.is_subset
 
 
@@ -123,7 +123,7 @@ def _about(run: SavedRun, edition: Edition, source: ReportInput) -> dict[str, st
 def _floors(
     space: Workspace, edition: Edition, gold: Mapping[Any, Any], queries: Sequence[Query], report: Report
 ) -> dict[str, Table]:
-    """What the class prior and a file of empty answers score; the prior where train is here."""
+    """Return what the class prior and a file of empty answers score; the prior where train is here."""
     made = {}
     if space.has_data(edition):
         recipe = read_recipe(space, FLOOR)
@@ -136,7 +136,7 @@ def _floors(
 
 
 def _published(edition: Edition, split: str) -> list[Published]:
-    """The leaderboard by today's scorer, those of the same split first, each best first."""
+    """Return the leaderboard by today's scorer, those of the same split first, each best first."""
     here = edition.leaderboard(split)
     others = [result for result in edition.published if not result.profile and result not in here]
     return here + sorted(others, key=lambda result: (result.split, -result.f1))
@@ -168,7 +168,7 @@ def _confusion(rows: Sequence[Row]) -> list[list[int]]:
 
 
 def _usage(run: SavedRun) -> list[tuple[str, str, str]]:
-    """What a run took, by step: seconds, tokens, calls, cost."""
+    """Return what a run took, by step: seconds, tokens, calls, cost."""
     path = run.path / submission.TIMING
     if not run.path.is_dir() or not path.is_file():
         return []
@@ -180,7 +180,7 @@ def _usage(run: SavedRun) -> list[tuple[str, str, str]]:
 
 
 def _counts(run: SavedRun) -> list[tuple[str, str, str]]:
-    """What became of queries, draws and objects, by kind."""
+    """Return what became of queries, draws and objects, by kind."""
     told = run.manifest.get("counts")
     lines = []
     for name, value in (told if isinstance(told, dict) else {}).items():
@@ -208,7 +208,7 @@ def _recipe(run: SavedRun) -> str:
 
 
 def _set(value: Any) -> Any:
-    """A value less what TOML has no word for."""
+    """Return a value less what TOML has no word for."""
     if isinstance(value, dict):
         return {key: _set(inner) for key, inner in value.items() if inner is not None}
     return [_set(inner) for inner in value if inner is not None] if isinstance(value, list) else value

@@ -91,7 +91,7 @@ class Run:
 
     @cached_property
     def relations(self) -> dict[str, Relation]:
-        """The edition's relations, by the names it gives them."""
+        """Return the edition's relations, by the names it gives them."""
         relations = {name: self.workspace.relation(name) for name in self.edition.relations}
         if self.spellings is None:
             return relations
@@ -102,18 +102,18 @@ class Run:
 
     @cached_property
     def train(self) -> list[Example]:
-        """The train split."""
+        """Return the train split."""
         return self.workspace.examples(self.edition, "train")
 
     def loaded(self, key: Hashable, load: Callable[[], Loaded]) -> Loaded:
-        """The model of a key, loaded when it is first asked for."""
+        """Return the model of a key, loaded when it is first asked for."""
         if key not in self.models:
             self.models[key] = load()
         model: Loaded = self.models[key]
         return model
 
     def store(self) -> Store:
-        """Where models' answers are kept: as the command line says, else by default."""
+        """Return where models' answers are kept: as the command line says, else by default."""
         place = place_for(self.servers.store, offline=self.offline and self.dry is None)
         if self.dry is not None:
             return DryStore(place, self.dry, fresh=self.servers.fresh)

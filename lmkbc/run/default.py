@@ -13,7 +13,7 @@ DEFAULT, WITHOUT_MODEL = "smollm2-embedded", "embedded"
 
 
 def default_recipe(space: Workspace, model: str | None = None) -> tuple[Recipe, str]:
-    """The recipe, and what a person should know of the choice; model: what is named in place of the default's.
+    """Return the recipe, and what a person should know of the choice; model: what is named in place of the default's.
 
     A model that is not on this machine is not fetched for this.
     """

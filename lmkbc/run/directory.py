@@ -1,7 +1,7 @@
-"""Where a run is written: a directory of its own, never in the place of what is worth more, nor of a stranger's.
+"""The directory of a run: its name, and which files it may replace.
 
-A run is finished, or lacks answers; it is of all queries of a split, or of a subset of them. A run of a subset does
-not replace one of all queries, and one that lacks answers replaces no finished one, but goes beside it.
+A run is finished, or lacks answers. It asks all queries of a split, or a subset of them. A run of a subset does not
+replace a run of all queries. A run that lacks answers does not replace a finished run, but goes beside it.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class _Manifest(msgspec.Struct):
 
 
 def named(edition: str, split: str, system: str, subset: Subset | None = None) -> Path:
-    """The directory of a run that the user gave no other: one of a subset of the queries has a name of its own."""
+    """Return the default directory of a run. A run of a subset of the queries has a name of its own."""
     return RUNS / f"{edition}-{split}-{system}{subset.suffix if subset else ''}"
 
 
 def timings(edition: str, system: str, own: Path) -> list[Path]:
-    """Where earlier runs of a system may tell how long they took: the one that is to be replaced, then the others."""
+    """Return the timing files of earlier runs of a system: first that of the run which is to be replaced."""
     others = sorted(RUNS.glob(f"{edition}-*-{system}*"))
     return [directory / submission.TIMING for directory in (own, *others)]
 
@@ -72,7 +72,7 @@ def write(directory: Path, files: Mapping[str, Content]) -> Path:
 
 
 def unfinished(failures: str, directory: Path, files: Collection[str]) -> LmkbcError:
-    """What to tell of a run whose queries did not all get an answer, and how to go on.
+    """Return the error of a run that lacks answers, with how to go on.
 
     failures: how many there are, and the first, as a sentence begins.
     """
@@ -89,7 +89,7 @@ def unfinished(failures: str, directory: Path, files: Collection[str]) -> LmkbcE
 
 
 def _manifest(directory: Path) -> _Manifest | None:
-    """What a run's manifest says; None where there is none of ours."""
+    """Return what a run's manifest says; None where there is none of ours."""
     if RUN.own(directory) is None:
         return None
     try:

@@ -73,7 +73,7 @@ class RunFiles:
         subset: Subset | None = None,
         models: Sequence[str] = (),
     ) -> dict[str, Content]:
-        """The files; no zip of a run that asked a subset of the split alone. models: whose answers they are."""
+        """Return the files; no zip of a run that asked a subset of the split alone. models: whose answers they are."""
         files: dict[str, Content] = {}
         if self.tally.is_finished:
             zipped = submission.archive(self._predictions)
@@ -150,17 +150,17 @@ class Tally:
 
     @property
     def is_finished(self) -> bool:
-        """Whether there is a run to write: nothing is left to ask again, and some of it can be read."""
+        """Return whether there is a run to write: nothing is left to ask again, and some of it can be read."""
         return self._as_empty or not self.failed or (not self._lacking and self.failed < self.queries)
 
     @property
     def unreadable(self) -> Set[Query]:
-        """The queries of a finished run that have no row."""
+        """Return the queries of a finished run that have no row."""
         return self._unread if self.is_finished and not self._as_empty else frozenset()
 
     @property
     def failures(self) -> str:
-        """How many queries failed, and the first of them, as a sentence begins."""
+        """Return how many queries failed, and the first of them, as a sentence begins."""
         first = self.first_failed or Query("", "")
         return (
             f"{self.failed} of {counted(self.queries, 'query')} failed, first ({first.subject!r}, {first.relation!r})"
@@ -173,7 +173,7 @@ class Tally:
 
     @property
     def counts(self) -> dict[str, Any]:
-        """The counts by name.
+        """Return the counts by name.
 
         dropped: empty answers whose models named objects of which none could be kept; dropped_objects: rule -> objects.
         draws: what became of them -> how many.
@@ -186,14 +186,14 @@ class Tally:
 
 
 def local_models(run: Run, recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """The models of this machine that a run asked, and other files that its recipe names, with their SHA-256."""
+    """Yield the models of this machine that a run asked, and other files that its recipe names, with their SHA-256."""
     asking = [recipe.tables.get(step, ()) for step in ("generate", "link", "group")]
     for path in dict.fromkeys(paths_in([{"model": run.model}, *asking])):
         yield model_name(path), file_digest(path)
 
 
 def inputs(run: Run, split: str) -> Iterator[tuple[str, str]]:
-    """What a run read, by file name, with its SHA-256: never a path of this machine."""
+    """Yield what a run read, by file name, with its SHA-256: never a path of this machine."""
     space, edition = run.workspace, run.edition
     for name in dict.fromkeys(("train", split)):
         yield f"{edition.folder}/{name}", submission.sha256(jsonl.read_bytes(space.split_path(edition, name)))

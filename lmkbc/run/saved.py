@@ -1,4 +1,4 @@
-"""A finished run, read again: its directory, its zip, or a predictions file alone; and the gold beside it."""
+"""A saved run, read again: its directory, its zip, or a predictions file alone; and the gold beside it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SavedRun:
 
     @classmethod
     def at(cls, path: Path) -> SavedRun:
-        """The run at a path. InputError where it has no predictions."""
+        """Return the run at a path. InputError where it has no predictions."""
         if not path.is_dir():
             return cls(path, path, _beside(path))
         predictions, manifest = path / submission.PREDICTIONS, path / submission.MANIFEST
@@ -58,17 +58,17 @@ class SavedRun:
 
     @property
     def name(self) -> str:
-        """What to call it: its directory's or file's name."""
+        """Return its directory's or file's name."""
         return self.path.resolve().name
 
     @property
     def is_subset(self) -> bool:
-        """Whether it asked a subset of its split alone."""
+        """Return whether it asked a subset of its split alone."""
         return not self.manifest.keys().isdisjoint(("limit", "relations"))
 
     @property
     def in_sample(self) -> InSample | None:
-        """What is known of a run whose rules were tuned on its own split; None of any other run."""
+        """Return what is known of a run whose rules were tuned on its own split; None of any other run."""
         chosen, inputs = self.manifest.get("selection"), self.manifest.get("inputs")
         if not isinstance(chosen, dict) or not isinstance(inputs, dict) or "data_sha256" not in chosen:
             return None
@@ -83,16 +83,16 @@ class SavedRun:
         return InSample(f1, {name: value for name, value in known if isinstance(value, float)})
 
     def text(self, field_name: str) -> str | None:
-        """A text field of its manifest."""
+        """Return a text field of its manifest."""
         value = self.manifest.get(field_name)
         return value if isinstance(value, str) else None
 
     def predicted(self, edition: Edition) -> Mapping[Pair, Any]:
-        """What it predicts, by query. InputError where two rows answer one query, and not alike."""
+        """Return its predictions by query. InputError where two rows answer one query with different objects."""
         return read_column(self.predictions, edition.column, agree=True).values
 
     def answers(self, edition: Edition) -> Mapping[Pair, Any]:
-        """What it predicts, by query, as it is scored: what it could not read an answer to is wrong."""
+        """Return its predictions by query, as they are scored: a query without a readable answer is wrong."""
         return {pair: list(WRONG) for pair in self.unreadable} | dict(self.predicted(edition))
 
     @cached_property
@@ -112,7 +112,7 @@ class _Unread(msgspec.Struct):
 
 
 def _beside(path: Path) -> dict[str, Any]:
-    """What the manifest beside a run's own file says; nothing beside any other file, or one that was changed."""
+    """Return what the manifest beside a run's own file says; nothing beside any other file, or one that was changed."""
     manifest = path.with_name(submission.MANIFEST)
     if path.name not in (submission.PREDICTIONS, submission.ARCHIVE) or not (path.is_file() and manifest.is_file()):
         return {}
@@ -130,7 +130,7 @@ def _manifest(path: Path) -> dict[str, Any]:
 
 
 def edition_of(space: Workspace, runs: list[SavedRun], named: str | None) -> Edition | None:
-    """The edition that was named, else the one that all runs tell of, if any. InputError where they tell of two."""
+    """Return the edition named, else the one of all manifests, if any. InputError where they name two."""
     told = {run.text("edition"): run for run in runs if run.text("edition")}
     for name, run in told.items():
         if name != (named or next(iter(told))):
@@ -141,7 +141,7 @@ def edition_of(space: Workspace, runs: list[SavedRun], named: str | None) -> Edi
 
 
 def read_gold(path: Path, edition: Edition) -> Mapping[Pair, Any]:
-    """The gold column by query. InputError where a row has none."""
+    """Return the gold column by query. InputError where a row has none."""
     gold = read_column(path, edition.column)
     bad = next((pair for pair, value in gold.values.items() if not isinstance(value, list)), None)
     if bad:

@@ -73,7 +73,7 @@ def sha256(content: bytes) -> str:
 
 
 def distinct(edition: Edition, values: Iterable[str]) -> list[str]:
-    """The strings to submit for one query: stripped, none empty, each once under the edition's normal form."""
+    """Return the strings to submit for one query: stripped, none empty, each once under the edition's normal form."""
     kept: dict[str, str] = {}
     for value in map(str.strip, values):
         if key := edition.metric.scorer.key(value):
@@ -82,12 +82,12 @@ def distinct(edition: Edition, values: Iterable[str]) -> list[str]:
 
 
 def answers(edition: Edition, prediction: Prediction) -> list[str]:
-    """What a prediction submits, in the edition's own terms: QIDs and literals, or names."""
+    """Return what a prediction submits, in the edition's own terms: QIDs and literals, or names."""
     return distinct(edition, (edition.value(candidate) for candidate in prediction.objects))
 
 
 def losses(edition: Edition, candidates: CandidateSet) -> list[Dropped]:
-    """What models named for a query and nobody can submit, each once: dropped on the way, or without a link."""
+    """Return what models named for a query and nobody can submit, each once: dropped on the way, or without a link."""
     unlinked = [Dropped(candidate.text, "link") for candidate in candidates.candidates if not edition.value(candidate)]
     if not unlinked and not candidates.dropped:
         return []
@@ -95,7 +95,7 @@ def losses(edition: Edition, candidates: CandidateSet) -> list[Dropped]:
 
 
 def prediction_lines(edition: Edition, predictions: Iterable[Prediction]) -> bytes:
-    """The predictions file, one row per query, in the order given."""
+    """Return the predictions file, one row per query, in the order given."""
     return json_lines(
         _row(prediction.query) | {edition.column: answers(edition, prediction)} for prediction in predictions
     )
@@ -117,7 +117,7 @@ _JSON = json.JSONEncoder(ensure_ascii=False)
 
 
 def candidate_rows(sets: Iterable[CandidateSet]) -> bytes:
-    """The scored candidates of some queries, readable by `--from`; none of a failed query, which stays failed.
+    """Return the scored candidates of some queries, readable by `--from`; none of a failed query, which stays failed.
 
     A run writes millions of candidates, so their JSON is put together here, and not by way of dictionaries.
     """
@@ -136,7 +136,7 @@ def candidate_lines(sets: Iterable[CandidateSet]) -> bytes:
 
 
 def missing_lines(sets: Iterable[CandidateSet]) -> bytes:
-    """The queries that have no answer, and what became of their draws; each waits for `completions` or `candidates`."""
+    """Return the queries without an answer, with the states of their draws; each may be given `completions`."""
     return json_lines(
         _row(item.query) | {"reason": ", ".join(dict.fromkeys(item.draws)) or "not asked"}
         for item in sets
@@ -145,14 +145,14 @@ def missing_lines(sets: Iterable[CandidateSet]) -> bytes:
 
 
 def reply_rows(replies: Mapping[Query, Iterable[Replies]]) -> bytes:
-    """What models wrote about some queries, as completions."""
+    """Return what models wrote about some queries, as completions."""
     return json_lines(
         _row(query) | {"model": one.source, "completions": one.texts} for query, own in replies.items() for one in own
     )
 
 
 def withheld_lines(predictions: Iterable[Prediction]) -> bytes:
-    """The queries whose empty answer does not say that there is no object, and why it is empty."""
+    """Return the queries whose empty answer does not say that there is no object, and why it is empty."""
     return json_lines(_row(made.query) | {"reason": made.withheld} for made in predictions if made.withheld)
 
 
@@ -185,7 +185,7 @@ def _sources(sources: tuple[Source, ...]) -> str:
 
 
 def archive(predictions: Content) -> bytes:
-    """The zip that CodaLab and Codabench take: `predictions.jsonl` at its root, nothing else."""
+    """Return the zip that CodaLab and Codabench take: `predictions.jsonl` at its root, nothing else."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as zipped:
         entry = zipfile.ZipInfo(PREDICTIONS, date_time=(1980, 1, 1, 0, 0, 0))
@@ -234,10 +234,10 @@ def check(
 def package(
     path: Path, edition: Edition, relations: Mapping[str, Relation], queries: Sequence[Query]
 ) -> tuple[bytes, int]:
-    """A checked zip from any predictions file, re-ordered to the queries; and how many rows it had for no query.
+    """Return a checked zip from any predictions file, re-ordered to the queries; and how many rows it had for no query.
 
-    InputError for what no receiver could score: a query that is missing, or answered twice and not alike; a value that
-    is no string, or a name where the edition asks for QIDs.
+    InputError for what no receiver could score: a query that is missing, or answered twice with different objects; a
+    value that is no string, or a name where the edition asks for QIDs.
     """
     read = read_column(path, edition.column, agree=True)
     answers = read.values

@@ -22,7 +22,7 @@ class Scorer(Protocol):
     """How one edition compares the answers of one query with the gold."""
 
     def key(self, text: str) -> str:
-        """The form under which two answers are the same answer."""
+        """Return the form under which two answers are the same answer."""
         ...
 
     def matches(self, value: str, gold: Sequence[Any], relation: str) -> tuple[int, ...]:
@@ -47,7 +47,7 @@ _NOTHING = frozenset({_EMPTY, "", "none", "null"})
 
 @lru_cache(maxsize=1 << 16)
 def number(text: Any) -> float | None:
-    """The scorers' reading of a number (thousands commas allowed), None where it is none."""
+    """Return the scorers' reading of a number (thousands commas allowed), None where it is none."""
     try:
         return float(text.replace(",", "").strip())
     except (ValueError, AttributeError):
@@ -55,7 +55,7 @@ def number(text: Any) -> float | None:
 
 
 def _near(tolerance: float, value: float | None, gold: float | None) -> bool:
-    """Whether a number lies within a share of a gold one; the sign of the gold counts, as in the official scripts."""
+    """Return whether a number lies within a share of the gold; its sign counts, as in the official scripts."""
     return value is not None and gold is not None and gold != 0 and abs(value - gold) / gold <= tolerance
 
 
@@ -116,7 +116,7 @@ class IdScorer:
     none_is_object: bool = False
 
     def key(self, text: str) -> str:
-        """An id is its own normal form."""
+        """Return an id is its own normal form."""
         return text
 
     def matches(self, value: str, gold: Sequence[str], relation: str) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ _BLOCK = 256
 
 
 def interval(difference: float, deviations: Floats) -> tuple[float, float]:
-    """The bootstrap's interval of a difference of means, at `LEVEL`.
+    """Return the bootstrap's interval of a difference of means, at `LEVEL`.
 
     deviations: per subject, what one more draw of it would add. Each subject is drawn Poisson(1) times (Chamandy et al.
     2012), so that subjects of several relations stay whole while every relation keeps its weight.
@@ -41,7 +41,7 @@ def interval(difference: float, deviations: Floats) -> tuple[float, float]:
 
 
 def sign_flip(contributions: Floats) -> float:
-    """The two-sided p-value of a sum, were the sign of each subject's contribution a coin's (Fisher 1935).
+    """Return the two-sided p-value of a sum, were the sign of each subject's contribution a coin's (Fisher 1935).
 
     All 2^n flips count, none is drawn: their sums' distribution is the product of cosines, brought back from the
     frequencies on a lattice (Pagano and Tritchler 1983). Sums that rounding to it may have taken below the observed
@@ -66,7 +66,7 @@ def sign_flip(contributions: Floats) -> float:
 
 
 def _spectrum(units: Ints, counts: Ints) -> Floats:
-    """The product of cosines at all frequencies of the lattice; those at which it has vanished are dropped early."""
+    """Return the product of cosines at all frequencies of the lattice; vanished ones are dropped early."""
     cosines = np.cos(2 * np.pi * np.arange(CELLS) / CELLS)
     frequencies = np.arange(CELLS // 2 + 1)
     product = np.ones(len(frequencies))
@@ -81,7 +81,7 @@ def _spectrum(units: Ints, counts: Ints) -> Floats:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values corrected for how many there are (Holm 1979), in the order given."""
+    """Return the p-values corrected for how many there are (Holm 1979), in the order given."""
     order = sorted(range(len(p_values)), key=lambda place: p_values[place])
     corrected = [0.0] * len(p_values)
     least = 0.0

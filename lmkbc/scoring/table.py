@@ -117,7 +117,7 @@ class Tally:
             self._rows[relation].add(place, subject, outcome)
 
     def table(self) -> Table:
-        """The official result of all rows."""
+        """Return the official result of all rows."""
         vacuous = self._metric.vacuous
         relations = {name: _summary(self._outcomes[name], vacuous) for name in sorted(self._outcomes)}
         overall = _summary(sum(self._outcomes.values(), start=Counter()), vacuous)

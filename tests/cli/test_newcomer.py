@@ -183,6 +183,6 @@ def test_a_part_is_tuned_on_and_nothing_written(command: Command, tmp_path: Path
     words = ("tune", "-e", "mini", "--system", "prior", "--workspace", "space", "--trials", "0", "--rules", "cutoff")
     status, shown, told = command(*words, "--relation", "CountryBordersCountry", "--limit", "20")
     assert status == 0, told
-    assert "nothing is written, since a part of the split was tuned on" in told
+    assert "nothing is written, since a subset of the split was tuned on" in told
     assert re.search(r"CountryBordersCountry +20 ", shown)
     assert not (tmp_path / "space" / "thresholds" / "mini" / "prior.toml").exists()
