@@ -107,14 +107,14 @@ def compare(edition: Edition, gold: Mapping[Pair, Any], runs: Sequence[SavedRun]
     for run, given in zip(runs, answers, strict=True):
         found = evaluate(Given.of(run.predictions, edition.column, given), labels, edition, rows=True)
         rows.append(dict(found.table.rows))
-    names = told_apart(runs)
+    names = distinct_names(runs)
     macro = edition.metric.average == "relation"
     made = [paired(names[0], name, rows[0], own, macro) for name, own in zip(names[1:], rows[1:], strict=True)]
     corrected = holm([one.overall.p for one in made])
     return [replace(one, overall=replace(one.overall, corrected=p)) for one, p in zip(made, corrected, strict=True)]
 
 
-def told_apart(runs: Sequence[SavedRun]) -> list[str]:
+def distinct_names(runs: Sequence[SavedRun]) -> list[str]:
     """Return the runs' names; whole paths where two have the same."""
     names = [run.name for run in runs]
     return names if len(set(names)) == len(names) else [str(run.path) for run in runs]

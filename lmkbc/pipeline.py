@@ -92,7 +92,7 @@ class Steps:
             if source.notes.usage:
                 usage[source.name] = _summed(usage.get(source.name, {}), source.notes.usage)
         steps = {"group": self._grouping.usage, "link": self._linking.usage}
-        return usage | {step: told for step, told in steps.items() if told}
+        return usage | {step: used for step, used in steps.items() if used}
 
     @property
     def models(self) -> list[str]:

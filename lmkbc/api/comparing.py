@@ -57,12 +57,16 @@ class Comparisons:
     @property
     def html(self) -> str:
         """Return a page that needs no network."""
-        from lmkbc.report.comparison import page
+        from lmkbc.compare import shown_p
+        from lmkbc.report.figures import forest
+        from lmkbc.report.page import render
 
-        return page(self.edition, self.comparisons, self.remarks)
+        pairs = [(one, forest(one, f"forest{place}")) for place, one in enumerate(self.comparisons)]
+        title = f"LM-KBC {self.edition.name}: runs beside {self.comparisons[0].first}"
+        return render("compare.html", title=title, pairs=pairs, remarks=self.remarks, shown_p=shown_p)
 
     def write(self, path: Path | str) -> Path:
-        """Write the page, and tell where."""
+        """Write the page; return its path."""
         place = Path(path)
         check_file(place)
         write_bytes(place, self.html.encode())
@@ -94,7 +98,7 @@ def compare(
     runs, or runs that do not go together.
     """
     from lmkbc.compare import compare as compared  # which computes, and loads numpy
-    from lmkbc.compare import told_apart
+    from lmkbc.compare import distinct_names
 
     sources: Sources = {"edition": edition, "data": data, "workspace": workspace}
     space, opened = space_of(sources), [_finished(run) for run in runs]
@@ -102,13 +106,13 @@ def compare(
         raise InputError("compare needs two runs at least: give their directories, zips or predictions files")
     chosen = edition_of(space, opened, edition) or chosen_edition(space, None)
     subset = Subset.of(space, chosen, listed(relation), limit)
-    told = next(filter(None, (run.text("split") for run in opened)), "val")
-    path = Path(gold) if gold is not None else space.gold_path(chosen, split or told)
+    run_split = next(filter(None, (run.text("split") for run in opened)), "val")
+    path = Path(gold) if gold is not None else space.gold_path(chosen, split or run_split)
     truth = dict(subset.rows(read_gold(path, chosen).items(), lambda row: row[0][1]))
     for answers in (run.answers(chosen) for run in opened if run.is_subset):
         truth = {pair: objects for pair, objects in truth.items() if pair in answers}
     whole = subset.is_whole and not any(run.is_subset for run in opened)
-    named = zip(told_apart(opened), (run.in_sample for run in opened), strict=True)
+    named = zip(distinct_names(opened), (run.in_sample for run in opened), strict=True)
     remarks = [f"{name}: {seen.remark(whole=whole)}." for name, seen in named if seen]
     return Comparisons(chosen, compared(chosen, truth, opened), remarks)
 

@@ -62,5 +62,5 @@ def rows_frame(table: Table) -> pl.DataFrame:
 
 def shown(title: str, *parts: pl.DataFrame | str) -> str:
     """Return what a notebook shows: a title, then tables and sentences, all text escaped."""
-    told = (f"<p>{escape(part)}</p>" if isinstance(part, str) else part._repr_html_() for part in parts)
-    return f"<h4>{escape(title)}</h4>" + "".join(told)
+    shown_parts = (f"<p>{escape(part)}</p>" if isinstance(part, str) else part._repr_html_() for part in parts)
+    return f"<h4>{escape(title)}</h4>" + "".join(shown_parts)

@@ -53,7 +53,7 @@ def report(
     run's directory, or here. gold: a file, else the split's. files: the recorded completions that the run read, whose
     replies are then shown. index, search_table: what it linked from, which tell why a name has its link, beside train
     and, where $LMKBC_CONTACT is set, what was kept of Wikidata's answers. relation, limit: of these relations, or the
-    first so many queries, alone. progress: told how far it is.
+    first so many queries, alone. progress: a callback.
     """
     from lmkbc.report.links import Evidence
     from lmkbc.report.run import ReportInput, page  # which draws figures

@@ -123,8 +123,8 @@ class PredictedRun:
         return f"<PredictedRun {self.title}: {self.directory}>"
 
     def _repr_html_(self) -> str:
-        told = self.manifest.get("counts")
-        counts = told if isinstance(told, dict) else {}
+        counts = self.manifest.get("counts")
+        counts = counts if isinstance(counts, dict) else {}
         line = ", ".join(
             f"{counts[name]} {name}" for name in ("queries", "objects", "empty", "failed") if name in counts
         )
@@ -152,7 +152,7 @@ def predict(
     new, empty or a run; else submissions/EDITION-SPLIT-SYSTEM. failed_as_empty: submit queries without an answer as
     empty ones. any_thresholds: use thresholds that were tuned on other data, models or prompts too. untuned: use none,
     but the recipe's own rule. precision: keep only what tuning promises to be right that often. page: write report.html
-    into it, where gold is known. progress: told how far it is. InputError for what is wrong, before anything is asked
+    into it, where gold is known. progress: a callback. InputError for what is wrong, before anything is asked
     of a model; LmkbcError where queries failed.
     """
     from lmkbc.files.lock import writing_alone

@@ -88,7 +88,7 @@ def tune(
     split: labelled. folds: by subject. trials: Optuna's, at most, per relation and fold; 0: exact sweeps only. storage:
     an SQLite or PostgreSQL URL that processes share. rules: only these. relation, limit: of these relations, or the
     first so many queries, alone: then nothing is written. write: to thresholds/EDITION/SYSTEM--MODEL.toml of the
-    workspace, where `lmkbc.predict` finds it. overwrite: replace a file that is there. progress: told how far it is.
+    workspace, where `lmkbc.predict` finds it. overwrite: replace a file that is there. progress: a callback.
     InputError before anything is asked of a model.
     """
     from lmkbc import thresholds

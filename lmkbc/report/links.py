@@ -104,8 +104,8 @@ class Tracer:
         known = {one: self._known[one] for one in ids if one in self._known}
         for source in (self._index, self._search):
             bare = [one for one in ids if as_qid(one) == one and not known.get(one, Entity()).description]
-            told = source.entities(bare) if source else {}
-            known |= {one: Entity(hit.label, hit.description) for one, hit in told.items() if hit and hit.label}
+            entities = source.entities(bare) if source else {}
+            known |= {one: Entity(hit.label, hit.description) for one, hit in entities.items() if hit and hit.label}
         return known
 
     def _trace(self, given: str | None, link: Link) -> Trace | None:
@@ -142,12 +142,12 @@ def trace(given: str | None, link: Link) -> Trace | None:
         return Trace(f"came with the answer, or from what is not at hand; {would}", others)
     if given is None:
         return Trace(link.strategy if link.id is None else f"{source} has {link.id}", others)
-    told = [f"{source}: {link.strategy if given == link.id else MODEL}"]
+    words = [f"{source}: {link.strategy if given == link.id else MODEL}"]
     if len(offered) > 1:
-        told.append(f"hit {offered.index(given) + 1} of {len(offered)}")
+        words.append(f"hit {offered.index(given) + 1} of {len(offered)}")
     if given in hits and (weight := _weight(hits[given], link)):
-        told.append(weight)
-    return Trace(", ".join(told), others)
+        words.append(weight)
+    return Trace(", ".join(words), others)
 
 
 def _weight(hit: Hit, link: Link) -> str:

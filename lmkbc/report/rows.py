@@ -174,7 +174,7 @@ def rows_of(
     notes: Mapping[Pair, Recorded],
     report: Report = silent,
 ) -> list[Row]:
-    """Return the rows of all scored queries, by relation and subject. report: told of each."""
+    """Return the rows of all scored queries, by relation and subject. report: called for each."""
     by_pair = {(example.query.subject, example.query.relation): example for example in examples}
     ready = Recorded()
     made: list[Row] = []

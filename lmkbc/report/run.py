@@ -54,7 +54,7 @@ class ReportInput:
 
 
 def page(space: Workspace, source: ReportInput, report: Report = silent) -> str:
-    """Return the page. InputError where predictions and gold do not fit. report: told of the steps."""
+    """Return the page. InputError where predictions and gold do not fit. report: called for the steps."""
     edition, run = source.edition, source.run
     answers = run.answers(edition)
     asked = source.subset.rows(read_gold(source.gold, edition).items(), lambda row: row[0][1])
@@ -109,7 +109,7 @@ def _about(run: SavedRun, edition: Edition, source: ReportInput) -> dict[str, st
     answered = run.manifest.get("models")
     models = [str(model) for model in answered] if isinstance(answered, list) else []
     seen = run.in_sample
-    told = {
+    fields = {
         "system": run.text("system") or run.name,
         "models" if len(models) > 1 else "model": ", ".join(models) or run.text("model"),
         "edition and split": f"{edition.name}, {source.split}",
@@ -117,7 +117,7 @@ def _about(run: SavedRun, edition: Edition, source: ReportInput) -> dict[str, st
         "in sample": seen.remark(whole=source.subset.is_whole and not run.is_subset) if seen else None,
         "average": "mean over relations" if edition.metric.average == "relation" else "mean over rows",
     }
-    return {name: str(value) for name, value in told.items() if value}
+    return {name: str(value) for name, value in fields.items() if value}
 
 
 def _floors(
@@ -172,18 +172,18 @@ def _usage(run: SavedRun) -> list[tuple[str, str, str]]:
     path = run.path / submission.TIMING
     if not run.path.is_dir() or not path.is_file():
         return []
-    told = msgspec.json.decode(read_bytes(path, DOCUMENT))
-    lines = [("whole run", "seconds", _number(told.get("seconds")))]
-    for step, values in (told.get("usage") or {}).items():
+    timing = msgspec.json.decode(read_bytes(path, DOCUMENT))
+    lines = [("whole run", "seconds", _number(timing.get("seconds")))]
+    for step, values in (timing.get("usage") or {}).items():
         lines += [(str(step), str(name), _number(value)) for name, value in values.items()]
     return lines
 
 
 def _counts(run: SavedRun) -> list[tuple[str, str, str]]:
     """Return what became of queries, draws and objects, by kind."""
-    told = run.manifest.get("counts")
+    counts = run.manifest.get("counts")
     lines = []
-    for name, value in (told if isinstance(told, dict) else {}).items():
+    for name, value in (counts if isinstance(counts, dict) else {}).items():
         parts = value.items() if isinstance(value, dict) else [("", value)]
         lines += [(str(name).replace("_", " "), str(kind), _number(count)) for kind, count in parts]
     return lines
@@ -201,10 +201,10 @@ def _tuned(run: SavedRun) -> str:
 
 def _recipe(run: SavedRun) -> str:
     """Return the recipe as TOML, as far as the manifest tells it, less a rule that thresholds replaced."""
-    told = run.manifest.get("recipe")
-    if not isinstance(told, dict):
+    tables = run.manifest.get("recipe")
+    if not isinstance(tables, dict):
         return ""
-    return tomli_w.dumps(_set({step: table for step, table in told.items() if step != "select" or not _tuned(run)}))
+    return tomli_w.dumps(_set({step: table for step, table in tables.items() if step != "select" or not _tuned(run)}))
 
 
 def _set(value: Any) -> Any:

@@ -116,10 +116,10 @@ def _beside(path: Path) -> dict[str, Any]:
     manifest = path.with_name(submission.MANIFEST)
     if path.name not in (submission.PREDICTIONS, submission.ARCHIVE) or not (path.is_file() and manifest.is_file()):
         return {}
-    told = _manifest(manifest)
-    outputs = told.get("outputs")
+    written = _manifest(manifest)
+    outputs = written.get("outputs")
     own = isinstance(outputs, dict) and outputs.get(path.name) == file_sha256(path)
-    return told if own else {}
+    return written if own else {}
 
 
 def _manifest(path: Path) -> dict[str, Any]:
@@ -131,12 +131,12 @@ def _manifest(path: Path) -> dict[str, Any]:
 
 def edition_of(space: Workspace, runs: list[SavedRun], named: str | None) -> Edition | None:
     """Return the edition named, else the one of all manifests, if any. InputError where they name two."""
-    told = {run.text("edition"): run for run in runs if run.text("edition")}
-    for name, run in told.items():
-        if name != (named or next(iter(told))):
-            other = named or next(iter(told))
+    named_by = {run.text("edition"): run for run in runs if run.text("edition")}
+    for name, run in named_by.items():
+        if name != (named or next(iter(named_by))):
+            other = named or next(iter(named_by))
             raise InputError(f"{run.path} is a run of edition {name}, not of {other}: give runs of one edition")
-    chosen = named or next(iter(told), None)
+    chosen = named or next(iter(named_by), None)
     return space.edition(chosen) if chosen else None
 
 
