@@ -95,7 +95,7 @@ def read(root: Path, some: Iterable[Slice]) -> Tables:
     """Read the rows of a shard from parts."""
     frames = {table: [pl.DataFrame(schema=schema)] for table, schema in SCHEMAS.items()}
     for name, start, rows in some:
-        frame = pl.read_parquet(root / name, hive_partitioning=False).slice(start, rows)
+        frame = pl.read_parquet(root / name, glob=False, hive_partitioning=False).slice(start, rows)
         if folder := re.match(r"facts/relation=([^/]+)", name):
             frame = frame.with_columns(relation=pl.lit(unquote(folder[1]))).select(*FACTS)
         frames[name.partition("/")[0]].append(frame)
