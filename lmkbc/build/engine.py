@@ -70,7 +70,7 @@ class Ledger(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """All that a worker has to be told. Its files lie at the same places on every machine that works."""
+    """All that a worker needs to know. Its files lie at the same places on every machine that works."""
 
     run: Run
     recipe: Recipe
@@ -116,13 +116,13 @@ class Answers(NamedTuple):
     def tables(self, maker: Maker) -> Tables:
         """Return the tables of what is selected of them."""
         made = maker.tables([ask.row for ask in self.asks], self.sets)
-        told = [self.reasons.get(one.query) for one in self.sets if one.failed]
-        own = pl.Series("reason", told, dtype=pl.String)
+        known = [self.reasons.get(one.query) for one in self.sets if one.failed]
+        own = pl.Series("reason", known, dtype=pl.String)
         return made._replace(missing=made.missing.with_columns(pl.coalesce(own, pl.col("reason"))))
 
 
 class ThisProcess:
-    """The engine of a build without workers. total: queries that are asked; report: told how far each step is."""
+    """The engine of a build without workers. total: queries that are asked; report: where each step is."""
 
     workers = 0
 
@@ -169,7 +169,7 @@ class Worker:
         A query that breaks what answers it fails alone. So does one that kills: where workers died of a range of the
         asks, its halves are begun each by itself.
         """
-        with _heard() as self.remarks:
+        with _logged() as self.remarks:
             reasons: dict[Query, str] = {}
             sets = dict[Query, CandidateSet]()
             for start, stop in _ranges(0, len(asks), ledger) if ledger else [(0, len(asks))]:
@@ -219,23 +219,23 @@ def _failed(query: Query) -> CandidateSet:
 def _one_line(error: BaseException) -> str:
     """Return an error in one line: what it says, and where it was."""
     where = traceback.extract_tb(error.__traceback__)[-1]
-    said = " ".join(str(error).split())[:200]
-    return f"{type(error).__name__} in {Path(where.filename).name}:{where.lineno}{f' ({said})' if said else ''}"
+    text = " ".join(str(error).split())[:200]
+    return f"{type(error).__name__} in {Path(where.filename).name}:{where.lineno}{f' ({text})' if text else ''}"
 
 
 @contextmanager
-def _heard() -> Iterator[list[str]]:
+def _logged() -> Iterator[list[str]]:
     """Collect what the engine logs meanwhile."""
-    heard: list[str] = []
+    messages: list[str] = []
 
-    class Heard(logging.Handler):
+    class Collector(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            heard.append(record.getMessage())
+            messages.append(record.getMessage())
 
-    logger, handler = logging.getLogger("lmkbc"), Heard()
+    logger, handler = logging.getLogger("lmkbc"), Collector()
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     try:
-        yield heard
+        yield messages
     finally:
         logger.removeHandler(handler)

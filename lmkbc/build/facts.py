@@ -98,7 +98,7 @@ class Maker:
     def tables(self, rows: Sequence[int], sets: Sequence[CandidateSet]) -> Tables:
         """Return the tables of a block. rows: of each set the place of its subject; sets: pooled, one per query."""
         made: tuple[list[tuple[Any, ...]], ...] = ([], [], [])
-        heard: dict[tuple[Source, ...], int] = {}  # many facts have the same sources, which are written once
+        places: dict[tuple[Source, ...], int] = {}  # many facts have the same sources, which are written once
         chosen, made_sure = decide(self.selector, sets), confidences(self.selector, sets)
         least = [self.least or 0.0] * len(sets)
         if self.least is None:
@@ -115,12 +115,12 @@ class Maker:
             stating = [(one, p) for one, p in pairs if p >= floor]
             if stating:
                 for one, p in stating[:1] if relation.has_one_object() else stating:
-                    heard.setdefault(one.sources, len(heard))
-                    made[0].append((*about, *self._fact(one, relation, p, sure.calibrated, heard[one.sources])))
+                    places.setdefault(one.sources, len(places))
+                    made[0].append((*about, *self._fact(one, relation, p, sure.calibrated, places[one.sources])))
             else:
                 made[1].append((*about, *self._nothing(found, "withheld" if kept.withheld else why_nothing(found))))
         facts, nothing, missing = map(_frame, made, (FACTS | {"sources": pl.Int64}, NOTHING, MISSING))
-        named = pl.Series("sources", [named_sources(sources)[0] for sources in heard], pl.List(pl.String))
+        named = pl.Series("sources", [named_sources(sources)[0] for sources in places], pl.List(pl.String))
         return Tables(facts.with_columns(named.gather(facts["sources"])), nothing, missing)
 
     def _fact(self, kept: Candidate, relation: Relation, p: float, calibrated: bool, sources: int) -> tuple[Any, ...]:
@@ -139,9 +139,9 @@ class Maker:
         )
 
     def _nothing(self, found: CandidateSet, reason: str) -> tuple[Any, ...]:
-        heard = tuple(source for nil in found.nothing for source in nil.sources)
+        sources = tuple(source for nil in found.nothing for source in nil.sources)
         score = max((nil.score for nil in found.nothing), default=None)
-        return reason, None if score is None else round(score, 6), named_sources(heard)[1], self.run
+        return reason, None if score is None else round(score, 6), named_sources(sources)[1], self.run
 
 
 def floors(

@@ -88,7 +88,7 @@ class RayEngine:
 
     @property
     def usage(self) -> Sequence[Mapping[str, Any]]:
-        """Return what each worker used, as it told with its last block."""
+        """Return what each worker used, as its last block says."""
         return [*self._usage.values()]
 
     def tables(self, work: Work, parts: Iterable[ShardPart]) -> Iterator[tuple[ShardPart, Tables]]:
@@ -109,14 +109,14 @@ class RayEngine:
         if self._gpus:
             select: Any = _decided
             answered = answered.map_batches(select, fn_args=(work.maker,), batch_size=1, batch_format="numpy")
-        told: set[str] = set()
+        logged: set[str] = set()
         self._usage.clear()
         batches: Iterable[Any] = answered.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0)
         for batch in batches:
             for row in batch.to_pylist():
                 for remark in row["remarks"] or ():
-                    if remark not in told:
-                        told.add(remark)
+                    if remark not in logged:
+                        logged.add(remark)
                         log.info("%s", remark)
                 if row["error"] is not None:
                     raise (InputError if row["exit_code"] == InputError.exit_code else LmkbcError)(row["error"])
@@ -205,7 +205,7 @@ def _asks(asked: Mapping[str, Any]) -> list[Ask]:
 def connected(address: str | None, workers: int | None, gpus: float = 0.0) -> Iterator[RayEngine]:
     """Yield an engine on the cluster of an address, HOST:PORT or auto; without one on this machine alone.
 
-    workers: as many as the cluster has processors for, if it is not said, or accelerators where each is to have `gpus`
+    workers: as many as the cluster has processors for, by default, or accelerators where each is to have `gpus`
     of them. InputError for more than these; LmkbcError for a cluster that is not there.
     """
     own = os.cpu_count() or 1

@@ -76,8 +76,8 @@ def proposals(facts: Iterator[FactRow], known: Known) -> Iterator[str]:
             continue
         unit = fact.about.unit_id if fact.about.kind == "number" else None
         written = value + (f"U{unit[1:]}" if unit else "")
-        told = f"{fact.subject} - {fact.relation} - {fact.object}; {fact.model}, confidence {fact.confidence:.2f}"
-        yield f"{fact.subject_id}\t{fact.about.property}\t{written} /* unchecked, for review: {comment(told)} */\n"
+        summary = f"{fact.subject} - {fact.relation} - {fact.object}; {fact.model}, confidence {fact.confidence:.2f}"
+        yield f"{fact.subject_id}\t{fact.about.property}\t{written} /* unchecked, for review: {comment(summary)} */\n"
 
 
 def comment(text: str) -> str:

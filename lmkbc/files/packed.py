@@ -185,8 +185,8 @@ def too_large(path: Path, most: int) -> InputError:
 
 
 def _damaged(path: Path, error: Exception) -> InputError:
-    told = " ".join(str(error).split())[:200].rstrip(". ") or type(error).__name__
-    return InputError(f"{path} cannot be read: {told}; it is damaged: make or fetch it again")
+    reason = " ".join(str(error).split())[:200].rstrip(". ") or type(error).__name__
+    return InputError(f"{path} cannot be read: {reason}; it is damaged: make or fetch it again")
 
 
 def _opener(start: bytes) -> Callable[[Any], Any] | None:

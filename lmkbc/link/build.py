@@ -39,7 +39,7 @@ def build_index(
     classes: Sequence[str] = (),
     report: Callable[[int], None] = lambda _: None,
 ) -> Built:
-    """Write an index to `path`. splits: edition name -> labelled rows. report: told the dump's lines read so far.
+    """Write an index to `path`. splits: edition name -> labelled rows. report: takes the dump's lines read so far.
 
     languages, classes: what to keep of the dump (see `dump.add_dump`). The inputs are named in the index, so that the
     command that rebuilds it can be given.

@@ -104,7 +104,7 @@ def add_dump(
     classes: Sequence[str] = (),
     report: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Stage the entities of a dump, saving every 20,000 lines. report: told the lines read so far.
+    """Stage the entities of a dump, saving every 20,000 lines. report: called with the lines read so far.
 
     classes: keep only instances of these or of their known subclasses. A broken line is skipped and recorded.
     """

@@ -89,18 +89,18 @@ def read_rows(source: Path, relations: Mapping[str, Relation]) -> list[Predictio
     return rows
 
 
-def link_rows(rows: Sequence[PredictionRow], target: Path, linker: Linker, told: Report = silent) -> LinkReport:
+def link_rows(rows: Sequence[PredictionRow], target: Path, linker: Linker, progress: Report = silent) -> LinkReport:
     """Link rows into a file: the same rows, with the ids found, each once, in ObjectEntitiesID.
 
     What stays unlinked is dropped from the ids and reported.
     """
     report, lines = LinkReport(), []
-    told("link (queries)", 0, len(rows))
+    progress("link (queries)", 0, len(rows))
     for done, (row, (group, links)) in enumerate(zip(rows, linker.links(_sets(rows)), strict=True), start=1):
         report.add(group.query, links)
         row.ObjectEntitiesID = list(dict.fromkeys(link.id for link in links if link.id))
         lines.append(msgspec.json.encode(row) + b"\n")
-        told("link (queries)", done, len(rows))
+        progress("link (queries)", done, len(rows))
     write_bytes(target, b"".join(lines))
     return report
 
