@@ -113,7 +113,7 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         ({"link": {"strategy": {}}}, "link has no setting 'strategy': did you mean 'strategies'?"),
         ({"link": 5}, "setting 'link' is 5: give a table"),
         ({"link": {"default": ["frist"]}}, "link: default: unknown linking strategy 'frist'; did you mean 'first'?"),
-        ({"link": {"ask": {"component": "chatt"}}}, "link: ask: unknown component 'chatt': did you mean 'chat'?"),
+        ({"link": {"ask": {"component": "chatt"}}}, "link: ask: setting 'component' is 'chatt': did you mean 'chat'?"),
         ({"link": {"ask": {"component": "chat", "modl": 1}}}, "link: ask has no setting 'modl': did you mean 'model'?"),
         ({"link": {"keywords": {"rivers": []}}}, "link names 'rivers', which is no relation"),
         ({"pool": {"wights": {}}}, "pool has no setting 'wights': did you mean 'weights'?"),
