@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from command import Command
+from space import MINI, SPACE
 
 from lmkbc.answer.clean import sifted
 from lmkbc.generate.recorded import Recorded
@@ -22,12 +23,8 @@ from lmkbc.types import (
     Query,
     State,
 )
-from lmkbc.workspace import Workspace
 from tests.answer.test_clean import AREA, CLOSED, COUNT, OPEN, SUBJECT
 from tests.candidates import candidate_set, sources
-
-SPACE = Workspace()
-MINI = SPACE.edition("mini")
 
 RULES = [
     (OPEN, "Acme Motors, Inc.", "subject"),

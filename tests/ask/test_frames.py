@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from space import SPACE
 
 from lmkbc.answer.reply import candidates
 from lmkbc.ask.frames import Frames, captured
@@ -22,9 +23,7 @@ from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run
 from lmkbc.settings import checked
 from lmkbc.types import Example, GoldObject, Query, State
-from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
 EDITION = SPACE.edition("2026")
 RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}
 AREA, DEATH = "hasArea", "personHasCityOfDeath"

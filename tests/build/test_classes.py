@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from space import SPACE
 
 from lmkbc.build.build import BuildPlan
 from lmkbc.build.classes import Classes
@@ -13,7 +14,6 @@ from lmkbc.build.subjects import SubjectFile
 from lmkbc.errors import InputError
 from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
 RELATIONS = {one.name: one for one in SPACE.relations.values()}
 CLASSES = Classes(RELATIONS, table=SPACE.classes)
 NAMED = Classes(RELATIONS, table=SPACE.classes, named=True)

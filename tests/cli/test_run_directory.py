@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 from command import Command
-
-from lmkbc.workspace import Workspace
+from space import SPACE
 
 Run = Callable[..., tuple[int, str]]
-SPACE = Workspace()
 QUERIES = SPACE.queries(SPACE.edition("mini"), "val")
 PREDICT = ("predict", "--split", "val", "--edition", "mini", "--system", "bl22-empty")
 RECORDED = ("predict", "--split", "val", "--edition", "mini")

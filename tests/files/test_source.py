@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from space import SPACE
 
 from lmkbc.errors import InputError
 from lmkbc.evaluate import evaluate
@@ -18,9 +19,7 @@ from lmkbc.files.toml import read_toml
 from lmkbc.generate.recorded_rows import read_rows
 from lmkbc.link.search_table import SearchTable
 from lmkbc.models.directory import check_sizes
-from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
 EDITION = SPACE.edition("2023")
 ROW = b'{"SubjectEntity": "a", "Relation": "BandHasMember", "ObjectEntitiesID": ["Q%d"]}\n'
 

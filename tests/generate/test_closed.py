@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from space import MINI, RELATIONS, SPACE
 
 from lmkbc.ask.examples import Shots
 from lmkbc.ask.plan import Asking, Asks
@@ -16,13 +17,9 @@ from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.closed import ClosedGenerator, ClosedList
 from lmkbc.models.base import Prompt
 from lmkbc.types import CandidateSet, Example, Query, State
-from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
-EDITION = SPACE.edition("mini")
-RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}
 NAME = "CountryHasOfficialLanguage"
-TRAIN = [row for row in SPACE.examples(EDITION, "train") if row.query.relation == NAME]
+TRAIN = [row for row in SPACE.examples(MINI, "train") if row.query.relation == NAME]
 STYLE = PromptStyle(form="completion", style="triple", listing="comma", null="none")
 
 
@@ -48,9 +45,9 @@ class Fixed:
 
 
 def generator(scorer: Fixed, train: Sequence[Example] = TRAIN, **how: object) -> ClosedGenerator:
-    asking = Asking(EDITION, RELATIONS, train, Asks(prompt=STYLE, shots=Shots(k=2)))
+    asking = Asking(MINI, RELATIONS, train, Asks(prompt=STYLE, shots=Shots(k=2)))
     settings = replace(ClosedList(off="nothing"), **how)  # type: ignore[arg-type]
-    return ClosedGenerator(scorer, asking, EDITION, RELATIONS, train, settings, "m")  # type: ignore[arg-type]
+    return ClosedGenerator(scorer, asking, MINI, RELATIONS, train, settings, "m")  # type: ignore[arg-type]
 
 
 def shares(found: CandidateSet) -> dict[str, float]:

@@ -8,19 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from space import MINI, RELATIONS, TRAIN
 
 from lmkbc.generate.naive_bayes import NaiveBayes, alone, log_posterior, words
 from lmkbc.types import CandidateSet, Query
-from lmkbc.workspace import Workspace
-
-SPACE = Workspace()
-EDITION = SPACE.edition("mini")
-RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}
-TRAIN = SPACE.examples(EDITION, "train")
 
 
 def asked(query: Query) -> CandidateSet:
-    (found,) = NaiveBayes(EDITION, RELATIONS, TRAIN).generate([query])
+    (found,) = NaiveBayes(MINI, RELATIONS, TRAIN).generate([query])
     return found
 
 
@@ -31,7 +26,7 @@ def test_the_formula() -> None:
     subject = f"{words(rows[0].query.subject)[0]} of nowhere"
     vocabulary = {word for row in rows for word in words(row.query.subject)}
     found = {candidate.text: candidate.score for candidate in asked(Query(subject, relation)).candidates}
-    scorer = EDITION.metric.scorer
+    scorer = MINI.metric.scorer
     by_hand = {}
     for text in found:
         right = [
@@ -54,13 +49,13 @@ def test_the_formula() -> None:
 def test_a_train_query_is_not_its_own_evidence() -> None:
     for row in TRAIN[::4]:
         others = [one for one in TRAIN if one.query.subject != row.query.subject]
-        (without,) = NaiveBayes(EDITION, RELATIONS, others).generate([row.query])
+        (without,) = NaiveBayes(MINI, RELATIONS, others).generate([row.query])
         kept = {candidate.text for candidate in asked(row.query).candidates}
         assert kept == {candidate.text for candidate in without.candidates}
 
 
 def test_a_relation_without_other_rows_proposes_nothing() -> None:
-    (found,) = NaiveBayes(EDITION, RELATIONS, TRAIN[:1]).generate([TRAIN[0].query])
+    (found,) = NaiveBayes(MINI, RELATIONS, TRAIN[:1]).generate([TRAIN[0].query])
     assert found.candidates == ()
 
 

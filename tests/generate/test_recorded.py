@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from space import SPACE
 
 from lmkbc.errors import InputError
 from lmkbc.generate.recorded import Recorded
@@ -25,7 +26,6 @@ from lmkbc.types import (
 from lmkbc.workspace import Workspace
 from tests.candidates import candidate_set, sources
 
-SPACE = Workspace()
 EDITION = SPACE.edition("2023")
 BAND, COUNT = "BandHasMember", "PersonHasNumberOfChildren"
 QUERY = Query("The Clash", BAND)

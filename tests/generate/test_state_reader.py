@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from space import MINI, SPACE
 from tiny_causal import model, tokenizer
 
 from lmkbc.errors import InputError
@@ -16,11 +17,8 @@ from lmkbc.generate.states import States
 from lmkbc.run.base import Run
 from lmkbc.settings import checked
 from lmkbc.types import Notes
-from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
-EDITION = SPACE.edition("mini")
-QUERIES = [row.query for row in SPACE.examples(EDITION, "val")][:7]
+QUERIES = [row.query for row in SPACE.examples(MINI, "val")][:7]
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +33,7 @@ def test_states_are_kept_by_model_depth_and_prompt(
     source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(states, "PORTION", 3)
-    run, kept = Run(workspace=SPACE, edition=EDITION, model=source, offline=True), Store(tmp_path)
+    run, kept = Run(workspace=SPACE, edition=MINI, model=source, offline=True), Store(tmp_path)
 
     def read(count: int, **table: object) -> tuple[np.ndarray, int]:
         notes = Notes()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from loopback import Loopback, prompt_of
+from space import SPACE
 from writing import Writing
 
 from lmkbc.errors import InputError
@@ -16,10 +17,8 @@ from lmkbc.recipe import Recipe, make_recipe
 from lmkbc.recipe_file import RecipeFile
 from lmkbc.run.base import Run, Servers
 from lmkbc.types import Candidate, CandidateSet, Query, State
-from lmkbc.workspace import Workspace
 from tests.candidates import candidate_set, sources
 
-SPACE = Workspace()
 NAME = "companyTradesAtStockExchange"
 RELATIONS = {NAME: SPACE.relation(NAME)}
 ACME = Query("Acme", NAME)

@@ -12,6 +12,7 @@ from typing import Any
 import hostile
 import pytest
 from command import Command
+from space import MINI
 from typer.testing import CliRunner
 
 from lmkbc.cli import build
@@ -25,8 +26,6 @@ from lmkbc.run.saved import SavedRun
 from lmkbc.scoring.table import Pair, row_score
 from lmkbc.types import Example, GoldObject, Query
 from lmkbc.workspace import Workspace
-
-EDITION = Workspace().edition("mini")
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +85,7 @@ def test_a_name_s_other_meanings_tell_a_wrong_link(tmp_path: Path) -> None:
     example = Example(Query(*PAIR), (GoldObject(("one",), "Q1"),))
     score = [(PAIR, row_score(0, 1, 1))]
     for traces, wanted in (((trace,), "Q1"), ((), "")):
-        (made,) = rows_of(EDITION, [example], {PAIR: ["Q2"]}, score, {PAIR: Recorded((row,), traces=traces)})
+        (made,) = rows_of(MINI, [example], {PAIR: ["Q2"]}, score, {PAIR: Recorded((row,), traces=traces)})
         assert made.kept[0].due == wanted
         assert (Error.LINK in made.errors) == bool(wanted)
 
@@ -141,7 +140,7 @@ def test_a_manifest_of_other_linking_is_warned_of_and_shown(
     run, gold, _ = hostile.run(tmp_path, 3)
     (run / "manifest.json").write_text(json.dumps({"edition": "mini", "recipe": {"link": {"stratgies": {}}}}))
     with caplog.at_level("WARNING"):
-        assert Tracer(Workspace(), EDITION, SavedRun.at(run), Evidence()).about(["Q1"]) == {}
+        assert Tracer(Workspace(), MINI, SavedRun.at(run), Evidence()).about(["Q1"]) == {}
     assert "link has no setting 'stratgies'" in caplog.text
     status, _, told = command("report", run, "--gold", gold)
     assert status == 0, told
@@ -196,9 +195,9 @@ def errors(kept: list[str], gold: dict[str, str], candidates: list[dict[str, Any
     row = {"SubjectEntity": PAIR[0], "Relation": PAIR[1], "candidates": candidates, "pooled": True}
     (tmp_path / "run").mkdir()
     hostile.lines(tmp_path / "run" / "candidates.jsonl.gz", [row])
-    notes = recorded(SavedRun(tmp_path / "run", tmp_path), EDITION, ())
+    notes = recorded(SavedRun(tmp_path / "run", tmp_path), MINI, ())
     score: tuple[Pair, Any] = (PAIR, row_score(len(set(kept) & set(gold)), len(kept), len(gold)))
-    (made,) = rows_of(EDITION, [Example(Query(*PAIR), objects)], {PAIR: kept}, [score], notes)
+    (made,) = rows_of(MINI, [Example(Query(*PAIR), objects)], {PAIR: kept}, [score], notes)
     return set(made.errors)
 
 

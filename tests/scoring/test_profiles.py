@@ -10,13 +10,13 @@ import pytest
 from command import Command
 from hypothesis import given
 from hypothesis import strategies as st
+from space import SPACE
 
 from lmkbc.edition import Edition
 from lmkbc.evaluate import evaluate
 from lmkbc.recipe import read_recipe
 from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
 EDITIONS = [edition for edition in SPACE.editions.values() if edition.profiles]
 PAIR = ("s", "r")
 

@@ -13,6 +13,7 @@ import tiny_causal
 from hypothesis import given
 from hypothesis import strategies as st
 from opened import recipe_of
+from space import MINI, SPACE
 
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.models.causal.model import CausalModel
@@ -21,11 +22,8 @@ from lmkbc.train.corpus import SILVER, Corpus, gather
 from lmkbc.train.examples import IGNORED, TaughtPrompt, alike, of_facts
 from lmkbc.train.held_out import HeldOut
 from lmkbc.types import Fact, Query
-from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
-EDITION = SPACE.edition("mini")
-RUN = Run(workspace=SPACE, edition=EDITION)
+RUN = Run(workspace=SPACE, edition=MINI)
 MODEL = CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer())
 CHAT = (
     "{% for turn in messages %}<{{ turn.role }}>{{ turn.content }}</>\n{% endfor %}"
@@ -78,7 +76,7 @@ SPELLINGS: Sequence[Callable[[str], str]] = (
 
 @pytest.mark.parametrize("split", ["val", "test"])
 def test_no_lesson_tells_of_a_held_out_subject_however_it_is_spelt(split: str, tmp_path: Path) -> None:
-    secret = sorted({query.subject for query in SPACE.queries(EDITION, split)})
+    secret = sorted({query.subject for query in SPACE.queries(MINI, split)})
     names = [spell(name) for name in secret for spell in SPELLINGS]
     rows = [
         {"SubjectEntity": name, "ObjectEntities": ["zither"], "Relation": RELATION} for name in (*names, "Free One")
@@ -86,7 +84,7 @@ def test_no_lesson_tells_of_a_held_out_subject_however_it_is_spelt(split: str, t
     (tmp_path / SILVER).mkdir()
     packed = gzip.compress("\n".join(map(json.dumps, rows)).encode())
     (tmp_path / SILVER / f"{RELATION}.jsonl.gz").write_bytes(packed)
-    corpus = gather(SPACE, [tmp_path], [EDITION.name])
+    corpus = gather(SPACE, [tmp_path], [MINI.name])
     assert corpus.removed["silver"] == (1, len(names))
     found = of_facts(RUN, source(), MODEL, corpus, 10**6, 0)
     questions = [line for lesson in found for line in text(lesson).split("\n") if line.startswith("Question:")]

@@ -11,6 +11,7 @@ import optuna
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from space import SPACE
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.link.cleaning import without_subject
@@ -36,9 +37,8 @@ from tests.candidates import candidate_set
 RELATION = "PersonHasPlaceOfDeath"
 OTHER = "CountryBordersCountry"
 EPISODES = "SeriesHasNumberOfEpisodes"
-WORKSPACE = Workspace()
-EDITION = WORKSPACE.edition("2023")
-RELATIONS = WORKSPACE.relations
+EDITION = SPACE.edition("2023")
+RELATIONS = SPACE.relations
 
 
 def example(subject: str, *gold: str, relation: str = RELATION) -> Example:

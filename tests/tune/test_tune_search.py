@@ -11,6 +11,7 @@ import numpy as np
 import optuna
 import pytest
 from optuna.trial import TrialState
+from space import SPACE
 
 from lmkbc import IdScorer, thresholds
 from lmkbc.select.composed import AbstentionThreshold
@@ -36,10 +37,8 @@ from lmkbc.types import (
     Nil,
     Query,
 )
-from lmkbc.workspace import Workspace
 from tests.candidates import candidate_set, sources
 
-SPACE = Workspace()
 EDITION = SPACE.edition("2023")
 RELATION = "CountryBordersCountry"
 TIED, MIXED = (1.0, 1.0, 1.0), (0.9, 0.5, 0.1)

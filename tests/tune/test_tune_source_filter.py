@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 from msgspec import structs
+from space import SPACE
 
 from lmkbc.select.pool import Pool
 from lmkbc.select.sources import SourceFilter
@@ -14,10 +15,8 @@ from lmkbc.tune.families import Task, applicable, fit
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.tune import tune
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
-from lmkbc.workspace import Workspace
 from tests.candidates import candidate_set, sources
 
-SPACE = Workspace()
 EDITION = SPACE.edition("2023")
 RELATION = "CountryBordersCountry"
 GOOD, BAD = ("clear", "plain"), ("loud", "vague", "odd")

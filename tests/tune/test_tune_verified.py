@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from msgspec import structs
+from space import SPACE
 
 from lmkbc.select.composed import Combine, Verified, with_verification
 from lmkbc.tune.tune import Tuned, tune
@@ -19,10 +20,8 @@ from lmkbc.types import (
     GoldObject,
     Query,
 )
-from lmkbc.workspace import Workspace
 from tests.candidates import sources
 
-SPACE = Workspace()
 EDITION = SPACE.edition("2023")
 HELPED, HURT, UNASKED = "CountryBordersCountry", "PersonPlaysInstrument", "PersonSpeaksLanguage"
 ROWS = 60

@@ -8,15 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
+from space import SPACE
 
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.cleaning import FUNCTION_WORDS, AnswerCleaning, Stems
 from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.settings import checked
 from lmkbc.types import Query
-from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
 EDITION = SPACE.edition("2022")
 NAMES = ("ChemicalCompoundElement", "PersonProfession", "PersonInstrument", "PersonHasNumberOfChildren")
 RELATIONS = {name: SPACE.relation(name) for name in NAMES}

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opened import generators, recipe_of
+from space import SPACE
 from tiny_families import probabilities
 
 from lmkbc import AliasScorer, Edition, EntityType, Metric, Precondition, Relation, Shape
@@ -30,7 +31,6 @@ from lmkbc.types import (
     GoldObject,
     Query,
 )
-from lmkbc.workspace import Workspace
 from tests.candidates import proposals, sources
 
 CAPITAL = Relation(
@@ -287,9 +287,6 @@ def test_ensembles(proposals: list[dict[str, float]]) -> None:
     if len(set(most.values())) == len(most):
         assert order == sorted(order, reverse=True)
     assert list(mean.values()) == sorted(mean.values(), reverse=True)
-
-
-SPACE = Workspace()
 
 
 def test_a_model_must_be_named(tmp_path: Path) -> None:

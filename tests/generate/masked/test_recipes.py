@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 from command import Command
+from space import SPACE
 from tiny_masked import save
 
 from lmkbc.link.build import build_index
 from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.soft_prompts import FILE, SoftPrompt, to_bytes
 from lmkbc.recipe import read_recipe
-from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
 WORDS = "state province department city region dead alive Yes No died Germany France Spain Oslo Rome".split()
 MASKED = [
     name

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from loopback import Loopback
+from space import SPACE
 
 import lmkbc
 from lmkbc.errors import InputError
@@ -18,10 +19,8 @@ from lmkbc.models.server.address import KEYS, Server
 from lmkbc.models.store_place import Database
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run, Servers
-from lmkbc.workspace import Workspace
 
 CANARY, OTHER = "sk-canary-7f3a91c2", "gsk-canary-5521"
-SPACE = Workspace()
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from loopback import Loopback
 from opened import asks, generators, over_server, recipe_of
 from responses import OK, Fault, Sent, response, unbounded
+from space import MINI, RELATIONS, SPACE
 
 from lmkbc.ask.plan import Asking
 from lmkbc.errors import InputError, LmkbcError
@@ -28,12 +29,8 @@ from lmkbc.models.server.limits import Limits, estimate
 from lmkbc.run.base import Run, Servers
 from lmkbc.settings import checked
 from lmkbc.types import Query
-from lmkbc.workspace import Workspace
 
 BORDERS = "CountryBordersCountry"
-SPACE = Workspace()
-EDITION = SPACE.edition("mini")
-RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}
 HASTY = Limits(first_wait=0.01, attempts=2, timeout=60.0, concurrency=2, poll=0.01)
 
 
@@ -44,7 +41,7 @@ def queries(count: int) -> list[Query]:
 @pytest.fixture
 def chat(tmp_path: Path) -> Callable[..., AnswerGenerator]:
     def make(server: Loopback, **settings: Any) -> AnswerGenerator:
-        asking = Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), asks({"sampling": {"max_tokens": 100}}))
+        asking = Asking(MINI, RELATIONS, SPACE.examples(MINI, "train"), asks({"sampling": {"max_tokens": 100}}))
         settings.setdefault("limits", HASTY)
         store = Store(tmp_path / "store.sqlite")
         return over_server(asking, RELATIONS, Server.of(server.url, "stand-in"), store, **settings)
@@ -214,7 +211,7 @@ def test_a_cost_limit_that_is_none_is_refused(command: Command, cost: str) -> No
 )
 def test_prices_of_a_recipe_are_refused_likewise(prices: Any, tmp_path: Path) -> None:
     table = {"component": "chat", "model": "m", "base_url": "http://127.0.0.1:9/v1", "prices": prices}
-    run = Run(workspace=SPACE, edition=EDITION, servers=Servers(store=tmp_path / "s"))
+    run = Run(workspace=SPACE, edition=MINI, servers=Servers(store=tmp_path / "s"))
     with pytest.raises(InputError, match=r"prices.* is .*: give (two|a list of 2|a) number"):
         list(generators(run, recipe_of(table)))
 

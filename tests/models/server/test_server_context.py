@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from loopback import Body, Loopback, prompt_of
 from opened import asks, generators, over_server
+from space import MINI, RELATIONS, SPACE, TRAIN
 
 from lmkbc.ask.examples import ExampleSelector, Shots
 from lmkbc.ask.plan import Asking
@@ -22,13 +23,8 @@ from lmkbc.models.server.limits import Limits
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run, Servers
 from lmkbc.types import CandidateSet, Query
-from lmkbc.workspace import Workspace
 
 BORDERS = "CountryBordersCountry"
-SPACE = Workspace()
-EDITION = SPACE.edition("mini")
-RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}
-TRAIN = SPACE.examples(EDITION, "train")
 ROOM = 400
 ANSWER = 20
 
@@ -88,7 +84,7 @@ SHORT = [Query(f"land {place}", BORDERS) for place in range(40)]
 def chat(tmp_path: Path) -> Callable[..., AnswerGenerator]:
     def make(server: Loopback, fit: bool = False, task: str = "", **settings: Any) -> AnswerGenerator:
         tables: dict[str, Any] = {"shots": {"k": 4, "fit": fit}, "sampling": {"max_tokens": ANSWER}}
-        asking = Asking(EDITION, RELATIONS, TRAIN, asks(tables | {"prompt": {"task": task}}))
+        asking = Asking(MINI, RELATIONS, TRAIN, asks(tables | {"prompt": {"task": task}}))
         settings.setdefault("limits", Limits(first_wait=0.01, concurrency=2))
         where = Server.of(server.url, "stand-in")
         return over_server(asking, RELATIONS, where, Store(tmp_path / "store.sqlite"), **settings)
@@ -105,7 +101,7 @@ def run(generator: AnswerGenerator, queries: list[Query]) -> dict[str, Candidate
 
 @pytest.fixture
 def room() -> int:
-    asking = Asking(EDITION, RELATIONS, TRAIN, asks({"shots": {"k": 4}}))
+    asking = Asking(MINI, RELATIONS, TRAIN, asks({"shots": {"k": 4}}))
     sizes = {query: size({"messages": asking.prompt(query).messages()}) for query in LONG + SHORT}
     most = max(sizes[query] for query in SHORT) + ANSWER + 10
     assert most < min(sizes[query] for query in LONG)
@@ -244,7 +240,7 @@ def test_a_beginning_that_we_gave_is_no_part_of_the_answer(tmp_path: Path) -> No
     tables: dict[str, Any] = {"prompt": {"form": "single", "style": "record", "speaker": "assistant"}}
     with Loopback(repeats) as server:
         where = Server.of(server.url, "stand-in")
-        asking = Asking(EDITION, RELATIONS, TRAIN, asks(tables | {"shots": {"k": 2}}))
+        asking = Asking(MINI, RELATIONS, TRAIN, asks(tables | {"shots": {"k": 2}}))
         generator = over_server(asking, RELATIONS, where, Store(tmp_path / "store.sqlite"))
         (found,) = generator.generate(SHORT[:1])
     assert [one.text for one in found.candidates] == ["Chile"]
@@ -271,7 +267,7 @@ def test_what_a_model_goes_on_with_after_the_list_is_ended(name: str, tmp_path: 
     with Rambling() as server:
         run = Run(
             workspace=SPACE,
-            edition=EDITION,
+            edition=MINI,
             model="stand-in",
             servers=Servers(base_url=server.url, store=tmp_path / "s"),
         )
