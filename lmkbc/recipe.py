@@ -25,7 +25,13 @@ from lmkbc.workspace import Workspace
 STEPS = ("generate", "link", "clean", "pool", "select")
 MOST = 1_000_000
 """The largest whole number of a recipe, but of the settings in `LARGEST`."""
-LARGEST = {"draws": 10_000, "concurrency": 10_000, "seed": (1 << 63) - 1, "tokens_per_minute": 1 << 40}
+LARGEST = {
+    "draws": 10_000,
+    "samples": 10_000,
+    "concurrency": 10_000,
+    "seed": (1 << 63) - 1,
+    "tokens_per_minute": 1 << 40,
+}
 """By a setting's name, the largest whole number that it takes."""
 NEEDED = ("description", "generate", "select")
 

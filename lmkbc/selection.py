@@ -22,6 +22,7 @@ from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.files import model_name, portable
 from lmkbc.models.reference import ModelReference
 from lmkbc.recipe import Recipe
+from lmkbc.renamed import NEW_NAMES
 from lmkbc.run import submission
 from lmkbc.run.base import Run
 from lmkbc.select.confidence import at_precision, check_precision
@@ -30,6 +31,8 @@ from lmkbc.thresholds import Origin
 
 NOT_ASKED = {item.name for item in fields(ModelReference)} - {"component"} | {"executor"}
 """Settings of a generator's table that say whom to ask and how to reach it, not what is asked."""
+FORMER = {new: old for old, several in NEW_NAMES.items() for new in several}
+"""New name of a setting -> its old name, by which it is hashed, so that files of older versions stay valid."""
 WORDS = ("question", "triple", "statement", "definition", "clozes")
 """Fields of a relation that prompts are made of."""
 
@@ -150,7 +153,9 @@ def _worded(value: Any) -> Any:
     """Return tables less what does not change a prompt, with the content of files of frames in place of their names."""
     if isinstance(value, Mapping):
         return {
-            key: Frames.read(inner).tables if key == "frames" and isinstance(inner, str) else _worded(inner)
+            FORMER.get(key, key): (
+                Frames.read(inner).tables if key == "frames" and isinstance(inner, str) else _worded(inner)
+            )
             for key, inner in value.items()
             if key not in NOT_ASKED
         }

@@ -30,8 +30,8 @@ from lmkbc.run.estimate import Estimate, estimate
 pytestmark = pytest.mark.model
 QUERIES = SPACE.queries(MINI, "val")[:12]
 ASKED = {"shots": {"k": 2}, "prompt": {"form": "completion", "style": "triple"}}
-DRAWN = {"max_tokens": 5, "draws": 2, "temperature": 1.0}
-CLOSED = {"closed": {"objects": 3, "off": "neutral"}}
+DRAWN = {"max_tokens": 5, "samples": 2, "temperature": 1.0}
+CLOSED = {"ranking": {"objects": 3, "calibration": "neutral"}}
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def used(proposals: Proposals, *names: str) -> tuple[int, ...]:
     return tuple(sum(its.get(name, 0) for its in proposals.usage.values()) for name in names)
 
 
-@pytest.mark.parametrize("sampling", [{**DRAWN, "seed": 1}, DRAWN, {**DRAWN, "draws": 1}])
+@pytest.mark.parametrize("sampling", [{**DRAWN, "seed": 1}, DRAWN, {**DRAWN, "samples": 1}])
 def test_what_a_server_is_asked_is_foretold(run: Run, tmp_path: Path, sampling: dict[str, Any]) -> None:
     with Loopback() as server:
         table = {"component": "chat", "model": "m", "base_url": server.url, "sampling": sampling, **ASKED}
@@ -84,10 +84,10 @@ def test_what_a_server_is_asked_is_foretold(run: Run, tmp_path: Path, sampling: 
         propose(run, recipe, QUERIES)
         assert server.served == first.total("requests") == first.total("estimated")
         last = estimated(run, recipe, tmp_path)
-    assert (last.total("requests"), last.total("stored")) == (0, len(QUERIES) * sampling["draws"])
+    assert (last.total("requests"), last.total("stored")) == (0, len(QUERIES) * sampling["samples"])
     assert first.total("stored") == 0
-    assert part.total("stored") == 5 * sampling["draws"]
-    assert first.total("answer_tokens") == len(QUERIES) * sampling["draws"] * 5
+    assert part.total("stored") == 5 * sampling["samples"]
+    assert first.total("answer_tokens") == len(QUERIES) * sampling["samples"] * 5
     cost = (first.total("prompt_tokens") * 2 + first.total("answer_tokens") * 10) / 1e6
     assert (first.cost, last.cost) == (pytest.approx(cost), None)
 
@@ -114,13 +114,13 @@ def test_what_a_local_model_is_asked_is_foretold_in_its_own_tokens(
 def test_signals_are_foretold_of_train_too(run: Run, tiny: Path, tmp_path: Path) -> None:
     table = {"component": "causal", "model": str(tiny), "name": "signal", **ASKED, **CLOSED}
     states = {"model": str(tiny), **ASKED}
-    embedded = recipe_of({"component": "embedded", "encoder": False, "signals": (table,), "states": states})
+    embedded = recipe_of({"component": "embedded", "encoder": False, "features": (table,), "hidden_states": states})
     whole = estimated(run, embedded, tmp_path)
     everybody = [*(row.query for row in run.train), *QUERIES]
     alone = estimate(run, recipe_of(table), everybody)
     counts = {part.name: part.asked and part.asked.requests for part in whole.generators}
     assert counts == {"states": 0, "signal": alone.total("requests")}  # read with their options
-    only = recipe_of({"component": "embedded", "encoder": False, "states": states})
+    only = recipe_of({"component": "embedded", "encoder": False, "hidden_states": states})
     assert estimated(run, only, tmp_path).total("requests") == len(set(everybody))
     assert [part.asked for part in estimate(run, recipe_of({"component": "prior"}), QUERIES).generators] == [None]
 

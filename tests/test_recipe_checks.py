@@ -15,6 +15,9 @@ from lmkbc import renamed
 from lmkbc.ask.plan import Asks
 from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
+from lmkbc.generate.embedded.generator import Embedded
+from lmkbc.generate.language_model import LanguageModelSpec
+from lmkbc.generate.verify import Check
 from lmkbc.recipe import read_file, read_recipe
 from lmkbc.select.calibration import PrecisionCurve
 from lmkbc.select.cutoffs import Cutoff, Quorum
@@ -94,7 +97,10 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         (generating({"shots": {"empty": "trian"}}), "setting 'shots.empty' is 'trian': give a number or 'train'"),
         (generating({"limits": {"atempts": 1}}), "generator 'chat' has no setting 'limits.atempts': did you mean 'att"),
         (generating({"limits": {"attempts": True}}), "setting 'limits.attempts' is True: give a whole number"),
-        (generating({"verify": {"lens": []}}), "generator 'chat' has no setting 'verify.lens': did you mean 'lenses'?"),
+        (
+            generating({"verify": {"variant": []}}),
+            "generator 'chat' has no setting 'verify.variant': did you mean 'variants'?",
+        ),
         (generating({"verify": "x"}), "generator 'chat': setting 'verify' is 'x': give a table"),
         (
             generating({"each": [{}, {"promt": {}}]}),
@@ -273,6 +279,21 @@ OLD_NAMES: list[tuple[type, dict[str, Any], dict[str, Any]]] = [
         PromptStyle,
         {"again": "Sure?", "steps": [{"name": "alive", "ask": "?", "reads": "doubt", "most": 2}]},
         {"follow_up": "Sure?", "steps": [{"name": "alive", "ask": "?", "parse_as": "existence", "max": 2}]},
+    ),
+    (
+        LanguageModelSpec,
+        {"component": "chat", "closed": {"off": "neutral"}, "sampling": {"draws": 2}},
+        {"component": "chat", "ranking": {"calibration": "neutral"}, "sampling": {"samples": 2}},
+    ),
+    (
+        Check,
+        {"lenses": ["reverse"], "jury": "votes", "draws": 3, "most_sources": 1},
+        {"variants": ["reverse"], "aggregation": "votes", "samples": 3, "max_sources": 1},
+    ),
+    (
+        Embedded,
+        {"component": "embedded", "own": False, "signals": [{"component": "prior"}]},
+        {"component": "embedded", "use_train_features": False, "features": [{"component": "prior"}]},
     ),
 ]
 

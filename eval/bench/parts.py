@@ -1,6 +1,6 @@
 """What checking, accounts, recall, juries and second thoughts bring on a real model: F1 with each and without.
 
-    python eval/bench/parts.py [--edition 2023] [--relations 6] [--per-relation 12] [--parts "own account,jury"]
+    python eval/bench/parts.py [--edition 2023] [--relations 6] [--per-relation 12] [--parts "own account,variants"]
 
 One few-shot recipe, and the same recipe with one thing more, on the first rows of some relations: F1 by one cut-off,
 untuned, and tuned out of fold; the share of draws that gave no answer; tokens in, and seconds. What a part brings is
@@ -38,16 +38,16 @@ FEW_SHOT: dict[str, Any] = {
     "name": "few-shot",
     "prompt": {"form": "completion", "style": "question", "listing": "comma", "null": "none"},
     "shots": {"k": 6, "method": "random", "names": 10},
-    "sampling": {"draws": 3, "temperature": 0.7, "max_tokens": 48},
+    "sampling": {"samples": 3, "temperature": 0.7, "max_tokens": 48},
 }
-VOTES = {"lenses": ["statement", "question", "clozes"], "jury": "votes"}
+VOTES = {"variants": ["statement", "question", "clozes"], "aggregation": "votes"}
 CHATTED = {"form": "chat", "style": "question", "listing": "comma", "null": "none"}
 PARTS: dict[str, Mapping[str, Any]] = {
     "without": {},
     "checked, by probability": {"verify": {}},
     "checked, by text": {"verify": {"by": "text", "words": ["yes", "no"]}},
-    "jury": {"verify": VOTES},
-    "reverse": {"verify": {"lenses": ["reverse"], "match": 0.6}},
+    "variants": {"verify": VOTES},
+    "reverse": {"verify": {"variants": ["reverse"], "match": 0.6}},
     "own account": {"context": {"provider": "recall"}},
     "recall": {"prompt": {"recall": True}},
     "chat": {"prompt": CHATTED},

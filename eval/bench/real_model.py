@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     os.environ.pop("OPENAI_BASE_URL", None)
     workspace = Workspace(data=given.data)
     bench = Bench.of(workspace, workspace.edition(given.edition), given.per_relation, given.store)
-    caps = {name: cap for name in ("draws", "max_tokens") if (cap := getattr(given, name))}
+    caps = {name: cap for name in ("samples", "max_tokens") if (cap := getattr(given, name))}
     print(f"{given.edition} {bench.edition.held_out}, {len(bench.examples)} rows, {given.model}", end="")
     print(" through llama.cpp" * given.server + "".join(f", {name} at most {cap}" for name, cap in caps.items()))
     print("  ".join(f"{name:>9}" if place else f"{name:22}" for place, name in enumerate(HEAD)))

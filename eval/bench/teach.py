@@ -29,9 +29,9 @@ import torch
 from lmkbc.cli.terminal import progress
 from lmkbc.edition import Edition
 from lmkbc.files.places import cache_dir, data_dirs
-from lmkbc.generate.closed import ClosedList
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.generate.prior import ClosedSet
+from lmkbc.generate.ranking import Ranking
 from lmkbc.pipeline import propose
 from lmkbc.probe.interval import half_width
 from lmkbc.probe.random_weights import with_random_weights
@@ -136,10 +136,10 @@ class Bench:
             spec
             for table in system.generate
             for spec in table.whole()
-            if isinstance(spec, LanguageModelSpec) and spec.closed
+            if isinstance(spec, LanguageModelSpec) and spec.ranking
         )
-        closed = replace(source.closed or ClosedList(), off=off)
-        return replace(system, generate=(replace(source, closed=closed, only=tuple(self.relations)),))
+        ranking = replace(source.ranking or Ranking(), calibration=off)
+        return replace(system, generate=(replace(source, ranking=ranking, only=tuple(self.relations)),))
 
     def floor(self) -> None:
         """The class prior and the embedded default on the same rows."""
@@ -204,7 +204,7 @@ def covered(edition: Edition, run: Run, name: str) -> float:
     """The share of what train names, that is on the relation's closed list."""
     rows = [row for row in run.train if row.query.relation == name]
     counts = ClosedSet.of(edition, run.relations[name], rows).hits[:, 1:].sum(axis=0)
-    how = ClosedList()
+    how = Ranking()
     listed = sorted(counts[counts >= how.rows], reverse=True)[: how.objects]
     return float(sum(listed) / max(counts.sum(), 1))
 

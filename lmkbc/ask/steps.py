@@ -45,7 +45,7 @@ class Step:
     each: whether what follows is asked once for each item, in place of once with all of them.
     max: items that count, the first ones; slots of a span become wider where it has more. longest: characters that
     count. until: the year that a span without an end goes on to.
-    draws: 1, whose answer all draws go on from, or as many as the table draws, each of which goes on from its own; an
+    samples: 1, whose answer all draws go on from, or as many as the table draws, each of which goes on from its own; an
     existence step has any number. temperature, max_tokens, stop: of these answers. Where one is left out, it is the
     table's.
     """
@@ -59,7 +59,7 @@ class Step:
     longest: int = 2000
     every: int = 10
     until: int | None = None
-    draws: int | None = None
+    samples: int | None = None
     temperature: float | None = None
     max_tokens: int | None = None
     stop: tuple[str, ...] | None = None
@@ -82,8 +82,8 @@ class Step:
             raise ValueError(f"step {self.name!r} has {len(self.items)} items: give {MOST_ITEMS} at most")
         if self.until is not None and not YEARS[0] <= self.until < YEARS[1]:
             raise ValueError(f"until of step {self.name!r} is {self.until}: give a year")
-        if self.draws is not None and self.draws < 1:
-            raise ValueError(f"draws of step {self.name!r} is {self.draws}: give at least 1")
+        if self.samples is not None and self.samples < 1:
+            raise ValueError(f"samples of step {self.name!r} is {self.samples}: give at least 1")
 
     @property
     def branches(self) -> int:
@@ -92,11 +92,11 @@ class Step:
 
     def sampling(self, table: Sampling) -> Sampling:
         """Return how its answers are drawn. ValueError where they cannot be told apart by the table's draws."""
-        own = {name: getattr(self, name) for name in ("draws", "temperature", "max_tokens", "stop")}
+        own = {name: getattr(self, name) for name in ("samples", "temperature", "max_tokens", "stop")}
         sampling = replace(table, logprobs=False, **{name: value for name, value in own.items() if value is not None})
-        if sampling.draws not in (1, table.draws) and self.parse_as != "existence":
+        if sampling.samples not in (1, table.samples) and self.parse_as != "existence":
             raise ValueError(
-                f"step {self.name!r} has {sampling.draws} draws, and what follows has {table.draws}: give it 1 draw, "
+                f"step {self.name!r} has {sampling.samples} samples, and what follows has {table.samples}: give it 1, "
                 "or as many"
             )
         return sampling

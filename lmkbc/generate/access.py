@@ -146,7 +146,7 @@ def local_model(model: ModelReference, run: Run, notes: Notes, *, completion: bo
     from lmkbc.models.causal.checkpoint import identity, load  # which load torch
     from lmkbc.models.causal.language_model import LocalModel
     from lmkbc.models.causal.model import CausalModel
-    from lmkbc.models.causal.unasked import Unasked
+    from lmkbc.models.causal.token_counter import TokenCounter
     from lmkbc.models.precision import computes
 
     place = source(model, run)
@@ -162,7 +162,7 @@ def local_model(model: ModelReference, run: Run, notes: Notes, *, completion: bo
             quantise=model.quantise,
             weights=run.dry is None,
         )
-        read = CausalModel(*loaded) if run.dry is None else Unasked(*loaded, run.dry)
+        read = CausalModel(*loaded) if run.dry is None else TokenCounter(*loaded, run.dry)
         return read, identity(place, loaded[0]) + ("+quantised" if run.dry and model.quantise != "none" else "")
 
     own = place, model.revision, model.dtype, model.device, model.trust_remote_code, model.quantise

@@ -38,7 +38,7 @@ class Chain:
 
     def course(self) -> Talk[Course]:
         """Ask step after step."""
-        course: Course = [[{}] for _ in range(self._plan.sampling.draws)]
+        course: Course = [[{}] for _ in range(self._plan.sampling.samples)]
         for step in self._plan.style.steps:
             if step.items:
                 course = self._onwards(course, step, partial(_given, step))
@@ -50,7 +50,7 @@ class Chain:
 
     def _taken(self, course: Course, step: Step) -> Talk[Course]:
         """The course after a step that is asked of every draw, or once for all of the same prompt."""
-        shared = step.sampling(self._plan.sampling).draws == 1
+        shared = step.sampling(self._plan.sampling).samples == 1
         wanted = together(
             (self._asking.step(self._query, step, slots), 0 if shared else draw)
             for draw, branches in enumerate(course)
@@ -100,7 +100,7 @@ class Chain:
 
     def _weighed(self, course: Course, step: Step) -> Talk[None]:
         """Note how many draws of an existence step say no. If a call fails, every draw fails."""
-        places = range(step.sampling(self._plan.sampling).draws)
+        places = range(step.sampling(self._plan.sampling).samples)
         wanted = {self._asking.step(self._query, step, {}): list(places)}
         replies = yield from self._replies(wanted, step)
         if None in replies.values():

@@ -17,8 +17,8 @@ from lmkbc.ask.frames import OTHERS
 from lmkbc.ask.plan import Asking, Asks
 from lmkbc.ask.schema import keeps_schema
 from lmkbc.generate.access import is_given, open_model, runs_here
-from lmkbc.generate.closed import ClosedGenerator, ClosedList
 from lmkbc.generate.conversation import Conversation
+from lmkbc.generate.ranking import Ranking, RankingGenerator
 from lmkbc.generate.recorded import Recorded
 from lmkbc.generate.replay import Replay
 from lmkbc.generate.spec import GeneratorSpec, Question, Relations, check_names
@@ -39,14 +39,14 @@ PRUNE = "'lmkbc store prune --model NAME' drops what was kept of a model, to hav
 class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
     """The table of a generator over a language model.
 
-    closed: score a list of known objects; where it is left out, the model writes its answers. context: text that is
-    found about each subject. closed_book: refuse text from outside the model. verify: how the model is asked again
-    whether each fact holds; not at all where it is left out. clean: bring the names that it answers into the relation's
+    ranking: rank the known objects of a relation; without it, the model writes its answers. context: text that is found
+    about each subject. closed_book: refuse text from outside the model. verify: how the model is asked again whether
+    each fact holds; without it, facts are not verified. clean: bring the names that it answers into the relation's
     shape. schema: ask a server for JSON of a fixed shape. executor: "calls" asks a server query by query; "batch" sends
     all of them as one job of the Batch API.
     """
 
-    closed: ClosedList | None = None
+    ranking: Ranking | None = None
     clean: bool = True
     context: ContextSettings = field(default_factory=ContextSettings)
     closed_book: bool = True
@@ -63,8 +63,8 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
                 f"the recipe is closed-book, but its context {self.context.provider!r} reads text from outside the "
                 "model: say closed_book = false, or use 'none' or 'recall'"
             )
-        if self.closed is not None and self.chained:
-            raise ValueError("prompt.steps are asked of a model that writes: closed lists are scored, and have none")
+        if self.ranking is not None and self.chained:
+            raise ValueError("prompt.steps are asked of a model that writes: a ranking has none")
         once = all(
             not (style.follow_up or style.repair or any(step.ask for step in style.steps)) for style in self.styles
         )
@@ -103,7 +103,7 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
     @property
     def asks_model(self) -> bool:
         """Whether it asks for answers: likelihoods are none."""
-        return self.closed is None
+        return self.ranking is None
 
     def open(self, run: Run, notes: Notes) -> Generator:
         """Return the generator, or the answers that stand for its model, and around it the verifier it asks for."""
@@ -140,8 +140,8 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
     def _over(self, model: LanguageModel, run: Run, notes: Notes) -> Generator:
         """Return the generator over an opened model."""
         name, asking = self.name or model.name, self.asking(run)
-        if self.closed:
-            return ClosedGenerator(model, asking, run.edition, run.relations, run.train, self.closed, name)
+        if self.ranking:
+            return RankingGenerator(model, asking, run.edition, run.relations, run.train, self.ranking, name)
         schema = self.schema and not runs_here(self, run)
         talk = Conversation(
             asking, run.relations, name, self.provider(run, lambda: model), notes, clean=self.clean, schema=schema

@@ -2,9 +2,9 @@
 
 What the answer counts for is decided later, by the selection rule `verified`, which tuning switches on where it helps.
 
-Fact probing as in ProP (Alivanistos et al. 2022), by several lenses as in a jury (MAVE, LM-KBC 2026), and backwards,
-from the object to the subject, as in a cycle check (CS2, LM-KBC 2026). Worked examples come before each question, the
-same for all subjects of a relation, so that they are encoded once.
+Fact probing as in ProP (Alivanistos et al. 2022), by several prompt variants (MAVE, LM-KBC 2026), and backwards, from
+the object to the subject, as in a cycle check (CS2, LM-KBC 2026). Worked examples come before each question, the same
+for all subjects of a relation, so that they are encoded once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from lmkbc.types import (
     Source,
 )
 
-Lens = Literal["statement", "clozes", "question", "reverse"]
+Variant = Literal["statement", "clozes", "question", "reverse"]
 Truths = dict[tuple[Query, str], list[float]]
 
 
@@ -51,24 +51,24 @@ class Verifier(Protocol):
 class Check:
     """How facts are checked, as a recipe's plain data.
 
-    lenses: how a fact is put: the relation's "statement", its "clozes" (a paraphrase each), its "question" with the
+    variants: how a fact is put: the relation's "statement", its "clozes" (a paraphrase each), its "question" with the
     answer, or in "reverse", where the model names the subject of an object. by: what is read, the probability of the
     two words or the text. words: for true and for false. shots: worked examples, half of them true.
-    jury: the truth is the "mean" of the lenses, or their "votes", the share of them that hold it true. only: the
-    relations that are checked, all if none is named. most_sources: candidates that more sources name are believed
-    unasked. draws: texts per question. temperature: at which they are drawn, unless given 1 for several and else 0.
-    match: backwards, the share of the subject's words that a name must hold; 1 takes its own name alone.
+    aggregation: a fact's score is the "mean" of the variants, or their "votes", the share that holds it true. only: the
+    relations that are checked, all if none is named. max_sources: candidates that more sources name are not checked.
+    samples: texts per question. temperature: at which they are drawn; if left out, 1 for several and 0 for one. match:
+    backwards, the share of the subject's words that a name must hold; 1 takes its own name alone.
     """
 
-    lenses: tuple[Lens, ...] = ("statement",)
+    variants: tuple[Variant, ...] = ("statement",)
     by: Literal["probability", "text"] = "probability"
     words: tuple[str, str] = ("True", "False")
     shots: int = 4
     seed: int = 0
-    jury: Literal["mean", "votes"] = "mean"
+    aggregation: Literal["mean", "votes"] = "mean"
     only: tuple[str, ...] = ()
-    most_sources: int | None = None
-    draws: int = 1
+    max_sources: int | None = None
+    samples: int = 1
     temperature: float | None = None
     match: float = 1.0
 
@@ -76,15 +76,15 @@ class Check:
         """ValueError for a value that makes no sense."""
         if not 0 < self.match <= 1:
             raise ValueError(f"match is {self.match}: give a share of words, above 0 and up to 1")
-        if not self.lenses or len(set(map(str.casefold, self.words))) < 2 or not all(self.words):
-            raise ValueError("give at least one lens, and two different words")
-        if self.shots < 0 or self.draws < 1 or (self.temperature or 0.0) < 0:
-            raise ValueError("shots and temperature are at least 0, and draws at least 1")
+        if not self.variants or len(set(map(str.casefold, self.words))) < 2 or not all(self.words):
+            raise ValueError("give at least one variant, and two different words")
+        if self.shots < 0 or self.samples < 1 or (self.temperature or 0.0) < 0:
+            raise ValueError("shots and temperature are at least 0, and samples at least 1")
 
     @property
-    def heat(self) -> float:
+    def sampling_temperature(self) -> float:
         """The temperature at which texts are drawn."""
-        return float(self.draws > 1) if self.temperature is None else self.temperature
+        return float(self.samples > 1) if self.temperature is None else self.temperature
 
 
 class FactCheck:
@@ -115,8 +115,8 @@ class FactCheck:
         pairs = {(candidates.query, text) for candidates in given for text in self._doubtful(candidates)}
         facts = sorted(pairs, key=lambda fact: (fact[0].relation, fact[0].subject, fact[0].subject_id or "", fact[1]))
         truths: Truths = defaultdict(list)
-        for lens in self._check.lenses:
-            judgements = self._backwards(facts) if lens == "reverse" else self._judged(facts, lens)
+        for variant in self._check.variants:
+            judgements = self._backwards(facts) if variant == "reverse" else self._judged(facts, variant)
             for fact, truth in judgements:
                 truths[fact].append(truth)
         if unclear := len(facts) - len(truths):
@@ -134,22 +134,24 @@ class FactCheck:
         for candidate in candidates.candidates:
             if relation.kind == "number" or candidate.text != candidate.id:
                 sources[candidate.text].update(candidate.sources)
-        most = self._check.most_sources
+        most = self._check.max_sources
         yield from (text for text, names in sources.items() if text and (most is None or len(names) <= most))
 
     def _judgement(self, candidate: Candidate, truths: Sequence[float] | None) -> Candidate:
         if not truths:
             return candidate
-        votes = self._check.jury == "votes"
+        votes = self._check.aggregation == "votes"
         return structs.replace(candidate, truth=math.fsum(t >= 0.5 if votes else t for t in truths) / len(truths))
 
-    def _judged(self, facts: Sequence[tuple[Query, str]], lens: Lens) -> Iterator[tuple[tuple[Query, str], float]]:
-        """What is true of each fact in each wording of a lens; a fact is left out where that is unclear."""
+    def _judged(
+        self, facts: Sequence[tuple[Query, str]], variant: Variant
+    ) -> Iterator[tuple[tuple[Query, str], float]]:
+        """What is true of each fact in each wording of a variant; a fact is left out where that is unclear."""
         prompts, whose = [], []
         for fact in facts:
             relation = self._relations[fact[0].relation]
-            for wording in range(len(relation.clozes) if lens == "clozes" else 1):
-                prompts.append(self._worked(fact[0], lens, wording) + self._question(*fact, lens, wording))
+            for wording in range(len(relation.clozes) if variant == "clozes" else 1):
+                prompts.append(self._worked(fact[0], variant, wording) + self._question(*fact, variant, wording))
                 whose.append(fact)
         yes, no = self._check.words
         if self._check.by == "probability":
@@ -160,9 +162,9 @@ class FactCheck:
 
     def _texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
         check = self._check
-        return self._scorer.texts(prompts, max_tokens, check.draws, check.heat, check.seed)
+        return self._scorer.texts(prompts, max_tokens, check.samples, check.sampling_temperature, check.seed)
 
-    def _worked(self, query: Query, lens: Lens, wording: int) -> str:
+    def _worked(self, query: Query, variant: Variant, wording: int) -> str:
         """The task and the worked examples: in turn a true and a false one."""
         yes, no = self._check.words
         lines = [f"Say of each statement whether it holds: {yes} or {no}.\n\n"]
@@ -172,14 +174,14 @@ class FactCheck:
             wrong = [name for name in self._objects[query.relation] if folded_key(name) not in names]
             pair = [(name, yes) for name in shot.names[:1]]
             pair += [(drawn.choice(wrong), no)] if wrong else []
-            lines += [f"{self._question(shot.query, text, lens, wording)} {word}\n\n" for text, word in pair]
+            lines += [f"{self._question(shot.query, text, variant, wording)} {word}\n\n" for text, word in pair]
         return "".join(lines[: self._check.shots + 1])
 
-    def _question(self, query: Query, text: str, lens: Lens, wording: int) -> str:
+    def _question(self, query: Query, text: str, variant: Variant, wording: int) -> str:
         relation = self._relations[query.relation]
         values = {"subject": one_line(query.subject), "object": one_line(text), "mask": one_line(text)}
         template = {"clozes": relation.clozes[wording], "question": relation.question + " {object}"}
-        put = fill(template.get(lens, relation.statement), values)
+        put = fill(template.get(variant, relation.statement), values)
         return f"Statement: {put}\n{' or '.join(self._check.words)}:"
 
     def _backwards(self, facts: Sequence[tuple[Query, str]]) -> Iterator[tuple[tuple[Query, str], float]]:

@@ -66,13 +66,13 @@ class Prompt:
 
 
 OWN_FIELDS = {
-    "best_of": "sampling.draws",
+    "best_of": "sampling.samples",
     "echo": "",
     "logprobs": "sampling.logprobs",
     "max_tokens": "sampling.max_tokens",
     "messages": "prompt",
     "model": "model",
-    "n": "sampling.draws",
+    "n": "sampling.samples",
     "prompt": "prompt",
     "seed": "sampling.seed",
     "stop": "sampling.stop",
@@ -99,7 +99,7 @@ def check_extra(extra: Mapping[str, Any]) -> None:
 class Sampling:
     """How answers are drawn. None leaves a parameter to the server.
 
-    max_tokens: of one answer. draws: answers per query. seed: of the first draw, the next ones count up; None draws
+    max_tokens: of one answer. samples: answers per query. seed: of the first draw, the next ones count up; None draws
     unseeded. stop: None for what ends an answer in the prompt's style. logprobs: ask for them, and score candidates by
     them. extra: further fields of the request, as the server knows them.
     """
@@ -107,7 +107,7 @@ class Sampling:
     temperature: float | None = None
     top_p: float | None = None
     max_tokens: int | None = None
-    draws: int = 1
+    samples: int = 1
     seed: int | None = None
     stop: tuple[str, ...] | None = None
     logprobs: bool = False
@@ -115,8 +115,8 @@ class Sampling:
 
     def __post_init__(self) -> None:
         """ValueError for a value that makes no sense."""
-        if self.draws < 1:
-            raise ValueError(f"draws is {self.draws}: give at least 1")
+        if self.samples < 1:
+            raise ValueError(f"samples is {self.samples}: give at least 1")
         check_extra(self.extra)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from lmkbc.models.answers import Call, Store
+from lmkbc.models.answers import Call, Store, answered
 from lmkbc.models.base import Prompt
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.causal.model import CausalModel
@@ -30,18 +31,15 @@ class Local:
     def answers(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, str | None]]:
         """Yield (place, text), chunk by chunk, stored answers first; no text for a prompt that cannot be asked."""
         for start in range(0, len(prompts), CHUNK):
-            missing, calls = list[int](), dict[int, Call]()
-            for place in range(start, min(start + CHUNK, len(prompts))):
-                calls[place] = self._call(prompts[place].text)
-                if self.store and (answer := self.store.get(calls[place])) is not None:
-                    yield place, answer["text"]
-                else:
-                    missing.append(place)
-            for index, (draw, *_) in self.model.complete([prompts[place].text for place in missing], self.how):
-                place = missing[index]
-                if self.store and draw.text is not None:
-                    self.store.put([(calls[place], {"text": draw.text, "finished": draw.finished})])
-                yield place, draw.text
+            texts = [prompt.text for prompt in prompts[start : start + CHUNK]]
+
+            def ask(missing: list[int], texts: Sequence[str] = texts) -> Iterator[dict[int, dict[str, Any] | None]]:
+                for index, (draw, *_) in self.model.complete([texts[place] for place in missing], self.how):
+                    told = None if draw.text is None else {"text": draw.text, "finished": draw.finished}
+                    yield {missing[index]: told}
+
+            for place, answer in answered(self.store, [self._call(text) for text in texts], ask):
+                yield start + place, answer and answer["text"]
 
     def _call(self, text: str) -> Call:
         sampling = {"max_tokens": self.how.max_tokens, "temperature": 0.0, "stops": list(self.how.stops)}

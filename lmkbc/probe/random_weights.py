@@ -44,9 +44,9 @@ class _Twins:
     def of(self, spec: GeneratorSpec) -> GeneratorSpec:
         """A generator's table whose local models, those of its signals too, are others."""
         if isinstance(spec, Embedded):
-            signals = tuple(self._redrawn(source) for table in spec.signals for source in sources_of(table))
-            states = spec.states and self._redrawn(spec.states, "causal")
-            return replace(spec, signals=signals, states=states)
+            signals = tuple(self._redrawn(source) for table in spec.features for source in sources_of(table))
+            states = spec.hidden_states and self._redrawn(spec.hidden_states, "causal")
+            return replace(spec, features=signals, hidden_states=states)
         own = {field.name: getattr(spec, field.name) for field in fields(spec)}
         changed = {name: value for name, value in self._redrawn(own).items() if value is not own[name]}
         return replace(spec, **changed)

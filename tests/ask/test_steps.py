@@ -39,8 +39,8 @@ def read(*steps: dict[str, Any], ask: str = "{question}", **tables: Any) -> None
         ([{**SPAN, "max": 257}], "{span}", "max of step 'span' is 257: give 1 to 256"),
         ([{**ACCOUNT, "longest": 10**6}], "{account}", "longest of step 'account' is 1000000: give 1 to 20000"),
         ([{**SPAN, "until": 99}], "{span}", "until of step 'span' is 99: give a year"),
-        ([{**SPAN, "draws": 0}], "{span}", "draws of step 'span' is 0: give at least 1"),
-        ([{**SPAN, "draws": 2}], "{span}", "step 'span' has 2 draws, and what follows has 3"),
+        ([{**SPAN, "samples": 0}], "{span}", "samples of step 'span' is 0: give at least 1"),
+        ([{**SPAN, "samples": 2}], "{span}", "step 'span' has 2 samples, and what follows has 3"),
         ([{**SPAN, "max": 32}, {"name": "a", "items": ["b"] * 9}], "{span}{a}", "makes up to 288 questions of one"),
         ([{"name": "a", "items": ["b"] * 257}], "{a}", "step 'a' has 257 items: give 256 at most"),
         ([{"name": f"s{n}", "ask": "?"} for n in range(9)], "{s8}", "a chain of 9 steps: give 8 at most"),
@@ -59,12 +59,17 @@ def read(*steps: dict[str, Any], ask: str = "{question}", **tables: Any) -> None
 )
 def test_a_chain_that_makes_no_sense_is_refused_in_one_sentence(steps: list[Any], ask: str, said: str) -> None:
     with pytest.raises(InputError) as error:
-        read(*steps, ask=ask, sampling={"draws": 3})
+        read(*steps, ask=ask, sampling={"samples": 3})
     assert said in str(error.value)
     assert "\n" not in str(error.value)
 
 
 def test_a_relation_s_own_draws_are_checked_too() -> None:
-    read({**SPAN, "draws": 3}, ask="{span}", sampling={"draws": 3})
-    with pytest.raises(InputError, match="step 'span' has 3 draws, and what follows has 5"):
-        read({**SPAN, "draws": 3}, ask="{span}", sampling={"draws": 3}, relations={"area": {"sampling": {"draws": 5}}})
+    read({**SPAN, "samples": 3}, ask="{span}", sampling={"samples": 3})
+    with pytest.raises(InputError, match="step 'span' has 3 samples, and what follows has 5"):
+        read(
+            {**SPAN, "samples": 3},
+            ask="{span}",
+            sampling={"samples": 3},
+            relations={"area": {"sampling": {"samples": 5}}},
+        )

@@ -110,11 +110,11 @@ def opened(request: pytest.FixtureRequest, shared: Path, tmp_path: Path, one_thr
         with Served() as server:
             yield lambda: (run(server.url), {"model": "m", "limits": limits, **short})
         return
-    closed = short | {"closed": {"objects": 8, "subjects": 2}}
+    closed = short | {"ranking": {"objects": 8, "subjects": 2}}
     if request.param in SERVED_LISTS:
         speaks = CausalModel(*load_causal(str(shared / "causal"), offline=True))
         with Telling(SERVED_LISTS[request.param], speaks) as server:
-            few = {"closed": {"objects": 2, "rows": 1, "off": "neutral"}}  # tokens are bytes, each a request
+            few = {"ranking": {"objects": 2, "rows": 1, "calibration": "neutral"}}  # tokens are bytes, each a request
             yield lambda: (run(server.url), {"model": "m", **short, **few})
         return
     yield {

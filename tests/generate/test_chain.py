@@ -124,7 +124,7 @@ def test_each_draw_goes_on_from_its_own_account(ask: Ask) -> None:
             f" It lies near\x0bChad{draw}." if prompt.startswith("Tell of") else f' ["{prompt.split("near ")[1][:5]}"]'
         )
 
-    asked, found = ask(answer, TWO, {"draws": 2, "temperature": 1.0})
+    asked, found = ask(answer, TWO, {"samples": 2, "temperature": 1.0})
     assert asked[:2] == ["Tell of Utopia:"] * 2
     assert sorted(asked[2:]) == [f"It is told: It lies near Chad{draw}. So, Utopia borders:" for draw in (0, 1)]
     assert names(found) == {"Chad0": {"0"}, "Chad1": {"1"}}
@@ -132,11 +132,11 @@ def test_each_draw_goes_on_from_its_own_account(ask: Ask) -> None:
 
 
 def test_one_account_is_shared_by_all_draws(ask: Ask) -> None:
-    steps = [{**ACCOUNT, "draws": 1, "temperature": 0.0}]
+    steps = [{**ACCOUNT, "samples": 1, "temperature": 0.0}]
     asked, found = ask(
         lambda prompt, draw: "It is old." if prompt.startswith("Tell") else f'["Chad{draw}"]',
         {**TWO, "steps": steps},
-        {"draws": 3, "temperature": 1.0},
+        {"samples": 3, "temperature": 1.0},
     )
     assert asked == ["Tell of Utopia:", *["It is told: It is old. So, Utopia borders:"] * 3]
     assert names(found) == {f"Chad{draw}": {str(draw)} for draw in range(3)}
@@ -148,7 +148,7 @@ SPAN = {
     "parse_as": "span",
     "each": True,
     "every": 10,
-    "draws": 1,
+    "samples": 1,
     "temperature": 0.0,
 }
 
@@ -162,7 +162,7 @@ def test_the_years_of_a_span_are_asked_for_one_after_the_other_and_answered_once
         return said[prompt.removeprefix("In ").partition(",")[0]] if draw == 0 else "[]"
 
     prompt = {"ask": "In {slot}, {subject} bordered:", "steps": [SPAN]}
-    asked, found = ask(answer, prompt, {"draws": 2, "temperature": 1.0})
+    asked, found = ask(answer, prompt, {"samples": 2, "temperature": 1.0})
     assert asked[0] == "When did Utopia have borders?"
     assert sorted(set(asked[1:])) == [f"In {slot}, Utopia bordered:" for slot in sorted(said)]
     assert found.draws == (A, N)
@@ -172,7 +172,7 @@ def test_the_years_of_a_span_are_asked_for_one_after_the_other_and_answered_once
 def test_what_is_enumerated_is_picked_from(ask: Ask) -> None:
     prompt = {
         "ask": "Of {lands}, those at {subject}:",
-        "steps": [{"name": "lands", "ask": "Lands like {subject}?", "parse_as": "list", "max": 2, "draws": 1}],
+        "steps": [{"name": "lands", "ask": "Lands like {subject}?", "parse_as": "list", "max": 2, "samples": 1}],
     }
     asked, found = ask(
         lambda text, _: "Chad; Mali; Niger" if text.startswith("Lands") else '["Mali"]', prompt, {"temperature": 0.0}
@@ -204,7 +204,7 @@ def test_a_gate_that_is_closed_ends_its_own_draw(ask: Ask) -> None:
     asked, found = ask(
         lambda text, draw: gates[draw] if text.startswith("Has") else '["Chad"]',
         prompt,
-        {"draws": 3, "temperature": 1.0},
+        {"samples": 3, "temperature": 1.0},
     )
     assert len(asked) == 4
     assert found.draws == (A, N, U)
@@ -212,12 +212,12 @@ def test_a_gate_that_is_closed_ends_its_own_draw(ask: Ask) -> None:
 
 
 def test_a_doubt_stands_beside_the_candidates(ask: Ask) -> None:
-    doubt = {"name": "any", "ask": "Has {subject} borders?", "parse_as": "existence", "draws": 5, "temperature": 1.0}
+    doubt = {"name": "any", "ask": "Has {subject} borders?", "parse_as": "existence", "samples": 5, "temperature": 1.0}
     answers = ["Yes", "No", "no", "I wonder", "No"]
     asked, found = ask(
         lambda text, draw: answers[draw] if text.startswith("Has") else '["Chad"]',
         {"ask": "{subject} borders:", "steps": [doubt]},
-        {"draws": 2, "temperature": 1.0},
+        {"samples": 2, "temperature": 1.0},
     )
     assert len(asked) == 7
     assert found.draws == (A, A)
@@ -228,7 +228,7 @@ def test_a_doubt_stands_beside_the_candidates(ask: Ask) -> None:
 def test_a_failed_step_is_a_failed_draw_and_the_next_run_goes_on_from_what_is_kept(ask: Ask, parse_as: str) -> None:
     last = "{subject} borders:" if parse_as == "gate" else "{x}; {subject} borders:"
     prompt = {"ask": last, "steps": [{"name": "x", "ask": "First of {subject}?", "parse_as": parse_as}]}
-    sampling = {"draws": 2, "temperature": 1.0}
+    sampling = {"samples": 2, "temperature": 1.0}
 
     def answer(lost: bool) -> Answer:
         def said(text: str, draw: int) -> str | None:
@@ -249,7 +249,9 @@ def test_a_failed_step_is_a_failed_draw_and_the_next_run_goes_on_from_what_is_ke
 
 
 def test_where_a_doubt_fails_the_query_does(ask: Ask) -> None:
-    steps = [{"name": "any", "ask": "Has {subject} borders?", "parse_as": "existence", "draws": 3, "temperature": 1.0}]
+    steps = [
+        {"name": "any", "ask": "Has {subject} borders?", "parse_as": "existence", "samples": 3, "temperature": 1.0}
+    ]
     _, found = ask(
         lambda text, draw: '["Chad"]' if not text.startswith("Has") else None if draw == 2 else "No",
         {"ask": "{subject} borders:", "steps": steps},
@@ -261,7 +263,7 @@ def test_where_a_doubt_fails_the_query_does(ask: Ask) -> None:
 
 def test_what_cannot_be_read_is_no_empty_answer(ask: Ask) -> None:
     asked, found = ask(
-        lambda *_: "I could not say.", {"ask": "In {slot}:", "steps": [SPAN]}, {"draws": 2, "temperature": 1.0}
+        lambda *_: "I could not say.", {"ask": "In {slot}:", "steps": [SPAN]}, {"samples": 2, "temperature": 1.0}
     )
     assert len(asked) == 1
     assert found.draws == (U, U)
@@ -269,9 +271,9 @@ def test_what_cannot_be_read_is_no_empty_answer(ask: Ask) -> None:
 
 def test_a_chain_of_three_steps_asks_them_in_order(ask: Ask) -> None:
     steps = [
-        {"name": "region", "ask": "Region of {subject}?", "draws": 1},
-        {"name": "towns", "ask": "Towns of {region}?", "parse_as": "list", "each": True, "draws": 1},
-        {"name": "size", "ask": "Size of {towns} in {region}?", "parse_as": "numbers", "draws": 1},
+        {"name": "region", "ask": "Region of {subject}?", "samples": 1},
+        {"name": "towns", "ask": "Towns of {region}?", "parse_as": "list", "each": True, "samples": 1},
+        {"name": "size", "ask": "Size of {towns} in {region}?", "parse_as": "numbers", "samples": 1},
     ]
     said = {"Region": "North", "Towns": "Alpha; Beta", "Size": "12"}
     asked, found = ask(
@@ -296,7 +298,7 @@ def test_what_is_fed_on_is_never_interpreted(ask: Ask) -> None:
     ("table", "said"),
     [
         ({"component": "chat", "executor": "batch"}, "a batch is answered once: use executor 'calls'"),
-        ({"component": "causal", "closed": {}}, "closed lists are scored, and have none"),
+        ({"component": "causal", "ranking": {}}, "a ranking has none"),
         ({"component": "chat", "prompt": {**TWO, "ask": "{story}"}}, "ask has a slot {story}"),
     ],
 )

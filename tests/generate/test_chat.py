@@ -201,9 +201,9 @@ def test_a_bad_request_is_not_retried(chat: Chat) -> None:
 
 def test_many_draws_come_from_one_request(chat: Chat) -> None:
     with Loopback() as server:
-        found = run(chat(server, sampling={"draws": 4, "temperature": 1.0}), queries(1))
+        found = run(chat(server, sampling={"samples": 4, "temperature": 1.0}), queries(1))
         assert [body.get("n") for body in server.requests] == [4]
-        run(chat(server, sampling={"draws": 6, "temperature": 1.0}), queries(1))
+        run(chat(server, sampling={"samples": 6, "temperature": 1.0}), queries(1))
         assert [body.get("n") for body in server.requests] == [4, 2]
     assert found["land 0"].draws == (State.ANSWERED,) * 4
     assert {source for c in found["land 0"].candidates for source in c.sources} == {
@@ -214,7 +214,7 @@ def test_many_draws_come_from_one_request(chat: Chat) -> None:
 @pytest.mark.parametrize("habit", ["ignores", "rejects"])
 def test_a_server_without_n_is_asked_draw_by_draw(chat: Chat, habit: str) -> None:
     with Loopback(**{habit: ("n",)}) as server:
-        generator = chat(server, sampling={"draws": 3}, limits=Limits(concurrency=1))
+        generator = chat(server, sampling={"samples": 3}, limits=Limits(concurrency=1))
         found = run(generator, queries(2))
     assert all(one.draws == (State.ANSWERED,) * 3 for one in found.values())
     asked = [body.get("n", 1) for body in server.requests]
@@ -224,7 +224,7 @@ def test_a_server_without_n_is_asked_draw_by_draw(chat: Chat, habit: str) -> Non
 
 def test_seeds_count_up_over_the_draws(chat: Chat) -> None:
     with Loopback() as server:
-        run(chat(server, sampling={"draws": 3, "seed": 40}), queries(1))
+        run(chat(server, sampling={"samples": 3, "seed": 40}), queries(1))
     assert [(body["seed"], body.get("n")) for body in server.requests] == [(40, None), (41, None), (42, None)]
 
 
@@ -352,12 +352,12 @@ def test_offline_answers_from_the_store_alone_and_names_what_is_missing(chat: Ch
 
 def test_a_batch_job_answers_all_and_a_second_run_sends_only_what_is_left(chat: Chat) -> None:
     with Loopback(faults=[None, "lost", None]) as server:
-        first = run(chat(server, executor="batch", sampling={"draws": 2, "temperature": 1.0}), queries(4))
+        first = run(chat(server, executor="batch", sampling={"samples": 2, "temperature": 1.0}), queries(4))
         assert sum(State.MISSING in one.draws for one in first.values()) == 1
-        second = chat(server, executor="batch", sampling={"draws": 2, "temperature": 1.0})
+        second = chat(server, executor="batch", sampling={"samples": 2, "temperature": 1.0})
         assert not any(State.MISSING in one.draws for one in run(second, queries(4)).values())
         assert [len(server.files[f"file-{job}"].splitlines()) for job in (0, 2)] == [8, 1]
-        run(chat(server, executor="batch", sampling={"draws": 2, "temperature": 1.0}), queries(4))
+        run(chat(server, executor="batch", sampling={"samples": 2, "temperature": 1.0}), queries(4))
         assert len(server.files) == 4
 
 

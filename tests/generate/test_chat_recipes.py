@@ -187,8 +187,8 @@ def test_a_recipe_that_verifies_heeds_the_verdicts() -> None:
 def test_wrong_overrides_are_named(overrides: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         recipe_of({"component": "chat", "model": "m", "relations": overrides})
-    with pytest.raises(InputError, match="draws is 0"):
-        checked(Sampling, {"draws": 0}, "sampling")
+    with pytest.raises(InputError, match="samples is 0"):
+        checked(Sampling, {"samples": 0}, "sampling")
 
 
 def contents(folder: Path) -> dict[str, bytes]:

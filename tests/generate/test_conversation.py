@@ -32,7 +32,7 @@ class Telling:
 
 def conversation(notes: Notes | None = None, draws: int = 1, **style: Any) -> Conversation:
     """One that has begun about the query."""
-    tables = {"prompt": STYLE | style, "sampling": {"draws": draws}}
+    tables = {"prompt": STYLE | style, "sampling": {"samples": draws}}
     talk = Conversation(
         Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), asks(tables)),
         RELATIONS,

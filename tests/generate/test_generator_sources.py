@@ -93,7 +93,7 @@ def test_a_query_is_asked_for_each_slot_and_answered_once(run: Opens) -> None:
 
     prompt = {"ask": "{question} Only in the {slot}.", "steps": [{"name": "slot", "items": ["north", "south", "sea"]}]}
     with Loopback(answer) as server:
-        recipe = system(prompt=prompt, sampling={"draws": 2, "temperature": 1.0})
+        recipe = system(prompt=prompt, sampling={"samples": 2, "temperature": 1.0})
         ((_, asked),) = generators(run(server.url), recipe)
         (found,) = asked.generate([BORDERS])
     assert len(server.requests) == 3
@@ -138,7 +138,7 @@ def test_a_second_turn_tells_what_was_found_and_its_answer_counts(run: Opens, tm
     recipe = system(
         prompt={"form": form, "follow_up": AGAIN, "task": ""},
         closed_book=False,
-        sampling={"draws": 2},
+        sampling={"samples": 2},
         context={"provider": "titles", "path": "from", "words": 0, "overlap": 0},
     )
     nowhere = Query("Nowhere", BORDERS.relation)

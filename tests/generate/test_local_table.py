@@ -69,7 +69,7 @@ def test_every_recipe_of_a_server_runs_here(name: str, run: Run, tmp_path: Path)
     for spec in SERVED[name].generate:
         if not isinstance(spec, LanguageModelSpec):
             continue
-        few = {"max_tokens": 4, "draws": 2}
+        few = {"max_tokens": 4, "samples": 2}
         own = {key: replace(one, sampling=one.sampling | few) for key, one in spec.relations.items()}
         short = replace(spec, sampling=replace(spec.sampling, **few), relations=own)
         for _, generator in short.opened(run, Notes()):

@@ -51,7 +51,7 @@ def texts(found: CandidateSet) -> list[str]:
 
 @pytest.mark.parametrize("table", [CHAT, CAUSAL])
 def test_recorded_answers_are_read_as_the_model_s_and_nobody_is_asked(table: dict[str, Any], tmp_path: Path) -> None:
-    style = {"prompt": {"null": "['nobody']"}, "sampling": {"draws": 9}}
+    style = {"prompt": {"null": "['nobody']"}, "sampling": {"samples": 9}}
     path = answers(tmp_path / "a.jsonl", said(0, '["Peru", "land 0"]', "[]"), said(1, "['nobody']", None), model="x")
     one, two, three = proposed(recipe_of(table | style), path, tmp_path=tmp_path).sets
     assert (texts(one), one.draws) == (["Peru"], (State.ANSWERED, State.ABSTAINED))

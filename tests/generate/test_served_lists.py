@@ -13,7 +13,7 @@ from opened import generated, generators, recipe_of
 from telling import Telling
 
 from lmkbc.errors import InputError
-from lmkbc.generate.closed import ClosedGenerator
+from lmkbc.generate.ranking import RankingGenerator
 from lmkbc.models.answers import Store
 from lmkbc.run.base import Run, Servers
 from lmkbc.types import Notes, Query, State
@@ -28,7 +28,7 @@ TABLE: dict[str, Any] = {
     "model": "m",
     "prompt": {"form": "completion", "style": "triple", "listing": "comma", "null": "none"},
     "shots": {"k": 1},
-    "closed": {"objects": 2, "off": "nothing"},
+    "ranking": {"objects": 2, "calibration": "nothing"},
 }
 RECIPE = """description = "x"
 [[generate]]
@@ -74,7 +74,7 @@ def test_facts_are_verified_by_the_server_too(tmp_path: Path) -> None:
     with Telling("llama.cpp") as server:
         run = over(tmp_path, base_url=server.url)
         ((_, generator),) = generators(run, recipe_of(TABLE | {"verify": {"shots": 0}}), Notes())
-        assert isinstance(generator._generator, ClosedGenerator)  # type: ignore[attr-defined]
+        assert isinstance(generator._generator, RankingGenerator)  # type: ignore[attr-defined]
         list(generator.generate(QUERIES[:1]))
         assert any("Statement:" in str(body["prompt"]) for body in server.requests)
 

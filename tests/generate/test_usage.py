@@ -114,15 +114,15 @@ def used(tiny: Path, tmp_path: Path, **settings: Any) -> dict[str, Any]:
 
 
 def test_closed_lists_and_verdicts_are_counted(tiny: Path, tmp_path: Path) -> None:
-    closed = used(tiny, tmp_path, closed={"objects": 5, "off": "nothing"})
+    closed = used(tiny, tmp_path, ranking={"objects": 5, "calibration": "nothing"})
     model = CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer())
     assert closed["calls"] == len(QUERIES)
     assert closed["prompt_tokens"] == counted(model, [prompt.text for prompt in prompts(QUERIES)])[0]
-    again = used(tiny, tmp_path, closed={"objects": 5, "off": "nothing"})
+    again = used(tiny, tmp_path, ranking={"objects": 5, "calibration": "nothing"})
     assert (again["calls"], again["from_store"]) == (0, len(QUERIES))
     assert again["saved_by_store"] == again["prompt_tokens"] == closed["prompt_tokens"]
     plain = used(tiny, tmp_path)
-    judged = used(tiny, tmp_path, verify={"lenses": ["statement"]})
+    judged = used(tiny, tmp_path, verify={"variants": ["statement"]})
     assert judged["from_store"] == plain["calls"]  # the answers; the verdicts are new
     assert judged["calls"] > 0
 

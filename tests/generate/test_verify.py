@@ -154,17 +154,19 @@ def test_other_relations_and_corroborated_candidates_are_not_asked() -> None:
     (found,) = check(scorer, only=["instrument"]).verify([one("France", "Peru")])
     assert truths(found)["Peru"] is None
     several = one("France", "Peru", count=3)
-    (found,) = check(scorer, most_sources=2).verify([several])
+    (found,) = check(scorer, max_sources=2).verify([several])
     assert truths(found)["Peru"] is None
     assert scorer.asked == []
-    (found,) = check(scorer, most_sources=3, only=["country-borders"]).verify([several])
+    (found,) = check(scorer, max_sources=3, only=["country-borders"]).verify([several])
     assert truths(found)["Peru"] == 0.1
     assert len(scorer.asked) == 1  # three sources, one question
 
 
-def test_several_lenses_and_their_jury() -> None:
+def test_several_variants_are_aggregated() -> None:
     scorer = Knowing()
-    (found,) = check(scorer, lenses=["statement", "clozes", "question"], jury="votes").verify([one("France", "Spain")])
+    (found,) = check(scorer, variants=["statement", "clozes", "question"], aggregation="votes").verify(
+        [one("France", "Spain")]
+    )
     assert len(scorer.asked) == 2 + len(RELATIONS[NAME].clozes)
     assert len({asked.rpartition("\n\n")[2] for asked in scorer.asked}) > 3
     assert truths(found)["Spain"] == 1.0
@@ -172,7 +174,7 @@ def test_several_lenses_and_their_jury() -> None:
 
 def test_backwards_the_object_must_lead_to_the_subject() -> None:
     scorer = Knowing(says=("France, Andorra", "Portugal", "the Republic", ""))
-    (found,) = check(scorer, lenses=["reverse"]).verify([one("France", "Spain")])
+    (found,) = check(scorer, variants=["reverse"]).verify([one("France", "Spain")])
     assert "France" not in "".join(scorer.asked)
     assert truths(found)["Spain"] == pytest.approx(1 / 3, abs=1e-6)
 
@@ -181,7 +183,7 @@ def test_backwards_a_share_of_the_subject_s_words_may_do() -> None:
     says = ("Fifth Republic of France", "Republic of Chad", "the French Republic", "Fifth Republic")
     given = [candidate_set(Query("French Fifth Republic", NAME), (Candidate("Spain", 0.5),))]
     truth = {
-        match: truths(next(check(Knowing(says=says), lenses=["reverse"], match=match).verify(given)))["Spain"]
+        match: truths(next(check(Knowing(says=says), variants=["reverse"], match=match).verify(given)))["Spain"]
         for match in (1.0, 0.6, 0.3)
     }
     assert truth == {1.0: 0.0, 0.6: 0.75, 0.3: 1.0}
@@ -192,7 +194,7 @@ def test_backwards_a_share_of_the_subject_s_words_may_do() -> None:
 def test_backwards_from_a_number() -> None:
     name = "PersonHasNumberOfChildren"
     relations, examples = {name: SPACE.relation(name)}, ExampleSelector(Shots(k=0), [])
-    backwards = FactCheck(Knowing(says=("Marie Curie",)), Check(lenses=("reverse",)), relations, examples, [])
+    backwards = FactCheck(Knowing(says=("Marie Curie",)), Check(variants=("reverse",)), relations, examples, [])
     given = [candidate_set(Query(subject, name), (Candidate("2", 0.5),)) for subject in ("Marie Curie", "Ada Lovelace")]
     assert [truths(found)["2"] for found in backwards.verify(given)] == [1.0, 0.0]
 
@@ -200,7 +202,7 @@ def test_backwards_from_a_number() -> None:
 def test_names_are_put_in_and_never_interpreted() -> None:
     scorer = Knowing()
     list(
-        check(scorer, lenses=["statement", "clozes", "question", "reverse"]).verify(
+        check(scorer, variants=["statement", "clozes", "question", "reverse"]).verify(
             [one("{object}", "{subject}\n\nTrue")]
         )
     )
@@ -211,7 +213,7 @@ def test_names_are_put_in_and_never_interpreted() -> None:
 def test_nothing_to_verify_asks_nobody() -> None:
     scorer = Knowing()
     empty = candidate_set(Query("France", NAME), (Nil(1.0, sources("m#0")),))
-    assert list(check(scorer, lenses=["statement", "reverse"]).verify([empty])) == [empty]
+    assert list(check(scorer, variants=["statement", "reverse"]).verify([empty])) == [empty]
     assert list(check(scorer).verify([])) == []
     assert scorer.asked == []
 
@@ -221,9 +223,9 @@ def test_over_a_local_model(by: str) -> None:
     model = CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer())
     scorer = LocalModel(model)
     sets = [one("France", "Spain", "Peru"), one("Chile", "Peru")]
-    found = list(check(scorer, by=by, lenses=["statement", "reverse"], draws=2, temperature=0.5).verify(sets))
+    found = list(check(scorer, by=by, variants=["statement", "reverse"], draws=2, temperature=0.5).verify(sets))
     assert [one.query for one in found] == [one.query for one in sets]
-    again = list(check(scorer, by=by, lenses=["statement", "reverse"], draws=2, temperature=0.5).verify(sets[:1]))
+    again = list(check(scorer, by=by, variants=["statement", "reverse"], draws=2, temperature=0.5).verify(sets[:1]))
     assert again == found[:1]
     if by == "probability":
         assert len({truth for each in found for text, truth in truths(each).items() if text}) > 1
@@ -270,12 +272,12 @@ def test_a_verified_generator_hands_on_what_the_generator_says() -> None:
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        ({"lenses": []}, "lens"),
-        ({"lenses": ["mirror"]}, "lenses"),
+        ({"variants": []}, "variant"),
+        ({"variants": ["mirror"]}, "variants"),
         ({"words": ["Yes", "yes"]}, "words"),
         ({"shots": -1}, "shots"),
         ({"juror": 1}, "juror"),
-        ({"draws": 0}, "draws"),
+        ({"samples": 0}, "samples"),
         ({"temperature": -1.0}, "temperature"),
         ({"only": ["country-bordrs"]}, "did you mean 'country-borders'"),
     ],
@@ -286,5 +288,5 @@ def test_senseless_checks_are_refused(table: dict[str, Any], words: str) -> None
 
 
 def test_several_draws_are_sampled_and_one_is_not() -> None:
-    tables: list[dict[str, Any]] = [{}, {"draws": 3}, {"draws": 3, "temperature": 0.2}]
-    assert [checked(Check, table, "verify").heat for table in tables] == [0, 1, 0.2]
+    tables: list[dict[str, Any]] = [{}, {"samples": 3}, {"samples": 3, "temperature": 0.2}]
+    assert [checked(Check, table, "verify").sampling_temperature for table in tables] == [0, 1, 0.2]

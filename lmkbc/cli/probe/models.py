@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lmkbc.models.answers import Store
+    from lmkbc.models.base import Sampling
     from lmkbc.models.causal.decode import Decoding
     from lmkbc.probe.local import Local
     from lmkbc.probe.served import Served
@@ -24,10 +24,11 @@ def local(model: str, store: Store, how: Decoding, *, offline: bool) -> Local:
     return Local(CausalModel(loaded, tokenizer), model_name(model), how, store, identity(model, loaded))
 
 
-def served(model: str, store: Store, sampling: Mapping[str, Any], settings: Servers, *, offline: bool) -> Served:
+def served(model: str, store: Store, sampling: Sampling, settings: Servers, *, offline: bool) -> Served:
     """A server's model."""
     from lmkbc.models.budget import Budget
     from lmkbc.models.server.address import Server
+    from lmkbc.models.server.language_model import ServerModel
     from lmkbc.models.server.limits import Limits
     from lmkbc.models.server.served import as_served
     from lmkbc.models.store_place import Database
@@ -43,4 +44,4 @@ def served(model: str, store: Store, sampling: Mapping[str, Any], settings: Serv
     limits = Limits(concurrency=settings.concurrency) if settings.concurrency else Limits()
     server = as_served(server, limits, store, {}, offline=offline)
     budget = Budget(settings.max_cost, settings.max_tokens, settings.prices)
-    return Served(server, store, sampling, limits=limits, budget=budget, offline=offline)
+    return Served(ServerModel(server, store, limits, budget, offline=offline), sampling)

@@ -40,33 +40,33 @@ VERSION = 4
 class Embedded(GeneratorSpec):
     """The recipe's table of this generator.
 
-    own: whether to use what is its own: train's words, names and links, and the sentence encoder. Without, a stack has
-    what models say, and how often train names an object. encoder: whether to use the sentence encoder, where this
-    machine has it. signals: tables of generators whose scores are signals, too; they are asked of train. states: the
-    table of a local model whose hidden states are learned from (`lmkbc.generate.states.States`).
+    use_train_features: whether to use features of train's words, names and links, and of the sentence encoder.
+    Without, a stack has what models say, and how often train names an object. encoder: whether to use the sentence
+    encoder, where this machine has it. features: tables of generators whose scores are features, too; they are asked of
+    train. hidden_states: the table of a probe on a local model's hidden states (`lmkbc.generate.states.States`).
     """
 
-    own: bool = True
+    use_train_features: bool = True
     encoder: bool = True
-    signals: tuple[Mapping[str, Any], ...] = ()
-    states: Mapping[str, Any] | None = None
+    features: tuple[Mapping[str, Any], ...] = ()
+    hidden_states: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         """ValueError for a stack of nothing."""
-        if not self.own and not self.signals and self.states is None:
-            raise ValueError("own = false leaves nothing to learn from: give signals or states")
+        if not self.use_train_features and not self.features and self.hidden_states is None:
+            raise ValueError("use_train_features = false leaves nothing to learn from: give features or hidden_states")
 
     @cached_property
     def _specs(self) -> tuple[GeneratorSpec, ...]:
-        return specs(self.signals)
+        return specs(self.features)
 
     @cached_property
     def _reading(self) -> States | None:
-        if self.states is None:
+        if self.hidden_states is None:
             return None
         from lmkbc.generate.states import States  # loads torch
 
-        return checked(States, flat(self.states), "states")
+        return checked(States, flat(self.hidden_states), "hidden_states")
 
     def check(self, relations: Relations) -> None:
         """InputError for a relation that does not exist, and for a table within that makes no sense."""
@@ -94,7 +94,7 @@ class Embedded(GeneratorSpec):
 
     def open(self, run: Run, notes: Notes) -> Generator:
         """Return the generator."""
-        encoder = find_encoder() if self.own and self.encoder else None
+        encoder = find_encoder() if self.use_train_features and self.encoder else None
         reading, kept = self._reading, _store(run.cache)
         reader = reading.open(run, notes, kept) if reading else None
         generators = dict(source for spec in self._specs for source in spec.opened(run, notes))
@@ -108,7 +108,7 @@ class Embedded(GeneratorSpec):
             report=run.report,
             reader=reader,
             sources=sources,
-            own=self.own,
+            own=self.use_train_features,
         )
 
 

@@ -65,10 +65,10 @@ class Decoding:
         style.
         """
         given = {name: getattr(sampling, name) for name in ("temperature", "top_p", "max_tokens", "seed")}
-        if given["temperature"] is None and sampling.draws > 1:
+        if given["temperature"] is None and sampling.samples > 1:
             given["temperature"] = 1.0
         table = {name: value for name, value in given.items() if value is not None} | dict(sampling.extra)
-        one = checked(cls, table | {"draws": sampling.draws, "logprobs": sampling.logprobs}, "sampling")
+        one = checked(cls, table | {"draws": sampling.samples, "logprobs": sampling.logprobs}, "sampling")
         if one.max_tokens < 1 or one.temperature < 0 or not 0 < one.top_p <= 1 or one.top_k < 0:
             raise InputError("sampling: max_tokens is at least 1, temperature and top_k at least 0, top_p in (0, 1]")
         if one.repetition_penalty <= 0:

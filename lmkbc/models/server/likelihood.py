@@ -77,8 +77,9 @@ async def way_of(session: Session, text: str) -> Way:
     if walk := await Walk.over(session, text):
         return walk
     raise ServerError(
-        f"{session.client.server.base_url} tells no log-probabilities of a text that it is given, which a closed list "
-        "needs: serve the model with llama.cpp or vLLM, or leave the base URL out and name a model of this machine"
+        f"{session.client.server.base_url} tells no log-probabilities of a text that it is given, which candidate "
+        "ranking needs: serve the model with llama.cpp or vLLM, or leave the base URL out and name a model of this "
+        "machine"
     )
 
 

@@ -146,7 +146,7 @@ class OptionScorer:
         if templated := await session.client.metadata("../apply-template", _Templated, asks):
             return templated.prompt
         raise ServerError(
-            f"{self._server.base_url} does not tell what its chat template makes of a prompt, which a closed list "
+            f"{self._server.base_url} does not tell what its chat template makes of a prompt, which candidate ranking "
             "needs: use form = 'completion'"
         )
 

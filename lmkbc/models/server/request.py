@@ -38,7 +38,7 @@ def calls(
             seed=None if sampling.seed is None else sampling.seed + draw,
             draw=draw,
         )
-        for draw in range(sampling.draws)
+        for draw in range(sampling.samples)
     ]
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lmkbc.models.base import Prompt
+from lmkbc.models.base import Prompt, Sampling
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.probe.kamel.dataset import Fact, Kamel
 from lmkbc.probe.kamel.prompts import PromptForm, Shots, prompts
@@ -21,10 +21,10 @@ GREEDY = Decoding(max_tokens=100, stops=(END,))
 """The paper's decoding: the likeliest token, until `%` or for 100 tokens."""
 
 
-def sampling(form: PromptForm) -> dict[str, Any]:
-    """The same for a server; a chat model ends its answers by itself."""
-    plain = {"temperature": 0.0, "max_tokens": GREEDY.max_tokens}
-    return plain | ({"stop": [END]} if form == "completion" else {})
+def sampling(form: PromptForm) -> Sampling:
+    """Return the same for a server; a chat model ends its answers by itself."""
+    stop = (END,) if form == "completion" else None
+    return Sampling(temperature=0.0, max_tokens=GREEDY.max_tokens, stop=stop)
 
 
 def questions_of(

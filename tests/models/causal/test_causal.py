@@ -196,7 +196,7 @@ def test_a_stop_string_ends_each_answer_and_the_others_go_on(asked: CausalModel)
 
 
 def test_draws_are_the_same_whatever_the_batch(asked: CausalModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    how = {"max_tokens": 10, "draws": 3, "temperature": 0.9, "top_p": 0.95, "top_k": 50, "seed": 4}
+    how = {"max_tokens": 10, "samples": 3, "temperature": 0.9, "top_p": 0.95, "top_k": 50, "seed": 4}
     together = answers(asked, PROMPTS, **how)
     alone = [answers(asked, [prompt], **how)[0] for prompt in PROMPTS]
     assert together == alone
@@ -379,7 +379,7 @@ def test_the_log_probabilities_of_what_was_drawn() -> None:
 
 def test_a_recipe_says_how_to_decode() -> None:
     assert Decoding.of(Sampling(), ("\n",)) == Decoding(stops=("\n",))
-    assert Decoding.of(Sampling(draws=3), ()).temperature == 1.0
+    assert Decoding.of(Sampling(samples=3), ()).temperature == 1.0
     told = checked(
         Sampling, {"temperature": 0.5, "stop": [";"], "max_tokens": 9, "extra": {"top_k": 5}, "seed": 3}, "sampling"
     )

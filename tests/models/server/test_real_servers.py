@@ -199,14 +199,14 @@ def test_answers_come_and_are_kept(ask: Ask) -> None:
 
 
 def test_draws_are_as_many_as_asked_for_whether_the_server_knows_n_or_not(ask: Ask) -> None:
-    generator, found = ask(sampling={"temperature": 1.0, "max_tokens": 8, "draws": 3})
+    generator, found = ask(sampling={"temperature": 1.0, "max_tokens": 8, "samples": 3})
     assert all(len(one.draws) == 3 for one in found.values())
     assert generator.notes.usage["completion_tokens"] > 0
 
 
 def test_seeds_tell_draws_apart_and_give_them_again(ask: Ask, tmp_path: Path) -> None:
     def texts() -> dict[str, str]:
-        sampling = {"temperature": 1.0, "max_tokens": 8, "draws": 2, "seed": 5}
+        sampling = {"temperature": 1.0, "max_tokens": 8, "samples": 2, "seed": 5}
         ask(concurrency=1, sampling=sampling)  # at once, requests to transformers share one random state
         store = Store(tmp_path / "store.sqlite")
         lines = [json.loads(line) for line in store.export()]

@@ -148,9 +148,9 @@ def test_a_store_that_holds_such_rows_is_healed(chat: Make, tmp_path: Path, row:
 def test_of_several_draws_only_those_that_say_something_are_kept(chat: Make) -> None:  # noqa: F811
     turns = itertools.cycle(('["Spain"]', None, "[]"))
     with Loopback(lambda _: {"content": next(turns)}) as server:
-        found = one(chat(server, sampling={"draws": 3, "temperature": 1.0}))
+        found = one(chat(server, sampling={"samples": 3, "temperature": 1.0}))
         assert found.draws == (State.ANSWERED, State.UNPARSED, State.ABSTAINED)
-        again = one(chat(server, sampling={"draws": 3, "temperature": 1.0}))
+        again = one(chat(server, sampling={"samples": 3, "temperature": 1.0}))
         assert again.draws == (State.ANSWERED, State.ANSWERED, State.ABSTAINED)
         assert server.served == 2
 

@@ -151,7 +151,7 @@ def test_subjects_of_one_name_have_one_answer_now_and_ever_after(chat: Make) -> 
 
 def test_no_request_asks_for_more_draws_than_servers_give(chat: Make) -> None:
     with Loopback(spain) as server:
-        assert len(one(chat(server, sampling={"draws": 160})).draws) == 160
+        assert len(one(chat(server, sampling={"samples": 160})).draws) == 160
     assert [body["n"] for body in server.requests] == [128, 32]
 
 

@@ -1,7 +1,7 @@
-"""Closed lists: a model that is not asked to write, but how likely it is to go on with each of the known objects.
+"""Candidate ranking: the model does not write; known objects are scored by how likely it is to continue with each.
 
-A small model ranks a closed list far better than it writes one. What it would say of any subject at all is taken off
-what it says of this one (domain-conditional PMI; Holtzman et al. 2021), and so may be that long names are unlikely.
+A small model ranks known objects far better than it writes them. What it would say of any subject is subtracted from
+what it says of this one (domain-conditional PMI; Holtzman et al. 2021), and scores may be taken per token.
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ PORTION = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClosedList:
-    """What is scored, and what is taken off it.
+class Ranking:
+    """How known objects are ranked, as a recipe's plain data.
 
     objects: how many of the relation's train objects, the most frequent first. rows: of how many train rows an object
-    is to be scored at least, since one that a single subject has is seldom another's. off: "background", the mean over
-    `subjects` of train, "neutral", a subject that only its type is told of, or nothing. by_length: log-probabilities
-    per token, so that long names have a chance.
+    is to be scored at least, since one that a single subject has is seldom another's. calibration: what is subtracted
+    from the log-probabilities (PMI): "background", their mean over `subjects` of train, "neutral", those of a subject
+    of which only the type is given, or "nothing". by_length: log-probabilities per token, so that long names have a
+    chance.
     """
 
     objects: int = 60
     rows: int = 2
-    off: Literal["nothing", "background", "neutral"] = "background"
+    calibration: Literal["nothing", "background", "neutral"] = "background"
     subjects: int = 8
     by_length: bool = False
     seed: int = 0
@@ -63,7 +64,7 @@ class _Scored(NamedTuple):
     failed: bool
 
 
-class ClosedGenerator:
+class RankingGenerator:
     """Proposes the known objects of a relation, and none, with a share each; the shares of a query sum to 1.
 
     A query that train answers is not its own evidence: what its row alone names is not proposed, what it names is
@@ -78,7 +79,7 @@ class ClosedGenerator:
         edition: Edition,
         relations: Mapping[str, Relation],
         train: Sequence[Example],
-        how: ClosedList,
+        how: Ranking,
         source: str,
     ) -> None:
         self._scorer, self._asking, self._relations, self._how, self._source = scorer, asking, relations, how, source
@@ -138,7 +139,7 @@ class ClosedGenerator:
 
     def _others(self, relation: str) -> list[Query]:
         """The subjects that a query's log-probabilities are held against."""
-        match self._how.off:
+        match self._how.calibration:
             case "nothing":
                 return []
             case "neutral":

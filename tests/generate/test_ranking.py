@@ -14,7 +14,7 @@ from space import MINI, RELATIONS, SPACE
 from lmkbc.ask.examples import Shots
 from lmkbc.ask.plan import Asking, Asks
 from lmkbc.ask.style import PromptStyle
-from lmkbc.generate.closed import ClosedGenerator, ClosedList
+from lmkbc.generate.ranking import Ranking, RankingGenerator
 from lmkbc.models.base import Prompt
 from lmkbc.types import CandidateSet, Example, Query, State
 
@@ -44,10 +44,10 @@ class Fixed:
         return [len(option) for option in options]
 
 
-def generator(scorer: Fixed, train: Sequence[Example] = TRAIN, **how: object) -> ClosedGenerator:
+def generator(scorer: Fixed, train: Sequence[Example] = TRAIN, **how: object) -> RankingGenerator:
     asking = Asking(MINI, RELATIONS, train, Asks(prompt=STYLE, shots=Shots(k=2)))
-    settings = replace(ClosedList(off="nothing"), **how)  # type: ignore[arg-type]
-    return ClosedGenerator(scorer, asking, MINI, RELATIONS, train, settings, "m")  # type: ignore[arg-type]
+    settings = replace(Ranking(calibration="nothing"), **how)  # type: ignore[arg-type]
+    return RankingGenerator(scorer, asking, MINI, RELATIONS, train, settings, "m")  # type: ignore[arg-type]
 
 
 def shares(found: CandidateSet) -> dict[str, float]:
@@ -75,7 +75,7 @@ def test_what_other_subjects_make_likely_is_taken_off() -> None:
     logs = {"English": -1.0, "French": -1.0, "none": -1.0}
     usual = {row.query.subject: {"English": -1.0, "French": -4.0, "none": -4.0} for row in TRAIN}
     for off, by_subject in (("background", usual), ("neutral", {"the country": usual[TRAIN[0].query.subject]})):
-        (found,) = generator(Fixed(logs, by_subject), off=off).generate([Query("Atlantis", NAME)])
+        (found,) = generator(Fixed(logs, by_subject), calibration=off).generate([Query("Atlantis", NAME)])
         assert shares(found)["French"] == pytest.approx(shares(found)["English"] * np.exp(3), rel=1e-4)
 
 
@@ -111,7 +111,7 @@ def test_without_train_rows_there_is_no_closed_list() -> None:
 def test_no_prompt_shows_the_own_row_not_even_of_other_subjects(off: str) -> None:
     for row in TRAIN[:3]:  # two of them are the examples of everybody else
         scorer = Fixed(LOGS)
-        list(generator(scorer, off=off).generate([row.query]))
+        list(generator(scorer, calibration=off).generate([row.query]))
         told = [text for text in scorer.texts if f"{row.query.subject}, " in text]
         assert scorer.texts
         assert all(text.count(row.query.subject) == 1 and text == told[0] for text in told), "only as what is asked"
@@ -120,7 +120,7 @@ def test_no_prompt_shows_the_own_row_not_even_of_other_subjects(off: str) -> Non
 def test_what_is_taken_off_is_asked_for_twice_at_most() -> None:
     """For those that the examples tell of once more, all together: each such prompt shares a beginning with none."""
     scorer = Fixed(LOGS)
-    list(generator(scorer, off="neutral").generate([row.query for row in TRAIN]))
+    list(generator(scorer, calibration="neutral").generate([row.query for row in TRAIN]))
     assert len(TRAIN) > 4
     assert len(scorer.texts) == len(TRAIN) + 2
 
@@ -143,7 +143,7 @@ def test_a_list_without_probabilities_is_missing_and_so_are_all_where_the_others
     (answered, lost) = generator(Failing("nobody")).generate(queries)
     assert (answered.draws, lost.draws) == ((State.ANSWERED,), (State.MISSING,))
     assert [one.draws for one in generator(Failing("Atlantis")).generate(queries)] == [(State.MISSING,)] * 2
-    assert [one.draws for one in generator(Failing("the country"), off="neutral").generate(queries)] == [
+    assert [one.draws for one in generator(Failing("the country"), calibration="neutral").generate(queries)] == [
         (State.MISSING,)
     ] * 2
     assert all(not one.candidates for one in generator(Failing("Atlantis")).generate(queries))

@@ -15,7 +15,7 @@ from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.dry import CallCounter
 
 
-class Unasked(CausalModel):
+class TokenCounter(CausalModel):
     """Reads prompts as the model does, counts them, and answers none of them.
 
     model: without weights, for what its settings tell.
