@@ -41,6 +41,16 @@ def checked(kind: type[Settings], table: Any, what: str, make: Make | None = Non
         raise InputError(f"{what}: {error}") from None
 
 
+def listed(names: str | None) -> list[str] | None:
+    """Return the names of a comma-separated option; None if it was not given. InputError if one is empty."""
+    if names is None:
+        return None
+    given = [name.strip() for name in names.split(",")]
+    if not all(given):
+        raise InputError(f"{names!r} names nothing at one of its commas: give names with one comma between two")
+    return given
+
+
 def changed(settings: Settings, table: Mapping[str, Any], what: str) -> Settings:
     """Return the settings with those of a table in their place. InputError as from `checked`."""
     own = {field.name: getattr(settings, field.name) for field in fields(settings)}  # type: ignore[arg-type]

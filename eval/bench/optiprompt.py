@@ -21,15 +21,16 @@ from pathlib import Path
 
 import torch
 
-from lmkbc.cli.probe.optiprompt import lines
 from lmkbc.cli.tables import show_table
 from lmkbc.files.places import data_dirs
 from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.words import Words
 from lmkbc.names import folded_key
 from lmkbc.probe.kamel import dataset as kamel
+from lmkbc.probe.lama.dataset import kamel_clozes, of_kamel
 from lmkbc.probe.optiprompt import dataset as optiprompt
-from lmkbc.probe.optiprompt.run import Experiment, Runner
+from lmkbc.probe.optiprompt.benchmark import sheet
+from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner
 from lmkbc.train.corpus import KAMEL, Corpus, gather
 from lmkbc.train.settings import Training, TrainingPlan
 from lmkbc.train.teach import PLAN, teach
@@ -63,14 +64,18 @@ def main(argv: Sequence[str] | None = None) -> None:
             teach(training, PLAN, corpus, expand=False)
         backbone = load(models / "words", offline=True)
         words = Words(backbone.tokenizer)
-        lessons = optiprompt.within(
-            optiprompt.of_kamel(facts), lambda name: words.single(name) is not None, least=150, most=given.facts
+        relations = optiprompt.learnable(
+            of_kamel(facts, kamel_clozes(), kamel.SPLITS),
+            lambda name: words.single(name) is not None,
+            least=150,
+            most=given.facts,
         )[: given.relations]
-        print(f"{len(lessons)} relations, {sum(len(one.test) for one in lessons)} test facts", flush=True)
+        print(f"{len(relations)} relations, {sum(len(one.facts) for one in relations)} test facts", flush=True)
         start = time.monotonic()
-        runner = Runner(backbone, lessons, HOW)
+        runner = ExperimentRunner(backbone, relations, HOW)
         answers = runner.run(models / "optiprompt.jsonl", show)
-        show_table(*lines(optiprompt.table(lessons, answers, runner.unhelped())))
+        shown = sheet(optiprompt.table(relations, answers, runner.unhelped()))
+        show_table(shown.heads, shown.rows)
         print(f"{time.monotonic() - start:.0f} s")
 
 

@@ -17,7 +17,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +95,7 @@ def measure_kmir(archive: Path) -> None:
     from lmkbc.probe.kmir.files import question_lines, read_triples
     from lmkbc.probe.kmir.schema import read_schema
 
-    schema = read_schema(Path(str(files("lmkbc.probe.kamel").joinpath("schema.toml"))))
+    schema = read_schema()
     triples = read_triples(archive, schema)
     start = time.perf_counter()
     first = question_lines(Builder(triples, schema, seed=1).questions())
@@ -111,19 +110,21 @@ def measure_kamel(archive: Path, given: argparse.Namespace) -> None:
     """First the ratio, on a sample of properties, then the whole split, each answer committed to a store."""
     from lmkbc.models.answers import Store
     from lmkbc.models.causal.checkpoint import load
+    from lmkbc.models.causal.decode import Decoding
     from lmkbc.models.causal.model import CausalModel
     from lmkbc.probe.kamel import dataset as kamel
-    from lmkbc.probe.kamel.prompts import Shots, answered, questions
-    from lmkbc.probe.kamel.run import GREEDY, ask, questions_of
+    from lmkbc.probe.kamel.benchmark import MAX_TOKENS, KamelBenchmark, ask
+    from lmkbc.probe.kamel.prompts import answered, questions
     from lmkbc.probe.kamel.score import END, score
     from lmkbc.probe.local import Local
 
     properties, queries, split = given.properties, given.queries, given.split
     found = kamel.read(archive, splits=("train", split))
-    names, wording, shots = found.properties, questions(), Shots(count=5, drawing=given.drawing)
-    every = list(questions_of(found, wording, shots, properties=names, split=split))
-    lessons = questions_of(found, wording, shots, properties=names, split="train", limit=10)
-    texts = [f"{prompt.text} {answered(fact)}{END}\n" for fact, prompt in lessons]
+    names, wording, how = found.properties, questions(), Decoding(max_tokens=MAX_TOKENS, stops=(END,))
+    whole = KamelBenchmark(source=archive, model="", fixed=given.drawing == "fixed", split=split)
+    every = list(whole.questions(found, wording, names))
+    solved = replace(whole, limit=10).questions(found, wording, names, split="train")
+    texts = [f"{prompt.text} {answered(fact)}{END}\n" for fact, prompt in solved]
     model = CausalModel(*(load(given.model, offline=True) if given.model else taught(texts)))
     lengths = [len(tokens) for tokens in model.encode([prompt.text for _, prompt in every[::50]])]
     size = sum(weight.numel() for weight in model.model.parameters()) / 1e6
@@ -132,8 +133,8 @@ def measure_kamel(archive: Path, given: argparse.Namespace) -> None:
         f"{sum(lengths) / len(lengths):.0f} tokens"
     )
     chosen = names[:: len(names) // properties][:properties]
-    sample = list(questions_of(found, wording, shots, properties=chosen, split=split, limit=queries))
-    local, start, total = Local(model, "tiny", GREEDY), time.process_time(), len(sample)
+    sample = list(replace(whole, limit=queries).questions(found, wording, chosen))
+    local, start, total = Local(model, "tiny", how), time.process_time(), len(sample)
     together = ask(local, sample)
     between = time.process_time()
     single = [answer for pair in sample for answer in ask(local, [pair])]
@@ -149,7 +150,7 @@ def measure_kamel(archive: Path, given: argparse.Namespace) -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
-        answers = ask(Local(model, "tiny", GREEDY, Store(Path(folder) / "store.sqlite")), every)
+        answers = ask(Local(model, "tiny", how, Store(Path(folder) / "store.sqlite")), every)
         spent = time.perf_counter() - start
     table = score([(fact, text or "") for fact, text in answers])
     print(

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from lmkbc.errors import InputError
 from lmkbc.models.budget import checked_prices
 from lmkbc.models.store_place import place_of
 from lmkbc.workspace import Workspace
@@ -148,13 +147,3 @@ RUN_OPTIONS = {
     "store": StorePlace,
 }
 """The options of `lmkbc.api.options.RunOptions`, as the command line shows them, in this order."""
-
-
-def listed(names: str | None) -> list[str] | None:
-    """Return the names of a comma-separated option; None where it was not given. InputError where one is empty."""
-    if names is None:
-        return None
-    given = [name.strip() for name in names.split(",")]
-    if not all(given):
-        raise InputError(f"{names!r} names nothing at one of its commas: give names with one comma between two")
-    return given

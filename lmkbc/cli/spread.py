@@ -18,8 +18,9 @@ from lmkbc.cli.options import RUN_OPTIONS
 def spread(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command as typer reads it: groups of options give way to their own options, in place.
 
-    A field of a dataclass is an option if it is annotated for typer, or by msgspec's `Meta` with a description. The
-    parameter's default, if it has one, holds the values of options that are not given, and of the other fields.
+    A field of a dataclass is an option if it is annotated for typer, or by msgspec's `Meta` with a description; `extra`
+    may name its flags, or make it an argument. The parameter's default, if it has one, holds the values of options that
+    are not given, and of the other fields.
     """
     hints = get_type_hints(command, include_extras=True)
     groups = {name: _options(hint) for name, hint in hints.items() if is_dataclass(hint)}
@@ -54,9 +55,10 @@ def _options(group: Any) -> dict[str, tuple[Any, Any]]:
         for about in getattr(hints[field.name], "__metadata__", ()):
             hint = hints[field.name]
             if isinstance(about, Meta):
-                flags = (about.extra or {}).get("flags", (f"--{field.name.replace('_', '-')}",))
-                hint = Annotated[
-                    hint.__origin__, typer.Option(*flags, min=about.ge, max=about.le, help=about.description)
-                ]
+                extra, usual = about.extra or {}, (f"--{field.name.replace('_', '-')}",)
+                flags = () if extra.get("argument") else extra.get("flags", usual)
+                kind = typer.Argument if extra.get("argument") else typer.Option
+                made = kind(*flags, min=about.ge, max=about.le, help=about.description)
+                hint = Annotated[hint.__origin__, made]
             found[field.name] = hint, Parameter.empty if field.default is MISSING else field.default
     return found

@@ -19,6 +19,7 @@ from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
 from lmkbc.errors import counted
+from lmkbc.settings import listed
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def tune(
             trials=trials,
             seed=seed,
             storage=storage,
-            rules=options.listed(rules),
+            rules=listed(rules),
             relation=relation,
             limit=limit,
             write=write,

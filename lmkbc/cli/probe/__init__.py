@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any, Unpack
 
@@ -9,21 +10,109 @@ import typer
 
 from lmkbc.api.opening import opened_subset
 from lmkbc.api.options import RunOptions
+from lmkbc.cli import options
 from lmkbc.cli.options import AsJson, Limit, Relations
-from lmkbc.cli.probe import kamel, kmir, lama, optiprompt
 from lmkbc.cli.screen import note, note_published, show_json
 from lmkbc.cli.spread import spread
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import progress
 from lmkbc.cli.tune import Folds, Trials
 from lmkbc.errors import counted
+from lmkbc.probe.benchmark import Benchmark, Means
+from lmkbc.probe.kamel.benchmark import KamelBenchmark
+from lmkbc.probe.kmir.benchmark import KmirBuild, KmirRun, KmirScore
+from lmkbc.probe.lama.benchmark import LamaBenchmark
+from lmkbc.probe.optiprompt.benchmark import OptiPromptBenchmark
+from lmkbc.run.base import Servers
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 
+EXAMPLES = {
+    "kamel": "lmkbc probe kamel KAMEL.tar.xz --model gpt2 --shots 5 --fixed --properties P36,P47 --limit 20",
+    "lama": "lmkbc probe lama data/ --model bert-base-cased --model roberta-base --uhn",
+    "optiprompt": "lmkbc probe optiprompt KAMEL.tar.xz --model bert-base-cased --lama --kept optiprompt.jsonl",
+    "build": "lmkbc probe kmir build KAMEL.tar.xz --out kmir --seed 1",
+    "run": "lmkbc probe kmir run kmir/test.jsonl --model bert-base-cased --train kmir/train.jsonl --out answers",
+    "score": "lmkbc probe kmir score kmir/test.jsonl answers.jsonl",
+}
+
+
+def kamel(
+    *,
+    benchmark: KamelBenchmark,
+    json: AsJson = False,
+    offline: options.Offline = False,
+    base_url: Annotated[str | None, typer.Option("--base-url", help="Ask this OpenAI-compatible server.")] = None,
+    any_model: options.AnyModel = False,
+    concurrency: options.Concurrency = None,
+    max_cost: options.MaxCost = None,
+    max_tokens: options.MaxTokens = None,
+    prices: options.Prices = None,
+    store: options.StorePlace = None,
+) -> None:
+    """Ask a model KAMEL's questions. A run that was killed goes on where it stopped."""
+    servers = Servers(
+        base_url=base_url,
+        any_model=any_model,
+        concurrency=concurrency,
+        max_cost=max_cost,
+        max_tokens=max_tokens,
+        prices=prices,
+        store=store,
+    )
+    _show(benchmark, json, offline, servers)
+
+
+def lama(*, benchmark: LamaBenchmark, json: AsJson = False, offline: options.Offline = False) -> None:
+    """Ask masked models LAMA's clozes. P@1, P@10 and MRR of objects among the shared words, means over relations."""
+    _show(benchmark, json, offline)
+
+
+def optiprompt(*, benchmark: OptiPromptBenchmark, json: AsJson = False, offline: options.Offline = False) -> None:
+    """Compare ways of asking, and controls. P@1, averaged over relations, and on the facts that no control answers."""
+    _show(benchmark, json, offline)
+
+
+def build(*, benchmark: KmirBuild, json: AsJson = False) -> None:
+    """Build questions of the four types."""
+    _show(benchmark, json)
+
+
+def run(
+    *,
+    benchmark: KmirRun,
+    json: AsJson = False,
+    offline: options.Offline = False,
+    store: options.StorePlace = None,
+) -> None:
+    """Ask a model. What was trained or answered before a kill is not done again."""
+    _show(benchmark, json, offline, Servers(store=store))
+
+
+def score(*, benchmark: KmirScore, json: AsJson = False) -> None:
+    """Score answers. Token F1 by type and topic, and how steadily facts are known."""
+    _show(benchmark, json)
+
+
+def _show(benchmark: Benchmark, as_json: bool, offline: bool = False, servers: Servers | None = None) -> None:
+    """Run a benchmark, and show what it found."""
+    means = Means(offline=offline, servers=servers or Servers(), note=note, progress=progress)
+    found = benchmark.run(means)
+    if as_json:
+        show_json(found.values)
+        return
+    for sheet in found.sheets:
+        show_table(sheet.heads, sheet.rows)
+    for remark in found.remarks:
+        note(remark)
+
+
 app = typer.Typer(no_args_is_help=True, help="Probe what a model knows.", rich_markup_mode=None)
-app.command("kamel", epilog=kamel.EXAMPLE)(kamel.kamel)
-app.command("lama", epilog=lama.EXAMPLE)(lama.lama)
-app.command("optiprompt", epilog=optiprompt.EXAMPLE)(optiprompt.optiprompt)
-app.add_typer(kmir.app, name="kmir")
+kmir = typer.Typer(no_args_is_help=True, help="KMIR: memorisation, identification, reasoning.", rich_markup_mode=None)
+GROUPS: dict[typer.Typer, tuple[Callable[..., None], ...]] = {app: (kamel, lama, optiprompt), kmir: (run, build, score)}
+for group, commands in GROUPS.items():
+    for command in commands:
+        group.command(command.__name__, epilog=f"Example: {EXAMPLES[command.__name__]}")(spread(command))
+app.add_typer(kmir, name="kmir")
 
 
 @app.command("controls", epilog="Example: lmkbc probe controls --edition 2023 --system recorded --from gpt4.jsonl.gz")

@@ -1,4 +1,4 @@
-"""What KAMEL's train split alone teaches: answers without a model, and the queries that they leave.
+"""The controls of KAMEL, which learn from its train split alone, and the queries that they leave.
 
 A control learns a property's objects and the words of its subjects, and knows nothing of the world (after Zhong,
 Friedman and Chen, NAACL 2021); the paper has the first of them, the majority object.
@@ -9,30 +9,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from lmkbc.names import folded_key
-from lmkbc.probe.kamel.dataset import Fact, Kamel
+from lmkbc.probe.kamel.dataset import Kamel, KamelFact
 from lmkbc.probe.kamel.score import query_score
 from lmkbc.train.controls import Majority, NaiveBayes
 
-Answered = list[tuple[Fact, str]]
+Answered = list[tuple[KamelFact, str]]
 
 
-def learned(benchmark: Kamel, facts: Iterable[Fact]) -> dict[str, Answered]:
-    """Control -> its answers to some facts, one object each. No control learns from a fact on a subject it is asked."""
+def learned(benchmark: Kamel, facts: Iterable[KamelFact]) -> dict[str, Answered]:
+    """Return control -> its answers to some facts, one object each.
+
+    No control learns from a fact on a subject that it is asked about.
+    """
     tested = list(facts)
     own = {(fact.property, folded_key(fact.subject)) for fact in tested}
-    lessons = [
+    taught = [
         (fact.subject, name, answer.shown)
         for name in dict.fromkeys(fact.property for fact in tested)
         for fact in benchmark.of(name, "train")
         if (name, folded_key(fact.subject)) not in own
         for answer in fact.objects
     ]
-    controls = {"majority of train": Majority(lessons).answer, "naive Bayes of train": NaiveBayes(lessons).answer}
+    controls = {"majority of train": Majority(taught).answer, "naive Bayes of train": NaiveBayes(taught).answer}
     return {name: [(fact, answer(fact.subject, fact.property)) for fact in tested] for name, answer in controls.items()}
 
 
-def hard(answers: Sequence[tuple[Fact, str]], controls: Mapping[str, Sequence[tuple[Fact, str]]]) -> Answered:
-    """The answers to queries that no control answers in full; the controls' answers are in the same order."""
+def hard(answers: Sequence[tuple[KamelFact, str]], controls: Mapping[str, Sequence[tuple[KamelFact, str]]]) -> Answered:
+    """Return the answers to queries that no control answers in full; the controls' answers are in the same order."""
     easy = [
         any(query_score(*pair, strip=True) == (1.0, 1.0) for pair in pairs)
         for pairs in zip(*controls.values(), strict=True)

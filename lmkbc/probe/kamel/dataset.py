@@ -56,7 +56,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class KamelFact:
     """One query of KAMEL with its gold objects."""
 
     property: str
@@ -68,7 +68,7 @@ class Fact:
 class Kamel:
     """The facts that were read, by (property, split) in file order, and what was skipped: "file, line: why"."""
 
-    facts: Mapping[tuple[str, str], tuple[Fact, ...]]
+    facts: Mapping[tuple[str, str], tuple[KamelFact, ...]]
     skipped: tuple[str, ...] = field(default=())
 
     @property
@@ -76,7 +76,7 @@ class Kamel:
         """Return the properties, in numeric order."""
         return sorted({name for name, _ in self.facts}, key=lambda name: int(name[1:]))
 
-    def of(self, name: str, split: str) -> tuple[Fact, ...]:
+    def of(self, name: str, split: str) -> tuple[KamelFact, ...]:
         """Return a property's facts in a split. InputError if they are absent."""
         if (name, split) not in self.facts:
             raise InputError(f"KAMEL has no {split} split of {name!r} here: name a property of the archive, as in P36")
@@ -100,7 +100,7 @@ def read(path: Path, *, properties: Collection[str] | None = None, splits: Colle
     A line that is no query is skipped and reported. InputError where there is nothing to read; a property that is not
     there is missed by `of`.
     """
-    facts: dict[tuple[str, str], tuple[Fact, ...]] = {}
+    facts: dict[tuple[str, str], tuple[KamelFact, ...]] = {}
     skipped: list[str] = []
     decoder = msgspec.json.Decoder(_Row)
     for name, split, raw in _members(path):
@@ -131,7 +131,7 @@ def _members(path: Path) -> Iterator[tuple[str, str, bytes]]:
 
 def _facts(
     name: str, split: str, raw: bytes, decoder: msgspec.json.Decoder[_Row], skipped: list[str]
-) -> Iterator[Fact]:
+) -> Iterator[KamelFact]:
     for number, line in jsonl.numbered_lines(raw):
         try:
             row = decoder.decode(line)
@@ -139,7 +139,7 @@ def _facts(
             skipped.append(f"{name}/{split}.jsonl, line {number}: {error}")
             _LOG.info("skipped %s", skipped[-1])
             continue
-        yield Fact(name, row.sub_label, tuple(map(_answer, row.obj_label)))
+        yield KamelFact(name, row.sub_label, tuple(map(_answer, row.obj_label)))
 
 
 def _answer(given: str | _Name) -> Answer:

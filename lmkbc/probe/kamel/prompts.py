@@ -6,17 +6,16 @@ import hashlib
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from itertools import islice
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
-from lmkbc.errors import InputError, OptionError, did_you_mean
+from lmkbc.errors import InputError
 from lmkbc.files import jsonl, packed
 from lmkbc.models.base import Message, Prompt
 from lmkbc.names import folded_key
-from lmkbc.probe.kamel.dataset import Fact
+from lmkbc.probe.kamel.dataset import KamelFact
 from lmkbc.probe.kamel.score import END, SEPARATOR
 
 Drawing = Literal["random", "fixed"]
@@ -30,7 +29,7 @@ _SLOT = re.compile(r"\{subject\}|\[[SX]\]", re.IGNORECASE)
 
 
 def questions(path: Path | None = None) -> dict[str, str]:
-    """Property -> question with {subject}: ours, or those of a file with lines such as "P36, What is ... [S]?".
+    """Return property -> question with {subject}: ours, or those of a file with lines such as "P36, What is ... [S]?".
 
     A comma or a tab parts the two. [S], [X] or {subject} stands for the subject; other lines are headers. InputError
     for a question without exactly one place for the subject.
@@ -52,64 +51,48 @@ def questions(path: Path | None = None) -> dict[str, str]:
     return prompts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shots:
-    """How many examples, and how they are drawn: anew for each query as in the paper, or the same per property.
-
-    Fixed examples make a property's prompts begin alike, so that a local model reads them once.
-    """
-
-    count: int = 5
-    drawing: Drawing = "random"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        """InputError for numbers and names that make no sense."""
-        if self.count < 0:
-            raise OptionError("shots", f"is {self.count}: give 0 or more")
-        if self.drawing not in get_args(Drawing):
-            raise InputError(f"shots are drawn {self.drawing!r}: {did_you_mean(self.drawing, get_args(Drawing))}")
-
-
 def prompts(
-    facts: Sequence[Fact],
-    train: Sequence[Fact],
+    facts: Sequence[KamelFact],
+    train: Sequence[KamelFact],
     wording: Mapping[str, str],
-    shots: Shots,
+    shots: int,
+    drawing: Drawing = "random",
+    seed: int = 0,
     form: PromptForm = "completion",
-) -> Iterator[tuple[Fact, Prompt]]:
-    """Each fact of one property with its prompt, which ends with the fact's question.
+) -> Iterator[tuple[KamelFact, Prompt]]:
+    """Yield each fact of one property with its prompt, which ends with the fact's question.
 
-    No example has the query's own subject, however it is spelt. InputError for a property without a question or with
-    too few examples.
+    drawing: other examples for each query as in the paper, or fixed ones of the property; prompts then begin alike, so
+    that a local model reads the examples once. No example has the query's own subject, however it is spelt. InputError
+    for a property without a question or with too few examples.
     """
     if not facts:
         return
     name = facts[0].property
     check_wording([name], wording)
-    lessons = [(folded_key(example.subject), example) for example in train]
-    fixed = _random(shots.seed, name).sample(lessons, len(lessons)) if shots.drawing == "fixed" else []
+    examples = [(folded_key(example.subject), example) for example in train]
+    fixed = _random(seed, name).sample(examples, len(examples)) if drawing == "fixed" else []
     for place, fact in enumerate(facts):
         own = folded_key(fact.subject)
-        drawn = fixed or _random(shots.seed, f"{name} {place} {fact.subject}").sample(
-            lessons, min(len(lessons), 4 * shots.count + 8)
+        drawn = fixed or _random(seed, f"{name} {place} {fact.subject}").sample(
+            examples, min(len(examples), 4 * shots + 8)
         )
-        chosen = list(islice((example for key, example in drawn if key != own), shots.count))
-        if len(chosen) < shots.count:
-            raise InputError(f"{name} has {len(train)} train facts, too few for {shots.count} shots: lower --shots")
+        chosen = list(islice((example for key, example in drawn if key != own), shots))
+        if len(chosen) < shots:
+            raise InputError(f"{name} has {len(train)} train facts, too few for {shots} shots: lower --shots")
         yield fact, _prompt(chosen, fact, wording, form)
 
 
 def check_wording(properties: Iterable[str], wording: Mapping[str, str]) -> None:
-    """InputError for a property without a question."""
+    """Raise InputError for a property without a question."""
     lacking = [name for name in properties if name not in wording]
     if lacking:
         more = f" (and {len(lacking) - 1} more)" if lacking[1:] else ""
         raise InputError(f"{lacking[0]}{more} has no question template: add a line for it to the templates file")
 
 
-def _prompt(chosen: Sequence[Fact], fact: Fact, wording: Mapping[str, str], form: PromptForm) -> Prompt:
-    """As in the paper, one text in which `%` ends each answer; or turns of a chat, which end by themselves."""
+def _prompt(chosen: Sequence[KamelFact], fact: KamelFact, wording: Mapping[str, str], form: PromptForm) -> Prompt:
+    """Return, as in the paper, one text in which `%` ends each answer; or turns of a chat, which end by themselves."""
     own = (Message("user", _question(fact, wording)),)
     if form == "completion":
         solved = "".join(f"{_question(example, wording)} {answered(example)}{END}\n" for example in chosen)
@@ -120,12 +103,12 @@ def _prompt(chosen: Sequence[Fact], fact: Fact, wording: Mapping[str, str], form
     return Prompt(tuple(turns), own, "chat")
 
 
-def answered(fact: Fact) -> str:
-    """A fact's objects as an example shows them."""
+def answered(fact: KamelFact) -> str:
+    """Return a fact's objects as an example shows them."""
     return f"{SEPARATOR} ".join(answer.shown for answer in fact.objects)
 
 
-def _question(fact: Fact, wording: Mapping[str, str]) -> str:
+def _question(fact: KamelFact, wording: Mapping[str, str]) -> str:
     return wording[fact.property].replace(SUBJECT, fact.subject)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lmkbc.probe.interval import Floats, half_width
-from lmkbc.probe.kamel.dataset import LAMA, Answer, Fact
+from lmkbc.probe.kamel.dataset import LAMA, Answer, KamelFact
 
 END = "%"
 SEPARATOR = ";"
@@ -62,7 +62,7 @@ class MeanScore:
 
     @classmethod
     def mean(cls, pairs: Sequence[tuple[float, float]]) -> MeanScore:
-        """The score of some (precision, recall); of none it is 0."""
+        """Return the score of some (precision, recall); of none it is 0."""
         n = len(pairs) or 1
         p, r = (math.fsum(column) / n for column in (zip(*pairs, strict=True) if pairs else ((), ())))
         return cls(p, r, 2 * p * r / (p + r) if p + r else 0.0, len(pairs))
@@ -87,7 +87,7 @@ class KamelTable:
 
 
 def parts(text: str, *, strip: bool = False) -> set[str]:
-    """The answers that a completion holds, in lower case.
+    """Return the answers that a completion holds, in lower case.
 
     strip=False: the published split, in which only `%` is removed and an answer keeps the space before it.
     strip=True: the completion ends at its first `%`, answers lose white space, and an empty one is none.
@@ -99,21 +99,21 @@ def parts(text: str, *, strip: bool = False) -> set[str]:
 
 
 def spellings(answer: Answer, *, alternatives: bool) -> set[str]:
-    """What counts as the object, in lower case: any name of it, or its label (a literal's first spelling) only."""
+    """Return what counts as the object, in lower case: any name of it, or its label alone (a literal's first)."""
     label = answer.label if answer.label is not None else answer.alternatives[0]
     names = (label, answer.shown, *answer.alternatives) if alternatives else (label,)
     return {name.lower() for name in names}
 
 
-def query_score(fact: Fact, text: str, *, strip: bool = False, alternatives: bool = True) -> tuple[float, float]:
-    """Precision and recall of one completion. Nothing said scores 0."""
+def query_score(fact: KamelFact, text: str, *, strip: bool = False, alternatives: bool = True) -> tuple[float, float]:
+    """Return precision and recall of one completion. An empty one scores 0."""
     predicted = parts(text, strip=strip)
     hits = sum(not predicted.isdisjoint(spellings(answer, alternatives=alternatives)) for answer in fact.objects)
     return hits / len(predicted) if predicted else 0.0, hits / len(fact.objects) if fact.objects else 0.0
 
 
-def score(answers: Iterable[tuple[Fact, str]], *, strip: bool = False, alternatives: bool = True) -> KamelTable:
-    """The tables of some completions."""
+def score(answers: Iterable[tuple[KamelFact, str]], *, strip: bool = False, alternatives: bool = True) -> KamelTable:
+    """Return the tables of some completions."""
     rows: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     by_answers: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
     literals: defaultdict[str, bool] = defaultdict(lambda: True)
@@ -140,7 +140,7 @@ def score(answers: Iterable[tuple[Fact, str]], *, strip: bool = False, alternati
 
 
 def _f1(means: Floats) -> Floats:
-    """F1 of resampled precision and recall by property."""
+    """Return F1 of resampled precision and recall by property."""
     p, r = means.mean(axis=1).T
     whole = p + r
     f1: Floats = 2 * p * r / np.where(whole > 0, whole, 1)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from lmkbc.errors import LmkbcError
 from lmkbc.probe.kmir.schema import (
     Axiom,
-    Join,
-    Rule,
+    AxiomJoin,
+    AxiomRule,
     Schema,
 )
 
@@ -28,7 +28,7 @@ class Triple(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Derivation:
     """How a triple follows: by which axiom, from which one or two triples."""
 
     axiom: Axiom
@@ -43,12 +43,12 @@ class Closure:
 
     def __init__(self, given: Iterable[Triple], schema: Schema) -> None:
         self.given = dict.fromkeys(given)
-        self.steps: dict[Triple, Step] = {}
+        self.steps: dict[Triple, Derivation] = {}
         self.objects: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
         self.subjects: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
-        self._rules: defaultdict[str, list[Rule]] = defaultdict(list)
-        self._firsts: defaultdict[str, list[Join]] = defaultdict(list)
-        self._seconds: defaultdict[str, list[Join]] = defaultdict(list)
+        self._rules: defaultdict[str, list[AxiomRule]] = defaultdict(list)
+        self._firsts: defaultdict[str, list[AxiomJoin]] = defaultdict(list)
+        self._seconds: defaultdict[str, list[AxiomJoin]] = defaultdict(list)
         for rule in schema.rules:
             self._rules[rule.source].append(rule)
         for join in schema.joins:
@@ -68,8 +68,8 @@ class Closure:
         self.subjects[triple.relation, triple.object][triple.subject] = None
 
     def _round(self, fresh: list[Triple]) -> list[Triple]:
-        """What follows from the fresh triples and those known before; it joins the closure once all is found."""
-        steps: dict[Triple, Step] = {}
+        """Return what follows from the fresh triples and those known before, and add it to the closure."""
+        steps: dict[Triple, Derivation] = {}
         for triple in fresh:
             for made, step in self._follows(triple):
                 if made.subject != made.object and made not in self and made not in steps:
@@ -81,17 +81,20 @@ class Closure:
             self._add(triple)
         return list(steps)
 
-    def _follows(self, triple: Triple) -> Iterator[tuple[Triple, Step]]:
+    def _follows(self, triple: Triple) -> Iterator[tuple[Triple, Derivation]]:
         subject, relation, object_ = triple
         for rule in self._rules[relation]:
             ends = (object_, subject) if rule.flipped else (subject, object_)
-            yield Triple(ends[0], rule.target, ends[1]), Step(rule.axiom, (triple,))
+            yield Triple(ends[0], rule.target, ends[1]), Derivation(rule.axiom, (triple,))
         for join in self._firsts[relation]:
             for end in self.objects.get((object_, join.second), ()):
-                yield Triple(subject, join.target, end), Step(join.axiom, (triple, Triple(object_, join.second, end)))
+                yield (
+                    Triple(subject, join.target, end),
+                    Derivation(join.axiom, (triple, Triple(object_, join.second, end))),
+                )
         for join in self._seconds[relation]:
             for start in self.subjects.get((join.first, subject), ()):
                 yield (
                     Triple(start, join.target, object_),
-                    Step(join.axiom, (Triple(start, join.first, subject), triple)),
+                    Derivation(join.axiom, (Triple(start, join.first, subject), triple)),
                 )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
 from lmkbc.errors import InputError
-from lmkbc.probe.kmir.axioms import Closure, Step, Triple
+from lmkbc.probe.kmir.axioms import Closure, Derivation, Triple
 from lmkbc.probe.kmir.files import MASK, Question, TypedTriple
 from lmkbc.probe.kmir.schema import RelationSchema, Schema
 
@@ -53,7 +53,7 @@ class Builder:
         self._ends = {relation: list(names) for relation, names in ends.items()}
 
     def questions(self) -> Iterator[Question]:
-        """All questions: by fact, then those on what follows from facts."""
+        """Yield all questions: by fact, then those on what follows from facts."""
         kinds = (self._completions, self._checks, self._distinctions)
         corrupted: set[str] = set()
         for number, row in enumerate(self._triples):
@@ -78,7 +78,7 @@ class Builder:
         return self._schema.relations[triple.relation]
 
     def _completions(self, number: int, row: TypedTriple) -> Iterator[Question]:
-        """One per template, one end masked; every entity that makes it true is accepted."""
+        """Yield one per template, one end masked; every entity that makes it true is accepted."""
         draw = self._random("completion", number)
         subjects = self.closure.subjects[row.relation, row.object]
         objects = self.closure.objects[row.subject, row.relation]
@@ -92,7 +92,7 @@ class Builder:
             yield self._question(f"completion-{number}-{place}", text, answers, row, number)
 
     def _checks(self, number: int, row: TypedTriple) -> Iterator[Question]:
-        """The statement, and a false one where there is one."""
+        """Yield the statement, and a false one if there is one."""
         draw = self._random("checking", number)
         false = self.corrupted(row, draw)
         for answer, triple in (("true", row.triple), ("false", false)):
@@ -102,7 +102,7 @@ class Builder:
                 yield self._question(f"checking-{number}-{answer}", text, [answer], row, number)
 
     def corrupted(self, row: TypedTriple, draw: random.Random) -> Triple | None:
-        """The fact with one end replaced by one of the same relation and type, such that it does not hold."""
+        """Return the fact with one end replaced by one of the same relation and type, such that it does not hold."""
         first, second = draw.sample(("subject", "object"), 2)
         return self._swapped(row, first, draw) or self._swapped(row, second, draw)
 
@@ -118,7 +118,7 @@ class Builder:
         return triple.subject == triple.object or triple in self.closure
 
     def _distinctions(self, number: int, row: TypedTriple) -> Iterator[Question]:
-        """Three subjects with this fact's object, and one without, where no other of the four could be meant."""
+        """Yield three subjects with this fact's object, and one without, where no other of the four could be meant."""
         aspect = self._relation(row).aspect
         members = self.closure.subjects[row.relation, row.object]
         if aspect is None or len(members) < OPTIONS - 1:
@@ -130,19 +130,19 @@ class Builder:
             trio, odd = [row.subject, *draw.sample(others, OPTIONS - 2)], draw.choice(pool)
             if self._unique(trio, odd, row.relation):
                 names = draw.sample([*trio, odd], OPTIONS)
-                text = draw.choice(ODD).format(names=_listed(names), aspect=aspect, mask=MASK)
+                text = draw.choice(ODD).format(names=_enumerated(names), aspect=aspect, mask=MASK)
                 yield self._question(f"distinction-{number}", text, [odd], row, number, names)
                 return
 
     def _unique(self, trio: Sequence[str], odd: str, relation: str) -> bool:
-        """Whether the trio shares an object that the odd one lacks, and no other three share one."""
+        """Return whether the trio shares an object that the odd one lacks, and no other three share one."""
         four = [*trio, odd]
         objects = [frozenset(self.closure.objects.get((name, relation), ())) for name in four]
         shared = [frozenset.intersection(*objects[:i], *objects[i + 1 :]) - objects[i] for i in range(len(four))]
         return len(set(four)) == len(four) and bool(shared[-1]) and not any(shared[:-1])
 
-    def _reasoning(self, place: int, triple: Triple, step: Step) -> Iterator[Question]:
-        """What follows, with its object masked: a choice where other objects hold as well."""
+    def _reasoning(self, place: int, triple: Triple, step: Derivation) -> Iterator[Question]:
+        """Yield the conclusion with its object masked: a choice if other objects hold as well."""
         numbers = [self._number[premise] for premise in step.premises]
         draw = self._random("reasoning", place)
         premises = " ".join(_statement(draw, self._relation(premise), premise) for premise in step.premises)
@@ -154,13 +154,13 @@ class Builder:
             if len(names) < 2:
                 return
             options = draw.sample(names, len(names))
-            text = CHOOSE.format(question=text, names=_listed(options))
+            text = CHOOSE.format(question=text, names=_enumerated(options))
         yield self._question(
             f"reasoning-{place}", text, [triple.object], triple, numbers[0], options, step.axiom, numbers[1:]
         )
 
     def _wrong(self, triple: Triple, draw: random.Random) -> list[str]:
-        """Up to three objects of the relation that do not hold for the subject."""
+        """Return up to three objects of the relation that do not hold for the subject."""
         wrong: list[str] = []
         for _ in range(OPTIONS - 1):
             name = _drawn(
@@ -192,12 +192,12 @@ def _statement(draw: random.Random, relation: RelationSchema, triple: Triple) ->
     return draw.choice(relation.templates).format(subject=triple.subject, object=triple.object)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _enumerated(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _drawn(pool: Sequence[str], draw: random.Random, fits: Callable[[str], bool]) -> str | None:
-    """A fitting name: a few random draws, then the first that fits in a random order; None where none does."""
+    """Return a fitting name: a few random draws, then the first that fits in a random order; None if none does."""
     for _ in range(TRIES):
         if fits(name := draw.choice(pool)):
             return name

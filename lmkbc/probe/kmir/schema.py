@@ -1,4 +1,4 @@
-"""What is known of relations themselves: how to say them, and the axioms by which facts follow from facts.
+"""A schema of relations: how to word them, and the axioms by which facts follow from facts.
 
 The six axioms of KMIR (Gao et al. 2022), read from a TOML file and checked for contradictions.
 """
@@ -9,6 +9,7 @@ import string
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Literal
 
@@ -42,7 +43,7 @@ class RelationSchema:
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class AxiomChain:
     """(x first y), (y second z) give (x implies z)."""
 
     first: str
@@ -50,16 +51,8 @@ class Chain:
     implies: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaFile:
-    """What stands at the top level of a schema's file."""
-
-    relations: Mapping[str, RelationSchema]
-    chains: tuple[Chain, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AxiomRule:
     """From one triple: (x source y) gives (x target y), or (y target x) if flipped."""
 
     axiom: Axiom
@@ -69,7 +62,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class AxiomJoin:
     """From two triples: (x first y), (y second z) give (x target z)."""
 
     axiom: Axiom
@@ -83,7 +76,7 @@ class Schema:
     """The relations by name, and all axioms as rules. InputError for a schema that contradicts itself."""
 
     relations: Mapping[str, RelationSchema]
-    chains: tuple[Chain, ...] = field(default=())
+    chains: tuple[AxiomChain, ...] = field(default=())
 
     def __post_init__(self) -> None:
         """Refuse unknown names, relations without templates, and axioms that cannot hold together."""
@@ -97,17 +90,19 @@ class Schema:
             self._check_symmetry(name, relation)
 
     @cached_property
-    def rules(self) -> list[Rule]:
-        """The axioms with one premise, in the order of the file."""
+    def rules(self) -> list[AxiomRule]:
+        """Return the axioms with one premise, in the order of the file."""
         return [rule for name, relation in self.relations.items() for rule in _rules(name, relation)]
 
     @cached_property
-    def joins(self) -> list[Join]:
-        """The axioms with two premises."""
+    def joins(self) -> list[AxiomJoin]:
+        """Return the axioms with two premises."""
         transitive = [
-            Join("transitive", name, name, name) for name, relation in self.relations.items() if relation.transitive
+            AxiomJoin("transitive", name, name, name)
+            for name, relation in self.relations.items()
+            if relation.transitive
         ]
-        return transitive + [Join("chain", chain.first, chain.second, chain.implies) for chain in self.chains]
+        return transitive + [AxiomJoin("chain", chain.first, chain.second, chain.implies) for chain in self.chains]
 
     def _check_symmetry(self, name: str, relation: RelationSchema) -> None:
         for other in relation.inverse:
@@ -128,7 +123,7 @@ class Schema:
         return other in self.relations[name].equivalent or name in self.relations[other].equivalent
 
     def _implied(self, name: str) -> set[tuple[str, bool]]:
-        """Every (q, flipped) that follows from one triple of a relation."""
+        """Return every (q, flipped) that follows from one triple of a relation."""
         reached, open_ = {(name, False)}, [(name, False)]
         while open_:
             source, flipped = open_.pop()
@@ -140,16 +135,16 @@ class Schema:
         return reached
 
 
-def _rules(name: str, relation: RelationSchema) -> Iterator[Rule]:
+def _rules(name: str, relation: RelationSchema) -> Iterator[AxiomRule]:
     if relation.symmetric:
-        yield Rule("symmetric", name, name, flipped=True)
+        yield AxiomRule("symmetric", name, name, flipped=True)
     for other in relation.equivalent:
-        yield Rule("equivalent", name, other, flipped=False)
-        yield Rule("equivalent", other, name, flipped=False)
+        yield AxiomRule("equivalent", name, other, flipped=False)
+        yield AxiomRule("equivalent", other, name, flipped=False)
     for other in relation.inverse:
-        yield Rule("inverse", name, other, flipped=True)
+        yield AxiomRule("inverse", name, other, flipped=True)
     for other in relation.implies:
-        yield Rule("sub-relation", name, other, flipped=False)
+        yield AxiomRule("sub-relation", name, other, flipped=False)
 
 
 def _check_templates(name: str, templates: tuple[str, ...]) -> None:
@@ -164,7 +159,7 @@ def _check_templates(name: str, templates: tuple[str, ...]) -> None:
             raise InputError(f"schema: template {template!r} of {name!r} needs {{subject}} and {{object}}, each once")
 
 
-def read_schema(path: Path) -> Schema:
-    """A schema from its TOML file. InputError naming what is wrong."""
-    file = checked(SchemaFile, read_toml(path), f"{path}: a schema")
-    return Schema(file.relations, file.chains)
+def read_schema(path: Path | None = None) -> Schema:
+    """Read a schema from its TOML file, or the bundled one of KAMEL. InputError that says what is wrong."""
+    with as_file(files("lmkbc.probe.kamel").joinpath("schema.toml")) as bundled:
+        return checked(Schema, read_toml(path or bundled), f"{path or bundled}: a schema")

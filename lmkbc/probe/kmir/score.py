@@ -38,12 +38,12 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def tokens(text: str) -> list[str]:
-    """SQuAD's normal form: lower case, no ASCII punctuation, no articles, split at white space."""
+    """Return SQuAD's normal form: lower case, no ASCII punctuation, no articles, split at white space."""
     return _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split()
 
 
 def token_f1(predicted: str, gold: str) -> float:
-    """F1 of two bags of tokens; two empty ones are equal."""
+    """Return F1 of two bags of tokens; two empty ones are equal."""
     answer_tokens, gold_tokens = tokens(predicted), tokens(gold)
     if not answer_tokens or not gold_tokens:
         return float(answer_tokens == gold_tokens)
@@ -55,7 +55,7 @@ def token_f1(predicted: str, gold: str) -> float:
 
 
 def question_f1(guesses: Sequence[str], accepted: Sequence[str]) -> float:
-    """The best F1 of any guess with any accepted answer: as published, a list of guesses is rewarded."""
+    """Return the best F1 of any guess with any accepted answer: as published, a list of guesses is rewarded."""
     return max((token_f1(guess, answer) for guess in guesses for answer in accepted), default=0.0)
 
 
@@ -85,38 +85,23 @@ class KmirTable:
     robustness: Robustness
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionScore:
-    """One question's F1 and what it is grouped by."""
-
-    f1: float
-    type: str
-    topic: str
-    fact: str
-
-
 def score(questions: Iterable[Question], guesses: Mapping[str, Sequence[str]]) -> KmirTable:
     """Score guesses by question id. A question without guesses scores 0."""
-    return table(
-        [QuestionScore(question_f1(guesses.get(q.id, ()), q.answer), q.type, q.topic, str(q.fact)) for q in questions]
-    )
-
-
-def table(scores: Sequence[QuestionScore]) -> KmirTable:
-    """Group the questions' F1."""
+    scored = [(question, question_f1(guesses.get(question.id, ()), question.answer)) for question in questions]
+    types = _grouped((question.type, f1) for question, f1 in scored)
     return KmirTable(
-        f1=_mean([answer.f1 for answer in scores]),
-        half_width=_half_width(scores),
-        types=(types := _grouped((answer.type, answer.f1) for answer in scores)),
-        half_widths={kind: _half_width([answer for answer in scores if answer.type == kind]) for kind in types},
-        topics=_grouped((answer.topic, answer.f1) for answer in scores),
-        robustness=robustness((answer.fact, answer.f1 == 1.0) for answer in scores),
+        f1=_mean([f1 for _, f1 in scored]),
+        half_width=_half_width(scored),
+        types=types,
+        half_widths={kind: _half_width([row for row in scored if row[0].type == kind]) for kind in types},
+        topics=_grouped((question.topic, f1) for question, f1 in scored),
+        robustness=robustness((question.fact, f1 == 1.0) for question, f1 in scored),
     )
 
 
-def robustness(answered: Iterable[tuple[str, bool]]) -> Robustness:
-    """The Q-set table from (fact, whether one of its questions is right)."""
-    facts: defaultdict[str, list[bool]] = defaultdict(list)
+def robustness(answered: Iterable[tuple[int, bool]]) -> Robustness:
+    """Return the Q-set table from (fact, whether one of its questions is right)."""
+    facts: defaultdict[int, list[bool]] = defaultdict(list)
     for fact, right in answered:
         facts[fact].append(right)
     every, none = (sum(test(rights) for rights in facts.values()) for test in (all, lambda rights: not any(rights)))
@@ -124,12 +109,15 @@ def robustness(answered: Iterable[tuple[str, bool]]) -> Robustness:
     return Robustness(every / n, (len(facts) - every - none) / n, none / n, len(facts))
 
 
-def _half_width(scores: Sequence[QuestionScore]) -> float | None:
-    """Of the mean's interval, from facts drawn anew, each with all its questions: these are right or wrong together."""
-    sums: defaultdict[str, tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
-    for answer in scores:
-        total, count = sums[answer.fact]
-        sums[answer.fact] = total + answer.f1, count + 1
+def _half_width(scored: Sequence[tuple[Question, float]]) -> float | None:
+    """Return that of the mean's interval, from facts drawn anew, each with all its questions.
+
+    The questions on one fact are right or wrong together.
+    """
+    sums: defaultdict[int, tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
+    for question, f1 in scored:
+        total, count = sums[question.fact]
+        sums[question.fact] = total + f1, count + 1
     return half_width([list(sums.values())], lambda means: means[:, 0, 0] / means[:, 0, 1])
 
 

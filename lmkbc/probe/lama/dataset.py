@@ -17,7 +17,8 @@ import msgspec
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import jsonl
-from lmkbc.probe.kamel.dataset import LAMA, Fact, Kamel
+from lmkbc.probe.kamel import dataset as kamel
+from lmkbc.probe.kamel.dataset import LAMA, Kamel, KamelFact
 from lmkbc.probe.kmir.schema import Schema
 from lmkbc.train.corpus import phrases
 
@@ -60,42 +61,53 @@ class _Fact(msgspec.Struct):
     obj_label: str
 
 
+Pair = tuple[str, str]
+
+
 @dataclass(frozen=True, slots=True)
 class RelationFacts:
-    """A relation: its cloze with {subject} and {mask}, its type (1-1, N-1, N-M), and its (subject, object) pairs."""
+    """A relation: its cloze with {subject} and {mask}, its type (1-1, N-1, N-M, or ""), and (subject, object) pairs.
+
+    facts: to be tested on; train: to learn; dev: to stop learning early by.
+    """
 
     name: str
     cloze: str
     type: str
-    facts: tuple[tuple[str, str], ...]
+    facts: tuple[Pair, ...]
+    train: tuple[Pair, ...] = ()
+    dev: tuple[Pair, ...] = ()
+
+
+def is_lama(path: Path) -> bool:
+    """Return whether a directory is laid out as LAMA's."""
+    return (path / "relations.jsonl").is_file()
+
+
+def pairs_of(file: Path) -> tuple[Pair, ...]:
+    """Read the (subject, object) labels of a file of LAMA's form."""
+    return tuple((fact.sub_label, fact.obj_label) for fact in jsonl.read_jsonl(file, _Fact))
 
 
 def read(path: Path, relations: Collection[str] | None = None) -> list[RelationFacts]:
-    """T-REx as published: relations.jsonl, and TREx/P*.jsonl beside it; each pair of labels once.
+    """Read T-REx as published: relations.jsonl, and TREx/P*.jsonl beside it; each pair of labels once.
 
     InputError for a template without [X] and [Y], a relation that is not there, or where no file is found.
     """
     benchmark: list[RelationFacts] = []
     absent: list[str] = []
     for row in jsonl.read_jsonl(path / "relations.jsonl", _Relation):
-        file = next(
-            (
-                file
-                for file in (path / "TREx" / f"{row.relation}.jsonl", path / f"{row.relation}.jsonl")
-                if file.is_file()
-            ),
-            None,
-        )
         if relations is not None and row.relation not in relations:
             continue
+        places = (path / "TREx" / f"{row.relation}.jsonl", path / f"{row.relation}.jsonl")
+        file = next(filter(Path.is_file, places), None)
         if file is None:
             absent.append(row.relation)
             continue
         if row.template.count("[X]") != 1 or row.template.count("[Y]") != 1:
             raise InputError(f"{path / 'relations.jsonl'}: template {row.template!r} of {row.relation} needs [X], [Y]")
         cloze = row.template.replace("{", "{{").replace("}", "}}").replace("[X]", "{subject}").replace("[Y]", "{mask}")
-        pairs = dict.fromkeys((fact.sub_label, fact.obj_label) for fact in jsonl.read_jsonl(file, _Fact))
-        benchmark.append(RelationFacts(row.relation, cloze, row.type, tuple(pairs)))
+        benchmark.append(RelationFacts(row.relation, cloze, row.type, tuple(dict.fromkeys(pairs_of(file)))))
     if not benchmark:
         raise InputError(f"{path} holds no facts of these relations: give the directory of relations.jsonl and TREx/")
     for name in sorted(set(relations or ()) - {relation.name for relation in benchmark}):
@@ -107,28 +119,55 @@ def read(path: Path, relations: Collection[str] | None = None) -> list[RelationF
     return benchmark
 
 
-def kamel_clozes(schema: Schema) -> dict[str, str]:
-    """Property -> cloze: the first template of a schema, else the phrase by which training words its facts."""
+def kamel_clozes(schema: Schema | None = None) -> dict[str, str]:
+    """Return property -> cloze: the first template of a schema, else the phrase by which training words its facts."""
     plain = {name: f"{{subject}} {phrase} {{mask}}." for name, phrase in phrases().items()}
-    return plain | {
-        name: relation.templates[0].replace("{object}", "{mask}") for name, relation in schema.relations.items()
-    }
+    known = schema.relations if schema else {}
+    return plain | {name: relation.templates[0].replace("{object}", "{mask}") for name, relation in known.items()}
 
 
-def of_kamel(benchmark: Kamel, clozes: Mapping[str, str], split: str = "test") -> list[RelationFacts]:
-    """KAMEL's facts with a single object: for want of LAMA's own files. InputError for a property without a cloze."""
-    relations = []
+def read_kamel(
+    path: Path,
+    properties: Collection[str] | None,
+    default: Collection[str] | None,
+    clozes: Mapping[str, str],
+    splits: Collection[str] = ("test",),
+) -> list[RelationFacts]:
+    """Read KAMEL's facts with a single object. default: the properties if none is named.
+
+    splits: those to learn from are read if named. InputError for a property that is not there or has no cloze.
+    """
+    benchmark = kamel.read(path, properties=properties or default, splits=splits)
+    for name in properties or ():
+        benchmark.of(name, "test")
+    return of_kamel(benchmark, clozes, splits)
+
+
+def of_kamel(benchmark: Kamel, clozes: Mapping[str, str], splits: Collection[str] = ("test",)) -> list[RelationFacts]:
+    """Return KAMEL's facts with a single object. InputError for a property without a cloze."""
+
+    def pairs(name: str, split: str) -> tuple[Pair, ...]:
+        facts = benchmark.of(name, split) if split in splits else ()
+        return tuple(dict.fromkeys((fact.subject, fact.objects[0].shown) for fact in facts if len(fact.objects) == 1))
+
     for name in benchmark.properties:
         if name not in clozes:
             raise InputError(f"there is no template for {name}: {did_you_mean(name, clozes)}")
-        facts = benchmark.of(name, split)
-        pairs = dict.fromkeys((fact.subject, fact.objects[0].shown) for fact in facts if len(fact.objects) == 1)
-        relations.append(RelationFacts(name, clozes[name], type_of(name, facts), tuple(pairs)))
-    return relations
+    return [
+        RelationFacts(
+            name,
+            clozes[name],
+            type_of(name, benchmark.of(name, "test")),
+            pairs(name, "test"),
+            pairs(name, "train"),
+            pairs(name, "dev"),
+        )
+        for name in benchmark.properties
+    ]
 
 
-def type_of(name: str, facts: Sequence[Fact]) -> str:
-    """1-1, N-1 or N-M: as LAMA has it, and of a property that LAMA lacks by its facts themselves.
+def type_of(name: str, facts: Sequence[KamelFact]) -> str:
+    """Return 1-1, N-1 or N-M: as LAMA has it, and of a property that LAMA lacks by its facts themselves.
 
     By facts, N where objects have 1.5 subjects or more on average, M where a tenth of the subjects have several
     objects.
@@ -143,7 +182,7 @@ def type_of(name: str, facts: Sequence[Fact]) -> str:
 
 
 def shared_vocabulary(vocabularies: Sequence[Iterable[str]], listed: Collection[str] | None = None) -> list[str]:
-    """The words that every model knows as one token (and that a list names, where there is one), sorted."""
+    """Return the words that every model knows as one token (and that a list names, where there is one), sorted."""
     common = set.intersection(*map(set, vocabularies))
     common &= common if listed is None else set(listed)
     if not common and listed is not None:
@@ -154,7 +193,7 @@ def shared_vocabulary(vocabularies: Sequence[Iterable[str]], listed: Collection[
 
 
 def lowered(relations: Iterable[RelationFacts]) -> list[RelationFacts]:
-    """The same facts with objects in lower case, for models that read no capitals; each pair once."""
+    """Return the same facts with objects in lower case, for models that read no capitals; each pair once."""
     return [
         replace(relation, facts=tuple(dict.fromkeys((name, word.lower()) for name, word in relation.facts)))
         for relation in relations
@@ -162,7 +201,7 @@ def lowered(relations: Iterable[RelationFacts]) -> list[RelationFacts]:
 
 
 def within(relations: Iterable[RelationFacts], keep: Callable[[str, str, str], bool]) -> list[RelationFacts]:
-    """The facts for which keep(relation, subject, object) holds; relations left with none drop out, which is logged."""
+    """Return the facts for which keep(relation, subject, object) holds; log the relations that are left with none."""
     kept = [
         replace(relation, facts=tuple(pair for pair in relation.facts if keep(relation.name, *pair)))
         for relation in relations
@@ -175,7 +214,7 @@ def within(relations: Iterable[RelationFacts], keep: Callable[[str, str, str], b
 def unhelpful(
     relations: Iterable[RelationFacts], guessed: Callable[[str, str], Collection[str]]
 ) -> list[RelationFacts]:
-    """LAMA-UHN: facts whose object is neither part of the subject's name nor guessed from one word of it.
+    """Return LAMA-UHN: facts whose object is neither part of the subject's name nor guessed from one word of it.
 
     guessed: the likeliest objects of (relation, word of a name); asked for relations of persons only.
     """
@@ -213,7 +252,7 @@ Rank = tuple[int, float]
 
 
 def table(relations: Sequence[RelationFacts], ranks: Mapping[str, Sequence[Rank]]) -> LamaTable:
-    """The tables of the ranks of each relation's facts."""
+    """Return the tables of the ranks of each relation's facts."""
     per = {relation.name: _facts(ranks[relation.name]) for relation in relations}
     by_type: defaultdict[str, list[MeanRank]] = defaultdict(list)
     for relation in relations:

@@ -13,16 +13,11 @@ from dataclasses import dataclass, replace
 from math import fsum
 from pathlib import Path
 
-import msgspec
-
-from lmkbc.errors import InputError, did_you_mean
-from lmkbc.files import jsonl
+from lmkbc.errors import InputError
 from lmkbc.names import folded_key
-from lmkbc.probe.kamel import dataset as kamel
-from lmkbc.probe.kamel.dataset import LAMA, Kamel
-from lmkbc.probe.lama.dataset import RelationFacts, type_of
+from lmkbc.probe.kamel.dataset import LAMA, SPLITS
+from lmkbc.probe.lama.dataset import Pair, RelationFacts, is_lama, kamel_clozes, pairs_of, read_kamel
 from lmkbc.probe.lama.dataset import read as read_trex
-from lmkbc.train.corpus import phrases
 
 PUBLISHED: Mapping[str, Mapping[str, float]] = {
     "majority": {"all": 22.0, "1-1": 1.8, "N-1": 23.9, "N-M": 22.0, "UHN": 23.8},
@@ -45,136 +40,77 @@ EASY = ("naive-bayes", "random finetune", "embeddings finetune")
 """The controls whose right answers make a fact easy, as in the paper."""
 
 _LOG = logging.getLogger(__name__)
-Pair = tuple[str, str]
 Answers = Mapping[str, Sequence[str]]
 """Row of the table -> what it answers to each test fact."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lesson:
-    """One relation: its cloze with {subject} and {mask}, its type (1-1, N-1, N-M, or ""), and (subject, object) pairs.
+def read(
+    source: Path, train: Path | None, properties: Collection[str] | None, *, lama: bool = False
+) -> list[RelationFacts]:
+    """Read LAMA's directory with the facts to learn in `train`, or KAMEL.
 
-    train: to learn; dev: to stop early by; test: to be tested on.
+    properties: None is all; lama: of KAMEL, LAMA's. InputError if LAMA's facts come without any to learn, and for a
+    property that is not there.
     """
-
-    name: str
-    type: str
-    cloze: str
-    train: tuple[Pair, ...]
-    dev: tuple[Pair, ...]
-    test: tuple[Pair, ...]
-
-
-class _Fact(msgspec.Struct):
-    sub_label: str
-    obj_label: str
-
-
-def read(source: Path, train: Path | None, properties: Collection[str] | None, *, lama: bool = False) -> list[Lesson]:
-    """LAMA's directory with the facts to learn in `train`, or KAMEL. properties: None is all; lama: of KAMEL, LAMA's.
-
-    InputError when LAMA's facts come without any to learn, and for a property that is not there.
-    """
-    if not (source / "relations.jsonl").is_file():
-        facts = kamel.read(source, properties=properties if properties or not lama else LAMA)
-        for name in properties or ():
-            facts.of(name, "test")
-        return of_kamel(facts)
+    if not is_lama(source):
+        return read_kamel(source, properties, LAMA if lama else None, kamel_clozes(), SPLITS)
     if train is None:
         raise InputError(f"{source} has facts to be tested on only: name those to learn with --train")
-    return of_trex(read_trex(source, properties), train)
+    return with_train(read_trex(source, properties), train)
 
 
-def of_kamel(benchmark: Kamel, split: str = "test") -> list[Lesson]:
-    """KAMEL's facts with a single object: its train split to learn, dev to stop by, another to be tested on.
-
-    InputError for a property without a cloze.
-    """
-
-    def pairs(name: str, part: str) -> tuple[Pair, ...]:
-        single = (fact for fact in benchmark.of(name, part) if len(fact.objects) == 1)
-        return tuple(dict.fromkeys((fact.subject, fact.objects[0].shown) for fact in single))
-
-    for name in benchmark.properties:
-        if name not in phrases():
-            raise InputError(f"there is no cloze for {name}: {did_you_mean(name, phrases())}")
+def with_train(relations: Iterable[RelationFacts], train: Path) -> list[RelationFacts]:
+    """Return LAMA's facts with the published ones to learn and to stop by: train/P36/{train,dev}.jsonl."""
     return [
-        Lesson(
-            name,
-            type_of(name, benchmark.of(name, split)),
-            f"{{subject}} {phrases()[name]} {{mask}}.",
-            train=pairs(name, "train"),
-            dev=pairs(name, "dev"),
-            test=pairs(name, split),
-        )
-        for name in benchmark.properties
-    ]
-
-
-def of_trex(relations: Iterable[RelationFacts], train: Path) -> list[Lesson]:
-    """LAMA's facts to be tested on, and the published train and dev facts: train/P36/{train,dev}.jsonl."""
-
-    def pairs(name: str, part: str) -> tuple[Pair, ...]:
-        rows = jsonl.read_jsonl(train / name / f"{part}.jsonl", _Fact)
-        return tuple((row.sub_label, row.obj_label) for row in rows)
-
-    return [
-        Lesson(
-            relation.name,
-            relation.type,
-            relation.cloze,
-            pairs(relation.name, "train"),
-            pairs(relation.name, "dev"),
-            relation.facts,
+        replace(
+            relation,
+            train=pairs_of(train / relation.name / "train.jsonl"),
+            dev=pairs_of(train / relation.name / "dev.jsonl"),
         )
         for relation in relations
     ]
 
 
-def _apart(lesson: Lesson) -> Lesson:
-    """The lesson without facts to learn or to stop by on subjects that it is tested on, however they are spelt."""
-    tested = {folded_key(subject) for subject, _ in lesson.test}
+def learnable(
+    relations: Iterable[RelationFacts], known: Callable[[str], bool], *, least: int, most: int
+) -> list[RelationFacts]:
+    """Return the facts less those whose object is no word of the model, or is named by no fact to learn.
 
-    def others(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
-        return tuple(pair for pair in pairs if folded_key(pair[0]) not in tested)
+    Nor is a fact learned or stopped by whose subject is tested on, however it is spelt. Relations left out are logged.
 
-    return replace(lesson, train=others(lesson.train), dev=others(lesson.dev))
-
-
-def within(lessons: Iterable[Lesson], known: Callable[[str], bool], *, least: int, most: int) -> list[Lesson]:
-    """The lessons, less objects that are no word of the model or that no train fact of any lesson names.
-
-    Nor is a fact learned or stopped by whose subject is tested on. Lessons that are left out are told.
-
-    least: facts to learn that a lesson must keep, beside one to stop by and a fifth as many to be tested on; most:
+    least: facts to learn that a relation must keep, beside one to stop by and a fifth as many to be tested on; most:
     facts of each kind.
     """
-    lessons = [_apart(lesson) for lesson in lessons]
-    named = {object_ for lesson in lessons for _, object_ in lesson.train if known(object_)}
+    apart = [_apart(relation) for relation in relations]
+    named = {object_ for relation in apart for _, object_ in relation.train if known(object_)}
 
     def kept(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
         return tuple(pair for pair in pairs if pair[1] in named)[:most]
 
-    kept_lessons = [
-        replace(lesson, train=kept(lesson.train), dev=kept(lesson.dev), test=kept(lesson.test)) for lesson in lessons
-    ]
-    kept_lessons = [
-        lesson
-        for lesson in kept_lessons
-        if len(lesson.train) >= least and lesson.dev and len(lesson.test) >= max(least // 5, 1)
-    ]
-    if left := [lesson.name for lesson in lessons if lesson.name not in {kept.name for kept in kept_lessons}]:
+    cut = [replace(one, train=kept(one.train), dev=kept(one.dev), facts=kept(one.facts)) for one in apart]
+    enough = [one for one in cut if len(one.train) >= least and one.dev and len(one.facts) >= max(least // 5, 1)]
+    if left := [one.name for one in apart if one.name not in {kept.name for kept in enough}]:
         _LOG.info("left out, with fewer than %d facts to learn or too few to test: %s", least, ", ".join(left))
-    if not kept_lessons:
+    if not enough:
         raise InputError(
             f"no relation keeps {least} facts to learn whose object is one word of the model: "
             "lower --least, or name a model with a larger vocabulary"
         )
-    return kept_lessons
+    return enough
+
+
+def _apart(relation: RelationFacts) -> RelationFacts:
+    """Return the relation without facts to learn or to stop by on subjects that it is tested on."""
+    tested = {folded_key(subject) for subject, _ in relation.facts}
+
+    def others(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
+        return tuple(pair for pair in pairs if folded_key(pair[0]) not in tested)
+
+    return replace(relation, train=others(relation.train), dev=others(relation.dev))
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class MethodScore:
     """P@1 in [0, 1] of one row: mean over relations, by type, on LAMA-UHN's facts, and on easy and hard facts.
 
     None where there are no such facts.
@@ -188,36 +124,36 @@ class Line:
 
 
 def table(
-    lessons: Sequence[Lesson], answers: Mapping[str, Answers], unhelped: Collection[tuple[str, str]] = ()
-) -> dict[str, Line]:
-    """One line per row that answered, from the answers of each relation.
+    relations: Sequence[RelationFacts], answers: Mapping[str, Answers], unhelped: Collection[tuple[str, str]] = ()
+) -> dict[str, MethodScore]:
+    """Return one line per row that answered, from the answers of each relation.
 
     unhelped: (relation, subject) of LAMA-UHN's facts.
     """
     names = list(next(iter(answers.values())))
     hits = {
-        (row, lesson.name, n): given == gold
-        for lesson in lessons
+        (row, relation.name, n): given == gold
+        for relation in relations
         for row in names
-        for n, (given, (_, gold)) in enumerate(zip(answers[lesson.name][row], lesson.test, strict=True))
+        for n, (given, (_, gold)) in enumerate(zip(answers[relation.name][row], relation.facts, strict=True))
     }
-    facts = [(lesson, n) for lesson in lessons for n in range(len(lesson.test))]
-    easy = {(lesson.name, n): any(hits.get((row, lesson.name, n)) for row in EASY) for lesson, n in facts}
-    kinds = sorted({lesson.type for lesson in lessons} - {""})
+    facts = [(relation, n) for relation in relations for n in range(len(relation.facts))]
+    easy = {(relation.name, n): any(hits.get((row, relation.name, n)) for row in EASY) for relation, n in facts}
+    kinds = sorted({relation.type for relation in relations} - {""})
 
-    def over(row: str, kept: Iterable[tuple[Lesson, int]]) -> float | None:
+    def over(row: str, kept: Iterable[tuple[RelationFacts, int]]) -> float | None:
         shares = defaultdict[str, list[bool]](list)
-        for lesson, n in kept:
-            shares[lesson.name].append(hits[row, lesson.name, n])
+        for relation, n in kept:
+            shares[relation.name].append(hits[row, relation.name, n])
         return fsum(sum(part) / len(part) for part in shares.values()) / len(shares) if shares else None
 
     return {
-        row: Line(
+        row: MethodScore(
             over(row, facts),
             {kind: over(row, [fact for fact in facts if fact[0].type == kind]) for kind in kinds},
-            over(row, [(lesson, n) for lesson, n in facts if (lesson.name, lesson.test[n][0]) in unhelped]),
-            over(row, [(lesson, n) for lesson, n in facts if easy[lesson.name, n]]),
-            over(row, [(lesson, n) for lesson, n in facts if not easy[lesson.name, n]]),
+            over(row, [(relation, n) for relation, n in facts if (relation.name, relation.facts[n][0]) in unhelped]),
+            over(row, [(relation, n) for relation, n in facts if easy[relation.name, n]]),
+            over(row, [(relation, n) for relation, n in facts if not easy[relation.name, n]]),
         )
         for row in names
     }

@@ -14,12 +14,13 @@ from lmkbc.errors import InputError
 from lmkbc.models.answers import Store
 from lmkbc.models.causal.decode import Completion, Decoding
 from lmkbc.probe.kamel import dataset as kamel
-from lmkbc.probe.kamel.dataset import Answer, Fact
-from lmkbc.probe.kamel.prompts import Shots, prompts, questions
-from lmkbc.probe.kamel.run import GREEDY, ask, questions_of
+from lmkbc.probe.kamel.benchmark import KamelBenchmark, ask
+from lmkbc.probe.kamel.dataset import Answer, KamelFact
+from lmkbc.probe.kamel.prompts import Drawing, prompts, questions
 from lmkbc.probe.local import Local
 
-TRAIN = [Fact("P36", f"land {i}", (Answer(f"town {i}"), Answer(f"city {i}"))) for i in range(30)]
+DRAWINGS: tuple[Drawing, ...] = ("random", "fixed")
+TRAIN = [KamelFact("P36", f"land {i}", (Answer(f"town {i}"), Answer(f"city {i}"))) for i in range(30)]
 
 
 def tree(root: Path, rows: int = 30) -> Path:
@@ -93,10 +94,9 @@ def test_our_questions_and_those_of_a_file(tmp_path: Path) -> None:
 
 def test_prompts_have_the_papers_form_and_never_the_own_subject() -> None:
     wording = {"P36": "Capital of {subject}?"}
-    for drawing in ("random", "fixed"):
-        shots = Shots(count=3, drawing=drawing)  # type: ignore[arg-type]
-        made = texts(wording, shots)
-        assert made == texts(wording, shots)
+    for drawing in DRAWINGS:
+        made = texts(wording, drawing)
+        assert made == texts(wording, drawing)
         for fact, text in made:
             *solved, question = text.split("\n")
             assert question == f"Capital of {fact.subject}?"
@@ -105,26 +105,26 @@ def test_prompts_have_the_papers_form_and_never_the_own_subject() -> None:
             assert all(line.split("? ")[1].endswith("%") and "; city" in line for line in solved)
     heads = {text.rsplit("\n", 1)[0] for _, text in made}
     assert len(heads) == 1 + 3  # one head for all, but for the subjects that are themselves examples
-    assert len({text.rsplit("\n", 1)[0] for _, text in texts(wording, Shots(count=3))}) > 20
-    assert next(prompts(TRAIN[:1], TRAIN, {"P36": "{subject}"}, Shots(count=0)))[1].text == "land 0"
+    assert len({text.rsplit("\n", 1)[0] for _, text in texts(wording, "random")}) > 20
+    assert next(prompts(TRAIN[:1], TRAIN, {"P36": "{subject}"}, 0))[1].text == "land 0"
 
 
 def test_a_subject_spelt_otherwise_is_still_the_own_subject() -> None:
-    train = [Fact("P36", name, (Answer("x"),)) for name in ("LAND 0", "land-0", "Land 1", "Land 2")]
-    asked = Fact("P36", "land 0", (Answer("x"),))
-    for drawing in ("random", "fixed"):
-        (_, prompt), *_ = prompts([asked], train, {"P36": "{subject}?"}, Shots(count=2, drawing=drawing))  # type: ignore[arg-type]
+    train = [KamelFact("P36", name, (Answer("x"),)) for name in ("LAND 0", "land-0", "Land 1", "Land 2")]
+    asked = KamelFact("P36", "land 0", (Answer("x"),))
+    for drawing in DRAWINGS:
+        (_, prompt), *_ = prompts([asked], train, {"P36": "{subject}?"}, 2, drawing)
         assert sorted(prompt.text.splitlines()) == ["Land 1? x%", "Land 2? x%", "land 0?"]
         with pytest.raises(InputError, match="too few for 3 shots"):
-            list(prompts([asked], train, {"P36": "{subject}?"}, Shots(count=3, drawing=drawing)))  # type: ignore[arg-type]
+            list(prompts([asked], train, {"P36": "{subject}?"}, 3, drawing))
 
 
-def texts(wording: dict[str, str], shots: Shots) -> list[tuple[Fact, str]]:
-    return [(fact, prompt.text) for fact, prompt in prompts(TRAIN, TRAIN, wording, shots)]
+def texts(wording: dict[str, str], drawing: Drawing) -> list[tuple[KamelFact, str]]:
+    return [(fact, prompt.text) for fact, prompt in prompts(TRAIN, TRAIN, wording, 3, drawing)]
 
 
 def test_a_chat_is_shown_examples_as_turns() -> None:
-    (_, prompt), *_ = prompts(TRAIN[:1], TRAIN, {"P36": "Capital of {subject}?"}, Shots(count=2), "chat")
+    (_, prompt), *_ = prompts(TRAIN[:1], TRAIN, {"P36": "Capital of {subject}?"}, 2, form="chat")
     roles, said = zip(*((turn["role"], turn["content"]) for turn in prompt.messages()), strict=True)
     assert roles == ("system", "user", "assistant", "user", "assistant", "user")
     assert said[-1] == "Capital of land 0?"
@@ -133,11 +133,9 @@ def test_a_chat_is_shown_examples_as_turns() -> None:
 
 def test_prompts_refuse_what_they_cannot_ask() -> None:
     with pytest.raises(InputError, match="P36 has no question template"):
-        list(prompts(TRAIN, TRAIN, {}, Shots()))
+        list(prompts(TRAIN, TRAIN, {}, 5))
     with pytest.raises(InputError, match="too few for 5 shots"):
-        list(prompts(TRAIN, TRAIN[:5], {"P36": "{subject}?"}, Shots()))
-    with pytest.raises(InputError, match="did you mean 'fixed'"):
-        Shots(drawing="fix")  # type: ignore[arg-type]
+        list(prompts(TRAIN, TRAIN[:5], {"P36": "{subject}?"}, 5))
 
 
 class Echo:
@@ -155,12 +153,12 @@ class Echo:
 
 
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    benchmark = kamel.read(tree(tmp_path))
+    data = kamel.read(tree(tmp_path))
     store = Store(tmp_path / "store.sqlite")
 
-    def asked(model: Echo) -> list[tuple[Fact, str | None]]:
-        pairs = questions_of(benchmark, questions(), Shots(count=2), properties=["P36"], split="train")
-        return ask(Local(model, "echo", GREEDY, store), pairs)
+    def asked(model: Echo) -> list[tuple[KamelFact, str | None]]:
+        pairs = KamelBenchmark(source=tmp_path, model="", shots=2).questions(data, questions(), ["P36"], split="train")
+        return ask(Local(model, "echo", Decoding(max_tokens=100), store), pairs)
 
     with pytest.raises(KeyboardInterrupt):
         asked(Echo(12))

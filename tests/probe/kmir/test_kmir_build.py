@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
-from lmkbc.probe.kmir.axioms import Closure, Step, Triple
+from lmkbc.probe.kmir.axioms import Closure, Derivation, Triple
 from lmkbc.probe.kmir.build import ANSWERS, Builder
 from lmkbc.probe.kmir.files import (
     Question,
@@ -21,7 +21,7 @@ from lmkbc.probe.kmir.files import (
     split,
 )
 from lmkbc.probe.kmir.schema import (
-    Chain,
+    AxiomChain,
     RelationSchema,
     Schema,
     read_schema,
@@ -43,7 +43,7 @@ SCHEMA = Schema(
         "capital": relation("capital", implies=("holds",)),
         "speaks": relation("speaks", aspect="language"),
     },
-    (Chain("in", "speaks", "speaks"),),
+    (AxiomChain("in", "speaks", "speaks"),),
 )
 NAMES = st.sampled_from([*"abcdefgh", "{x}", "false"])
 TRIPLES = st.lists(
@@ -87,7 +87,7 @@ def test_the_closure_is_all_that_follows_and_each_step_follows_from_its_axiom(ro
         assert follows(triple, step)
 
 
-def follows(made: Triple, step: Step) -> bool:
+def follows(made: Triple, step: Derivation) -> bool:
     (s, r, o), *rest = step.premises
     one = SCHEMA.relations[r]
     match step.axiom:
@@ -103,7 +103,7 @@ def follows(made: Triple, step: Step) -> bool:
         case "transitive":
             return one.transitive and rest == [Triple(o, r, made.object)] and made == (s, r, made.object)
         case _:
-            linked = Chain(r, rest[0].relation, made.relation) in SCHEMA.chains
+            linked = AxiomChain(r, rest[0].relation, made.relation) in SCHEMA.chains
             return linked and rest[0].subject == o and made == (s, made.relation, rest[0].object)
 
 

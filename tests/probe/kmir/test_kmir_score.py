@@ -9,13 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lmkbc.probe.kmir.score import (
-    QuestionScore,
-    question_f1,
-    robustness,
-    table,
-    token_f1,
-)
+from lmkbc.probe.kmir.files import Question
+from lmkbc.probe.kmir.score import question_f1, robustness, score, token_f1
 
 
 @pytest.mark.parametrize("name", ["kmir-1", "kmir-2"])
@@ -34,8 +29,9 @@ def test_articles_and_punctuation_do_not_count() -> None:
 
 
 def test_a_fact_is_steady_only_when_all_its_questions_are_right() -> None:
-    found = robustness([("a", True), ("a", True), ("b", True), ("b", False), ("c", False)])
+    found = robustness([(0, True), (0, True), (1, True), (1, False), (2, False)])
     assert (found.every, found.some, found.none, found.facts) == (1 / 3, 1 / 3, 1 / 3, 3)
-    grouped = table([QuestionScore(1.0, "checking", "places", "a"), QuestionScore(0.5, "completion", "places", "a")])
-    assert (grouped.f1, grouped.types, grouped.topics) == (0.75, {"checking": 1.0, "completion": 0.5}, {"places": 0.75})
-    assert grouped.robustness.some == 1.0
+    asked = [Question(kind, kind, "", ["x y"], "r", 0, "places") for kind in ("checking", "completion")]
+    grouped = score(asked, {"checking": ["x y"], "completion": ["x", "z z z"]})
+    assert grouped.types == pytest.approx({"checking": 1.0, "completion": 2 / 3})
+    assert (grouped.topics["places"], grouped.f1, grouped.robustness.some) == pytest.approx((5 / 6, 5 / 6, 1.0))

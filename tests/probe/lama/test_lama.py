@@ -18,7 +18,7 @@ from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.probe.kamel import dataset as kamel
-from lmkbc.probe.kamel.dataset import Answer, Fact, Kamel
+from lmkbc.probe.kamel.dataset import Answer, Kamel, KamelFact
 from lmkbc.probe.kmir.schema import RelationSchema, Schema
 from lmkbc.probe.lama.dataset import (
     RelationFacts,
@@ -32,7 +32,7 @@ from lmkbc.probe.lama.dataset import (
     unhelpful,
     within,
 )
-from lmkbc.probe.lama.run import MaskedRanks, known_words
+from lmkbc.probe.lama.ranks import MaskedRanks, known_words
 
 BORN = RelationFacts(
     "P19",
@@ -114,7 +114,10 @@ def test_averages_are_over_relations() -> None:
 
 
 def test_kamels_facts_with_one_object() -> None:
-    facts = (Fact("P36", "France", (Answer("Paris"),)), Fact("P36", "Bolivia", (Answer("La Paz"), Answer("Sucre"))))
+    facts = (
+        KamelFact("P36", "France", (Answer("Paris"),)),
+        KamelFact("P36", "Bolivia", (Answer("La Paz"), Answer("Sucre"))),
+    )
     schema = Schema({"P36": RelationSchema("capital", ("The capital of {subject} is {object}.",))})
     clozes = kamel_clozes(schema)
     (asked,) = of_kamel(Kamel({("P36", "test"): facts}), clozes)
@@ -134,7 +137,7 @@ def test_kamels_facts_with_one_object() -> None:
     ],
 )
 def test_the_type_of_kamels_relations_is_told_by_their_facts(objects: list[list[str]], type_: str) -> None:
-    facts = tuple(Fact("P50", f"s{n}", tuple(map(Answer, names))) for n, names in enumerate(objects))
+    facts = tuple(KamelFact("P50", f"s{n}", tuple(map(Answer, names))) for n, names in enumerate(objects))
     assert of_kamel(Kamel({("P50", "test"): facts}), {"P50": "{subject} {mask}"})[0].type == type_
 
 

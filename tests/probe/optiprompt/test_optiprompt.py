@@ -11,22 +11,19 @@ from command import Command
 
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone, load
-from lmkbc.probe.optiprompt.dataset import (
-    Lesson,
-    of_trex,
-    read,
-    table,
-    within,
-)
-from lmkbc.probe.optiprompt.run import Experiment, Runner
+from lmkbc.probe.lama.dataset import RelationFacts
+from lmkbc.probe.optiprompt.dataset import learnable, read, table
+from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner
 from lmkbc.train.settings import TrainingPlan
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 PLACES = ("Rome", "Paris", "Lima", "Oslo")
 NAMES = tuple(f"{first}{last}" for first in "abcdefgh" for last in "stuv")
 PAIRS = tuple((name, PLACES["stuv".index(name[1])]) for name in NAMES)
-BORN = Lesson("P19", "N-1", "{subject} was born in {mask} .", PAIRS[:24], PAIRS[24:28], PAIRS[28:])
-DIED = Lesson("P20", "N-M", "{subject} died in {mask} .", PAIRS[:24], PAIRS[24:28], (("ax", "Rome"), ("bs", "Oslo")))
+BORN = RelationFacts("P19", "{subject} was born in {mask} .", "N-1", PAIRS[28:], PAIRS[:24], PAIRS[24:28])
+DIED = RelationFacts(
+    "P20", "{subject} died in {mask} .", "N-M", (("ax", "Rome"), ("bs", "Oslo")), PAIRS[:24], PAIRS[24:28]
+)
 HOW = Experiment(
     soft=TrainingPlan(rate=3e-2, epochs=2, batch=8),
     finetune=TrainingPlan(rate=1e-2, epochs=20, batch=8),
@@ -41,7 +38,7 @@ def backbone(tmp_path_factory: pytest.TempPathFactory) -> Backbone:
 
 
 def test_a_table_is_averaged_over_relations_and_split_by_what_controls_answer() -> None:
-    gold = [place for _, place in BORN.test]
+    gold = [place for _, place in BORN.facts]
     rows = {
         "majority": ["Rome"] * 4,
         "naive-bayes": [gold[0], "", "", ""],
@@ -56,43 +53,45 @@ def test_a_table_is_averaged_over_relations_and_split_by_what_controls_answer() 
     assert line.easy == pytest.approx((1 / 2 + 1) / 2)
     assert line.hard == pytest.approx((1 / 2 + 1) / 2)
     assert found["naive-bayes"].hard == 0
-    assert (line.uhn, table([BORN], {"P19": rows}, {("P19", BORN.test[1][0])})["pretrained manual"].uhn) == (None, 0.0)
+    assert (line.uhn, table([BORN], {"P19": rows}, {("P19", BORN.facts[1][0])})["pretrained manual"].uhn) == (None, 0.0)
 
 
 def test_objects_that_no_train_fact_names_are_left_out() -> None:
-    lesson = Lesson("P1", "", BORN.cloze, PAIRS[:8], (("x", "Rome"),), (("y", "Paris"), ("z", "Kyiv"), ("w", "Lima")))
-    (kept,) = within([lesson], lambda name: name != "Lima", least=3, most=3)
-    assert kept.test == (("y", "Paris"),)
+    facts = RelationFacts(
+        "P1", BORN.cloze, "", (("y", "Paris"), ("z", "Kyiv"), ("w", "Lima")), PAIRS[:8], (("x", "Rome"),)
+    )
+    (kept,) = learnable([facts], lambda name: name != "Lima", least=3, most=3)
+    assert kept.facts == (("y", "Paris"),)
     assert kept.train == tuple(pair for pair in PAIRS[:8] if pair[1] != "Lima")[:3]
     with pytest.raises(InputError, match="no relation keeps 99 facts"):
-        within([lesson], lambda _: True, least=99, most=100)
+        learnable([facts], lambda _: True, least=99, most=100)
 
 
 def test_no_subject_that_is_tested_on_is_learned_or_stopped_by(caplog: pytest.LogCaptureFixture) -> None:
     train, dev = (*PAIRS[:8], ("AS", "Rome")), (("z", "Rome"), ("a.s.", "Rome"))
-    lesson = Lesson("P1", "", BORN.cloze, train, dev, (("as", "Rome"), ("x", "Paris")))
-    (kept,) = within([lesson], lambda _: True, least=3, most=99)
+    facts = RelationFacts("P1", BORN.cloze, "", (("as", "Rome"), ("x", "Paris")), train, dev)
+    (kept,) = learnable([facts], lambda _: True, least=3, most=99)
     assert {subject for subject, _ in kept.train} == {subject for subject, _ in PAIRS[1:8]}
     assert kept.dev == (("z", "Rome"), ("a.s.", "Rome"))
     caplog.set_level("INFO", logger="lmkbc")
-    assert within([lesson, DIED], lambda _: True, least=8, most=99)[0].name == "P20"
+    assert learnable([facts, DIED], lambda _: True, least=8, most=99)[0].name == "P20"
     assert "left out, with fewer than 8 facts to learn or too few to test: P1" in caplog.text
 
 
 def test_prompts_and_weights_learn_and_a_killed_run_goes_on(backbone: Backbone, tmp_path: Path) -> None:
     kept = tmp_path / "kept.jsonl"
     before = {name: value.clone() for name, value in backbone.model.state_dict().items()}
-    first = Runner(backbone, [BORN, DIED], HOW).run(kept)
+    first = ExperimentRunner(backbone, [BORN, DIED], HOW).run(kept)
     assert all(torch.equal(value, before[name]) for name, value in backbone.model.state_dict().items())
     assert set(first["P19"]) == {"majority", "naive-bayes"} | {
         f"{model} {method}" for model in HOW.models for method in HOW.methods
     }
-    gold = [place for _, place in BORN.test]
+    gold = [place for _, place in BORN.facts]
     assert first["P19"]["pretrained finetune"] == gold != first["P19"]["pretrained manual"]
     lines = kept.read_bytes().splitlines(keepends=True)
     kept.write_bytes(lines[0])
     asked: list[str] = []
-    again = Runner(backbone, [BORN, DIED], HOW).run(kept, lambda step, done, total: asked.append(step))
+    again = ExperimentRunner(backbone, [BORN, DIED], HOW).run(kept, lambda step, done, total: asked.append(step))
     assert again == first
     assert kept.read_bytes() == b"".join(lines)
     assert not any(step.startswith("P19") for step in asked)
@@ -102,24 +101,24 @@ def test_facts_that_names_tell_are_known_by_the_models_own_tokens(
     backbone: Backbone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A model that reads no capitals has no word "Rome", but a token for it."""
-    monkeypatch.setattr("lmkbc.probe.lama.run.known_words", lambda _: {})
-    told = Lesson("P36", "1-1", BORN.cloze, PAIRS[:1], PAIRS[1:2], (("City of Rome", "Rome"), ("ax", "Paris")))
-    runner = Runner(backbone, [BORN, told], HOW)
+    monkeypatch.setattr("lmkbc.probe.lama.ranks.known_words", lambda _: {})
+    told = RelationFacts("P36", BORN.cloze, "1-1", (("City of Rome", "Rome"), ("ax", "Paris")), PAIRS[:1], PAIRS[1:2])
+    runner = ExperimentRunner(backbone, [BORN, told], HOW)
     kept = runner.unhelped()
     assert {pair for pair in kept if pair[0] == "P36"} == {("P36", "ax")}
-    assert kept <= {(one.name, subject) for one in (BORN, told) for subject, _ in one.test}
+    assert kept <= {(one.name, subject) for one in (BORN, told) for subject, _ in one.facts}
 
 
 def test_another_model_is_not_answered_from_what_was_kept(backbone: Backbone, tmp_path: Path) -> None:
     how = Experiment(soft=HOW.soft, finetune=HOW.finetune, models=("pretrained",), methods=("manual",))
-    Runner(backbone, [BORN], how).run(tmp_path / "kept")
+    ExperimentRunner(backbone, [BORN], how).run(tmp_path / "kept")
     other = load(tiny_masked.save(tmp_path / "other", (*PLACES, *"was born died in".split()), seed=1))
-    Runner(other, [BORN], how).run(tmp_path / "kept")
+    ExperimentRunner(other, [BORN], how).run(tmp_path / "kept")
     assert len((tmp_path / "kept").read_bytes().splitlines()) == 2
 
 
 def kamel(folder: Path) -> Path:
-    for split, pairs in (("train", BORN.train), ("dev", BORN.dev), ("test", BORN.test)):
+    for split, pairs in (("train", BORN.train), ("dev", BORN.dev), ("test", BORN.facts)):
         path = folder / "P19" / f"{split}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(
@@ -170,9 +169,10 @@ def test_lama_brings_its_own_facts_to_learn(tmp_path: Path) -> None:
         (tmp_path / "train" / "P19" / f"{part}.jsonl").write_text(
             json.dumps(dict(zip(("sub_label", "obj_label"), row, strict=True)))
         )
-    (lesson,) = read(tmp_path, tmp_path / "train", None)
-    assert lesson == Lesson("P19", "N-1", "{subject} was born in {mask} .", PAIRS[:1], PAIRS[1:2], (("ht", "Paris"),))
-    assert of_trex([], tmp_path) == []
+    (facts,) = read(tmp_path, tmp_path / "train", None)
+    assert facts == RelationFacts(
+        "P19", "{subject} was born in {mask} .", "N-1", (("ht", "Paris"),), PAIRS[:1], PAIRS[1:2]
+    )
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ class MaskedRanks:
         self._columns = torch.tensor([ids[word] for word in vocabulary])
 
     def ranks(self, relation: RelationFacts) -> list[Rank]:
-        """Of each fact's object among the vocabulary; words that are exactly as likely do not push it down."""
+        """Return the rank of each fact's object; words that are exactly as likely do not push it down."""
         inputs = self._clozes.fill(relation.cloze, [subject for subject, _ in relation.facts])
         gold = torch.tensor([self._places[object_] for _, object_ in relation.facts])
         ranks: dict[int, Rank] = {}
@@ -41,7 +41,7 @@ class MaskedRanks:
         return [ranks[index] for index in range(len(inputs))]
 
     def guesses(self, relations: Sequence[RelationFacts]) -> Callable[[str, str], Collection[str]]:
-        """What the model makes of each single word of persons' names: the likeliest objects, for LAMA-UHN."""
+        """Return the likeliest objects by relation and word of a person's name, for LAMA-UHN."""
         likeliest: dict[tuple[str, str], frozenset[str]] = {}
         for relation in relations:
             names = list(dict.fromkeys(chain.from_iterable(subject.split() for subject, _ in relation.facts)))
@@ -60,7 +60,7 @@ class MaskedRanks:
 
 
 def known_words(backbone: Backbone) -> Mapping[str, int]:
-    """The whole words of a model's vocabulary, with their ids; of a word with several ids, the first."""
+    """Return the whole words of a model's vocabulary, with their ids; of a word with several ids, the first."""
     ids: dict[str, int] = {}
     for index, word in Words(backbone.tokenizer).plain.items():
         ids.setdefault(word, index)

@@ -1,4 +1,4 @@
-"""Who answers a probe, as the command line names it: a local model, or a server's."""
+"""The model that answers a probe: a local one, or a server's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def local(model: str, store: Store, how: Decoding, *, offline: bool) -> Local:
-    """A causal model by id or directory. InputError for another kind."""
+    """Load a causal model by id or directory. InputError for another kind."""
     from lmkbc.models.causal.checkpoint import identity, load
     from lmkbc.models.causal.model import CausalModel
     from lmkbc.models.files import model_name
@@ -25,7 +25,7 @@ def local(model: str, store: Store, how: Decoding, *, offline: bool) -> Local:
 
 
 def served(model: str, store: Store, sampling: Sampling, settings: Servers, *, offline: bool) -> Served:
-    """A server's model."""
+    """Open a server's model."""
     from lmkbc.models.budget import Budget
     from lmkbc.models.server.address import Server
     from lmkbc.models.server.language_model import ServerModel

@@ -21,14 +21,9 @@ from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.soft_prompts import SoftPrompt, mask_logits
 from lmkbc.models.masked.tensors import masked
 from lmkbc.models.masked.words import Words
-from lmkbc.probe.lama.dataset import RelationFacts, unhelpful
-from lmkbc.probe.lama.run import MaskedRanks
-from lmkbc.probe.optiprompt.dataset import (
-    METHODS,
-    MODELS,
-    Lesson,
-    Pair,
-)
+from lmkbc.probe.lama.dataset import Pair, RelationFacts, unhelpful
+from lmkbc.probe.lama.ranks import MaskedRanks
+from lmkbc.probe.optiprompt.dataset import METHODS, MODELS
 from lmkbc.progress import Report, silent
 from lmkbc.train.clozes import cloze_logits, finetune, train_soft_prompt
 from lmkbc.train.controls import Majority, NaiveBayes, randomised
@@ -58,7 +53,7 @@ class Experiment:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be run, before anything is."""
+        """Raise InputError for an unknown model or method, before anything is run."""
         for given in self.models:
             if given not in MODELS:
                 raise InputError(f"there is no model {given!r} to compare: {did_you_mean(given, MODELS)}")
@@ -67,88 +62,91 @@ class Experiment:
                 raise InputError(f"there is no way {given!r} of asking: {did_you_mean(given, METHODS)}")
 
 
-class Runner:
-    """One model and its controls, answering with the words that the lessons name."""
+class ExperimentRunner:
+    """One model and its controls, answering with the words that the relations name."""
 
-    def __init__(self, backbone: Backbone, lessons: Sequence[Lesson], how: Experiment) -> None:
+    def __init__(self, backbone: Backbone, relations: Sequence[RelationFacts], how: Experiment) -> None:
         self._backbone, words = backbone, Words(backbone.tokenizer)
-        pairs = (pair for lesson in lessons for part in (lesson.train, lesson.dev, lesson.test) for pair in part)
+        pairs = (
+            pair for relation in relations for part in (relation.train, relation.dev, relation.facts) for pair in part
+        )
         tokens = {name: words.single(name) for _, name in pairs}
         self._names = sorted(tokens)
         self._number = {name: number for number, name in enumerate(self._names)}
         self._columns = torch.tensor([tokens[name] for name in self._names])
-        self._how, self._lessons = how, lessons
+        self._how, self._relations = how, relations
         self._models = {name: self._drawn(backbone, name) for name in how.models}
         self._identity = identity(backbone.name, backbone.model) or backbone.name
 
     def _drawn(self, backbone: Backbone, name: str) -> Backbone:
-        """The model itself, or a control: drawn once, and tested with the weights that it was trained with."""
+        """Return the model itself, or a control: drawn once, and tested with the weights that it was trained with."""
         if name == "pretrained":
             return backbone
         drawn = randomised(backbone.model, "all" if name == "random" else "embeddings", self._how.seed)
         return Backbone(name, drawn, backbone.tokenizer)
 
     def unhelped(self) -> set[tuple[str, str]]:
-        """(relation, subject) of the test facts whose object no name tells, as the model itself reads names."""
-        relations = [RelationFacts(lesson.name, lesson.cloze, lesson.type, lesson.test) for lesson in self._lessons]
+        """Return (relation, subject) of the test facts whose object no name tells, as the model itself reads names."""
         ids = dict(zip(self._names, self._columns.tolist(), strict=True))
-        kept = unhelpful(relations, MaskedRanks(self._backbone, self._names, ids).guesses(relations))
-        return {(lesson.name, subject) for lesson in kept for subject, _ in lesson.facts}
+        kept = unhelpful(self._relations, MaskedRanks(self._backbone, self._names, ids).guesses(self._relations))
+        return {(relation.name, subject) for relation in kept for subject, _ in relation.facts}
 
     def run(self, kept: Path | None = None, report: Report = silent) -> dict[str, dict[str, list[str]]]:
-        """Relation -> row -> answers to its test facts. kept: JSONL of what was finished, read first and added to."""
+        """Return relation -> row -> answers to its test facts. kept: JSONL of what is finished, added to."""
         done = {row.run: row for row in read_jsonl(kept, _Done)} if kept and kept.exists() else {}
         answers = {}
-        for number, lesson in enumerate(self._lessons):
-            report("relations", number, len(self._lessons))
-            key = hashlib.sha256(repr((self._identity, self._names, self._how, lesson)).encode()).hexdigest()
+        for number, relation in enumerate(self._relations):
+            report("relations", number, len(self._relations))
+            key = hashlib.sha256(repr((self._identity, self._names, self._how, relation)).encode()).hexdigest()
             if key not in done:
-                done[key] = _Done(lesson.name, key, self.answers(lesson, report))
+                done[key] = _Done(relation.name, key, self.answers(relation, report))
                 if kept:
                     write_bytes(kept, b"".join(msgspec.json.encode(row) + b"\n" for row in done.values()))
-            answers[lesson.name] = done[key].answers
-        report("relations", len(self._lessons), len(self._lessons))
+            answers[relation.name] = done[key].answers
+        report("relations", len(self._relations), len(self._relations))
         return answers
 
-    def answers(self, lesson: Lesson, report: Report = silent) -> dict[str, list[str]]:
-        """What every row of the table answers to the test facts of one relation."""
-        known = [(subject, lesson.name, object_) for subject, object_ in (*lesson.train, *lesson.dev)]
-        subjects = [subject for subject, _ in lesson.test]
+    def answers(self, relation: RelationFacts, report: Report = silent) -> dict[str, list[str]]:
+        """Return what every row of the table answers to the test facts of one relation."""
+        known = [(subject, relation.name, object_) for subject, object_ in (*relation.train, *relation.dev)]
+        subjects = [subject for subject, _ in relation.facts]
         controls = {"majority": Majority(known).answer, "naive-bayes": NaiveBayes(known).answer}
-        rows = {row: [answer(subject, lesson.name) for subject in subjects] for row, answer in controls.items()}
+        rows = {row: [answer(subject, relation.name) for subject in subjects] for row, answer in controls.items()}
         for model, backbone in self._models.items():
             for method in self._how.methods:
 
                 def report_row(step: str, done: int, total: int | None, row: str = f"{model} {method}") -> None:
-                    report(f"{lesson.name} {row}: {step}", done, total)
+                    report(f"{relation.name} {row}: {step}", done, total)
 
-                rows[f"{model} {method}"] = self._answered(lesson, backbone, method, report_row)
+                rows[f"{model} {method}"] = self._answered(relation, backbone, method, report_row)
         return rows
 
-    def _answered(self, lesson: Lesson, backbone: Backbone, method: str, report: Report) -> list[str]:
-        subjects = [subject for subject, _ in lesson.test]
+    def _answered(self, relation: RelationFacts, backbone: Backbone, method: str, report: Report) -> list[str]:
+        subjects = [subject for subject, _ in relation.facts]
         if method == "finetune":
-            return self._finetuned(lesson, backbone, subjects, report)
-        prompt = SoftPrompt.manual(backbone, lesson.cloze)
+            return self._finetuned(relation, backbone, subjects, report)
+        prompt = SoftPrompt.manual(backbone, relation.cloze)
         if method != "manual":
             if method != "soft-manual":
                 prompt = SoftPrompt.random(backbone, int(method.removeprefix("soft-")), self._how.seed)
             prompt, _ = train_soft_prompt(
                 backbone,
                 prompt,
-                self._taught(lesson.train),
+                self._taught(relation.train),
                 self._columns,
                 self._how.soft,
-                held_out=self._taught(lesson.dev),
+                held_out=self._taught(relation.dev),
                 report=report,
             )
         return self._best(subjects, lambda part: mask_logits(backbone, prompt, part, self._columns))
 
-    def _finetuned(self, lesson: Lesson, backbone: Backbone, tested: Sequence[str], report: Report) -> list[str]:
+    def _finetuned(
+        self, relation: RelationFacts, backbone: Backbone, tested: Sequence[str], report: Report
+    ) -> list[str]:
         own = Backbone(backbone.name, copy.deepcopy(backbone.model).requires_grad_(True), backbone.tokenizer)
 
         def prompts(subjects: Sequence[str]) -> list[list[int]]:
-            return masked(own, [lesson.cloze] * len(subjects), subjects)
+            return masked(own, [relation.cloze] * len(subjects), subjects)
 
         def learnt(pairs: Sequence[Pair]) -> list[tuple[list[int], list[int]]]:
             rows = self._taught(pairs)
@@ -157,10 +155,10 @@ class Runner:
 
         finetune(
             own,
-            learnt(lesson.train),
+            learnt(relation.train),
             self._columns,
             self._how.finetune,
-            held_out=learnt(lesson.dev),
+            held_out=learnt(relation.dev),
             report=report,
         )
         return self._best(tested, lambda part: cloze_logits(own, prompts(part), self._columns))

@@ -1,0 +1,213 @@
+"""KAMEL as a benchmark: ask a local model or a server its questions, with the published scores beside its own.
+
+Every answer is kept as soon as it is there, so that a killed run resumes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from lmkbc.errors import InputError, counted, did_you_mean
+from lmkbc.files.atomic import check_file, write_bytes
+from lmkbc.probe.benchmark import Findings, Means, Sheet, percent
+from lmkbc.probe.kamel import dataset, score
+from lmkbc.probe.kamel.dataset import Kamel, KamelFact
+from lmkbc.probe.kamel.prompts import Drawing, PromptForm, check_wording, prompts, questions
+from lmkbc.progress import Report, silent
+from lmkbc.settings import listed
+
+if TYPE_CHECKING:
+    from lmkbc.models.base import Prompt
+    from lmkbc.probe.local import Local
+    from lmkbc.probe.served import Served
+
+FORMS = ("chat", "completion")
+MAX_TOKENS = 100
+"""The paper decodes the likeliest token, until `%` or for so many tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KamelBenchmark:
+    """KAMEL's questions, asked of a local causal model, or of a server's if its URL is given."""
+
+    source: Annotated[
+        Path,
+        Meta(
+            description="KAMEL.tar.xz, or the directory that holds P36/test.jsonl and the like.",
+            extra={"argument": True},
+        ),
+    ]
+    model: Annotated[str, Meta(description="Causal model (id, directory), or the server's name for one.")]
+    shots: Annotated[int, Meta(ge=0, description="Examples before each question; the paper has 1, 5 and 10.")] = 5
+    fixed: Annotated[
+        bool,
+        Meta(
+            description="The same examples per property (fast), or others per query.",
+            extra={"flags": ("--fixed/--random",)},
+        ),
+    ] = False
+    seed: Annotated[int, Meta(description="Seed of the examples.")] = 0
+    properties: Annotated[str | None, Meta(description="Only these properties, comma-separated.")] = None
+    split: Annotated[str, Meta(description="test or dev.")] = "test"
+    limit: Annotated[int | None, Meta(ge=1, description="At most so many queries per property.")] = None
+    templates: Annotated[Path | None, Meta(description="Questions in place of ours, such as the authors' file.")] = None
+    controls: Annotated[
+        bool,
+        Meta(
+            description="Show what train alone teaches, and what it leaves.",
+            extra={"flags": ("--controls/--no-controls",)},
+        ),
+    ] = True
+    out: Annotated[Path | None, Meta(description="Write the completions as JSONL.")] = None
+    form: Annotated[str, Meta(description="How a server is asked: chat (turns) or completion (one text).")] = "chat"
+
+    def run(self, means: Means) -> Findings:
+        """Ask the model, and score its answers in the published way and stripped."""
+        kept = means.servers.store
+        check_file(self.out, self.source, self.templates, kept if isinstance(kept, Path) else None)
+        if self.split not in ("dev", "test"):
+            raise InputError(f"--split is {self.split!r}: KAMEL is probed on test or dev, with examples of train")
+        if self.form not in FORMS:
+            raise InputError(f"--form is {self.form!r}: {did_you_mean(self.form, FORMS)}")
+        wording, wanted = questions(self.templates), listed(self.properties)
+        data = dataset.read(self.source, properties=wanted, splits=("train", self.split))
+        names = data.properties if wanted is None else sorted(set(wanted), key=lambda name: (len(name), name))
+        for name in names:
+            data.of(name, self.split)  # or a sentence on what is absent, before a model is loaded
+        check_wording(names, wording)
+        form: PromptForm = "completion" if means.servers.base_url is None or self.form == "completion" else "chat"
+        asked = [*self.questions(data, wording, names, form=form)]
+        model = opened(self.model, form, means)
+        with means.progress() as report:
+            answers = ask(model, asked, report)
+        for remark in getattr(model, "remarks", ()):
+            means.note(remark)
+        if unasked := sum(text is None for _, text in answers):
+            longer = counted(unasked, "prompt is", "prompts are")
+            means.note(f"{longer} longer than the model's window: counted as wrong")
+        replies = [(fact, text or "") for fact, text in answers]
+        drawn = f"{self.shots} {'fixed' if self.fixed else 'random'} shots" if self.shots else "no shots"
+        many = f"{counted(len(replies), 'query')} of {counted(len(names), 'property')}"
+        means.note(f"{self.model}, {drawn}: {many}, {self.split}")
+        if self.out is not None:
+            rows = ({"property": fact.property, "subject": fact.subject, "completion": text} for fact, text in replies)
+            write_bytes(self.out, b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+        return self._findings(data, replies)
+
+    def questions(
+        self,
+        data: Kamel,
+        wording: Mapping[str, str],
+        names: Iterable[str],
+        *,
+        form: PromptForm = "completion",
+        split: str | None = None,
+    ) -> Iterator[tuple[KamelFact, Prompt]]:
+        """Yield the facts of some properties, at most `limit` of each, with their prompts."""
+        drawing: Drawing = "fixed" if self.fixed else "random"
+        for name in names:
+            facts, train = data.of(name, split or self.split), data.of(name, "train")
+            chosen = list(islice(facts, self.limit))
+            yield from prompts(chosen, train, wording, self.shots, drawing, self.seed, form)
+
+    def _findings(self, data: Kamel, replies: list[tuple[KamelFact, str]]) -> Findings:
+        from lmkbc.probe.kamel.controls import hard, learned
+
+        ways = {
+            "published": score.score(replies),
+            "published, labels only": score.score(replies, alternatives=False),
+            "stripped": score.score(replies, strip=True),
+            "stripped, labels only": score.score(replies, strip=True, alternatives=False),
+        }
+        controls = learned(data, (fact for fact, _ in replies)) if self.controls else {}
+        beside = {name: score.score(made) for name, made in controls.items()}
+        if controls and (left := hard(replies, controls)):
+            beside["published, what no control answers"] = score.score(left)
+        whole = ways | beside
+        values = {way: asdict(table) for way, table in whole.items()}
+        return Findings(values, (overall(whole), by_answers(whole), by_property(ways)))
+
+
+def opened(model: str, form: PromptForm, means: Means) -> Local | Served:
+    """Open the model that answers: a local one, or the server's."""
+    from lmkbc.models.answers import open_store
+    from lmkbc.models.base import Sampling
+    from lmkbc.models.causal.decode import Decoding
+    from lmkbc.probe.models import local, served
+
+    store = open_store(means.servers.store, offline=means.offline)
+    if means.servers.base_url is None:
+        return local(model, store, Decoding(max_tokens=MAX_TOKENS, stops=(score.END,)), offline=means.offline)
+    stop = (score.END,) if form == "completion" else None  # a chat model ends its answers by itself
+    sampling = Sampling(temperature=0.0, max_tokens=MAX_TOKENS, stop=stop)
+    return served(model, store, sampling, means.servers, offline=means.offline)
+
+
+def ask(
+    model: Local | Served, asked: Iterable[tuple[KamelFact, Prompt]], report: Report = silent
+) -> list[tuple[KamelFact, str | None]]:
+    """Return each fact with its completion, stripped at both ends, in the order given; None if it cannot be asked."""
+    pairs = list(asked)
+    texts: list[str | None] = [None] * len(pairs)
+    for done, (place, text) in enumerate(model.answers([prompt for _, prompt in pairs]), start=1):
+        texts[place] = None if text is None else text.strip()
+        report("queries", done, len(pairs))
+    return [(fact, text) for (fact, _), text in zip(pairs, texts, strict=True)]
+
+
+def overall(ways: Mapping[str, score.KamelTable]) -> Sheet:
+    """Return means over properties, by way of scoring: all, and F1 of each group; then what the paper reports.
+
+    +-: half of the 95 % interval of F1, by bootstrap over queries.
+    """
+    heads = ["scoring", "P %", "R %", "F1 %", "+-", "entities", "literals", "LAMA's", "properties"]
+    rows: list[list[Any]] = []
+    for way, table in ways.items():
+        groups = [mean.f1 if mean.count else None for mean in (table.entities, table.literals, table.lama)]
+        mean = table.overall
+        rows.append([way, *percent(mean.p, mean.r, mean.f1, table.half_width, *groups), mean.count])
+    for name, scores in score.PUBLISHED.items():
+        rows += ([f"paper: {name}, {_shots(k)}", *values, *[None] * 4, 234] for k, values in scores.items())
+    for name, labels in score.PUBLISHED_LABELS.items():
+        rows += (
+            [f"paper: {name}, {_shots(k)}, labels only", None, None, f1, *[None] * 4, 234] for k, f1 in labels.items()
+        )
+    rows.append(["paper: majority object", None, None, score.PUBLISHED_MAJORITY, *[None] * 4, 234])
+    rows += ([f"paper: 10 shots, {whose}", *[None] * 6, f1, 40] for whose, f1 in score.PUBLISHED_LAMA.items())
+    return Sheet(heads, rows)
+
+
+def by_answers(ways: Mapping[str, score.KamelTable]) -> Sheet:
+    """Return F1 over the queries with so many gold answers."""
+    counts = sorted({count for table in ways.values() for count in table.by_answers})
+    found = {way: [table.by_answers.get(count) for count in counts] for way, table in ways.items()}
+    rows: list[list[Any]] = [[way, *percent(*(one.f1 if one else None for one in own))] for way, own in found.items()]
+    rows.append(["queries", *(one.count if one else None for one in found["published"])])
+    return Sheet(["F1 % by number of gold answers", *map(str, counts)], rows)
+
+
+def by_property(ways: Mapping[str, score.KamelTable]) -> Sheet:
+    """Return what each property reached."""
+    scored = [f"F1 %, {way}" for way in ways]
+    heads = ["property", "kind", "queries", "P %, published", "R %, published", *scored, "F1 %, paper"]
+    plain = ways["published"]
+    rows = [
+        [
+            *(name, plain.kinds[name], mean.count),
+            *percent(mean.p, mean.r, *(table.properties[name].f1 for table in ways.values())),
+            score.PUBLISHED_PROPERTIES.get(name),
+        ]
+        for name, mean in plain.properties.items()
+    ]
+    return Sheet(heads, rows)
+
+
+def _shots(count: int) -> str:
+    return f"{count} shot{'s' if count > 1 else ''}"

@@ -1,0 +1,206 @@
+"""KMIR as a benchmark, in three steps: build questions from triples, ask them of a model, and score the answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from lmkbc.errors import InputError, counted
+from lmkbc.files.atomic import (
+    check_directory,
+    check_file,
+    check_replaceable,
+    with_record,
+    write_bytes,
+    write_directory,
+)
+from lmkbc.probe.benchmark import Findings, Means, Sheet, percent
+from lmkbc.probe.kmir import score
+from lmkbc.probe.kmir.build import Builder
+from lmkbc.probe.kmir.files import (
+    QUESTIONS,
+    TYPES,
+    Question,
+    question_lines,
+    read_guesses,
+    read_questions,
+    read_triples,
+    sample,
+    split,
+)
+from lmkbc.probe.kmir.schema import read_schema
+from lmkbc.train.settings import TrainingPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KmirBuild:
+    """Questions of the four types, built from triples."""
+
+    triples: Annotated[
+        Path,
+        Meta(description="JSONL or TSV of subject, relation, object (and types); or KAMEL.", extra={"argument": True}),
+    ]
+    out: Annotated[Path, Meta(description="Directory for train.jsonl, dev.jsonl and test.jsonl.")]
+    schema: Annotated[Path | None, Meta(description="TOML schema of the relations; default: one for KAMEL.")] = None
+    seed: Annotated[int, Meta(description="The same seed writes the same bytes.")] = 0
+
+    def run(self, means: Means) -> Findings:
+        """Build the questions, and write them in three splits."""
+        relations = read_schema(self.schema)
+        check_replaceable(self.out, QUESTIONS)
+        facts = read_triples(self.triples, relations)
+        questions = list(Builder(facts, relations, self.seed).questions())
+        parts = split(questions, facts, self.seed)
+        written = {f"{name}.jsonl": question_lines(part) for name, part in parts.items()}
+        write_directory(self.out, with_record(QUESTIONS, written, {"seed": self.seed}), QUESTIONS)
+        counts = {name: Counter(question.type for question in part) for name, part in parts.items()}
+        whole = sum(counts.values(), Counter[str]())
+        rows = [[kind, whole[kind], *(part[kind] for part in counts.values())] for kind in TYPES]
+        left = f"; {len(questions) - whole.total()} that two splits would share are left out"
+        means.note(f"{self.out}: {counted(whole.total(), 'question')} on {counted(len(facts), 'fact')}{left}")
+        return Findings(dict(whole), [Sheet(["type", "questions", *counts], rows)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KmirRun:
+    """KMIR's questions, asked of a masked or a causal model."""
+
+    questions: Annotated[
+        list[Path],
+        Meta(description="Questions, as `kmir build` writes them; several files.", extra={"argument": True}),
+    ]
+    model: Annotated[str, Meta(description="Masked or causal model: id on the hub, or directory.")]
+    out: Annotated[Path, Meta(description="Directory of the answers, one file per file of questions.")]
+    train: Annotated[
+        Path | None, Meta(description="Questions that a masked model is trained on first, a causal one is shown.")
+    ] = None
+    dev: Annotated[Path | None, Meta(description="Questions to stop training early by.")] = None
+    tuned: Annotated[
+        Path | None, Meta(description="Directory of the trained model; default: OUT-model, beside OUT.")
+    ] = None
+    shots: Annotated[int, Meta(ge=0, description="Examples of train that a causal model is shown.")] = 5
+    choose: Annotated[bool, Meta(description="A causal model's likeliest option, if a question leaves a choice.")] = (
+        False
+    )
+    rate: Annotated[float, Meta(description="Peak learning rate.")] = 5e-5
+    epochs: Annotated[int, Meta(ge=1, description="Passes over train.")] = 3
+    batch: Annotated[int, Meta(ge=1, description="Questions per step.")] = 32
+    seed: Annotated[int, Meta(description="Of training, of examples and of a sample.")] = 0
+    limit: Annotated[int | None, Meta(ge=1, description="At most so many questions of each type, drawn.")] = None
+
+    def run(self, means: Means) -> Findings:
+        """Ask the model. What was trained or answered before a kill is not done again."""
+        from lmkbc.models.kind import model_kind
+
+        check_directory(self.out)
+        if len({path.name for path in self.questions}) < len(self.questions):
+            raise InputError("two files of questions have the same name, and so would their answers: rename one")
+        for path in self.questions:
+            check_file(self.out / path.name, *self.questions, self.train, self.dev)
+        whole = [read_questions(path) for path in self.questions]
+        per_file = whole if self.limit is None else [sample(part, self.limit, self.seed) for part in whole]
+        known, others = ([] if path is None else read_questions(path) for path in (self.train, self.dev))
+        every = [question for part in per_file for question in part]
+        seen = {question.question for question in known}
+        if repeated := sum(question.question in seen for question in every):
+            means.note(
+                f"{repeated} of {len(every)} questions are in {self.train} too: their answers are taught, not known"
+            )
+        kind = model_kind(self.model, offline=means.offline)
+        replies = self._masked(every, known, others, means) if kind == "masked" else self._causal(every, known, means)
+        rows = iter(zip(every, replies, strict=True))
+        for path, part in zip(self.questions, per_file, strict=True):
+            answers = [{"id": question.id, "ret": text} for question, text in (next(rows) for _ in part)]
+            write_bytes(self.out / path.name, b"".join(msgspec.json.encode(answer) + b"\n" for answer in answers))
+            how = f"{path} {self.out / path.name}{'' if self.limit is None else ' --answered'}"
+            means.note(f"wrote {self.out / path.name}: score it with 'lmkbc probe kmir score {how}'")
+        return Findings({"model": self.model, "kind": kind, "questions": len(every), "answers": str(self.out)})
+
+    def _masked(
+        self, every: Sequence[Question], known: Sequence[Question], others: Sequence[Question], means: Means
+    ) -> list[str]:
+        from lmkbc.models.causal.checkpoint import identity
+        from lmkbc.models.masked.backbone import load
+        from lmkbc.probe.kmir.masked import finetuned, guesses
+
+        plan = TrainingPlan(
+            rate=self.rate, epochs=self.epochs, batch=self.batch, seed=self.seed, decay=0.01, patience=2, every=200
+        )
+        with means.progress() as report:
+            backbone = load(self.model, offline=means.offline)
+            if known:
+                mark = identity(self.model, backbone.model) or self.model
+                place = self.tuned or self.out.with_name(f"{self.out.name}-model")
+                backbone = finetuned(backbone, known, others, plan, place, mark, report)
+            else:
+                means.note("without --train the model was never taught to answer with eight masks: expect little")
+            return guesses(backbone, every, report)
+
+    def _causal(self, every: Sequence[Question], known: Sequence[Question], means: Means) -> list[str]:
+        from lmkbc.models.answers import open_store
+        from lmkbc.probe.kmir.causal import chosen, decoding, guesses, prompts
+        from lmkbc.probe.models import local
+
+        if self.dev or self.tuned:
+            raise InputError(
+                f"{self.model} is a causal model, which is shown examples and not trained: leave out --dev "
+                "and --tuned, or train an adapter with 'lmkbc train lora'"
+            )
+        shots = self.shots if self.train else 0
+        store = open_store(means.servers.store, offline=means.offline)
+        model = local(self.model, store, decoding(shots), offline=means.offline)
+        if not shots:
+            means.note("without examples (--train, --shots) the model is not told how answers look: expect little")
+        requests = list(prompts(every, known, shots, self.seed))
+        replies = chosen(model, every, requests) if self.choose else {}
+        free = [place for place in range(len(every)) if place not in replies]
+        with means.progress() as report:
+            replies.update(zip(free, guesses(model, [requests[place] for place in free], report), strict=True))
+        return [replies[place] for place in range(len(every))]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KmirScore:
+    """Scores of answers: token F1 by type and topic, and how steadily facts are known."""
+
+    questions: Annotated[Path, Meta(description="Questions, as `kmir build` writes them.", extra={"argument": True})]
+    answers: Annotated[
+        Path, Meta(description='JSONL of {"id", "ret"}: a guess, or a list of guesses.', extra={"argument": True})
+    ]
+    answered: Annotated[bool, Meta(description="Leave out what has no answer, as after a run with --limit.")] = False
+
+    def run(self, means: Means) -> Findings:
+        """Score the answers beside the published figures."""
+        items = read_questions(self.questions)
+        guesses = read_guesses(self.answers, items)
+        if self.answered:
+            items = [question for question in items if question.id in guesses]
+        if unanswered := sum(question.id not in guesses for question in items):
+            means.note(f"no answer to {unanswered} of {counted(len(items), 'question')}: counted as wrong")
+        table = score.score(items, guesses)
+        counts, topics = (Counter(getattr(question, field) for question in items) for field in ("type", "topic"))
+        own, widths = ([shares.get(kind) for kind in TYPES] for shares in (table.types, table.half_widths))
+        by_type: list[list[Any]] = [
+            ["these answers", *percent(*own, table.f1)],
+            ["+- (95 % interval)", *percent(*widths, table.half_width)],
+            ["questions", *(counts[kind] for kind in TYPES), len(items)],
+            *([f"paper: {name}", *values, None] for name, values in score.PUBLISHED.items()),
+        ]
+        by_topic = [[topic, 100 * f1, topics[topic]] for topic, f1 in table.topics.items()]
+        steady = table.robustness
+        by_fact: list[list[Any]] = [
+            ["these answers", *percent(steady.every, steady.some, steady.none), steady.facts],
+            *([f"paper: {name}", *values, None] for name, values in score.PUBLISHED_ROBUSTNESS.items()),
+        ]
+        sheets = (
+            Sheet(["F1 %", *TYPES, "all"], by_type),
+            Sheet(["topic", "F1 %", "questions"], by_topic),
+            Sheet(["questions on one fact", "all right %", "some %", "none %", "facts"], by_fact),
+        )
+        return Findings(asdict(table), sheets)

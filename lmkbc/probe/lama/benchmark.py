@@ -1,0 +1,96 @@
+"""LAMA as a benchmark: ask masked models its clozes over the words that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from lmkbc.errors import InputError, counted
+from lmkbc.files.jsonl import read_bytes
+from lmkbc.files.packed import DOCUMENT
+from lmkbc.probe.benchmark import Findings, Means, Sheet
+from lmkbc.probe.kamel.dataset import LAMA
+from lmkbc.probe.kmir.schema import read_schema
+from lmkbc.probe.lama import dataset
+from lmkbc.settings import listed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LamaBenchmark:
+    """LAMA's clozes, asked of masked models: P@1, P@10 and MRR of objects among the words that all of them know."""
+
+    source: Annotated[
+        Path,
+        Meta(
+            description="Directory of relations.jsonl and TREx/; or KAMEL, whose properties of LAMA are asked.",
+            extra={"argument": True},
+        ),
+    ]
+    model: Annotated[list[str], Meta(description="Masked model: id or directory; repeatable.")]
+    vocabulary: Annotated[
+        Path | None, Meta(description="One word a line; default: all words that the models share.")
+    ] = None
+    properties: Annotated[str | None, Meta(description="Only these relations, comma-separated.")] = None
+    limit: Annotated[int | None, Meta(ge=1, description="At most so many facts per relation.")] = None
+    uhn: Annotated[bool, Meta(description="Drop facts that the subject's name gives away.")] = False
+
+    def run(self, means: Means) -> Findings:
+        """Rank the gold objects of the facts whose object is a shared word."""
+        from lmkbc.models.masked.backbone import load
+        from lmkbc.probe.lama.ranks import MaskedRanks, known_words
+
+        relations = self.facts()
+        raw = None if self.vocabulary is None else read_bytes(self.vocabulary, DOCUMENT)
+        words_given = None if raw is None else set(raw.decode("utf-8", "replace").split())
+        backbones = {name: load(name, offline=means.offline) for name in self.model}
+        vocabularies = {name: known_words(backbone) for name, backbone in backbones.items()}
+        for name, words_of in vocabularies.items():
+            if all(word == word.lower() for word in words_of):
+                means.note(f"{name} reads no capitals: objects are asked in lower case")
+                relations = dataset.lowered(relations)
+        words = dataset.shared_vocabulary(list(vocabularies.values()), words_given)
+        known = frozenset(words)
+        relations = dataset.within(relations, lambda _, __, object_: object_ in known)
+        relations = [replace(relation, facts=relation.facts[: self.limit]) for relation in relations]
+        if not relations:
+            raise InputError("no fact has an object among the shared words: name other models, or other relations")
+        facts = sum(len(relation.facts) for relation in relations)
+        many = f"{counted(facts, 'fact')} of {counted(len(relations), 'relation')}"
+        means.note(f"{counted(len(words), 'shared word')}, {many}")
+        rankers = {name: MaskedRanks(backbone, words) for name, backbone in backbones.items()}
+        if self.uhn:
+            relations = dataset.unhelpful(relations, next(iter(rankers.values())).guesses(relations))
+            facts = sum(len(relation.facts) for relation in relations)
+            means.note(f"{counted(facts, 'fact')} that no name gives away, as the first model reads names")
+        tables = {}
+        with means.progress() as report:
+            for name, ranker in rankers.items():
+                ranks = {}
+                for done, relation in enumerate(relations, start=1):
+                    ranks[relation.name] = ranker.ranks(relation)
+                    report(name, done, len(relations))
+                tables[name] = dataset.table(relations, ranks)
+        kinds = {relation.name: relation.type for relation in relations}
+        return Findings({name: asdict(table) for name, table in tables.items()}, [_sheet(tables, kinds)])
+
+    def facts(self) -> list[dataset.RelationFacts]:
+        """Read the facts of LAMA's directory, or of KAMEL."""
+        names = listed(self.properties)
+        if dataset.is_lama(self.source):
+            return dataset.read(self.source, names)
+        return dataset.read_kamel(self.source, names, LAMA, dataset.kamel_clozes(read_schema()))
+
+
+def _sheet(tables: Mapping[str, dataset.LamaTable], kinds: Mapping[str, str]) -> Sheet:
+    rows: list[list[Any]] = []
+    for name, table in tables.items():
+        for part, row in {**table.relations, **table.types, "*** Average ***": table.overall}.items():
+            kind = kinds.get(part, "")
+            rows.append([name, part, kind, 100 * row.p1, 100 * row.p10, row.mrr, row.log_probability, row.facts])
+    for name, scores in dataset.PUBLISHED.items():
+        rows += ([f"paper, T-REx: {name}", part, "", p1, None, None, None, None] for part, p1 in scores.items())
+    return Sheet(["model", "over", "type", "P@1 %", "P@10 %", "MRR", "log p", "facts"], rows)

@@ -1,0 +1,96 @@
+"""OptiPrompt as a benchmark: manual cloze, soft prompts and fine-tuning, on a masked model and its random controls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from lmkbc.errors import counted
+from lmkbc.files.atomic import check_file
+from lmkbc.probe.benchmark import Findings, Means, Sheet, percent
+from lmkbc.probe.optiprompt import dataset
+from lmkbc.settings import listed
+from lmkbc.train.settings import TrainingPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptiPromptBenchmark:
+    """Ways of asking, and controls: P@1 over relations, and on the facts that no control answers."""
+
+    source: Annotated[
+        Path,
+        Meta(
+            description="KAMEL; or LAMA's directory of relations.jsonl and TREx/ (--train).", extra={"argument": True}
+        ),
+    ]
+    model: Annotated[str, Meta(description="Masked model: id or directory.")]
+    train: Annotated[
+        Path | None, Meta(description="With LAMA: directory of P36/{train,dev}.jsonl, as AutoPrompt made them.")
+    ] = None
+    properties: Annotated[str | None, Meta(description="Only these relations, comma-separated.")] = None
+    lama: Annotated[bool, Meta(description="Of KAMEL, only the properties of LAMA.")] = False
+    models: Annotated[
+        str | None, Meta(description="Of pretrained,random,embeddings: the model and its controls; default: all.")
+    ] = None
+    methods: Annotated[
+        str | None,
+        Meta(description="Of manual,soft-5,soft-10,soft-manual,finetune; default: all. soft-N: N vectors."),
+    ] = None
+    most: Annotated[int, Meta(ge=1, description="Facts of a relation to learn, to stop by, and to test on.")] = 1000
+    least: Annotated[int, Meta(ge=1, description="Facts to learn without which a relation is left out.")] = 150
+    rate: Annotated[float, Meta(description="Peak learning rate of soft prompts.")] = 3e-3
+    epochs: Annotated[int, Meta(ge=1, description="Passes over the facts.")] = 10
+    batch: Annotated[int, Meta(ge=1, description="Facts per step of soft prompts.")] = 16
+    finetune_rate: Annotated[float, Meta(description="Peak learning rate of fine-tuning.")] = 2e-6
+    finetune_batch: Annotated[int, Meta(ge=1, description="Facts per step of fine-tuning.")] = 2
+    patience: Annotated[int, Meta(ge=0, description="Epochs without a better loss before stopping; 0: all.")] = 0
+    seed: Annotated[int, Meta(description="Of random weights and vectors.")] = 0
+    kept: Annotated[Path | None, Meta(description="File of what is finished; a killed run goes on from it.")] = None
+
+    def run(self, means: Means) -> Findings:
+        """Train and test relation by relation."""
+        from lmkbc.models.masked.backbone import load
+        from lmkbc.models.masked.words import Words
+        from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner
+
+        check_file(self.kept, self.source)
+        shared: dict[str, Any] = {"epochs": self.epochs, "patience": self.patience, "seed": self.seed}
+        how = Experiment(
+            soft=TrainingPlan(rate=self.rate, batch=self.batch, **shared),
+            finetune=TrainingPlan(rate=self.finetune_rate, batch=self.finetune_batch, decay=0.01, **shared),
+            models=tuple(listed(self.models) or dataset.MODELS),
+            methods=tuple(listed(self.methods) or dataset.METHODS),
+            seed=self.seed,
+        )
+        facts = dataset.read(self.source, self.train, listed(self.properties), lama=self.lama)
+        backbone = load(self.model, offline=means.offline)
+        words = Words(backbone.tokenizer)
+        relations = dataset.learnable(
+            facts, lambda name: words.single(name) is not None, least=self.least, most=self.most
+        )
+        runner = ExperimentRunner(backbone, relations, how)
+        with means.progress() as report:
+            answers = runner.run(self.kept, report)
+        table = dataset.table(relations, answers, runner.unhelped())
+        tested = counted(sum(len(relation.facts) for relation in relations), "fact")
+        remarks = [f"{counted(len(relations), 'relation')}, {tested}; paper: BERT-base on T-REx"]
+        if lacking := [row for row in dataset.EASY if row not in table]:
+            easy = f"easy is what the other controls answer, for want of {', '.join(lacking)}"
+            remarks.append(f"{easy}: no figure to compare")
+        return Findings({row: asdict(line) for row, line in table.items()}, [sheet(table)], remarks)
+
+
+def sheet(table: Mapping[str, dataset.MethodScore]) -> Sheet:
+    """Return the table in percent, with the paper's rows below."""
+    kinds = list(next(iter(table.values())).types)
+    heads = ["all", *kinds, "UHN", "easy", "hard"]
+    rows: list[list[Any]] = [
+        [name, *percent(row.overall, *(row.types[kind] for kind in kinds), row.uhn, row.easy, row.hard)]
+        for name, row in table.items()
+    ]
+    rows += [[f"paper: {name}", *(row.get(head) for head in heads)] for name, row in dataset.PUBLISHED.items()]
+    return Sheet(["P@1 %", *heads], rows)
