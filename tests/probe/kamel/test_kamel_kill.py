@@ -24,10 +24,12 @@ from lmkbc.models.answers import Store
 put, left = Store.put, int(sys.argv.pop(1))
 def kept(self, answers):
     global left
-    put(self, answers)
-    left -= 1
-    if not left:
+    given = list(answers)
+    known = put(self, given)
+    left -= len(given)
+    if given and not left:
         os.kill(os.getpid(), signal.SIGKILL)
+    return known
 Store.put = kept
 main()
 """
