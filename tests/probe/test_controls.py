@@ -109,20 +109,21 @@ def test_sources_that_name_their_own_models_are_drawn_anew_too(tmp_path: Path) -
         assert len({spec.model for spec in drawn[1].generate} - {one, two}) == 1
 
 
-def test_the_models_of_a_stacks_signals_and_states_are_drawn_anew(tmp_path: Path) -> None:
+def test_the_models_of_a_stacks_features_and_hidden_states_are_drawn_anew(tmp_path: Path) -> None:
     tiny_causal.model("gpt2", seed=3).save_pretrained(tmp_path / "model")
     tiny_causal.tokenizer().save_pretrained(tmp_path / "model")
     own = str(tmp_path / "model")
     sources = {"component": "causal", "model": own, "each": [{"name": "one"}, {"name": "two"}]}
     served = {"component": "chat", "model": "gpt-4"}
-    recipe = {"component": "embedded", "states": {"model": own}, "signals": [sources, served, {"component": "prior"}]}
+    recipe: dict[str, Any] = {"component": "embedded", "hidden_states": {"model": own}}
+    recipe["features"] = [sources, served, {"component": "prior"}]
     with with_random_weights(CONTEXT, recipe_of(recipe)) as drawn:
         assert drawn is not None
         (spec,) = drawn[1].generate
         assert isinstance(spec, Embedded)
-        assert spec.states is not None
-        one, two, chat, prior = spec.signals
-        assert one["model"] == two["model"] == spec.states["model"] != own
+        assert spec.hidden_states is not None
+        one, two, chat, prior = spec.features
+        assert one["model"] == two["model"] == spec.hidden_states["model"] != own
         assert (one["name"], two["name"], chat["model"], "model" in prior) == ("one", "two", "gpt-4", False)
         assert Path(one["model"]).is_dir()
 

@@ -15,6 +15,7 @@ from command import Command
 from opened import asks, recipe_of
 
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.generate.access import local_model
 from lmkbc.models.causal.checkpoint import load
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.causal.model import CausalModel
@@ -25,7 +26,7 @@ from lmkbc.train.examples import IGNORED, TaughtPrompt, answer, loss, of_split
 from lmkbc.train.held_out import HeldOut, alias_groups
 from lmkbc.train.lora import train
 from lmkbc.train.settings import Lora
-from lmkbc.types import Example
+from lmkbc.types import Example, Notes
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()
@@ -134,10 +135,10 @@ def facts() -> dict[str, Any]:
 def test_a_run_is_answered_by_the_model_that_it_had_before(tiny: Path, tmp_path: Path) -> None:
     pytest.importorskip("peft", reason="peft is not installed: install lmkbc[lora]")
     asked, system = run(), recipe(tiny)
-    model = system.generate[0].local(asked).model
+    model = local_model(system.generate[0], asked, Notes()).model
     before = {name: value.clone() for name, value in model.model.state_dict().items()}
     train(asked, system, tmp_path / "x", QUICK)
-    assert system.generate[0].local(asked).model is model
+    assert local_model(system.generate[0], asked, Notes()).model is model
     after = model.model.state_dict()
     assert before.keys() == after.keys()
     assert all(torch.equal(value, after[name]) for name, value in before.items())
@@ -250,5 +251,5 @@ def test_a_recipe_without_a_causal_model_cannot_be_trained(tmp_path: Path) -> No
 def test_the_recipe_of_llm2kb() -> None:
     system = read_recipe(SPACE, "llm2kb23")
     assert system.generate[0].component == "causal"
-    with pytest.raises(InputError, match="names no model"):
+    with pytest.raises(InputError, match="no model is named"):
         train(run(), recipe_of({"component": "causal"}), Path("x"), QUICK)
