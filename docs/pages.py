@@ -24,8 +24,7 @@ from lmkbc.generate.spec import GENERATORS, declared
 from lmkbc.link.cleaning import Cleaning
 from lmkbc.link.grouping import Grouping
 from lmkbc.link.recipe import Linking
-from lmkbc.recipe import read_file
-from lmkbc.recipe_file import RecipeFile
+from lmkbc.recipe import RecipeFile, read_file
 from lmkbc.scoring.table import Metric
 from lmkbc.select.pool import Pooling
 from lmkbc.select.registry import RULES

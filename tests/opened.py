@@ -14,8 +14,7 @@ from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.language_model import ServerModel
-from lmkbc.recipe import Recipe, make_recipe
-from lmkbc.recipe_file import RecipeFile
+from lmkbc.recipe import Recipe, RecipeFile, make_recipe
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
 from lmkbc.settings import checked

@@ -12,8 +12,7 @@ from loopback import Loopback
 from space import MINI, SPACE
 
 from lmkbc.models.store_place import place_of
-from lmkbc.recipe import make_recipe, read_recipe
-from lmkbc.recipe_file import RecipeFile
+from lmkbc.recipe import RecipeFile, make_recipe, read_recipe
 from lmkbc.run.base import Run, Servers
 from lmkbc.selection import origin_of, selector_for
 from lmkbc.thresholds import LONGEST, Origin

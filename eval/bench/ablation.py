@@ -26,7 +26,7 @@ from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.numeric import StabMid
 from lmkbc.select.rule import PerRelation, Rule
 from lmkbc.select.sources import Corroborated
-from lmkbc.tune.folds import by_subject, fold_of
+from lmkbc.tune.nested import by_subject, fold_of
 from lmkbc.tune.tune import official, tune
 from lmkbc.types import CandidateSet, Example, Prediction, Query
 from lmkbc.workspace import Workspace

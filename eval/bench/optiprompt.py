@@ -24,7 +24,7 @@ import torch
 from lmkbc.cli.tables import show_table
 from lmkbc.files.places import data_dirs
 from lmkbc.models.masked.backbone import load
-from lmkbc.models.masked.words import Words
+from lmkbc.models.masked.vocabulary import Words
 from lmkbc.names import folded_key
 from lmkbc.probe.kamel import dataset as kamel
 from lmkbc.probe.lama.dataset import kamel_clozes, of_kamel

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmkbc.api.frames import shown
-from lmkbc.api.opening import chosen_edition, space_of
-from lmkbc.api.options import Sources, keywords
+from lmkbc.api.options import Sources, chosen_edition, keywords, space_of
 from lmkbc.api.scores import HasRun, listed, saved_run
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmkbc.api.opening import chosen_edition, placed, space_of
-from lmkbc.api.options import Sources, keywords
+from lmkbc.api.options import Sources, chosen_edition, keywords, placed, space_of
 from lmkbc.api.scores import HasRun, listed, saved_run
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import check_file, write_bytes

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from lmkbc.api.comparing import Comparisons, compare
 from lmkbc.api.frames import shown
-from lmkbc.api.opening import chosen_edition, opened_subset, space_of
-from lmkbc.api.options import RunOptions, keywords
+from lmkbc.api.options import RunOptions, chosen_edition, keywords, opened_subset, space_of
 from lmkbc.api.pages import Page, report
 from lmkbc.api.scores import HasRun, Scores, listed, score
 from lmkbc.edition import Edition

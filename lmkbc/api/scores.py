@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from lmkbc.api.frames import Answers, given, relations_frame, rows_frame, shown
-from lmkbc.api.opening import chosen_edition, space_of
-from lmkbc.api.options import keywords
+from lmkbc.api.options import chosen_edition, keywords, space_of
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.evaluate import Evaluation, evaluate

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from lmkbc.api.frames import shown
-from lmkbc.api.opening import opened_subset
-from lmkbc.api.options import RunOptions, keywords
+from lmkbc.api.options import RunOptions, keywords, opened_subset
 from lmkbc.api.scores import listed
 from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import check_file

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from lmkbc.cli.screen import show_error, show_logs
+from lmkbc.cli.terminal import show_error, show_logs
 from lmkbc.errors import InputError, LmkbcError, OptionError
 
 COMMANDS = {
@@ -121,7 +121,7 @@ def _loaded(name: str) -> Any:
         command = typer.main.get_group(group)
         command.name = name
         return _worded(command)
-    from lmkbc.cli.spread import spread
+    from lmkbc.cli.options import spread
 
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
     alone.command(name, epilog=module.EXAMPLE)(spread(getattr(module, name)))

@@ -17,8 +17,7 @@ from lmkbc.api.options import RunOptions
 from lmkbc.build.engine import Engine
 from lmkbc.cli import options
 from lmkbc.cli.estimate import show_estimate
-from lmkbc.cli.screen import note
-from lmkbc.cli.terminal import progress
+from lmkbc.cli.terminal import note, progress
 from lmkbc.errors import InputError, LmkbcError, did_you_mean
 
 ENGINES = ("process", "ray")

@@ -12,8 +12,8 @@ import typer
 
 from lmkbc.api.comparing import compare as compared
 from lmkbc.cli.options import AsJson, Data, EditionName, Limit, OneSplit, Relations, Root
-from lmkbc.cli.screen import note, plain, show_json
 from lmkbc.cli.tables import show_table
+from lmkbc.cli.terminal import note, plain, show_json
 from lmkbc.files.atomic import check_file
 
 if TYPE_CHECKING:

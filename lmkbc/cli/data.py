@@ -8,9 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from lmkbc.cli.options import AsJson, Data, Root
-from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.tables import show_table
-from lmkbc.cli.terminal import progress
+from lmkbc.cli.terminal import note, progress, show_json
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError, counted
 from lmkbc.files import fetch as fetching

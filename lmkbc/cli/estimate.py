@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.tables import show_table
-from lmkbc.cli.terminal import progress
+from lmkbc.cli.terminal import note, progress, show_json
 from lmkbc.errors import counted
 
 if TYPE_CHECKING:

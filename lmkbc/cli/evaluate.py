@@ -10,8 +10,8 @@ import typer
 
 from lmkbc.api.scores import Scores, score
 from lmkbc.cli.options import AsJson, Data, EditionName, Limit, OneSplit, Relations, Root
-from lmkbc.cli.screen import note, note_published, show_json, show_json_rows
 from lmkbc.cli.tables import show_table
+from lmkbc.cli.terminal import note, note_published, show_json, show_json_rows
 from lmkbc.errors import InputError, counted
 from lmkbc.scoring.table import Summary
 

@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from lmkbc.cli.screen import note
-from lmkbc.cli.terminal import progress
+from lmkbc.cli.terminal import note, progress
 from lmkbc.errors import InputError, counted
 from lmkbc.export import quickstatements, wikidata_json
 from lmkbc.export.knowledge import Knowledge

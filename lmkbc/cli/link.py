@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from lmkbc.api.opening import chosen_edition
+from lmkbc.api.options import chosen_edition
 from lmkbc.cli.options import (
     AsJson,
     Data,
@@ -19,9 +19,8 @@ from lmkbc.cli.options import (
     Root,
     SearchTable,
 )
-from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.tables import show_table
-from lmkbc.cli.terminal import progress
+from lmkbc.cli.terminal import note, progress, show_json
 from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import check_file
 from lmkbc.link.build import build_index

@@ -14,8 +14,7 @@ from lmkbc.api.predicting import PredictedRun, estimate
 from lmkbc.api.predicting import predict as make_run
 from lmkbc.cli import options
 from lmkbc.cli.estimate import show_estimate
-from lmkbc.cli.screen import note
-from lmkbc.cli.terminal import progress
+from lmkbc.cli.terminal import note, progress
 from lmkbc.errors import counted
 from lmkbc.run import submission
 from lmkbc.run.saved import SavedRun

@@ -8,8 +8,8 @@ import msgspec
 import typer
 
 from lmkbc.cli.options import AsJson, Root
-from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.tables import show_table
+from lmkbc.cli.terminal import note, show_json
 from lmkbc.errors import counted
 from lmkbc.relation import Relation
 from lmkbc.workspace import Workspace

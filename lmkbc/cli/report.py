@@ -10,8 +10,7 @@ import typer
 
 from lmkbc.api.pages import report as write_page
 from lmkbc.cli.options import Data, EditionName, Files, IndexPath, Limit, OneSplit, Relations, Root, SearchTable
-from lmkbc.cli.screen import note
-from lmkbc.cli.terminal import progress
+from lmkbc.cli.terminal import note, progress
 
 EXAMPLE = "Example: lmkbc report submissions/mini-val-embedded --open"
 

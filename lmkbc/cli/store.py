@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from lmkbc.cli.options import AsJson, StorePlace
-from lmkbc.cli.screen import note, show_json, tame
 from lmkbc.cli.tables import show_table
+from lmkbc.cli.terminal import note, show_json, tame
 from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import check_file, write_bytes
 from lmkbc.models.answers import Store

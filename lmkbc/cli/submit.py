@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from lmkbc.api.opening import chosen_edition
+from lmkbc.api.options import chosen_edition
 from lmkbc.cli.options import (
     Data,
     EditionName,
     Root,
     Split,
 )
-from lmkbc.cli.screen import note
+from lmkbc.cli.terminal import note
 from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import check_file, write_bytes
 from lmkbc.run import submission

@@ -8,11 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from lmkbc.cli.options import AsJson, Root
-from lmkbc.cli.screen import note, show_json, tame
 from lmkbc.cli.tables import show_table
+from lmkbc.cli.terminal import note, show_json, tame
 from lmkbc.errors import counted
-from lmkbc.recipe import read_file, read_recipe
-from lmkbc.recipe_file import RecipeFile
+from lmkbc.recipe import RecipeFile, read_file, read_recipe
 from lmkbc.workspace import Workspace
 
 app = typer.Typer(no_args_is_help=True, help="List and show the recipes.", rich_markup_mode=None)

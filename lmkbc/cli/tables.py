@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from lmkbc.cli.screen import plain
+from lmkbc.cli.terminal import plain
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str | None = None) -> None:

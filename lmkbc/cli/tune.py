@@ -15,9 +15,8 @@ from lmkbc.api.tuning import described
 from lmkbc.api.tuning import tune as tune_rules
 from lmkbc.cli import options
 from lmkbc.cli.estimate import show_estimate
-from lmkbc.cli.screen import note, show_json
 from lmkbc.cli.tables import show_table
-from lmkbc.cli.terminal import progress
+from lmkbc.cli.terminal import note, progress, show_json
 from lmkbc.errors import counted
 from lmkbc.settings import listed
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS

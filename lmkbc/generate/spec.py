@@ -6,7 +6,7 @@ Generators are named here and imported when a recipe names them, since some of t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -15,12 +15,45 @@ from lmkbc import plugins
 from lmkbc.ask.frames import part
 from lmkbc.ask.plan import Asks
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.generate.wrappers import Named, Only
 from lmkbc.models.reference import ModelReference, flat
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
 from lmkbc.settings import checked
-from lmkbc.types import Generator, Notes, Query
+from lmkbc.types import (
+    CandidateSet,
+    Generator,
+    Notes,
+    Query,
+    Source,
+)
+
+
+class Only:
+    """A generator that is asked about some relations; of the others it says nothing, and is no source at all."""
+
+    def __init__(self, generator: Generator, relations: Collection[str]) -> None:
+        self._generator, self._relations = generator, frozenset(relations)
+
+    def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+        """The generator's sets, and a set without a draw for each distinct query that it is not asked."""
+        distinct = list(dict.fromkeys(queries))
+        wanted = [query for query in distinct if query.relation in self._relations]
+        yield from (CandidateSet(query, draws=()) for query in distinct if query.relation not in self._relations)
+        if wanted:
+            yield from self._generator.generate(wanted)
+
+
+class Named:
+    """A generator that is one model in pools: its source "prior" is "name#prior" there."""
+
+    def __init__(self, generator: Generator, name: str) -> None:
+        self._generator, self._name = generator, name
+
+    def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+        """The generator's sets, their sources renamed."""
+        for candidates in self._generator.generate(queries):
+            yield candidates.with_sources(lambda source: Source(self._name, str(source)))
+
 
 GENERATORS = {
     "causal": "lmkbc.generate.language_model:LanguageModelSpec",

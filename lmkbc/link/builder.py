@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.database import DATABASE_ERRORS
-from lmkbc.link import fuzzy
+from lmkbc.link import names
 from lmkbc.link.index import SCHEMA, VERSION, write_checksum
 from lmkbc.link.names import key
 
@@ -186,4 +186,4 @@ class Builder:
 
 
 def _third(name: str, third: int) -> int:
-    return tuple(fuzzy.filed_under(name))[third]
+    return tuple(names.filed_under(name))[third]

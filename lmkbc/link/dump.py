@@ -16,12 +16,12 @@ import msgspec
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import packed
 from lmkbc.link.builder import Builder, IndexEntity, SourceProgress
-from lmkbc.link.object_types import bundled
-from lmkbc.link.schema import (
+from lmkbc.link.object_types import (
     Empty,
     ShapeError,
     Statement,
     Term,
+    bundled,
     decode,
     items,
 )

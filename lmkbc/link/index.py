@@ -18,7 +18,7 @@ from rapidfuzz.distance import OSA, JaroWinkler
 
 from lmkbc.errors import InputError
 from lmkbc.files.database import DATABASE_ERRORS
-from lmkbc.link import fuzzy
+from lmkbc.link import names
 from lmkbc.link.evidence import Hit
 from lmkbc.link.names import key
 from lmkbc.names import as_qid
@@ -33,7 +33,7 @@ CREATE TABLE entities (id INTEGER PRIMARY KEY, label TEXT NOT NULL, description 
 CREATE TABLE names (id INTEGER PRIMARY KEY, key TEXT NOT NULL, entity INTEGER NOT NULL, text TEXT NOT NULL);
 CREATE TABLE thirds (hash INTEGER NOT NULL, name INTEGER NOT NULL, PRIMARY KEY (hash, name)) WITHOUT ROWID;
 """
-"""names: `key` is the normalised `text`. thirds: fuzzy.filed_under of each distinct key, and the first name with it."""
+"""names: `key` is the normalised `text`. thirds: names.filed_under of each distinct key, and the first name with it."""
 
 _EXACT = """
 SELECT names.text, entities.* FROM names JOIN entities ON entities.id = names.entity WHERE names.key = ?
@@ -128,7 +128,7 @@ class AliasIndex:
     def fuzzy(self, text: str, limit: int = 5) -> tuple[Hit, ...]:
         """Return entities with a name within one edit (or swap of neighbours), nearest names first."""
         wanted = key(text)
-        hashes = sorted(fuzzy.looked_up(wanted))
+        hashes = sorted(names.looked_up(wanted))
         near = self._rows(_NEAR.format(",".join("?" * len(hashes))), hashes, tuple[str])
         close = [name for (name,) in near if OSA.distance(wanted, name, score_cutoff=1) <= 1]
         close.sort(key=lambda name: (-JaroWinkler.similarity(wanted, name), name))

@@ -4,10 +4,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from zlib import crc32
 
 from rapidfuzz.distance import OSA
 
 from lmkbc.names import folded_key
+
+THIRDS = (0, 1, 2)
+
+
+def filed_under(key: str) -> Iterator[int]:
+    """Yield the three hashes under which a key is filed."""
+    for third in THIRDS:
+        yield _hash(key, len(key), third)
+
+
+def looked_up(key: str) -> set[int]:
+    """Return the hashes under which every key within one edit is filed."""
+    hashes = {_hash(key, length, third) for length in range(max(0, len(key) - 1), len(key) + 2) for third in THIRDS}
+    for cut in (len(key) // 3, len(key) * 2 // 3):
+        if 0 < cut < len(key):
+            swapped = key[: cut - 1] + key[cut] + key[cut - 1] + key[cut + 1 :]
+            hashes.add(_hash(swapped, len(key), 0))
+    return hashes
+
+
+def _hash(key: str, length: int, third: int) -> int:
+    """Hash of what `key` shares with keys of a length that differ from it in one third only.
+
+    What stands before the third is counted from the left, what stands after it from the right.
+    """
+    cuts = (0, length // 3, length * 2 // 3, length)
+    kept = key[: cuts[third]] + "\0" + key[max(0, len(key) - length + cuts[third + 1]) :]
+    return crc32(f"{length}.{third}.{kept}".encode()) - (1 << 31)
+
 
 _PARENTHESES = re.compile(r"\s*\([^()]*\)")
 

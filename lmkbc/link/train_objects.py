@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from lmkbc.link import fuzzy
+from lmkbc.link import names
 from lmkbc.link.evidence import Hit
 from lmkbc.link.names import key, plausible_typo
 from lmkbc.link.object_types import bundled
@@ -46,7 +46,7 @@ class TrainObjects:
         for mention in self._read(examples):
             name = key(mention.name)
             if name not in self._mentions:
-                for part in fuzzy.filed_under(name):
+                for part in names.filed_under(name):
                     self._nearby[part].append(name)
             self._mentions[name].append(mention)
 
@@ -69,7 +69,7 @@ class TrainObjects:
     def fuzzy(self, text: str, query: Query) -> tuple[Hit, ...]:
         """Return objects of the same relation whose name is one plausible typing error away."""
         typed = key(text)
-        near = {name for part in fuzzy.looked_up(typed) for name in self._nearby.get(part, ())}
+        near = {name for part in names.looked_up(typed) for name in self._nearby.get(part, ())}
         for name in sorted(name for name in near if plausible_typo(typed, name)):
             evidence, hits = self._rank(name, text, query)
             if evidence == "relation":

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
+from lmkbc.report.figures import Plot
 from lmkbc.report.links import Entity, Trace
-from lmkbc.report.plot import Plot
 from lmkbc.report.rows import LONGEST_TEXT, Error, Row, Shown, cut
 
 

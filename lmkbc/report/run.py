@@ -20,9 +20,9 @@ from lmkbc.pipeline import decide, propose
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import read_recipe
 from lmkbc.report import figures
+from lmkbc.report.figures import Plot
 from lmkbc.report.links import TRAIN_ALONE, Evidence, Tracer
 from lmkbc.report.page import packed, render
-from lmkbc.report.plot import Plot
 from lmkbc.report.rows import Error, Row, mentioned, recorded, rows_of, traced
 from lmkbc.run import submission
 from lmkbc.run.base import Run

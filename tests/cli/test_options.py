@@ -13,8 +13,7 @@ from command import Command
 from typer.testing import CliRunner
 
 from lmkbc.api.options import RunOptions
-from lmkbc.cli.options import RUN_OPTIONS
-from lmkbc.cli.spread import spread
+from lmkbc.cli.options import RUN_OPTIONS, spread
 from lmkbc.errors import InputError
 from lmkbc.settings import listed
 

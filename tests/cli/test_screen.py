@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
-from lmkbc.cli import screen, terminal
+from lmkbc.cli import terminal
 from lmkbc.edition import Published
 from lmkbc.workspace import Workspace
 
@@ -78,14 +78,14 @@ def test_the_best_published_score_stands_beside_ones_own(monkeypatch: pytest.Mon
         Workspace().edition("mini"),
         published=(Published("A", "val", 0.2), Published("B", "val", 0.3), Published("C", "test", 0.9)),
     )
-    screen.note_published(edition, "dev")
-    screen.note_published(edition, "train")
+    terminal.note_published(edition, "dev")
+    terminal.note_published(edition, "train")
     assert written.getvalue() == "best published on dev: B, F1 0.300\n"
 
 
 def test_json_on_the_screen_means_the_same_and_cannot_steer_it(capsys: pytest.CaptureFixture[str]) -> None:
     value = {"a\x9b": ["\x1b[2J\x7f", "b\u202ec\u2066", "Ärger 日本"]}
-    screen.show_json(value)
+    terminal.show_json(value)
     shown = capsys.readouterr().out
     assert json.loads(shown) == value
     assert all(char.isprintable() or char == "\n" for char in shown)

@@ -16,8 +16,8 @@ from opened import generated, generators, recipe_of
 from lmkbc.errors import InputError
 from lmkbc.generate.access import step_model
 from lmkbc.generate.language_model import AnswerGenerator
+from lmkbc.generate.spec import Only
 from lmkbc.generate.verify import Verifying
-from lmkbc.generate.wrappers import Only
 from lmkbc.link.evidence import Hit
 from lmkbc.models.base import Sampling
 from lmkbc.pipeline import propose

@@ -13,8 +13,7 @@ from writing import Writing
 from lmkbc.errors import InputError
 from lmkbc.link.grouping import Grouper
 from lmkbc.pipeline import propose
-from lmkbc.recipe import Recipe, make_recipe
-from lmkbc.recipe_file import RecipeFile
+from lmkbc.recipe import Recipe, RecipeFile, make_recipe
 from lmkbc.run.base import Run, Servers
 from lmkbc.types import Candidate, CandidateSet, Query, State
 from tests.candidates import candidate_set, sources

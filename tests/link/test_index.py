@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import OSA
 
 from lmkbc.errors import InputError
-from lmkbc.link import fuzzy
+from lmkbc.link import names
 from lmkbc.link.builder import Builder, IndexEntity
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.names import key
@@ -39,7 +39,7 @@ def test_keys_one_edit_apart_meet_in_the_thirds(name: str, at: int, letter: str,
     other = name[:at] + ends[edit]
     assume(other == other.strip() != "")  # as keys are
     assert OSA.distance(name, other) <= 1
-    assert not fuzzy.looked_up(name).isdisjoint(fuzzy.filed_under(other))
+    assert not names.looked_up(name).isdisjoint(names.filed_under(other))
 
 
 def test_exact_prefers_spelling_then_label_then_popularity(tmp_path: Path) -> None:

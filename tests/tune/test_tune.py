@@ -19,7 +19,7 @@ from lmkbc.pipeline import propose
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run
 from lmkbc.tune.calibrate import fit_expected_f1
-from lmkbc.tune.folds import by_subject
+from lmkbc.tune.nested import by_subject
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.tune import Tuned, official, tune
 from lmkbc.types import (

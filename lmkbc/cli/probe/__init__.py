@@ -8,14 +8,11 @@ from typing import Annotated, Any, Unpack
 
 import typer
 
-from lmkbc.api.opening import opened_subset
-from lmkbc.api.options import RunOptions
+from lmkbc.api.options import RunOptions, opened_subset
 from lmkbc.cli import options
-from lmkbc.cli.options import AsJson, Limit, Relations
-from lmkbc.cli.screen import note, note_published, show_json
-from lmkbc.cli.spread import spread
+from lmkbc.cli.options import AsJson, Limit, Relations, spread
 from lmkbc.cli.tables import show_table
-from lmkbc.cli.terminal import progress
+from lmkbc.cli.terminal import note, note_published, progress, show_json
 from lmkbc.cli.tune import Folds, Trials
 from lmkbc.errors import counted
 from lmkbc.probe.benchmark import Benchmark, Means

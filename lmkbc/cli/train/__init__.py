@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lmkbc.api.opening import chosen_edition
+from lmkbc.api.options import chosen_edition
 from lmkbc.cli import options
-from lmkbc.cli.screen import note, show_json
-from lmkbc.cli.spread import spread
+from lmkbc.cli.options import spread
 from lmkbc.cli.tables import show_table
-from lmkbc.cli.terminal import progress
+from lmkbc.cli.terminal import note, progress, show_json
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import check_replaceable
 from lmkbc.files.places import data_dirs

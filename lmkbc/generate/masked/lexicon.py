@@ -11,7 +11,7 @@ from lmkbc.errors import InputError
 from lmkbc.generate.masked.settings import ProbeSettings, for_relation
 from lmkbc.models.masked.clozes import Clozes
 from lmkbc.models.masked.forward import Forward
-from lmkbc.models.masked.words import Words
+from lmkbc.models.masked.vocabulary import Words
 from lmkbc.relation import Relation
 from lmkbc.types import Example, Query
 

@@ -17,7 +17,7 @@ import torch
 from lmkbc.errors import InputError
 from lmkbc.models.masked.clozes import Clozes
 from lmkbc.models.masked.forward import Forward
-from lmkbc.models.masked.words import Words
+from lmkbc.models.masked.vocabulary import Words
 from lmkbc.relation import Precondition
 
 Answers = Mapping[str, float]

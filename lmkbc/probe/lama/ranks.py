@@ -10,7 +10,7 @@ import torch
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.clozes import Clozes
 from lmkbc.models.masked.forward import Forward
-from lmkbc.models.masked.words import Words
+from lmkbc.models.masked.vocabulary import Words
 from lmkbc.probe.lama.dataset import (
     GUESSES,
     NAMES,

@@ -54,7 +54,7 @@ class OptiPromptBenchmark:
     def run(self, means: Means) -> Findings:
         """Train and test relation by relation."""
         from lmkbc.models.masked.backbone import load
-        from lmkbc.models.masked.words import Words
+        from lmkbc.models.masked.vocabulary import Words
         from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner
 
         check_file(self.kept, self.source)

@@ -16,7 +16,7 @@ from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.clozes import Clozes
 from lmkbc.models.masked.forward import Forward
-from lmkbc.models.masked.words import Words
+from lmkbc.models.masked.vocabulary import Words
 from lmkbc.settings import checked
 from lmkbc.types import Example, GoldObject, Query
 

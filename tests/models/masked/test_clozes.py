@@ -13,7 +13,7 @@ from lmkbc.errors import InputError
 from lmkbc.generate.masked.lexicon import Lexicon
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.clozes import Clozes
-from lmkbc.models.masked.words import Words
+from lmkbc.models.masked.vocabulary import Words
 
 TEMPLATE = "The capital of {subject} is {mask}."
 

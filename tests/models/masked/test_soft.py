@@ -18,7 +18,7 @@ from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.clozes import Clozes
 from lmkbc.models.masked.forward import Forward
 from lmkbc.models.masked.soft_prompts import FILE, SoftPrompt, mask_logits, read_prompts, with_prompts
-from lmkbc.models.masked.words import Words
+from lmkbc.models.masked.vocabulary import Words
 
 RELATION = """
 from lmkbc import EntityType, Relation

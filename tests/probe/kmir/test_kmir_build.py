@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
-from lmkbc.probe.kmir.axioms import Closure, Derivation, Triple
 from lmkbc.probe.kmir.build import ANSWERS, Builder
 from lmkbc.probe.kmir.files import (
     Question,
@@ -22,8 +21,11 @@ from lmkbc.probe.kmir.files import (
 )
 from lmkbc.probe.kmir.schema import (
     AxiomChain,
+    Closure,
+    Derivation,
     RelationSchema,
     Schema,
+    Triple,
     read_schema,
 )
 
