@@ -54,7 +54,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--recipes", help="names, parted by commas (default: all that are meant for the edition)")
     parser.add_argument("--model", default="SmolLM2-135M-Instruct", help="a name of this machine's, or FILE.gguf")
     parser.add_argument("--server", action="store_true", help="through llama.cpp on loopback")
-    parser.add_argument("--draws", type=int, help="at most so many draws of a prompt, whatever a recipe says")
+    parser.add_argument(
+        "--draws", dest="samples", type=int, help="at most so many draws of a prompt, whatever a recipe says"
+    )
     parser.add_argument("--max-tokens", type=int, help="at most so many tokens of an answer, whatever a recipe says")
     parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
     parser.add_argument("--store", type=Path, default=cache_dir() / "real-model.sqlite", help="where answers are kept")
