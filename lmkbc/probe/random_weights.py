@@ -26,16 +26,16 @@ LOCAL = ("causal", "entity-masked", "masked")
 def with_random_weights(run: Run, recipe: Recipe, seed: int = 0) -> Iterator[tuple[Run, Recipe] | None]:
     """The same recipe on random weights, and the run to open it in; None where no step reads a local model.
 
-    The models lie in a temporary directory until the block ends. OtherSources of one model share its random twin.
+    The models lie in a temporary directory until the block ends. Sources of one model share one such copy.
     """
     with tempfile.TemporaryDirectory() as folder:
-        twins = _Twins(run, Path(folder), seed)
-        drawn = tuple(twins.of(spec) for spec in recipe.generate)
-        yield (replace(run, model=None, models={}), replace(recipe, generate=drawn)) if twins.made else None
+        copies = _RandomCopies(run, Path(folder), seed)
+        drawn = tuple(copies.of(spec) for spec in recipe.generate)
+        yield (replace(run, model=None, models={}), replace(recipe, generate=drawn)) if copies.made else None
 
 
-class _Twins:
-    """The random twins of a run's models, in a folder."""
+class _RandomCopies:
+    """Copies with random weights of a run's models, in a folder."""
 
     def __init__(self, run: Run, folder: Path, seed: int) -> None:
         self._run, self._folder, self._seed = run, folder, seed

@@ -128,7 +128,7 @@ def controls(
     folds: Folds = FOLDS,
     seed: Annotated[int, typer.Option(help="Seed of folds, search and random weights.")] = SEED,
     random: Annotated[
-        bool, typer.Option("--random/--no-random", help="Ask a local model's random twin too, by the same recipe.")
+        bool, typer.Option("--random/--no-random", help="Ask the same recipe on random weights too.")
     ] = True,
     json: AsJson = False,
     **given: Unpack[RunOptions],
