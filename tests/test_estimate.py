@@ -92,7 +92,7 @@ def test_what_a_server_is_asked_is_foretold(run: Run, tmp_path: Path, sampling: 
     assert (first.cost, last.cost) == (pytest.approx(cost), None)
 
 
-@pytest.mark.parametrize("how", [{"sampling": DRAWN}, CLOSED], ids=["written", "closed"])
+@pytest.mark.parametrize("how", [{"sampling": DRAWN}, CLOSED], ids=["written", "ranked"])
 def test_what_a_local_model_is_asked_is_foretold_in_its_own_tokens(
     run: Run, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
 ) -> None:
@@ -103,7 +103,7 @@ def test_what_a_local_model_is_asked_is_foretold_in_its_own_tokens(
     assert (first.cost, first.total("estimated"), first.total("stored")) == (None, 0, 0)
     real = propose(run, recipe, QUERIES)
     assert used(real, "calls", "from_store") == (first.total("requests"), 0)
-    if "closed" not in how:  # there, those of the options are beside the prompts'
+    if "ranking" not in how:  # there, those of the options are beside the prompts'
         assert used(real, "prompt_tokens") == (first.total("prompt_tokens"),)
         assert first.total("answer_tokens") == len(QUERIES) * 2 * 5
     last = estimated(run, recipe, tmp_path)

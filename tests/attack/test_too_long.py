@@ -18,7 +18,8 @@ from lmkbc.models.answers import Store
 WINDOW, LONG = 8192, 9000
 WRITES = 'sampling = { max_tokens = 4 }\nshots = { k = 0 }\nprompt = { form = "single", task = "{task}" }\n'
 RANKS = (
-    'shots = { k = 1 }\nclosed = { objects = 2, off = "nothing" }\nprompt = { form = "completion", task = "{task}" }\n'
+    'shots = { k = 1 }\nranking = { objects = 2, calibration = "nothing" }\n'
+    'prompt = { form = "completion", task = "{task}" }\n'
 )
 RECIPE = """description = "x"
 [[generate]]
@@ -58,9 +59,19 @@ def served(server: Loopback) -> Iterator[tuple[str, list[str]]]:
     ("place", "component", "table", "said"),
     [
         ("here", "causal", WRITES, "2 of 2 draws not asked, since prompts exceed the model's window: say fit = true"),
-        ("here", "causal", RANKS, "2 of 2 prompts of a closed list exceed the model's window: show fewer examples"),
+        (
+            "here",
+            "causal",
+            RANKS,
+            "2 of 2 prompts whose candidates are ranked exceed the model's window: show fewer examples",
+        ),
         ("server", "chat", WRITES, "2 prompts exceed the server's context: say fit = true in the recipe's table shots"),
-        ("ranking server", "causal", RANKS, "prompts of a closed list exceed the context of http://127.0.0.1:"),
+        (
+            "ranking server",
+            "causal",
+            RANKS,
+            "prompts whose candidates are ranked exceed the context of http://127.0.0.1:",
+        ),
     ],
     ids=["writes here", "ranks here", "server writes", "server ranks"],
 )

@@ -376,8 +376,8 @@ def test_names_are_looked_at_only_where_a_stack_has_signals_of_its_own(tmp_path:
 
 
 def test_a_stack_of_nothing_is_told_before_anything_is_asked() -> None:
-    with pytest.raises(InputError, match="own = false leaves nothing to learn from"):
-        recipe_of({"component": "embedded", "own": False})
+    with pytest.raises(InputError, match="use_train_features = false leaves nothing to learn from"):
+        recipe_of({"component": "embedded", "use_train_features": False})
 
 
 def test_what_a_source_fails_to_answer_has_failed(tmp_path: Path) -> None:

@@ -8,9 +8,11 @@ import random
 import pytest
 
 from lmkbc.probe.interval import half_width
-from lmkbc.probe.kamel.dataset import Answer, Fact
+from lmkbc.probe.kamel.dataset import Answer, KamelFact
 from lmkbc.probe.kamel.score import score
-from lmkbc.probe.kmir.score import QuestionScore, table
+from lmkbc.probe.kmir.files import Question
+from lmkbc.probe.kmir.score import KmirTable
+from lmkbc.probe.kmir.score import score as kmir_score
 
 
 @pytest.mark.parametrize(("share", "count"), [(0.5, 400), (0.1, 1000), (0.5, 12)])
@@ -36,7 +38,7 @@ def test_a_lone_row_tells_nothing_of_how_rows_differ() -> None:
 def kamel(right: int, count: int) -> float | None:
     gold = (Answer("Oslo"),)
     return score(
-        (Fact(name, f"land {place}", gold), "Oslo" if place < right else "Rome")
+        (KamelFact(name, f"land {place}", gold), "Oslo" if place < right else "Rome")
         for name in ("P36", "P47")
         for place in range(count)
     ).half_width
@@ -47,10 +49,16 @@ def test_kamels_f1_has_that_of_its_properties_mean() -> None:
     assert (kamel(0, 5), kamel(5, 5), kamel(0, 1)) == (0.0, 0.0, None)
 
 
+def kmir(asked: list[tuple[int, bool]]) -> KmirTable:
+    """The scores of questions with one answer each, given as the number of a fact and whether the guess is right."""
+    questions = [Question(str(n), "checking", "", ["true"], "r", fact) for n, (fact, _) in enumerate(asked)]
+    return kmir_score(questions, {str(n): ["true" if right else "false"] for n, (_, right) in enumerate(asked)})
+
+
 def test_questions_on_one_fact_count_as_one_for_kmir() -> None:
-    plain = table([QuestionScore(float(fact < 50), "checking", "", str(fact)) for fact in range(100)])
-    twice = table([QuestionScore(float(fact < 50), "checking", "", str(fact)) for fact in range(100) for _ in "ab"])
-    always = table([QuestionScore(float(end), "checking", "", str(fact)) for fact in range(100) for end in (0, 1)])
+    plain = kmir([(fact, fact < 50) for fact in range(100)])
+    twice = kmir([(fact, fact < 50) for fact in range(100) for _ in "ab"])
+    always = kmir([(fact, right) for fact in range(100) for right in (False, True)])
     assert plain.half_width == plain.half_widths["checking"] == twice.half_width
     assert plain.half_width == pytest.approx(1.96 * 0.5 / math.sqrt(99), rel=0.1)
     assert (always.f1, always.half_width) == (0.5, 0.0)  # one who says "true" to everything is right on every other
