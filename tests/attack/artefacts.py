@@ -100,6 +100,7 @@ def tune(places: Places, folder: Path) -> Argv:
         3,
         "--storage",
         f"sqlite:///{folder}/study.sqlite",
+        "--overwrite",  # the thresholds of the tuning that made the study
     ]
 
 
