@@ -23,12 +23,7 @@ if TYPE_CHECKING:
     from lmkbc.errors import InputError, LmkbcError
     from lmkbc.generate.spec import GeneratorSpec
     from lmkbc.relation import EntityType, Precondition, Relation, Shape
-    from lmkbc.scoring.matchers import (
-        AliasScorer,
-        IdScorer,
-        MatchingScorer,
-        ValueScorer,
-    )
+    from lmkbc.scoring.matchers import AliasScorer, IdScorer, MatchingScorer, ValueScorer
     from lmkbc.scoring.table import Metric
     from lmkbc.select.rule import Rule
     from lmkbc.workspace import Workspace

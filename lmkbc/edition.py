@@ -10,16 +10,10 @@ from typing import Any, Literal
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.names import as_qid
-from lmkbc.relation import (
-    Relation,
-)
+from lmkbc.relation import Relation
 from lmkbc.scoring.matchers import ValueScorer, number
 from lmkbc.scoring.table import Metric
-from lmkbc.types import (
-    Candidate,
-    Example,
-    GoldObject,
-)
+from lmkbc.types import Candidate, Example, GoldObject
 
 
 @dataclass(frozen=True, slots=True)

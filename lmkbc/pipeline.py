@@ -19,16 +19,7 @@ from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run.base import Run
 from lmkbc.select.pool import Merging, Pool
-from lmkbc.types import (
-    CandidateSet,
-    Generator,
-    Notes,
-    Passage,
-    Prediction,
-    Query,
-    Replies,
-    Selector,
-)
+from lmkbc.types import CandidateSet, Generator, Notes, Passage, Prediction, Query, Replies, Selector
 
 BLOCK = 2048
 """Queries that go through the steps together: enough for models and searches to share work, few enough to hold."""

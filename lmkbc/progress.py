@@ -26,7 +26,7 @@ def silent(step: str, done: int, total: int | None) -> None:
     """Report nothing."""
 
 
-class Named(NamedTuple):
+class CountedStep(NamedTuple):
     """A step's parts: what it is known by, what people read, and what is counted."""
 
     key: str
@@ -34,7 +34,7 @@ class Named(NamedTuple):
     unit: str
 
     @classmethod
-    def of(cls, step: str) -> Named:
+    def of(cls, step: str) -> CountedStep:
         """Take a step's name apart."""
         parts = _NAMED.fullmatch(step)
         return cls(parts["name"], parts["key"], parts["unit"] or "") if parts else cls(step, step, "")
@@ -102,7 +102,7 @@ class Overall:
 
     def report(self, step: str, done: int, total: int | None) -> None:
         """Take in where a run is. The time since the last report counts for the step that is reported now."""
-        key, now = Named.of(step).key, self._clock()
+        key, now = CountedStep.of(step).key, self._clock()
         if self._began is None:
             self._began = self._latest = now
         part = self._parts.get(key)
@@ -152,7 +152,7 @@ class Lines:
         self._write, self._clock = write, clock
         self._ended = threading.Event()
         self._wait = wait or self._ended.wait
-        self._at: tuple[Named, int, int | None] | None = None
+        self._at: tuple[CountedStep, int, int | None] | None = None
         self._from: dict[str, tuple[float, int]] = {}
         self._done: dict[str, int] = {}
         self._whole = Overall(clock)
@@ -163,7 +163,7 @@ class Lines:
 
         One that takes turns with others, block by block, goes on: their time is part of how long it takes.
         """
-        named = Named.of(step)
+        named = CountedStep.of(step)
         self._whole.report(step, done, total)
         if isinstance(step, ExpectedStep):
             return

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from lmkbc.progress import PERIOD, ExpectedStep, Lines, Named, Overall, lasting, silent
+from lmkbc.progress import PERIOD, CountedStep, ExpectedStep, Lines, Overall, lasting, silent
 
 
 class Clock:
@@ -31,7 +31,7 @@ class Clock:
     ],
 )
 def test_a_step_is_taken_apart(step: str, named: tuple[str, str, str]) -> None:
-    assert Named.of(step) == named
+    assert CountedStep.of(step) == named
 
 
 def test_a_line_tells_count_rate_and_time_left() -> None:

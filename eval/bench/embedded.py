@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lmkbc.edition import Edition
-from lmkbc.files.arrays import Store
+from lmkbc.files.arrays import ArrayStore
 from lmkbc.files.columns import read_column
 from lmkbc.generate.embedded.generator import EmbeddedGenerator
 from lmkbc.generate.prior import ClassPrior
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         gold = read_column(workspace.split_path(edition, edition.held_out), edition.column)[0]
         start = time.monotonic()
         embedded = EmbeddedGenerator(
-            edition, workspace.relations, train, encoder, Store(given.cache) if given.cache else None, given.seed
+            edition, workspace.relations, train, encoder, ArrayStore(given.cache) if given.cache else None, given.seed
         )
         default = macro_f1(edition, gold, queries, embedded)
         seconds = time.monotonic() - start

@@ -28,12 +28,7 @@ from lmkbc.run.files import RunFiles
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.pool import Pool
 from lmkbc.select.rule import PerRelation
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Query,
-    Source,
-)
+from lmkbc.types import Candidate, CandidateSet, Query, Source
 from lmkbc.workspace import Workspace
 
 QUERIES = 2000

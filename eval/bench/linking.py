@@ -23,7 +23,7 @@ from rapidfuzz import process
 
 from lmkbc.answer.parse import parse
 from lmkbc.link.build import build_index
-from lmkbc.link.builder import Builder, IndexEntity
+from lmkbc.link.builder import IndexBuilder, IndexEntity
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.linker import Linker
 from lmkbc.link.live import Wikidata
@@ -170,7 +170,7 @@ def kamel() -> None:
     dice = random.Random(0)
     with tempfile.TemporaryDirectory() as folder:
         entities = list(kamel_entities())
-        builder = Builder(Path(folder) / "kamel")
+        builder = IndexBuilder(Path(folder) / "kamel")
         builder.add(entities, "kamel")
         builder.finish()
         index = AliasIndex(Path(folder) / "kamel")
@@ -201,7 +201,7 @@ def million(size: int = 1_000_000) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "million"
         started = time.perf_counter()
-        builder = Builder(path)
+        builder = IndexBuilder(path)
         builder.add((IndexEntity(f"Q{number}", label) for number, label in enumerate(labels, 1)), "made")
         builder.finish()
         print(f"built in {time.perf_counter() - started:.0f} s, {path.stat().st_size / 1e6:.0f} MB")

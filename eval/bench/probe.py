@@ -20,13 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lmkbc.probe.controls import (
-    CONTROLS,
-    RANDOM,
-    Selection,
-    controls,
-    learned,
-)
+from lmkbc.probe.controls import CONTROLS, RANDOM, Selection, controls, learned
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run
 from lmkbc.workspace import Workspace
@@ -91,17 +85,17 @@ def measure_controls(space: Workspace, root: Path) -> None:
 
 
 def measure_kmir(archive: Path) -> None:
-    from lmkbc.probe.kmir.build import Builder
+    from lmkbc.probe.kmir.build import QuestionBuilder
     from lmkbc.probe.kmir.files import question_lines, read_triples
     from lmkbc.probe.kmir.schema import read_schema
 
     schema = read_schema()
     triples = read_triples(archive, schema)
     start = time.perf_counter()
-    first = question_lines(Builder(triples, schema, seed=1).questions())
+    first = question_lines(QuestionBuilder(triples, schema, seed=1).questions())
     seconds = time.perf_counter() - start
     count = first.count(b"\n")
-    same = first == question_lines(Builder(triples, schema, seed=1).questions())
+    same = first == question_lines(QuestionBuilder(triples, schema, seed=1).questions())
     print(f"{count} questions on {len(triples)} triples in {seconds:.1f} s: {60 * count / seconds:,.0f} a minute")
     print(f"same seed, same bytes: {same}")
 

@@ -31,7 +31,7 @@ from lmkbc.edition import Edition
 from lmkbc.files.places import cache_dir, data_dirs
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.generate.prior import ClosedSet
-from lmkbc.generate.ranking import Ranking
+from lmkbc.generate.ranking import CandidateRanking
 from lmkbc.pipeline import propose
 from lmkbc.probe.interval import half_width
 from lmkbc.probe.random_weights import with_random_weights
@@ -138,7 +138,7 @@ class Bench:
             for spec in table.whole()
             if isinstance(spec, LanguageModelSpec) and spec.ranking
         )
-        ranking = replace(source.ranking or Ranking(), calibration=off)
+        ranking = replace(source.ranking or CandidateRanking(), calibration=off)
         return replace(system, generate=(replace(source, ranking=ranking, only=tuple(self.relations)),))
 
     def floor(self) -> None:
@@ -204,7 +204,7 @@ def covered(edition: Edition, run: Run, name: str) -> float:
     """The share of what train names, that is on the relation's closed list."""
     rows = [row for row in run.train if row.query.relation == name]
     counts = ClosedSet.of(edition, run.relations[name], rows).hits[:, 1:].sum(axis=0)
-    how = Ranking()
+    how = CandidateRanking()
     listed = sorted(counts[counts >= how.rows], reverse=True)[: how.objects]
     return float(sum(listed) / max(counts.sum(), 1))
 

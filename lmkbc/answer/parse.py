@@ -12,13 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from lmkbc.answer.abstain import (
-    has_verb,
-    is_abstention,
-    is_mute,
-    is_prose,
-    is_refusal,
-)
+from lmkbc.answer.abstain import has_verb, is_abstention, is_mute, is_prose, is_refusal
 from lmkbc.answer.clean import UNWRITABLE, trim, vocabulary
 from lmkbc.answer.elements import SHORT, elements, has_empty_list, mended, narrowed
 from lmkbc.answer.literal import Word, read_literals

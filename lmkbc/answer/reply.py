@@ -16,15 +16,7 @@ from lmkbc.ask.style import PromptStyle
 from lmkbc.models.base import CUT_OFF, WITHHELD, Reply, answer_of
 from lmkbc.models.causal.options import list_end
 from lmkbc.relation import Relation
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Nil,
-    Query,
-    Source,
-    State,
-    together,
-)
+from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State, together
 
 _QID = re.compile(r"\bQ[1-9]\d{0,11}\b")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.files.columns import Given, Row
+from lmkbc.files.columns import Given, MemoryRow
 from lmkbc.scoring.table import Pair, Table
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def given(answers: Any, edition: Edition, name: str) -> Given:
         except KeyError as error:
             lacks = f"{name}, row {number}: lacks {error.args[0]}"
             raise InputError(f"{lacks}, a column of edition {edition.name}") from None
-        made.append(Row(subject, relation, _listed(objects), row.get("SubjectEntityID")))
+        made.append(MemoryRow(subject, relation, _listed(objects), row.get("SubjectEntityID")))
     return Given(Path(name), edition.column, made)
 
 

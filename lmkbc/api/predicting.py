@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from lmkbc.run.estimate import Estimate
-    from lmkbc.run.files import Tally
+    from lmkbc.run.files import RunCounts
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class PredictedRun:
     edition: Edition
     split: str
     sources: RunOptions
-    tally: Tally | None = field(default=None, repr=False, compare=False)
+    tally: RunCounts | None = field(default=None, repr=False, compare=False)
     whole: int = field(default=0, repr=False, compare=False)
 
     @cached_property

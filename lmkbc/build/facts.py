@@ -23,13 +23,7 @@ from lmkbc.relation import Relation
 from lmkbc.select.confidence import Confidence, confidences
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.rule import AT_ONCE, PerRelation
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Prediction,
-    Source,
-    State,
-)
+from lmkbc.types import Candidate, CandidateSet, Prediction, Source, State
 
 SCHEMA_VERSION = "1"
 """Raised when a column changes its meaning; columns that are new and may be null leave it."""

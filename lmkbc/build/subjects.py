@@ -13,7 +13,7 @@ import polars as pl
 
 from lmkbc.errors import InputError
 from lmkbc.files.checksum import file_sha256
-from lmkbc.files.tables import Row, Table
+from lmkbc.files.tables import InputTable, TableRow
 from lmkbc.link.object_types import bundled
 from lmkbc.names import as_qid, folded_key, shown
 from lmkbc.relation import EntityClass, EntityType, Relation
@@ -121,7 +121,7 @@ class SubjectFile(Subjects):
     """
 
     def __init__(self, path: Path, limit: int | None = None) -> None:
-        table = Table(path, COLUMNS, 1)
+        table = InputTable(path, COLUMNS, 1)
         self.sha256 = file_sha256(path)
         rows = pl.concat([pl.DataFrame(schema=SCHEMA), *_checked(table)]).with_row_index("row")
         linked = rows.filter(pl.col("id").is_not_null()).with_columns(
@@ -156,7 +156,7 @@ class SubjectFile(Subjects):
             )
 
 
-def _checked(table: Table) -> Iterator[pl.DataFrame]:
+def _checked(table: InputTable) -> Iterator[pl.DataFrame]:
     """Yield the rows of a file, some at a time."""
     rows, done = table.rows(), 0
     while some := [_subject(row) for row in islice(rows, AT_ONCE)]:
@@ -166,7 +166,7 @@ def _checked(table: Table) -> Iterator[pl.DataFrame]:
             log.info("%s: %s rows checked", table.path, f"{done:,}")
 
 
-def _subject(row: Row) -> tuple[str, str | None, str]:
+def _subject(row: TableRow) -> tuple[str, str | None, str]:
     """Return name, QID and class of a row. InputError for a blank name, or an id that is none."""
     name, given, class_ = row.values
     if not (name and ("a" <= name[0].lower() <= "z" or shown(name))):
@@ -177,6 +177,6 @@ def _subject(row: Row) -> tuple[str, str | None, str]:
     return name.strip(), qid, (class_ or "").strip()
 
 
-def _place(table: Table, row: int) -> str:
+def _place(table: InputTable, row: int) -> str:
     """Return the place of a row, for people."""
     return next(islice(table.rows(), row, None)).place

@@ -10,15 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from lmkbc.api.options import chosen_edition
-from lmkbc.cli.options import (
-    AsJson,
-    Data,
-    EditionName,
-    IndexPath,
-    Offline,
-    Root,
-    SearchTable,
-)
+from lmkbc.cli.options import AsJson, Data, EditionName, IndexPath, Offline, Root, SearchTable
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import note, progress, show_json
 from lmkbc.errors import InputError, counted

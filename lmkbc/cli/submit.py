@@ -8,12 +8,7 @@ from typing import Annotated
 import typer
 
 from lmkbc.api.options import chosen_edition
-from lmkbc.cli.options import (
-    Data,
-    EditionName,
-    Root,
-    Split,
-)
+from lmkbc.cli.options import Data, EditionName, Root, Split
 from lmkbc.cli.terminal import note
 from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import check_file, write_bytes

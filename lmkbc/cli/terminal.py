@@ -33,7 +33,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from lmkbc.progress import PERIOD, ExpectedStep, Lines, Named, Overall, Report, lasting
+from lmkbc.progress import PERIOD, CountedStep, ExpectedStep, Lines, Overall, Report, lasting
 
 _STEERING = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Control characters that JSON may hold as they are, and marks that turn the direction of writing."""
@@ -175,7 +175,7 @@ def progress() -> Iterator[Report]:
         whole.report(step, done, total)
         if isinstance(step, ExpectedStep):
             return
-        key, label, unit = Named.of(step)
+        key, label, unit = CountedStep.of(step)
         if whole.known:
             count = f"{done}/{total} {unit}".strip()
             key, label, unit, done, total = "", f"{label}: {count}", "%", round(100 * whole.share()), 100

@@ -17,7 +17,7 @@ from lmkbc.errors import InputError
 from lmkbc.export.knowledge import FactRow
 from lmkbc.export.wikidata_json import plain
 from lmkbc.files import packed
-from lmkbc.files.tables import Table
+from lmkbc.files.tables import InputTable
 from lmkbc.names import QID, as_qid
 
 NOTICE = "README.txt"
@@ -60,7 +60,7 @@ def _triples(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, str, str]]:
-    for row in Table(path, ("subject", "property", "object"), 3).rows():
+    for row in InputTable(path, ("subject", "property", "object"), 3).rows():
         subject, name, value = (cell or "" for cell in row.values)
         qid, name = as_qid(subject), name.strip().rpartition("/")[2]
         if qid is None or not re.fullmatch(r"P[1-9][0-9]*", name):

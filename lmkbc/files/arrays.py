@@ -28,7 +28,7 @@ def key(*parts: Any) -> str:
     return sha256(msgspec.json.encode(parts))
 
 
-class Store:
+class ArrayStore:
     """A directory of array files. Each begins with the SHA-256 of its name and rest, so that no damage goes unseen."""
 
     def __init__(self, directory: Path, *, writable: bool = True) -> None:

@@ -17,7 +17,7 @@ from lmkbc.scoring.table import Pair
 FIELDS: list[Any] = [("SubjectEntity", str), ("Relation", str)]
 
 
-class Row(NamedTuple):
+class MemoryRow(NamedTuple):
     """A row in memory, with the fields that rows of files have."""
 
     SubjectEntity: str
@@ -31,14 +31,14 @@ class Given:
 
     loose = True
 
-    def __init__(self, name: Path, column: str, rows: Iterable[Row]) -> None:
+    def __init__(self, name: Path, column: str, rows: Iterable[MemoryRow]) -> None:
         self.path, self.column, self._rows = name, column, list(rows)
         self.keeps: Callable[[Any], bool] | None = None
 
     @classmethod
     def of(cls, name: Path, column: str, values: Mapping[Pair, Any]) -> Given:
         """Return values by query as rows."""
-        return cls(name, column, (Row(*pair, objects) for pair, objects in values.items()))
+        return cls(name, column, (MemoryRow(*pair, objects) for pair, objects in values.items()))
 
     def rows(self) -> Iterator[Any]:
         """Yield the rows in their order."""

@@ -25,7 +25,7 @@ MOST_WAYS = 2_000_000
 """Far more than published rows need (642 ids with 15 commas: 164,000); a few seconds' work."""
 
 
-class Step(NamedTuple):
+class IdPieces(NamedTuple):
     """One id takes the pieces from `start` to `end`, which may be none."""
 
     start: int
@@ -67,13 +67,13 @@ class _Row:
         self._tails = [_TAIL.fullmatch(piece) is not None for piece in pieces]
         self._before = [0, *accumulate(self._tails)]
 
-    def steps(self, place: int) -> Iterator[tuple[Step, int]]:
+    def steps(self, place: int) -> Iterator[tuple[IdPieces, int]]:
         """Yield what the id at a place may take so that enough is left for the others, and how well it suits."""
         n, after = len(self.pieces), len(self.ids) - place - 1
         few, most = (1, n - len(self.ids) + 1) if n > len(self.ids) else (0, 1)
         for start in range(few * place, min(most * place, n) + 1):
             for end in range(max(start + few, n - most * after), min(start + most, n - few * after) + 1):
-                yield Step(start, end), self._fit(start, end, self.ids[place]) if end > start else 0
+                yield IdPieces(start, end), self._fit(start, end, self.ids[place]) if end > start else 0
 
     def _fit(self, start: int, end: int, identifier: str) -> int:
         behind = self._before[end] - self._before[start + 1]
@@ -106,16 +106,16 @@ def named(names: tuple[str, ...], identifier: str | None, parts: tuple[str, ...]
     return GoldObject(names, identifier, parts if names else ())
 
 
-def _certain(row: _Row) -> list[Step | None]:
+def _certain(row: _Row) -> list[IdPieces | None]:
     """For each id the pieces that all best ways give it; None where they differ, or where too many would differ."""
     if len(row.ids) * (abs(len(row.pieces) - len(row.ids)) + 1) ** 2 > MOST_WAYS and len(row.ids) > 1:
         return [None] * len(row.ids)
     steps = [dict(row.steps(place)) for place in range(len(row.ids))]
     ahead = _best(steps, 0)
     back = _best(
-        [{Step(end, start): fit for (start, end), fit in ways.items()} for ways in steps[::-1]], len(row.pieces)
+        [{IdPieces(end, start): fit for (start, end), fit in ways.items()} for ways in steps[::-1]], len(row.pieces)
     )
-    certain: list[Step | None] = []
+    certain: list[IdPieces | None] = []
     for ways, before, after in zip(steps, ahead, back[-2::-1], strict=False):
         scores = {step: before[step.start] + fit + after[step.end] for step, fit in ways.items()}
         best = max(scores.values())
@@ -124,7 +124,7 @@ def _certain(row: _Row) -> list[Step | None]:
     return certain
 
 
-def _best(steps: Sequence[dict[Step, int]], first: int) -> Paths:
+def _best(steps: Sequence[dict[IdPieces, int]], first: int) -> Paths:
     paths: Paths = [{first: 0}]
     for ways in steps:
         reached: dict[int, int] = {}

@@ -24,14 +24,14 @@ AT_ONCE = 1 << 16
 _PARQUET = b"PAR1"
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """The values of the columns asked for, None where there is none; `place` names the row for people."""
 
     place: str
     values: tuple[str | None, ...]
 
 
-class Table:
+class InputTable:
     """The rows of a file, which can be read more than once. InputError names the file, the line and the column.
 
     columns: those that are read, others are left alone. needed: how many of them, from the first on, must be there.
@@ -42,7 +42,7 @@ class Table:
             raise InputError(f"{path} is {'no regular file' if path.exists() else 'not there'}: give a file")
         self.path, self._columns, self._needed = path, tuple(columns), needed
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[TableRow]:
         """Yield the rows in the order of the file. Blank lines are none."""
         with packed.stream(self.path) as file:
             start = file.read(4096)
@@ -67,7 +67,7 @@ class Table:
                     )
                 yield number, line.removeprefix(BOM) if number == 1 else line
 
-    def _jsonl(self) -> Iterator[Row]:
+    def _jsonl(self) -> Iterator[TableRow]:
         needed, rest = self._columns[: self._needed], self._columns[self._needed :]
         fields: list[Any] = [(f"f{place}", str) for place in range(len(needed))]
         fields += [(f"f{place}", str | None, None) for place in range(len(needed), len(self._columns))]
@@ -79,9 +79,9 @@ class Table:
                     row = decoder.decode(line)
                 except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                     raise first_bad_line(self.path, line.rstrip(b"\n"), decoder, number) from None
-                yield Row(f"{self.path}, line {number}", msgspec.structs.astuple(row))
+                yield TableRow(f"{self.path}, line {number}", msgspec.structs.astuple(row))
 
-    def _csv(self) -> Iterator[Row]:
+    def _csv(self) -> Iterator[TableRow]:
         reader = csv.reader(self._text(), strict=True)
         begins, header = 1, list[str]()
         places: list[int] = []
@@ -108,7 +108,7 @@ class Table:
                     f"{where}: {len(cells)} values where the header names {len(header)} columns; put a name that holds "
                     "a comma in quotes"
                 )
-            yield Row(where, tuple(cells[place] if place >= 0 else None for place in places))
+            yield TableRow(where, tuple(cells[place] if place >= 0 else None for place in places))
 
     def _text(self) -> Iterator[str]:
         for number, line in self._lines():
@@ -127,7 +127,7 @@ class Table:
             raise InputError(f"{self.path} has two columns {twice!r}: rename one")
         return [header.index(name) if name in header else -1 for name in self._columns]
 
-    def _parquet(self) -> Iterator[Row]:
+    def _parquet(self) -> Iterator[TableRow]:
         import polars as pl
 
         number = 0
@@ -145,7 +145,7 @@ class Table:
                     number += 1
                     if any(value is None for value in values[: self._needed]):
                         raise InputError(f"{self.path}, row {number}: {self._columns[0]} is null; mend the row")
-                    yield Row(f"{self.path}, row {number}", values)
+                    yield TableRow(f"{self.path}, row {number}", values)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             reason = (str(error).splitlines() or ["damaged"])[0]
             raise InputError(f"{self.path} cannot be read as Parquet: {reason}; make it again") from None

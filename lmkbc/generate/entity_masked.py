@@ -18,14 +18,7 @@ from lmkbc.models.masked.heads import fold_model, masked
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Generator,
-    Notes,
-    Query,
-    Source,
-)
+from lmkbc.types import Candidate, CandidateSet, Generator, Notes, Query, Source
 
 SOURCE = Source("entity-masked")
 ALL = -1

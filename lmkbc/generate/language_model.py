@@ -18,10 +18,10 @@ from lmkbc.ask.plan import Asking, Asks
 from lmkbc.ask.prompts import keeps_schema
 from lmkbc.generate.access import is_given, open_model, runs_here
 from lmkbc.generate.conversation import Conversation
-from lmkbc.generate.ranking import Ranking, RankingGenerator
+from lmkbc.generate.ranking import CandidateRanking, RankingGenerator
 from lmkbc.generate.recorded import Recorded
 from lmkbc.generate.replay import Replay
-from lmkbc.generate.spec import GeneratorSpec, Question, Relations, check_names
+from lmkbc.generate.spec import GeneratorQuestions, GeneratorSpec, Relations, check_names
 from lmkbc.generate.verify import Check, verifying
 from lmkbc.models.base import LOCAL_EXTRAS, WITHHELD, LanguageModel, Reply, Talk, resumed
 from lmkbc.models.encoder import find_encoder
@@ -46,7 +46,7 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
     all of them as one job of the Batch API.
     """
 
-    ranking: Ranking | None = None
+    ranking: CandidateRanking | None = None
     clean: bool = True
     context: ContextSettings = field(default_factory=ContextSettings)
     closed_book: bool = True
@@ -84,10 +84,10 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
         """Yield the generator, which calls its draws by the table's name itself."""
         yield self.name or self.component, self.open(run, notes)
 
-    def questions(self, run: Run, notes: Notes) -> Iterator[Question]:
+    def questions(self, run: Run, notes: Notes) -> Iterator[GeneratorQuestions]:
         """Yield all that it asks, as far as it does not depend on answers."""
         for name, generator in self.opened(run, notes):
-            yield Question(name, self, generator.generate)
+            yield GeneratorQuestions(name, self, generator.generate)
 
     @property
     def called(self) -> tuple[str, ...]:

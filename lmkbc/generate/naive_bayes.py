@@ -15,13 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from lmkbc.edition import Edition
-from lmkbc.generate.prior import (
-    ClosedSet,
-    Floats,
-    Mask,
-    class_prior,
-    ranked,
-)
+from lmkbc.generate.prior import ClosedSet, Floats, Mask, class_prior, ranked
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run

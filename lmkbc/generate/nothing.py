@@ -7,14 +7,7 @@ from dataclasses import dataclass
 
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.run.base import Run
-from lmkbc.types import (
-    CandidateSet,
-    Generator,
-    Nil,
-    Notes,
-    Query,
-    Source,
-)
+from lmkbc.types import CandidateSet, Generator, Nil, Notes, Query, Source
 
 
 @dataclass(frozen=True, kw_only=True)

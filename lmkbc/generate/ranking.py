@@ -28,7 +28,7 @@ PORTION = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranking:
+class CandidateRanking:
     """How known objects are ranked, as a recipe's plain data.
 
     objects: how many of the relation's train objects, the most frequent first. rows: of how many train rows an object
@@ -79,7 +79,7 @@ class RankingGenerator:
         edition: Edition,
         relations: Mapping[str, Relation],
         train: Sequence[Example],
-        how: Ranking,
+        how: CandidateRanking,
         source: str,
     ) -> None:
         self._scorer, self._asking, self._relations, self._how, self._source = scorer, asking, relations, how, source

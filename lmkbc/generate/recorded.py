@@ -28,18 +28,7 @@ from lmkbc.models.base import Reply
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
 from lmkbc.scoring.matchers import number
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Dropped,
-    Generator,
-    Nil,
-    Notes,
-    Query,
-    Source,
-    State,
-    together,
-)
+from lmkbc.types import Candidate, CandidateSet, Dropped, Generator, Nil, Notes, Query, Source, State, together
 
 log = logging.getLogger(__name__)
 

@@ -18,10 +18,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import packed
 from lmkbc.files.jsonl import numbered_lines, read_bytes, read_jsonl
-from lmkbc.types import (
-    Source,
-    State,
-)
+from lmkbc.types import Source, State
 
 EXISTENCE = "?existence"
 """What ends the name of a source, in a file, that only says whether there is an object at all."""

@@ -19,13 +19,7 @@ from lmkbc.models.reference import ModelReference, flat
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
 from lmkbc.settings import checked
-from lmkbc.types import (
-    CandidateSet,
-    Generator,
-    Notes,
-    Query,
-    Source,
-)
+from lmkbc.types import CandidateSet, Generator, Notes, Query, Source
 
 
 class Only:
@@ -43,7 +37,7 @@ class Only:
             yield from self._generator.generate(wanted)
 
 
-class Named:
+class NamedGenerator:
     """A generator that is one model in pools: its source "prior" is "name#prior" there."""
 
     def __init__(self, generator: Generator, name: str) -> None:
@@ -72,7 +66,7 @@ Relations = Mapping[str, Relation]
 """All relations, by every name."""
 
 
-class Question(NamedTuple):
+class GeneratorQuestions(NamedTuple):
     """What a generator asks a language model about queries. table: what says how; ask: what is given the queries."""
 
     name: str
@@ -126,9 +120,9 @@ class GeneratorSpec(ABC):
     def sources(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
         """The generators that the table stands for, with their names: one, unless a kind says otherwise."""
         generator = self.open(run, notes)
-        yield self.name or self.component, Named(generator, self.name) if self.name else generator
+        yield self.name or self.component, NamedGenerator(generator, self.name) if self.name else generator
 
-    def questions(self, run: Run, notes: Notes) -> Iterator[Question]:  # noqa: ARG002 -- those of other kinds do
+    def questions(self, run: Run, notes: Notes) -> Iterator[GeneratorQuestions]:  # noqa: ARG002 -- those of other kinds do
         """What asks language models in words, so that a dry run can count it; nothing, unless a kind says otherwise."""
         yield from ()
 

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from lmkbc.ask.plan import Asking, Asks
-from lmkbc.files.arrays import Arrays, Store, key
+from lmkbc.files.arrays import Arrays, ArrayStore, key
 from lmkbc.generate.access import local_model
 from lmkbc.generate.prior import Floats
 from lmkbc.models.causal.language_model import LocalModel
@@ -43,7 +43,7 @@ class States(ModelReference, Asks):
         if self.chained:
             raise ValueError("prompt.steps are asked of a model that writes: states are read, and have none")
 
-    def open(self, run: Run, notes: Notes, kept: Store) -> StateReader:
+    def open(self, run: Run, notes: Notes, kept: ArrayStore) -> StateReader:
         """What reads them. kept: where they are kept."""
         encoder = find_encoder() if self.embeds else None
         asking = Asking(run.edition, run.relations, run.train, self, run.workspace.relations, encoder)
@@ -56,7 +56,7 @@ class StateReader:
     """Reads the hidden state behind the prompt of each query."""
 
     def __init__(
-        self, local: LocalModel, asking: Asking, depth: float, kept: Store, report: Report, notes: Notes
+        self, local: LocalModel, asking: Asking, depth: float, kept: ArrayStore, report: Report, notes: Notes
     ) -> None:
         self._local, self._asking, self._depth, self._kept = local, asking, depth, kept
         self._report, self._notes = report, notes

@@ -12,15 +12,7 @@ from typing import Annotated, Any, Generic, TypeVar
 import msgspec
 
 from lmkbc.link.evidence import Hit
-from lmkbc.link.object_types import (
-    Empty,
-    Qid,
-    ShapeError,
-    Statement,
-    Term,
-    Text,
-    items,
-)
+from lmkbc.link.object_types import Empty, Qid, ShapeError, Statement, Term, Text, items
 
 T = TypeVar("T")
 IDS_PER_CALL = 50
@@ -59,7 +51,7 @@ class Refusal(msgspec.Struct, gc=False):
     info: str = ""
 
 
-class Reply(msgspec.Struct):
+class ApiReply(msgspec.Struct):
     """What every reply of the API may hold; subclasses add their own content."""
 
     error: Refusal | None = None
@@ -76,7 +68,7 @@ class _FoundHit(msgspec.Struct, gc=False):
     match: _Match = msgspec.field(default_factory=_Match)
 
 
-class _SearchReply(Reply):
+class _SearchReply(ApiReply):
     search: Annotated[list[_FoundHit], msgspec.Meta(max_length=500)] | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -101,12 +93,12 @@ class _Entity(msgspec.Struct, gc=False):
     sitelinks: dict[str, msgspec.Raw] | Empty = {}
 
 
-class _EntitiesReply(Reply):
+class _EntitiesReply(ApiReply):
     entities: dict[str, _Entity] | msgspec.UnsetType = msgspec.UNSET
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Generic[T]):
+class ApiCall(Generic[T]):
     """One request to the API, and how to read its reply.
 
     decoder: of the reply's shape. read: turns the reply into values, or raises ShapeError.
@@ -123,7 +115,7 @@ _SEARCH: msgspec.json.Decoder[_SearchReply] = msgspec.json.Decoder(_SearchReply)
 _ENTITIES: msgspec.json.Decoder[_EntitiesReply] = msgspec.json.Decoder(_EntitiesReply)
 
 
-def search(text: str, language: str, limit: int) -> Call[list[SearchHit]]:
+def search(text: str, language: str, limit: int) -> ApiCall[list[SearchHit]]:
     """Make a wbsearchentities call, whose answer is hits, best first."""
     params = {
         "action": "wbsearchentities",
@@ -133,10 +125,10 @@ def search(text: str, language: str, limit: int) -> Call[list[SearchHit]]:
         "type": "item",
         "limit": str(limit),
     }
-    return Call(params, _SEARCH, _hits)
+    return ApiCall(params, _SEARCH, _hits)
 
 
-def entities(ids: Sequence[str], language: str) -> Call[dict[str, Record | None]]:
+def entities(ids: Sequence[str], language: str) -> ApiCall[dict[str, Record | None]]:
     """Make a wbgetentities call for at most IDS_PER_CALL ids, whose answer is records by id, None for no entity.
 
     A reply too long for the server is cut by it, so an answer may lack ids, but never all. A refused id refuses the
@@ -149,7 +141,7 @@ def entities(ids: Sequence[str], language: str) -> Call[dict[str, Record | None]
         "languages": language,
         "languagefallback": "1",
     }
-    return Call(params, _ENTITIES, lambda reply: _records(reply, ids, language), NO_ENTITY)
+    return ApiCall(params, _ENTITIES, lambda reply: _records(reply, ids, language), NO_ENTITY)
 
 
 def _hits(reply: _SearchReply) -> list[SearchHit]:

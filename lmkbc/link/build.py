@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lmkbc.errors import InputError
 from lmkbc.files.database import DATABASE_ERRORS
-from lmkbc.link.builder import PARTIAL, SQLITE, Builder
+from lmkbc.link.builder import PARTIAL, SQLITE, IndexBuilder
 from lmkbc.link.dump import LANGUAGES, add_dump
 from lmkbc.link.tables import example_entities, read_table
 from lmkbc.names import as_qid
@@ -46,7 +46,7 @@ def build_index(
     """
     splits = splits or {}
     _check(path, [*tables, *([dump] if dump else [])], classes, bool(splits))
-    builder = Builder(path, _fingerprint([*tables, *([dump] if dump else [])], languages, classes, splits))
+    builder = IndexBuilder(path, _fingerprint([*tables, *([dump] if dump else [])], languages, classes, splits))
     with closing(builder):
         for edition, examples in splits.items():
             builder.add(example_entities(examples, relations or {}), f"edition {edition}")

@@ -70,7 +70,7 @@ class SourceProgress(NamedTuple):
     done: bool = True
 
 
-class Builder:
+class IndexBuilder:
     """Collects entities for an index at `path`. A build that was killed goes on where it last saved.
 
     fingerprint: stands for all inputs and settings; what a build of other inputs left behind is thrown away.

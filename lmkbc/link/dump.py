@@ -15,16 +15,8 @@ import msgspec
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import packed
-from lmkbc.link.builder import Builder, IndexEntity, SourceProgress
-from lmkbc.link.object_types import (
-    Empty,
-    ShapeError,
-    Statement,
-    Term,
-    bundled,
-    decode,
-    items,
-)
+from lmkbc.link.builder import IndexBuilder, IndexEntity, SourceProgress
+from lmkbc.link.object_types import Empty, ShapeError, Statement, Term, bundled, decode, items
 from lmkbc.names import as_qid
 
 LINES_PER_SAVE = 20_000
@@ -98,7 +90,7 @@ def _in(terms: dict[str, Any] | list[None], languages: Sequence[str]) -> list[An
 
 
 def add_dump(
-    builder: Builder,
+    builder: IndexBuilder,
     path: Path,
     languages: Sequence[str] = LANGUAGES,
     classes: Sequence[str] = (),

@@ -15,20 +15,8 @@ from msgspec import structs
 from lmkbc.ask.prompts import fill
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.link import disambiguation
-from lmkbc.link.evidence import (
-    Hit,
-    Index,
-    Link,
-    Search,
-)
-from lmkbc.link.names import (
-    LONGEST_NAME,
-    key,
-    plausible_typo,
-    sendable,
-    typed,
-    variants,
-)
+from lmkbc.link.evidence import Hit, Index, Link, Search
+from lmkbc.link.names import LONGEST_NAME, key, plausible_typo, sendable, typed, variants
 from lmkbc.link.object_types import ObjectType, bundled
 from lmkbc.link.train_objects import BY_ROWS, TrainObjects
 from lmkbc.names import as_qid

@@ -19,7 +19,7 @@ import httpx2
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.http import HEADERS, CallError, Pace, TooLargeError, is_web_address, pooled, read_body, retry_after, trusted
-from lmkbc.link.api import Call, Refusal
+from lmkbc.link.api import ApiCall, Refusal
 from lmkbc.link.object_types import ShapeError, decode
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ class Client:
             Pace, requests_per_minute=60 * rate, attempts=attempts, total_wait=patience, first_wait=backoff
         )
 
-    def answers(self, calls: Sequence[Call[T]]) -> Iterator[tuple[int, T | None]]:
+    def answers(self, calls: Sequence[ApiCall[T]]) -> Iterator[tuple[int, T | None]]:
         """Make all calls, and yield the position of each with its answer, as answers come.
 
         None stands for an error that the call counts as an answer (`Call.passes`). LmkbcError if calls failed for good:
@@ -94,7 +94,7 @@ class Client:
                 f"run the command again to go on"
             )
 
-    async def _once(self, http: httpx2.AsyncClient, pace: Pace, call: Call[T]) -> T | None:
+    async def _once(self, http: httpx2.AsyncClient, pace: Pace, call: ApiCall[T]) -> T | None:
         await pace.enter()
         params = {**call.params, "format": "json", "maxlag": f"{MAXLAG:.0f}"}
         try:

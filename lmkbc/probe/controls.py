@@ -31,7 +31,7 @@ Made = Mapping[str, Sequence[Prediction]]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ControlRow:
     """One relation, or all: official F1 of the system and of each control, and the system's on the hard queries.
 
     controls: None for random weights where the system reads no local model. hard_f1: None where no query is hard.
@@ -49,8 +49,8 @@ class Controls:
     """The table of one system: overall as the edition averages, and by relation. failed: queries without an answer."""
 
     system: str
-    overall: Row
-    relations: Mapping[str, Row]
+    overall: ControlRow
+    relations: Mapping[str, ControlRow]
     failed: int
 
 
@@ -143,12 +143,12 @@ def compare(
     answered = {pair for table in tables.values() for pair, row in table.rows if row.f1 == 1.0}
     hard = edition.metric.evaluate(own, {pair: objects for pair, objects in gold.items() if pair not in answered})
 
-    def row(of: Callable[[Table], Any]) -> Row:
+    def row(of: Callable[[Table], Any]) -> ControlRow:
         part, rest = of(whole), of(hard)
         count = rest.rows if rest else 0
         shares: dict[str, float | None] = {control: of(table).f1 for control, table in tables.items()}
         shares = shares | {control: shares.get(control) for control in absent}
-        return Row(part.rows, part.f1, shares, count, rest.f1 if count else None)
+        return ControlRow(part.rows, part.f1, shares, count, rest.f1 if count else None)
 
     return Controls(
         system=name,

@@ -153,7 +153,7 @@ def sizes(rows: Sequence[Row]) -> Plot:
     return drawn.plot
 
 
-class Scored(NamedTuple):
+class ScoredCandidate(NamedTuple):
     """A candidate that has a score."""
 
     relation: str
@@ -162,10 +162,10 @@ class Scored(NamedTuple):
     kept: bool
 
 
-def candidates(rows: Sequence[Row]) -> list[Scored]:
+def candidates(rows: Sequence[Row]) -> list[ScoredCandidate]:
     """Return all scored candidates of all rows."""
     return [
-        Scored(row.pair[1], one.score, one.right, kept)
+        ScoredCandidate(row.pair[1], one.score, one.right, kept)
         for row in rows
         for kept, objects in ((True, row.kept), (False, row.dropped))
         for one in objects
@@ -173,7 +173,7 @@ def candidates(rows: Sequence[Row]) -> list[Scored]:
     ]
 
 
-def distributions(pool: Sequence[Scored]) -> Plot:
+def distributions(pool: Sequence[ScoredCandidate]) -> Plot:
     """Scores of right and of wrong candidates, all relations together."""
     caption = "All candidates of all queries; the vertical axis is logarithmic, since most candidates are wrong."
     edges = np.linspace(0, 1, 26).tolist()
@@ -190,13 +190,13 @@ def distributions(pool: Sequence[Scored]) -> Plot:
     return drawn.plot
 
 
-def cuts(pool: Sequence[Scored], relations: Sequence[str]) -> Plot:
+def cuts(pool: Sequence[ScoredCandidate], relations: Sequence[str]) -> Plot:
     """Per relation, where the scores of right and wrong candidates lie, and the least that was kept."""
     caption = (
         "Lines reach from the 10th to the 90th percentile, dots are medians. The bar marks the rule's cut as it came "
         "out: the least score that was kept."
     )
-    by_relation: defaultdict[str, list[Scored]] = defaultdict(list)
+    by_relation: defaultdict[str, list[ScoredCandidate]] = defaultdict(list)
     for one in pool:
         by_relation[one.relation].append(one)
     with canvas("cuts", "Scores and the rule's cut, per relation", caption, 1.1 + 0.26 * len(relations)) as drawn:
@@ -221,7 +221,7 @@ def cuts(pool: Sequence[Scored], relations: Sequence[str]) -> Plot:
     return drawn.plot
 
 
-def reliability(pool: Sequence[Scored]) -> tuple[Plot, float]:
+def reliability(pool: Sequence[ScoredCandidate]) -> tuple[Plot, float]:
     """Return how often candidates of a score are right, and the expected calibration error of the scores."""
     given = np.array([one.score for one in pool], dtype=float)
     right = np.array([one.right for one in pool], dtype=float)

@@ -81,7 +81,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedQuery:
     """What a run's directory and files of replies hold of one query."""
 
     candidates: tuple[CandidateRow, ...] = ()
@@ -103,7 +103,7 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]} … [cut: {len(text):,} characters in all]"
 
 
-def recorded(run: SavedRun, edition: Edition, replies: Sequence[Path]) -> Mapping[Pair, Recorded]:
+def recorded(run: SavedRun, edition: Edition, replies: Sequence[Path]) -> Mapping[Pair, RecordedQuery]:
     """Return by query the candidates of a run's directory, its models' replies, and those of completions files."""
     made: defaultdict[Pair, dict[str, Any]] = defaultdict(dict)
     folder = run.path if run.path.is_dir() else None
@@ -119,7 +119,7 @@ def recorded(run: SavedRun, edition: Edition, replies: Sequence[Path]) -> Mappin
             if row.completions is not None:
                 own = made[row.SubjectEntity, row.Relation]
                 own["replies"] = (*own.get("replies", ()), *_replies(row))[:MOST_REPLIES]
-    return {pair: Recorded(**values) for pair, values in made.items()}
+    return {pair: RecordedQuery(**values) for pair, values in made.items()}
 
 
 def _candidates(row: RecordedRow) -> dict[str, Any]:
@@ -140,8 +140,8 @@ def _replies(row: RecordedRow) -> Iterable[tuple[str, str]]:
 
 
 def traced(
-    tracer: Tracer, examples: Sequence[Example], notes: Mapping[Pair, Recorded], report: Report = silent
-) -> dict[Pair, Recorded]:
+    tracer: Tracer, examples: Sequence[Example], notes: Mapping[Pair, RecordedQuery], report: Report = silent
+) -> dict[Pair, RecordedQuery]:
     """Return what is recorded of each query, with how its candidates came to their links."""
     queries = {(one.query.subject, one.query.relation): one.query for one in examples}
     given = [
@@ -171,12 +171,12 @@ def rows_of(
     examples: Sequence[Example],
     answers: Mapping[Pair, Any],
     scores: Iterable[tuple[Pair, RowScore]],
-    notes: Mapping[Pair, Recorded],
+    notes: Mapping[Pair, RecordedQuery],
     report: Report = silent,
 ) -> list[Row]:
     """Return the rows of all scored queries, by relation and subject. report: called for each."""
     by_pair = {(example.query.subject, example.query.relation): example for example in examples}
-    ready = Recorded()
+    ready = RecordedQuery()
     made: list[Row] = []
     for pair, score in scores:
         if pair not in by_pair:
@@ -186,7 +186,7 @@ def rows_of(
     return made
 
 
-def _row(edition: Edition, example: Example, answer: Any, score: RowScore, note: Recorded) -> Row:
+def _row(edition: Edition, example: Example, answer: Any, score: RowScore, note: RecordedQuery) -> Row:
     relation, scorer = example.query.relation, edition.metric.scorer
     gold = edition.gold_column(example)
     names = {other.id: other.name for other in example.objects if other.id}
@@ -252,7 +252,7 @@ def _errors(
     gold: Sequence[tuple[str, str, bool]],
     kept: Sequence[Shown],
     dropped: Sequence[Shown],
-    note: Recorded,
+    note: RecordedQuery,
 ) -> Iterable[Error]:
     """Yield what went wrong with a row, each kind once."""
     missed = [name for name, _, found in gold if not found]

@@ -15,7 +15,7 @@ from lmkbc.errors import InputError
 from lmkbc.files.packed import DOCUMENT, whole
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.generate.replay import shares
-from lmkbc.generate.spec import Question
+from lmkbc.generate.spec import GeneratorQuestions
 from lmkbc.models.answers import place_for
 from lmkbc.models.dry import CallCounter
 from lmkbc.models.reference import ModelReference
@@ -96,7 +96,7 @@ def estimate(
     return Estimate(queries=len(whole), generators=tuple(generators), seconds=seconds, timed=timed)
 
 
-def _ask(question: Question, queries: Sequence[Query], report: Report) -> None:
+def _ask(question: GeneratorQuestions, queries: Sequence[Query], report: Report) -> None:
     stream, done = iter(queries), 0
     report(f"{question.name} (queries)", 0, len(queries))
     while block := tuple(islice(stream, BLOCK)):

@@ -16,12 +16,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import counted
 from lmkbc.files import jsonl
 from lmkbc.files.buffer import Buffer, Content, digest
-from lmkbc.models.files import (
-    file_digest,
-    model_name,
-    paths_in,
-    portable,
-)
+from lmkbc.models.files import file_digest, model_name, paths_in, portable
 from lmkbc.pipeline import Block
 from lmkbc.recipe import Recipe
 from lmkbc.run import submission
@@ -45,7 +40,7 @@ class RunFiles:
         buffers = (self._kept.enter_context(closing(Buffer())) for _ in range(4))
         self._predictions, self._missing, self._withheld, self._retrieved = buffers
         self._candidates, self._replies = (self._kept.enter_context(closing(Buffer(packed=True))) for _ in range(2))
-        self.tally = Tally(edition, as_empty=as_empty)
+        self.tally = RunCounts(edition, as_empty=as_empty)
 
     def add(self, block: Block, predictions: Sequence[Prediction]) -> None:
         """Take in a block, and what is selected of it."""
@@ -114,7 +109,7 @@ class RunFiles:
         self._kept.close()
 
 
-class Tally:
+class RunCounts:
     """How much came of a run. first_failed: the first query that has no answer.
 
     withheld: empty answers that do not say that there is no object. unreadable: the failed queries, where all of them

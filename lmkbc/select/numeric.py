@@ -17,12 +17,7 @@ import numpy as np
 from lmkbc.answer.numbers import MOST_DIGITS
 from lmkbc.scoring.matchers import number
 from lmkbc.select.ranking import Floats, Ranking
-from lmkbc.select.rule import (
-    Range,
-    Real,
-    Rule,
-    Whole,
-)
+from lmkbc.select.rule import Range, Real, Rule, Whole
 from lmkbc.types import Candidate, CandidateSet, Prediction
 
 LARGEST = 10.0**MOST_DIGITS

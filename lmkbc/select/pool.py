@@ -20,14 +20,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.names import folded_key
 from lmkbc.scoring.matchers import number
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Nil,
-    Proposal,
-    Source,
-    State,
-)
+from lmkbc.types import Candidate, CandidateSet, Nil, Proposal, Source, State
 
 Per = Literal["draw", "model"]
 Of = Literal["answers", "replies"]

@@ -10,12 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from lmkbc.select.calibration import Calibration, PrecisionCurve
-from lmkbc.select.ranking import (
-    Floats,
-    Ints,
-    Mask,
-    Ranking,
-)
+from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
 from lmkbc.types import CandidateSet, Prediction
 
 UNLIMITED = 1_000_000

@@ -53,7 +53,7 @@ class Majority:
         return self._top.get(relation, "")
 
 
-class NaiveBayes:
+class NaiveBayesControl:
     """argmax over objects of P(object | relation) times P(word | object, relation) over the subject's words.
 
     Add-one smoothing, with room for one word that was not seen; facts are (subject, relation, object).

@@ -14,19 +14,9 @@ from lmkbc.run.submission import answers
 from lmkbc.scoring.table import f1
 from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.numeric import NumericRule
-from lmkbc.select.ranking import (
-    Floats,
-    Ints,
-    Mask,
-    Ranking,
-)
+from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
 from lmkbc.select.rule import MaskRule, PrefixRule, Rule
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Example,
-    Prediction,
-)
+from lmkbc.types import Candidate, CandidateSet, Example, Prediction
 
 Made = TypeVar("Made")
 

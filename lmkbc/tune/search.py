@@ -23,29 +23,10 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.select.composed import AbstentionThreshold, Evidence
 from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky
 from lmkbc.select.ranking import Floats, Ints, Mask
-from lmkbc.select.rule import (
-    CUT,
-    Choice,
-    Range,
-    Real,
-    Rule,
-    SweptRule,
-    significant,
-)
+from lmkbc.select.rule import CUT, Choice, Range, Real, Rule, SweptRule, significant
 from lmkbc.tune.defaults import PATIENCE, SEED
-from lmkbc.tune.families import (
-    UNFITTED,
-    Task,
-    applicable,
-    fit,
-)
-from lmkbc.tune.sweep import (
-    TIE,
-    Curve,
-    ThresholdSteps,
-    gated,
-    swept_steps,
-)
+from lmkbc.tune.families import UNFITTED, Task, applicable, fit
+from lmkbc.tune.sweep import TIE, Curve, ThresholdSteps, gated, swept_steps
 
 SEARCHED: Mapping[str, type[SweptRule]] = {kind.name: kind for kind in (Cutoff, Relative, Sticky, Quorum)}
 STARTUP = 10

@@ -25,22 +25,10 @@ from lmkbc.select.rule import Rule
 from lmkbc.tune.confidence import Confidences, assess
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 from lmkbc.tune.families import Task, check_rules
-from lmkbc.tune.nested import (
-    WAYS,
-    Rules,
-    Settings,
-    by_subject,
-    choose,
-    fold_of,
-)
+from lmkbc.tune.nested import WAYS, Rules, Settings, by_subject, choose, fold_of
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.search import close_storage, open_storage
-from lmkbc.types import (
-    CandidateSet,
-    Example,
-    Prediction,
-    Query,
-)
+from lmkbc.types import CandidateSet, Example, Prediction, Query
 
 INNER_FOLDS = 4
 STEP = "tune (relations x folds)"

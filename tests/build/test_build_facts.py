@@ -13,14 +13,7 @@ from hypothesis import strategies as st
 from opened import recipe_of
 
 from lmkbc.build.facts import FACTS, MISSING, NOTHING, Maker, Tables, decimal
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Nil,
-    Query,
-    Source,
-    State,
-)
+from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State
 
 RELATIONS = {name: SPACE.relation(name) for name in ("CountryBordersCountry", "hasArea")}
 MAKER = Maker(recipe_of({"component": "prior"}).select, RELATIONS, "run")

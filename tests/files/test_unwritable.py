@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from lmkbc.files.arrays import Arrays, Store
+from lmkbc.files.arrays import Arrays, ArrayStore
 from lmkbc.link.cache import Cache
 
 TEXT = msgspec.json.Decoder(str)
@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_arrays_are_computed_each_time(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    store, computed = Store(folder), list[str]()
+    store, computed = ArrayStore(folder), list[str]()
 
     def compute(name: str) -> Arrays:
         computed.append(name)
@@ -42,7 +42,7 @@ def test_arrays_are_computed_each_time(folder: Path, caplog: pytest.LogCaptureFi
 def test_an_entry_that_cannot_be_read_is_made_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "vectors-x.npz").mkdir()  # reading a directory fails for root, too
     with caplog.at_level(logging.WARNING):
-        assert np.array_equal(Store(tmp_path).get("vectors", "x", lambda: {"a": np.ones(3)})["a"], np.ones(3))
+        assert np.array_equal(ArrayStore(tmp_path).get("vectors", "x", lambda: {"a": np.ones(3)})["a"], np.ones(3))
     assert "vectors-x.npz cannot be read (Is a directory) and is made again" in caplog.messages[0]
 
 

@@ -19,12 +19,7 @@ from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import ServerError
 from lmkbc.models.server.limits import Limits
-from lmkbc.types import (
-    CandidateSet,
-    Nil,
-    Query,
-    State,
-)
+from lmkbc.types import CandidateSet, Nil, Query, State
 from lmkbc.workspace import Workspace
 from tests.candidates import sources
 

@@ -15,31 +15,16 @@ from hypothesis import strategies as st
 
 from lmkbc import Edition, EntityType, MatchingScorer, Metric, Relation
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.files.arrays import Store, key
+from lmkbc.files.arrays import ArrayStore, key
 from lmkbc.generate.embedded.generator import VERSION, EmbeddedGenerator
 from lmkbc.generate.embedded.links import Links
 from lmkbc.generate.embedded.other_sources import UNKNOWN, OtherSources
 from lmkbc.generate.embedded.signals import FLOOR, steady
 from lmkbc.generate.embedded.stack import Stack
 from lmkbc.generate.embedded.table import Pairs
-from lmkbc.generate.embedded.trees import (
-    ITERATIONS,
-    L2,
-    LEAST_ROWS,
-    LEAVES,
-    RATE,
-    Trees,
-)
+from lmkbc.generate.embedded.trees import ITERATIONS, L2, LEAST_ROWS, LEAVES, RATE, Trees
 from lmkbc.progress import ExpectedStep, Report, silent
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Example,
-    GoldObject,
-    Nil,
-    Query,
-    State,
-)
+from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query, State
 from tests.candidates import proposals, sources
 from tests.opened import recipe_of
 
@@ -112,7 +97,7 @@ class Letters:
 
 
 def generator(cache: Path, train: Sequence[Example] = TRAIN, encoder: Letters | None = None, seed: int = 0):
-    return EmbeddedGenerator(EDITION, RELATIONS, train, encoder, Store(cache), seed)  # type: ignore[arg-type]
+    return EmbeddedGenerator(EDITION, RELATIONS, train, encoder, ArrayStore(cache), seed)  # type: ignore[arg-type]
 
 
 class Source:
@@ -133,7 +118,7 @@ class Source:
 
 def heard(cache: Path, train: Sequence[Example], source: Source, *, own: bool = True) -> EmbeddedGenerator:
     return EmbeddedGenerator(
-        EDITION, RELATIONS, train, None, Store(cache), sources=OtherSources({"source": source}), own=own
+        EDITION, RELATIONS, train, None, ArrayStore(cache), sources=OtherSources({"source": source}), own=own
     )
 
 
@@ -296,7 +281,7 @@ def test_each_step_is_told_before_it_begins_and_to_its_end(tmp_path: Path) -> No
         RELATIONS,
         TRAIN,
         None,
-        Store(tmp_path),
+        ArrayStore(tmp_path),
         report=lambda *step: told.append(step),  # type: ignore[arg-type]
     )
     answers = made.generate([Query("Xanton", "speaks"), Query("Xanton", "measures")])
@@ -422,7 +407,7 @@ class Reader:
 def test_states_of_a_model_are_learned_from_and_read_once(tmp_path: Path) -> None:
     train, known = untold()
     reader = Reader(known)
-    made = EmbeddedGenerator(EDITION, RELATIONS, train, None, Store(tmp_path), reader=reader)  # type: ignore[arg-type]
+    made = EmbeddedGenerator(EDITION, RELATIONS, train, None, ArrayStore(tmp_path), reader=reader)  # type: ignore[arg-type]
     queries = [Query("Here", "speaks"), Query("There", "speaks")]
     for _ in range(2):
         found = by_query(made.generate(queries))

@@ -17,12 +17,7 @@ from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe
 from lmkbc.run.base import Run, Servers
 from lmkbc.select.pool import Pool
-from lmkbc.types import (
-    Candidate,
-    Nil,
-    Query,
-    State,
-)
+from lmkbc.types import Candidate, Nil, Query, State
 from lmkbc.workspace import Workspace
 from tests.candidates import candidate_set, sources
 

@@ -14,7 +14,7 @@ from space import MINI, RELATIONS, SPACE
 from lmkbc.ask.examples import Shots
 from lmkbc.ask.plan import Asking, Asks
 from lmkbc.ask.style import PromptStyle
-from lmkbc.generate.ranking import Ranking, RankingGenerator
+from lmkbc.generate.ranking import CandidateRanking, RankingGenerator
 from lmkbc.models.base import Prompt
 from lmkbc.types import CandidateSet, Example, Query, State
 
@@ -46,7 +46,7 @@ class Fixed:
 
 def generator(scorer: Fixed, train: Sequence[Example] = TRAIN, **how: object) -> RankingGenerator:
     asking = Asking(MINI, RELATIONS, train, Asks(prompt=STYLE, shots=Shots(k=2)))
-    settings = replace(Ranking(calibration="nothing"), **how)  # type: ignore[arg-type]
+    settings = replace(CandidateRanking(calibration="nothing"), **how)  # type: ignore[arg-type]
     return RankingGenerator(scorer, asking, MINI, RELATIONS, train, settings, "m")  # type: ignore[arg-type]
 
 

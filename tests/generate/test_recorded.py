@@ -15,14 +15,7 @@ from lmkbc.errors import InputError
 from lmkbc.generate.recorded import Recorded
 from lmkbc.run.submission import candidate_lines
 from lmkbc.select.pool import Pool
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Dropped,
-    Nil,
-    Query,
-    State,
-)
+from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Query, State
 from lmkbc.workspace import Workspace
 from tests.candidates import candidate_set, sources
 

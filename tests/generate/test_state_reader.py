@@ -10,7 +10,7 @@ from space import MINI, SPACE
 from tiny_causal import model, tokenizer
 
 from lmkbc.errors import InputError
-from lmkbc.files.arrays import Store
+from lmkbc.files.arrays import ArrayStore
 from lmkbc.generate import states
 from lmkbc.generate.embedded.generator import Embedded
 from lmkbc.generate.states import States
@@ -33,7 +33,7 @@ def test_states_are_kept_by_model_depth_and_prompt(
     source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(states, "PORTION", 3)
-    run, kept = Run(workspace=SPACE, edition=MINI, model=source, offline=True), Store(tmp_path)
+    run, kept = Run(workspace=SPACE, edition=MINI, model=source, offline=True), ArrayStore(tmp_path)
 
     def read(count: int, **table: object) -> tuple[np.ndarray, int]:
         notes = Notes()

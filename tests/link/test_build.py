@@ -16,7 +16,7 @@ from stand_in import item
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.link.build import build_index
-from lmkbc.link.builder import Builder
+from lmkbc.link.builder import IndexBuilder
 from lmkbc.link.index import AliasIndex
 from lmkbc.types import Example, GoldObject, Query
 
@@ -269,7 +269,7 @@ def test_two_builds_of_one_index_do_not_meet(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "t.csv").write_text("text,id\nInn,Q1\n")
     connect = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda *where, **how: connect(*where, **{"timeout": 0.1, **how}))
-    with closing(Builder(tmp_path / "i")), pytest.raises(InputError, match="is being built already"):
+    with closing(IndexBuilder(tmp_path / "i")), pytest.raises(InputError, match="is being built already"):
         build_index(tmp_path / "i", tables=[tmp_path / "t.csv"])
     assert build_index(tmp_path / "i", tables=[tmp_path / "t.csv"]).entities == 1
 

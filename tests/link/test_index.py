@@ -10,7 +10,7 @@ from rapidfuzz.distance import OSA
 
 from lmkbc.errors import InputError
 from lmkbc.link import names
-from lmkbc.link.builder import Builder, IndexEntity
+from lmkbc.link.builder import IndexBuilder, IndexEntity
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.names import key
 
@@ -18,7 +18,7 @@ WORDS = st.text(st.sampled_from("abc d"), min_size=1, max_size=10).map(str.strip
 
 
 def build(path: Path, *entities: IndexEntity) -> AliasIndex:
-    builder = Builder(path)
+    builder = IndexBuilder(path)
     builder.add(entities, "test")
     builder.finish("--table t.csv")
     return AliasIndex(path)
@@ -86,7 +86,7 @@ def test_every_name_finds_its_entity(tmp_path_factory: pytest.TempPathFactory, n
 
 
 def test_what_several_sources_say_is_merged(tmp_path: Path) -> None:
-    builder = Builder(tmp_path / "i")
+    builder = IndexBuilder(tmp_path / "i")
     builder.add([IndexEntity("Q1", "Inn", popularity=3)], "one")
     builder.add([IndexEntity("Q1", "Inn River", description="river", classes=("Q4022",), popularity=2)], "two")
     builder.finish()

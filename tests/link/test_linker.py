@@ -12,11 +12,7 @@ from lmkbc.link.linker import Linker
 from lmkbc.link.search_table import SearchTable
 from lmkbc.link.train_objects import TrainObjects
 from lmkbc.relation import Relation
-from lmkbc.types import (
-    Candidate,
-    Nil,
-    Query,
-)
+from lmkbc.types import Candidate, Nil, Query
 from tests.candidates import candidate_set
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.link.builder import Builder, IndexEntity
+from lmkbc.link.builder import IndexBuilder, IndexEntity
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.search_table import SearchTable
 from lmkbc.link.sources import labels, open_search
@@ -19,7 +19,7 @@ class Known:
 
 
 def test_labels_come_from_the_first_source_that_knows(tmp_path: Path) -> None:
-    builder = Builder(tmp_path / "i")
+    builder = IndexBuilder(tmp_path / "i")
     builder.add([IndexEntity("Q1", "Inn")], "test")
     builder.finish()
     network = Known(Q1="wrong", Q2="Isar")

@@ -13,14 +13,7 @@ import tiny_causal
 import tiny_masked
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import (
-    BertConfig,
-    BertForMaskedLM,
-    GPT2Config,
-    GPT2LMHeadModel,
-    T5Config,
-    T5ForConditionalGeneration,
-)
+from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel, T5Config, T5ForConditionalGeneration
 
 from lmkbc.errors import InputError
 from lmkbc.models.causal import checkpoint

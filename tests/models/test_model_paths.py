@@ -20,12 +20,7 @@ from loopback import Loopback
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
-from lmkbc.models.files import (
-    file_digest,
-    model_identity,
-    model_name,
-    portable,
-)
+from lmkbc.models.files import file_digest, model_identity, model_name, portable
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.session import Session

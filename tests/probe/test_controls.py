@@ -15,14 +15,7 @@ from safetensors.torch import load_file
 
 from lmkbc.generate.embedded.generator import Embedded
 from lmkbc.models.causal.checkpoint import identity, load
-from lmkbc.probe.controls import (
-    CONTROLS,
-    RANDOM,
-    Selection,
-    compare,
-    controls,
-    learned,
-)
+from lmkbc.probe.controls import CONTROLS, RANDOM, Selection, compare, controls, learned
 from lmkbc.probe.random_weights import with_random_weights
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run, Servers

@@ -21,7 +21,7 @@ from lmkbc.link.evidence import Hit, Link
 from lmkbc.link.train_objects import BY_ROWS
 from lmkbc.report import figures
 from lmkbc.report.links import Evidence, Trace, Tracer, trace
-from lmkbc.report.rows import LONGEST_REPLY, Error, Recorded, cut, recorded, rows_of
+from lmkbc.report.rows import LONGEST_REPLY, Error, RecordedQuery, cut, recorded, rows_of
 from lmkbc.run.saved import SavedRun
 from lmkbc.scoring.table import Pair, row_score
 from lmkbc.types import Example, GoldObject, Query
@@ -85,7 +85,7 @@ def test_a_name_s_other_meanings_tell_a_wrong_link(tmp_path: Path) -> None:
     example = Example(Query(*PAIR), (GoldObject(("one",), "Q1"),))
     score = [(PAIR, row_score(0, 1, 1))]
     for traces, wanted in (((trace,), "Q1"), ((), "")):
-        (made,) = rows_of(MINI, [example], {PAIR: ["Q2"]}, score, {PAIR: Recorded((row,), traces=traces)})
+        (made,) = rows_of(MINI, [example], {PAIR: ["Q2"]}, score, {PAIR: RecordedQuery((row,), traces=traces)})
         assert made.kept[0].due == wanted
         assert (Error.LINK in made.errors) == bool(wanted)
 
@@ -116,7 +116,7 @@ LINKS = {
 
 @pytest.mark.parametrize("count", [1, 2, 30, 3000])
 def test_labels_of_axes_are_numbers_however_many_candidates_there_are(count: int) -> None:
-    plot = figures.distributions([figures.Scored("r", 0.9, right=True, kept=True)] * count)
+    plot = figures.distributions([figures.ScoredCandidate("r", 0.9, right=True, kept=True)] * count)
     labels = re.findall(r"<text [^>]*>([^<]*)</text>", plot.svg)
     assert "1" in labels
     assert [label for label in labels if "$" in label or "\\" in label or "{" in label] == []

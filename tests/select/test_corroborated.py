@@ -10,13 +10,7 @@ import pytest
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.registry import build
 from lmkbc.select.sources import Corroborated
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Nil,
-    Query,
-    State,
-)
+from lmkbc.types import Candidate, CandidateSet, Nil, Query, State
 from tests.candidates import candidate_set
 
 RULE = Corroborated(inner=Cutoff(threshold=0.3), source="list", corroborating="years")

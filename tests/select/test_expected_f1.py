@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 
 from lmkbc.scoring.table import f1
 from lmkbc.select.expected_f1 import ExpectedF1, expected_f1
-from lmkbc.types import (
-    Candidate,
-    Nil,
-    Query,
-)
+from lmkbc.types import Candidate, Nil, Query
 from tests.candidates import candidate_set
 
 PROBABILITIES = st.lists(st.floats(0, 1), min_size=1, max_size=5).map(lambda p: sorted(p, reverse=True))

@@ -6,14 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.select.numeric import (
-    Ball,
-    ExpectedScore,
-    LogCluster,
-    NumericRule,
-    StabMid,
-    WeightedMedian,
-)
+from lmkbc.select.numeric import Ball, ExpectedScore, LogCluster, NumericRule, StabMid, WeightedMedian
 from lmkbc.types import Candidate, CandidateSet, Query
 
 RULES = [StabMid(), Ball(), LogCluster(), WeightedMedian(), ExpectedScore(max=1)]

@@ -19,14 +19,7 @@ from lmkbc.link.cleaning import without_subject
 from lmkbc.run.submission import candidate_rows
 from lmkbc.select.pool import Merging, Pool, Pooling
 from lmkbc.settings import checked
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Nil,
-    Query,
-    Source,
-    State,
-)
+from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State
 from lmkbc.workspace import Workspace
 from tests.candidates import candidate_set, sources
 

@@ -9,24 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
-from lmkbc.select.cutoffs import (
-    Cutoff,
-    Quorum,
-    Relative,
-    Sticky,
-    TopK,
-)
+from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky, TopK
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.registry import build
 from lmkbc.select.rule import Rule
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Nil,
-    Query,
-    State,
-)
+from lmkbc.types import Candidate, CandidateSet, Nil, Query, State
 from tests.candidates import candidate_set, sources
 
 QUERY = Query("France", "borders")

@@ -8,12 +8,7 @@ from lmkbc.select.composed import AbstentionThreshold, Verified, with_verificati
 from lmkbc.select.cutoffs import Cutoff, TopK
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.registry import build
-from lmkbc.types import (
-    Candidate,
-    Nil,
-    Query,
-    State,
-)
+from lmkbc.types import Candidate, Nil, Query, State
 from tests.candidates import candidate_set
 
 FOUND = candidate_set(

@@ -13,11 +13,7 @@ from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.entities import Entities
 from lmkbc.models.masked.heads import Top, assemble, masked
 from lmkbc.relation import Relation
-from lmkbc.train.controls import (
-    Majority,
-    NaiveBayes,
-    randomised,
-)
+from lmkbc.train.controls import Majority, NaiveBayesControl, randomised
 from lmkbc.train.directory import write
 from lmkbc.train.settings import TrainingPlan
 from lmkbc.train.teach import prepare, train_top
@@ -123,7 +119,7 @@ def test_a_random_control_keeps_its_weights_on_disk(
 def test_naive_bayes_and_majority_answer_what_names_give_away() -> None:
     facts = [("Jan Novak", "born", "Prague"), ("Petr Novak", "born", "Prague"), ("Li Wei", "born", "Beijing")]
     facts += [("Wang Wei", "born", "Beijing"), ("John Smith", "born", "London"), ("x", "born", "Prague")]
-    bayes, majority = NaiveBayes(facts), Majority(facts)
+    bayes, majority = NaiveBayesControl(facts), Majority(facts)
     assert bayes.answer("Eva Novak", "born") == "Prague"
     assert bayes.answer("Chen Wei", "born") == "Beijing"
     assert majority.answer("anyone", "born") == "Prague"

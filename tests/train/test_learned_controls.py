@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.names import folded_key
-from lmkbc.train.controls import Majority, NaiveBayes
+from lmkbc.train.controls import Majority, NaiveBayesControl
 
 NAMES = st.lists(st.sampled_from(["Jan", "jan", "Wei", "x-y", "Novak"]), max_size=3).map(" ".join)
 FACTS = st.lists(st.tuples(NAMES, st.sampled_from("rs"), st.sampled_from("abcd")), max_size=12)
@@ -27,7 +27,7 @@ def by_hand(facts: list[tuple[str, str, str]], subject: str, answer: str) -> Fra
 
 @given(FACTS, NAMES)
 def test_naive_bayes_answers_what_is_likeliest(facts: list[tuple[str, str, str]], subject: str) -> None:
-    model = NaiveBayes(facts)
+    model = NaiveBayesControl(facts)
     for relation in "rst":
         own = [fact for fact in facts if fact[1] == relation]
         scores = {answer: by_hand(own, subject, answer) for _, _, answer in own}

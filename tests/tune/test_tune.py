@@ -22,15 +22,7 @@ from lmkbc.tune.calibrate import fit_expected_f1
 from lmkbc.tune.nested import by_subject
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.tune import Tuned, official, tune
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Example,
-    GoldObject,
-    Nil,
-    Query,
-    State,
-)
+from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query, State
 from lmkbc.workspace import Workspace
 from tests.candidates import candidate_set
 

@@ -13,31 +13,12 @@ from lmkbc import AliasScorer, Download, Edition, IdScorer, MatchingScorer, Metr
 from lmkbc.run.submission import answers
 from lmkbc.scoring.matchers import Scorer
 from lmkbc.select.composed import AbstentionThreshold
-from lmkbc.select.cutoffs import (
-    Cutoff,
-    Quorum,
-    Relative,
-    Sticky,
-    TopK,
-)
+from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky, TopK
 from lmkbc.select.numeric import Ball
 from lmkbc.select.rule import Rule, SweptRule
 from lmkbc.tune.outcomes import Outcomes
-from lmkbc.tune.sweep import (
-    Curve,
-    cutoff_steps,
-    gate_steps,
-    gated,
-    swept_steps,
-)
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Example,
-    GoldObject,
-    Nil,
-    Query,
-)
+from lmkbc.tune.sweep import Curve, cutoff_steps, gate_steps, gated, swept_steps
+from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query
 from tests.candidates import candidate_set, sources
 
 NAMES = ("Ada", "ADA", "Bo", "Cy", "Di")

@@ -20,23 +20,9 @@ from lmkbc.thresholds import Origin
 from lmkbc.tune import defaults
 from lmkbc.tune.families import Task, fit
 from lmkbc.tune.outcomes import Outcomes
-from lmkbc.tune.search import (
-    Joint,
-    Space,
-    close_storage,
-    is_over,
-    open_storage,
-    search,
-)
+from lmkbc.tune.search import Joint, Space, close_storage, is_over, open_storage, search
 from lmkbc.tune.tune import Tuned, tune
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Example,
-    GoldObject,
-    Nil,
-    Query,
-)
+from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query
 from tests.candidates import candidate_set, sources
 
 EDITION = SPACE.edition("2023")

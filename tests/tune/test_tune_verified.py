@@ -13,13 +13,7 @@ from space import SPACE
 
 from lmkbc.select.composed import Combine, Verified, with_verification
 from lmkbc.tune.tune import Tuned, tune
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Example,
-    GoldObject,
-    Query,
-)
+from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
 from tests.candidates import sources
 
 EDITION = SPACE.edition("2023")

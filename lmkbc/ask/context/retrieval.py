@@ -18,7 +18,7 @@ from lmkbc.ask.context.passages import ContextSettings, chunks
 from lmkbc.ask.examples import TextEncoder
 from lmkbc.ask.prompts import fill
 from lmkbc.errors import InputError
-from lmkbc.files.arrays import Store
+from lmkbc.files.arrays import ArrayStore
 from lmkbc.relation import Relation
 from lmkbc.types import Passage, Query
 
@@ -104,5 +104,5 @@ def index_of(passages: Sequence[Passage], encoder: TextEncoder, cache: Path | No
         parts = [encoder.encode(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
         return {"vectors": np.ascontiguousarray(np.concatenate(parts), np.float32)}
 
-    vectors = (Store(cache).get("passages", name, encoded) if cache is not None else encoded())["vectors"]
+    vectors = (ArrayStore(cache).get("passages", name, encoded) if cache is not None else encoded())["vectors"]
     return PassageIndex(np.asarray(vectors, np.float32))

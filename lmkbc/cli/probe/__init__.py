@@ -134,7 +134,7 @@ def controls(
     **given: Unpack[RunOptions],
 ) -> None:
     """Tell recall from learning. A system's F1 beside what train alone reaches, and on what no control answers."""
-    from lmkbc.probe.controls import Row, Selection
+    from lmkbc.probe.controls import ControlRow, Selection
     from lmkbc.probe.controls import controls as run_controls
 
     run, recipe, subset = opened_subset(given, split, relation, limit)
@@ -149,7 +149,7 @@ def controls(
         return
     names = list(table.overall.controls)
 
-    def line(name: str, row: Row) -> list[Any]:
+    def line(name: str, row: ControlRow) -> list[Any]:
         shares = ("-" if (share := row.controls[control]) is None else share for control in names)
         return [name, row.queries, row.system, *shares, row.hard, row.hard_f1]
 

@@ -15,12 +15,12 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import places
-from lmkbc.files.arrays import Store, key
+from lmkbc.files.arrays import ArrayStore, key
 from lmkbc.generate.embedded.other_sources import ASKING, OtherSources
 from lmkbc.generate.embedded.stack import FOLDS, ROUNDS, SIGNALS, Stack, folds
 from lmkbc.generate.embedded.trees import BOOST, ITERATIONS, Trees
 from lmkbc.generate.prior import Floats
-from lmkbc.generate.spec import GeneratorSpec, Question, Relations, specs
+from lmkbc.generate.spec import GeneratorQuestions, GeneratorSpec, Relations, specs
 from lmkbc.models.encoder import Encoder, find_encoder
 from lmkbc.models.reference import flat
 from lmkbc.progress import ExpectedStep, Report, silent
@@ -81,7 +81,7 @@ class Embedded(GeneratorSpec):
         for spec in self._specs:
             yield from spec.whole()
 
-    def questions(self, run: Run, notes: Notes) -> Iterator[Question]:
+    def questions(self, run: Run, notes: Notes) -> Iterator[GeneratorQuestions]:
         """Yield what the models behind its states and signals are asked, of train too; nothing read is kept."""
         train = [row.query for row in run.train]
         reading = self._reading
@@ -90,7 +90,7 @@ class Embedded(GeneratorSpec):
             for question in spec.questions(run, notes):
                 yield question._replace(ask=_with_first(train, question.ask))
         if reading and reader:
-            yield Question("states", reading, _with_first(train, lambda queries: [reader.read(queries)]))
+            yield GeneratorQuestions("states", reading, _with_first(train, lambda queries: [reader.read(queries)]))
 
     def open(self, run: Run, notes: Notes) -> Generator:
         """Return the generator."""
@@ -129,7 +129,7 @@ class EmbeddedGenerator:
         relations: Mapping[str, Relation],
         train: Sequence[Example],
         encoder: Encoder | None,
-        kept: Store | None = None,
+        kept: ArrayStore | None = None,
         seed: int = 0,
         report: Report = silent,
         reader: StateReader | None = None,
@@ -266,8 +266,8 @@ class EmbeddedGenerator:
             self._vectors.update(zip(new, block["vectors"], strict=True))
 
 
-def _store(cache: Path | None, *, dry: bool = False) -> Store:
-    return Store(cache or places.cache_dir() / "embedded", writable=not dry)
+def _store(cache: Path | None, *, dry: bool = False) -> ArrayStore:
+    return ArrayStore(cache or places.cache_dir() / "embedded", writable=not dry)
 
 
 def _with_first(

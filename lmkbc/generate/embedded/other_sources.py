@@ -10,13 +10,7 @@ import numpy as np
 from lmkbc.generate.prior import Floats
 from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Generator,
-    Query,
-    Source,
-)
+from lmkbc.types import Candidate, CandidateSet, Generator, Query, Source
 
 ASKING = "language models (answers)"
 """The step of asking, in reports."""

@@ -10,12 +10,7 @@ import numpy.typing as npt
 
 from lmkbc.generate.embedded.links import Links
 from lmkbc.generate.embedded.other_sources import OtherSources
-from lmkbc.generate.embedded.signals import (
-    Fit,
-    Texts,
-    scores,
-    steady,
-)
+from lmkbc.generate.embedded.signals import Fit, Texts, scores, steady
 from lmkbc.generate.prior import ClosedSet, Floats
 from lmkbc.types import Query
 

@@ -23,24 +23,11 @@ from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.clozes import Clozes, Layout
 from lmkbc.models.masked.entities import mapped
 from lmkbc.models.masked.forward import Forward
-from lmkbc.models.masked.soft_prompts import (
-    by_cloze,
-    cloze_of,
-    read_prompts,
-    with_prompts,
-)
+from lmkbc.models.masked.soft_prompts import by_cloze, cloze_of, read_prompts, with_prompts
 from lmkbc.models.masked.vocabulary import Words, expand, piece_counts
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Example,
-    Generator,
-    Notes,
-    Query,
-    Source,
-)
+from lmkbc.types import Candidate, CandidateSet, Example, Generator, Notes, Query, Source
 
 CHUNK = 256
 """Queries answered at a time: enough for full batches, few enough to show progress."""

@@ -9,16 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from lmkbc.models.answers import Call, Store
-from lmkbc.models.base import (
-    Answered,
-    Key,
-    Prompt,
-    Reply,
-    Request,
-    Result,
-    Talk,
-    resumed,
-)
+from lmkbc.models.base import Answered, Key, Prompt, Reply, Request, Result, Talk, resumed
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.batch import run as run_batch

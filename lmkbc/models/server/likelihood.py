@@ -39,7 +39,7 @@ SURE = 1.01
 GREEDY = {"max_tokens": 1, "temperature": 0}
 
 
-class Scored(msgspec.Struct, omit_defaults=True):
+class OptionLikelihoods(msgspec.Struct, omit_defaults=True):
     """What is kept of a prompt: each option's log-probability, None where it is unknown, and its length in tokens.
 
     The tokens are those of all requests that it took, as the server counts them.
@@ -58,7 +58,7 @@ class Way(Protocol):
         """Ask what is the same for many prompts."""
         ...
 
-    async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> Scored:
+    async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> OptionLikelihoods:
         """The log-probability that the prompt goes on with each of its options."""
         ...
 
@@ -89,7 +89,7 @@ class Echo:
     async def prepare(self, session: Session, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> None:
         """Nothing is the same."""
 
-    async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> Scored:
+    async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> OptionLikelihoods:
         """The prompt alone shows where its tokens end."""
         row = _Row()
         start = [token for token, _ in _given(row.count(await session.token_report(_echo(session, prompt))))]
@@ -165,12 +165,12 @@ class Walk:
         self._options = {(prompt, tuple(row)): one for prompt, row, one in zip(prompts, options, found, strict=True)}
         self._free = asyncio.Semaphore(max(self._slots, 1))  # of the event loop that asks about these prompts
 
-    async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> Scored:
+    async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> OptionLikelihoods:
         """The tree of one prompt."""
         async with self._free:
             return await self._scores(session, prompt, options)
 
-    async def _scores(self, session: Session, prompt: str, options: Sequence[str]) -> Scored:
+    async def _scores(self, session: Session, prompt: str, options: Sequence[str]) -> OptionLikelihoods:
         """Places in the order of their tokens, so that the server has read most of what comes before each."""
         row = _Row()
         paths = self._options[prompt, tuple(options)]
@@ -268,8 +268,8 @@ class _Row:
         self._logs.append(math.fsum(finite) if len(finite) == len(steps) else None)
         self._lengths.append(max(length, 1))
 
-    def scored(self) -> Scored:
+    def scored(self) -> OptionLikelihoods:
         """All options. CallError where nothing is known of any."""
         if all(log is None for log in self._logs):
             raise self._refused or CallError("the server tells nothing of any option", transient=False)
-        return Scored(self._logs, self._lengths, *self._spent)
+        return OptionLikelihoods(self._logs, self._lengths, *self._spent)

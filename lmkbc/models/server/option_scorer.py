@@ -14,7 +14,7 @@ from lmkbc.models.base import Prompt
 from lmkbc.models.dry import DryStore
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import ServerError, TooLongError
-from lmkbc.models.server.likelihood import Scored, Way, way_of
+from lmkbc.models.server.likelihood import OptionLikelihoods, Way, way_of
 from lmkbc.models.server.limits import estimate
 from lmkbc.models.server.session import Session
 from lmkbc.types import Notes
@@ -55,13 +55,15 @@ class OptionScorer:
         distinct = list({one.call.key: one for one in asked}.values())
         new: set[int] = set()
 
-        def ask(places: Sequence[int]) -> Iterator[dict[int, Scored]]:
+        def ask(places: Sequence[int]) -> Iterator[dict[int, OptionLikelihoods]]:
             new.update(places)
             return self._answers(distinct, places)
 
-        found: dict[str, Scored] = {}
+        found: dict[str, OptionLikelihoods] = {}
         calls = [one.call for one in distinct]
-        for place, scored in answered(self._store, calls, ask, Scored, lambda one: len(one.logs) == len(one.lengths)):
+        for place, scored in answered(
+            self._store, calls, ask, OptionLikelihoods, lambda one: len(one.logs) == len(one.lengths)
+        ):
             found[distinct[place].call.key] = scored
             self._count(scored, from_store=place not in new)
         rows: list[list[float] | None] = []
@@ -80,7 +82,7 @@ class OptionScorer:
         call = self._server.call(prompt.text if plain else prompt.messages(), {"options": list(row)})
         return _Asked(call, prompt, [f" {text}" if plain else text for text in row])
 
-    def _answers(self, asked: Sequence[_Asked], places: Sequence[int]) -> Iterator[dict[int, Scored]]:
+    def _answers(self, asked: Sequence[_Asked], places: Sequence[int]) -> Iterator[dict[int, OptionLikelihoods]]:
         """Yield what the server tells of each place, one by one."""
         missing = [asked[place] for place in places]
         if isinstance(self._store, DryStore):
@@ -107,7 +109,7 @@ class OptionScorer:
                     session.failed(error)
                     session.stopped = session.stopped or str(error)
 
-        async def ask(place: int) -> tuple[int, Scored | None]:
+        async def ask(place: int) -> tuple[int, OptionLikelihoods | None]:
             if session.stopped is None and self._way is not None:
                 try:
                     one = asked[place]
@@ -150,7 +152,7 @@ class OptionScorer:
             "needs: use form = 'completion'"
         )
 
-    def _count(self, scored: Scored, *, from_store: bool) -> None:
+    def _count(self, scored: OptionLikelihoods, *, from_store: bool) -> None:
         usage = self._notes.usage
         tokens = {"prompt_tokens": scored.prompt_tokens, "completion_tokens": scored.completion_tokens}
         usage |= {name: usage.get(name, 0) + count for name, count in (tokens | {"from_store": from_store}).items()}

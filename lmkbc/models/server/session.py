@@ -24,12 +24,7 @@ from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TokenReport
 from lmkbc.models.server.client import ChatClient, RejectedError, TooLongError
 from lmkbc.models.server.limits import Limits, OverBudgetError, Paid, estimate, tokens_of
-from lmkbc.models.server.request import (
-    MOST_DRAWS,
-    Offers,
-    blamed,
-    without,
-)
+from lmkbc.models.server.request import MOST_DRAWS, Offers, blamed, without
 from lmkbc.models.server.served import Window, length_of
 
 Item = TypeVar("Item")

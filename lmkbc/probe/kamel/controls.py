@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from lmkbc.names import folded_key
 from lmkbc.probe.kamel.dataset import Kamel, KamelFact
 from lmkbc.probe.kamel.score import query_score
-from lmkbc.train.controls import Majority, NaiveBayes
+from lmkbc.train.controls import Majority, NaiveBayesControl
 
 Answered = list[tuple[KamelFact, str]]
 
@@ -30,7 +30,7 @@ def learned(benchmark: Kamel, facts: Iterable[KamelFact]) -> dict[str, Answered]
         if (name, folded_key(fact.subject)) not in own
         for answer in fact.objects
     ]
-    controls = {"majority of train": Majority(taught).answer, "naive Bayes of train": NaiveBayes(taught).answer}
+    controls = {"majority of train": Majority(taught).answer, "naive Bayes of train": NaiveBayesControl(taught).answer}
     return {name: [(fact, answer(fact.subject, fact.property)) for fact in tested] for name, answer in controls.items()}
 
 

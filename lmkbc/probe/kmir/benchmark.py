@@ -12,17 +12,10 @@ import msgspec
 from msgspec import Meta
 
 from lmkbc.errors import InputError, counted
-from lmkbc.files.atomic import (
-    check_directory,
-    check_file,
-    check_replaceable,
-    with_record,
-    write_bytes,
-    write_directory,
-)
+from lmkbc.files.atomic import check_directory, check_file, check_replaceable, with_record, write_bytes, write_directory
 from lmkbc.probe.benchmark import Findings, Means, Sheet, percent
 from lmkbc.probe.kmir import score
-from lmkbc.probe.kmir.build import Builder
+from lmkbc.probe.kmir.build import QuestionBuilder
 from lmkbc.probe.kmir.files import (
     QUESTIONS,
     TYPES,
@@ -55,7 +48,7 @@ class KmirBuild:
         relations = read_schema(self.schema)
         check_replaceable(self.out, QUESTIONS)
         facts = read_triples(self.triples, relations)
-        questions = list(Builder(facts, relations, self.seed).questions())
+        questions = list(QuestionBuilder(facts, relations, self.seed).questions())
         parts = split(questions, facts, self.seed)
         written = {f"{name}.jsonl": question_lines(part) for name, part in parts.items()}
         write_directory(self.out, with_record(QUESTIONS, written, {"seed": self.seed}), QUESTIONS)

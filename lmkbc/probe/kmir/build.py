@@ -34,7 +34,7 @@ HENCE = ("{premises} Hence: {conclusion}", "{premises} It follows that: {conclus
 CHOOSE = "{question} Choose one of {names}."
 
 
-class Builder:
+class QuestionBuilder:
     """Builds questions on given triples. InputError for a relation none of whose facts can be corrupted."""
 
     def __init__(self, triples: Sequence[TypedTriple], schema: Schema, seed: int = 0) -> None:

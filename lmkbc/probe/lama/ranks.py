@@ -11,12 +11,7 @@ from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.clozes import Clozes
 from lmkbc.models.masked.forward import Forward
 from lmkbc.models.masked.vocabulary import Words
-from lmkbc.probe.lama.dataset import (
-    GUESSES,
-    NAMES,
-    Rank,
-    RelationFacts,
-)
+from lmkbc.probe.lama.dataset import GUESSES, NAMES, Rank, RelationFacts
 
 
 class MaskedRanks:

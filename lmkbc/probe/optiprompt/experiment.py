@@ -26,7 +26,7 @@ from lmkbc.probe.lama.ranks import MaskedRanks
 from lmkbc.probe.optiprompt.dataset import METHODS, MODELS
 from lmkbc.progress import Report, silent
 from lmkbc.train.clozes import cloze_logits, finetune, train_soft_prompt
-from lmkbc.train.controls import Majority, NaiveBayes, randomised
+from lmkbc.train.controls import Majority, NaiveBayesControl, randomised
 from lmkbc.train.settings import TrainingPlan
 
 BATCH = 256
@@ -110,7 +110,7 @@ class ExperimentRunner:
         """Return what every row of the table answers to the test facts of one relation."""
         known = [(subject, relation.name, object_) for subject, object_ in (*relation.train, *relation.dev)]
         subjects = [subject for subject, _ in relation.facts]
-        controls = {"majority": Majority(known).answer, "naive-bayes": NaiveBayes(known).answer}
+        controls = {"majority": Majority(known).answer, "naive-bayes": NaiveBayesControl(known).answer}
         rows = {row: [answer(subject, relation.name) for subject in subjects] for row, answer in controls.items()}
         for model, backbone in self._models.items():
             for method in self._how.methods:

@@ -23,13 +23,7 @@ from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.run.base import Run
 from lmkbc.settings import checked
-from lmkbc.types import (
-    Candidate,
-    CandidateSet,
-    Example,
-    GoldObject,
-    Query,
-)
+from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
 from tests.candidates import proposals, sources
 
 CAPITAL = Relation(

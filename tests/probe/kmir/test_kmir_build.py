@@ -10,24 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
-from lmkbc.probe.kmir.build import ANSWERS, Builder
-from lmkbc.probe.kmir.files import (
-    Question,
-    TypedTriple,
-    question_lines,
-    read_questions,
-    read_triples,
-    split,
-)
-from lmkbc.probe.kmir.schema import (
-    AxiomChain,
-    Closure,
-    Derivation,
-    RelationSchema,
-    Schema,
-    Triple,
-    read_schema,
-)
+from lmkbc.probe.kmir.build import ANSWERS, QuestionBuilder
+from lmkbc.probe.kmir.files import Question, TypedTriple, question_lines, read_questions, read_triples, split
+from lmkbc.probe.kmir.schema import AxiomChain, Closure, Derivation, RelationSchema, Schema, Triple, read_schema
 
 SAY = ("<{subject}> %s <{object}>.", "It is said of <{subject}> that it %s <{object}>.")
 
@@ -53,9 +38,9 @@ TRIPLES = st.lists(
 ).map(lambda rows: list({row.triple: row for row in rows if row.subject != row.object}.values()))
 
 
-def built(rows: list[TypedTriple], seed: int = 0) -> tuple[Builder, list[Question]]:
+def built(rows: list[TypedTriple], seed: int = 0) -> tuple[QuestionBuilder, list[Question]]:
     """All questions, or those up to the complaint about a relation that has no false statement."""
-    builder, found = Builder(rows, SCHEMA, seed), list[Question]()
+    builder, found = QuestionBuilder(rows, SCHEMA, seed), list[Question]()
     with suppress(InputError):
         found.extend(builder.questions())
     return builder, found
@@ -197,7 +182,7 @@ def test_what_has_very_many_answers_is_asked_for_its_other_end() -> None:
 def test_distractors_keep_to_the_type() -> None:
     rows = [TypedTriple(f"p{i}", "speaks", f"o{i}", "person", "") for i in range(4)]
     rows += [TypedTriple(f"c{i}", "speaks", f"o{i}", "city", "") for i in range(4)]
-    builder = Builder(rows, SCHEMA)
+    builder = QuestionBuilder(rows, SCHEMA)
     swapped = [builder._swapped(row, "subject", builder._random("x", i)) for i, row in enumerate(rows)]
     for row, found in zip(rows, swapped, strict=True):
         assert found is not None
@@ -206,7 +191,7 @@ def test_distractors_keep_to_the_type() -> None:
 
 def test_an_empty_class_of_distractors_is_refused() -> None:
     with pytest.raises(InputError, match="no statement of 'speaks' can be made false"):
-        list(Builder([TypedTriple("a", "speaks", "x"), TypedTriple("b", "speaks", "x")], SCHEMA).questions())
+        list(QuestionBuilder([TypedTriple("a", "speaks", "x"), TypedTriple("b", "speaks", "x")], SCHEMA).questions())
 
 
 @pytest.mark.parametrize(
@@ -252,5 +237,5 @@ def test_files(tmp_path: Path) -> None:
 def test_truth_on_facts_of_kamel(data_dir: Path) -> None:
     schema = read_schema(Path("lmkbc/probe/kamel/schema.toml").resolve())
     rows = read_triples(data_dir / "kamel" / "KAMEL.tar.xz", schema)[::6]
-    questions = list(Builder(rows, schema).questions())
+    questions = list(QuestionBuilder(rows, schema).questions())
     assert {question.type for question in questions} == {"completion", "checking", "distinction", "reasoning"}
