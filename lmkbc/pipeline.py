@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 
 from lmkbc.generate.replay import shares
 from lmkbc.link.linker import Linker
+from lmkbc.notes import Notes, Passage, Replies
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run.base import Run
 from lmkbc.select.pool import Merging, Pool
-from lmkbc.types import CandidateSet, Generator, Notes, Passage, Prediction, Query, Replies, Selector
+from lmkbc.types import CandidateSet, Generator, Prediction, Query, Selector
 
 BLOCK = 2048
 """Queries that go through the steps together: enough for models and searches to share work, few enough to hold."""

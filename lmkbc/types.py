@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 from urllib.parse import unquote
 
 import msgspec
 from msgspec import structs
-
-log = logging.getLogger(__name__)
 
 _ESCAPED_DRAW = str.maketrans({"%": "%25", ";": "%3B"})
 _ESCAPED = _ESCAPED_DRAW | str.maketrans({"#": "%23"})
@@ -258,53 +255,6 @@ class Prediction:
     objects: tuple[Candidate, ...] = ()
     failed: bool = False
     withheld: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A stretch of text with the title it stands under; the score is how near it is to the question, 1 if looked up."""
-
-    title: str
-    text: str
-    score: float = 1.0
-
-
-class Replies(NamedTuple):
-    """What a model wrote about a query, draw by draw; None for a call that failed. source: what the model is called."""
-
-    source: str
-    texts: tuple[str | None, ...]
-
-
-@dataclass(slots=True)
-class Notes:
-    """What a step reports beside its results.
-
-    usage: tokens, calls and cost. remarks: what a person should know, in sentences. passages: what a prompt held.
-    replies: what was answered to the query itself. at_end: what is to be checked and told once all queries were asked.
-    models: whose answers they are.
-    """
-
-    usage: dict[str, Any] = field(default_factory=dict)
-    remarks: list[str] = field(default_factory=list)
-    passages: dict[Query, tuple[Passage, ...]] = field(default_factory=dict)
-    replies: dict[Query, Replies] = field(default_factory=dict)
-    at_end: list[Callable[[], None]] = field(default_factory=list)
-    models: list[str] = field(default_factory=list)
-
-    def remark(self, sentence: str) -> None:
-        """Say a sentence once, here and in the log."""
-        if sentence not in self.remarks:
-            self.remarks.append(sentence)
-            log.warning(sentence)
-
-    def asked(self, *models: str) -> None:
-        """Note whose answers a step takes, each model once."""
-        self.models += [model for model in models if model not in self.models]
-
-    def replied(self, query: Query, source: str, texts: Iterable[str | None]) -> None:
-        """Note what a model wrote about a query."""
-        self.replies[query] = Replies(source, tuple(texts))
 
 
 class Generator(Protocol):

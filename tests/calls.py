@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmkbc.models.answers import Call
+from lmkbc.models.call import Call
 
 CALL = Call(
     model="m",

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lmkbc.generate.spec import GeneratorSpec
+from lmkbc.notes import Notes
 from lmkbc.run.base import Run
-from lmkbc.types import Candidate, CandidateSet, Generator, Notes, Query, Source
+from lmkbc.types import Candidate, CandidateSet, Generator, Query, Source
 
 
 @dataclass(frozen=True, kw_only=True)

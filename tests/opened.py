@@ -14,11 +14,12 @@ from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.language_model import ServerModel
+from lmkbc.notes import Notes
 from lmkbc.recipe import Recipe, RecipeFile, make_recipe
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
 from lmkbc.settings import checked
-from lmkbc.types import Generator, Notes
+from lmkbc.types import Generator
 
 CUTOFF = {"rule": "cutoff", "threshold": 0.5}
 

@@ -1,4 +1,4 @@
-"""The house: imports point upwards through its rooms, no circle is left, and every import is of a declared dependency.
+"""The house: imports point upwards through its layers, no circle is left, and every import is of a declared dependency.
 
 Imports in functions and under TYPE_CHECKING count too.
 """
@@ -17,9 +17,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = """
+LAYERS = """
     errors progress renamed settings names http
     types
+    notes
     relation
     plugins
     scoring
@@ -35,7 +36,7 @@ ROOMS = """
     select
     generate
     link
-    recipe_file recipe authors
+    recipe authors
     tune thresholds run.default run.submission run.directory
     run run.saved
     compare
@@ -43,12 +44,12 @@ ROOMS = """
     run.files run.estimate
     build
     export
-    train probe report scale
+    train probe report
     api
     cli __main__
 """
 """From the ground up: a module imports from its own line or from one before it."""
-FLOOR = {room: floor for floor, line in enumerate(ROOMS.strip().splitlines()) for room in line.split()}
+LAYER = {name: layer for layer, line in enumerate(LAYERS.strip().splitlines()) for name in line.split()}
 OPTIONAL = {"peft", "bitsandbytes", "psycopg", "pyarrow", "ray", "zstandard"}
 """Imported by name where an extra brings them."""
 
@@ -79,19 +80,20 @@ def _imported(path: Path) -> Iterator[str]:
 GRAPH = {name: {used for used in _imported(path) if used in MODULES} - {name} for name, path in MODULES.items()}
 
 
-def _room(module: str) -> str:
-    """Return the room of a module: its own line where it has one, as `run.base` has, else its package's."""
+def _listed(module: str) -> str:
+    """Return the name under which a module is listed: its own, as `run.base`, else its package's."""
     name = module.partition(".")[2]
-    return name if name in FLOOR else name.split(".")[0]
+    return name if name in LAYER else name.split(".")[0]
 
 
 def test_imports_point_upwards() -> None:
-    rooms = {name: _room(name) for name in MODULES if _room(name)}
-    homeless = [name for name, room in rooms.items() if room not in FLOOR]
-    assert not homeless, f"in no room: {homeless}: put them into one, or add the room to the list"
-    floors = {name: FLOOR[room] for name, room in rooms.items()}
-    below = {name: [used for used in GRAPH[name] if floors.get(used, 0) > floor] for name, floor in floors.items()}
-    assert {name: used for name, used in below.items() if used} == {}, "imports from further down"
+    listed = {module: _listed(module) for module in MODULES if _listed(module)}
+    assert set(listed.values()) == set(LAYER), "the list of layers and the modules differ"
+    layers = {module: LAYER[name] for module, name in listed.items()}
+    below = {
+        module: [used for used in GRAPH[module] if layers.get(used, 0) > layer] for module, layer in layers.items()
+    }
+    assert {module: used for module, used in below.items() if used} == {}, "imports from further down"
 
 
 def test_no_circle_is_left() -> None:
@@ -134,8 +136,8 @@ def test_the_formatter_wins() -> None:
     assert not switched, f"'# fmt:' in {switched}"
 
 
-def test_rooms_are_listed_once() -> None:
-    lines = [line.split() for line in ROOMS.strip().splitlines()]
+def test_names_of_are_listed_once() -> None:
+    lines = [line.split() for line in LAYERS.strip().splitlines()]
     names = sorted(name for line in lines for name in line)
     assert all(one != other for one, other in pairwise(names))
 

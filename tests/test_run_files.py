@@ -14,11 +14,12 @@ from space import MINI
 
 from lmkbc.ask.context.passages import lines as passage_lines
 from lmkbc.files.buffer import pieces
+from lmkbc.notes import Passage
 from lmkbc.pipeline import Block
 from lmkbc.run import submission
 from lmkbc.run.base import Run
 from lmkbc.run.files import RunFiles
-from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Passage, Prediction, Query, Source, State
+from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Prediction, Query, Source, State
 from lmkbc.workspace import Workspace
 
 RUN, RECIPE = Run(workspace=Workspace(), edition=MINI), recipe_of({"component": "prior"})

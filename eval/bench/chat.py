@@ -32,7 +32,8 @@ from lmkbc.models.base import Sampling
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.language_model import ServerModel
 from lmkbc.models.server.limits import Limits
-from lmkbc.types import CandidateSet, Notes, Query, State
+from lmkbc.notes import Notes
+from lmkbc.types import CandidateSet, Query, State
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,7 +15,8 @@ from collections.abc import Callable
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
-from lmkbc.models.answers import Call, Store
+from lmkbc.models.answers import Store
+from lmkbc.models.call import Call
 from lmkbc.models.store_place import Database, Place
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))

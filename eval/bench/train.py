@@ -27,13 +27,14 @@ from lmkbc.generate.entity_masked import EntityMasked
 from lmkbc.link.recipe import Linking
 from lmkbc.models.encoder import find_encoder
 from lmkbc.models.masked.forward import Precision
+from lmkbc.notes import Notes
 from lmkbc.run.base import Run
 from lmkbc.select.pool import Pool
 from lmkbc.train.corpus import gather
 from lmkbc.train.settings import Training
 from lmkbc.train.teach import PLAN, teach
 from lmkbc.tune.tune import Tuned, tune
-from lmkbc.types import CandidateSet, Notes, Query
+from lmkbc.types import CandidateSet, Query
 from lmkbc.workspace import Workspace
 
 ENCODER = "all-MiniLM-L6-v2"

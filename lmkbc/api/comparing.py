@@ -13,7 +13,8 @@ from lmkbc.api.options import Sources, chosen_edition, keywords, space_of
 from lmkbc.api.scores import HasRun, listed, saved_run
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.files.atomic import check_file, write_bytes
+from lmkbc.files.atomic import write_bytes
+from lmkbc.files.writable import check_file
 from lmkbc.run.saved import SavedRun, edition_of, read_gold
 from lmkbc.run.subset import Subset
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from lmkbc.api.options import Sources, chosen_edition, keywords, placed, space_of
 from lmkbc.api.scores import HasRun, listed, saved_run
 from lmkbc.errors import InputError
-from lmkbc.files.atomic import check_file, write_bytes
+from lmkbc.files.atomic import write_bytes
+from lmkbc.files.writable import check_file
 from lmkbc.progress import Report, silent
 from lmkbc.run.saved import edition_of
 from lmkbc.run.submission import REPORT

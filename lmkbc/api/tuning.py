@@ -12,7 +12,7 @@ from lmkbc.api.frames import shown
 from lmkbc.api.options import RunOptions, keywords, opened_subset
 from lmkbc.api.scores import listed
 from lmkbc.errors import InputError, counted
-from lmkbc.files.atomic import check_file
+from lmkbc.files.writable import check_file
 from lmkbc.progress import Report, silent
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 

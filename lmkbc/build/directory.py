@@ -23,7 +23,7 @@ from lmkbc.build import manifest, parts
 from lmkbc.build.facts import Tables
 from lmkbc.build.manifest import MANIFEST, TIMING, UNFINISHED, Manifest, Shard
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.files import atomic, checksum
+from lmkbc.files import atomic, checksum, writable
 from lmkbc.files.lock import writing_alone
 from lmkbc.progress import Report, silent
 
@@ -64,7 +64,7 @@ class Directory:
                     f"{self.path} holds files that are of no build, first {min(others)!r}: name a directory that is "
                     "new or empty"
                 )
-            with atomic.refusals(self.path):
+            with writable.refusals(self.path):
                 self.path.mkdir(parents=True, exist_ok=True)
             yield
 
@@ -85,7 +85,7 @@ class Directory:
         Every file is read and compared with its SHA-256. A shard that lost something does not count. InputError where
         the directory holds a build of other inputs.
         """
-        with atomic.refusals(self.path):
+        with writable.refusals(self.path):
             atomic.settle(self.path, BASE)
             found = self._read()
             if found is not None and found.run != start["run"]:

@@ -14,7 +14,7 @@ from lmkbc.api.comparing import compare as compared
 from lmkbc.cli.options import AsJson, Data, EditionName, Limit, OneSplit, Relations, Root
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import note, plain, show_json
-from lmkbc.files.atomic import check_file
+from lmkbc.files.writable import check_file
 
 if TYPE_CHECKING:
     from lmkbc.compare import Comparison, Difference

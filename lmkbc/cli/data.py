@@ -13,9 +13,9 @@ from lmkbc.cli.terminal import note, progress, show_json
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError, counted
 from lmkbc.files import fetch as fetching
-from lmkbc.files.atomic import check_directory
 from lmkbc.files.checksum import file_sha256
 from lmkbc.files.places import data_dirs
+from lmkbc.files.writable import check_directory
 from lmkbc.workspace import Workspace
 
 app = typer.Typer(no_args_is_help=True, help="List, check and fetch the official splits.", rich_markup_mode=None)

@@ -15,7 +15,8 @@ from lmkbc.errors import InputError, counted
 from lmkbc.export import quickstatements, wikidata_json
 from lmkbc.export.knowledge import Knowledge
 from lmkbc.export.ntriples import OWN, Triples, checked_base
-from lmkbc.files.atomic import check_directory, check_file, staged, writing
+from lmkbc.files.atomic import staged, writing
+from lmkbc.files.writable import check_directory, check_file
 
 EXAMPLE = "Example: lmkbc export rivers --format statements --out rivers.nt"
 

@@ -14,7 +14,7 @@ from lmkbc.cli.options import AsJson, Data, EditionName, IndexPath, Offline, Roo
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import note, progress, show_json
 from lmkbc.errors import InputError, counted
-from lmkbc.files.atomic import check_file
+from lmkbc.files.writable import check_file
 from lmkbc.link.build import build_index
 from lmkbc.link.dump import LANGUAGES
 from lmkbc.link.index import AliasIndex

@@ -13,7 +13,8 @@ from lmkbc.cli.options import AsJson, StorePlace
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import note, show_json, tame
 from lmkbc.errors import InputError, counted
-from lmkbc.files.atomic import check_file, write_bytes
+from lmkbc.files.atomic import write_bytes
+from lmkbc.files.writable import check_file
 from lmkbc.models.answers import Store
 from lmkbc.models.store_place import Place, default_place
 

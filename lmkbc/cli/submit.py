@@ -11,7 +11,8 @@ from lmkbc.api.options import chosen_edition
 from lmkbc.cli.options import Data, EditionName, Root, Split
 from lmkbc.cli.terminal import note
 from lmkbc.errors import InputError, counted
-from lmkbc.files.atomic import check_file, write_bytes
+from lmkbc.files.atomic import write_bytes
+from lmkbc.files.writable import check_file
 from lmkbc.run import submission
 from lmkbc.workspace import Workspace
 

@@ -23,7 +23,7 @@ import platform
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -35,6 +35,7 @@ from zlib import crc32
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.buffer import Content, digest, pieces
 from lmkbc.files.checksum import read_record
+from lmkbc.files.writable import check_directory, check_places, refusals
 
 _READY = ".lmkbc-ready"
 """How the hidden directory within is called once it is whole: from then on the new files count, and are only moved."""
@@ -172,40 +173,6 @@ def staged(target: Path, named: Path | None = None) -> Iterator[Path]:
             raise
 
 
-def check_file(path: Path | None, *inputs: Path | None) -> None:
-    """InputError where a file could not be written later, so that a person hears of it before the work is done.
-
-    inputs: what the same command reads, which its result must not replace.
-    """
-    if path is None:
-        return
-    with refusals(path):
-        if path.is_dir():
-            raise InputError(f"{path} is a directory: name a file to write")
-        if path.exists() and not path.is_file():
-            raise InputError(f"{path} is no regular file, and a result replaces what it is named: name another file")
-        _check_places(path, path.absolute().parents)
-    for read in filter(None, inputs):
-        if same(path, read):
-            raise InputError(f"{path} is what is read: name another file to write")
-
-
-def same(first: Path, second: Path) -> bool:
-    """Return whether two paths name one file or directory, there or not yet there."""
-    if first.exists() and second.exists():
-        return first.samefile(second)
-    return first.resolve() == second.resolve()
-
-
-def check_directory(path: Path | None) -> None:
-    """InputError where files could not be written into a directory later."""
-    if path is not None:
-        with refusals(path):
-            if path.exists() and not path.is_dir():
-                raise InputError(f"{path} is a file: name a directory")
-            _check_places(path, path.absolute().parents)
-
-
 def check_replaceable(directory: Path, kind: Kind) -> None:
     """InputError where a directory of a kind could not be written later, or where that would touch what is not ours."""
     if directory.name in ("", ".."):
@@ -215,7 +182,7 @@ def check_replaceable(directory: Path, kind: Kind) -> None:
             raise InputError(f"{directory} is a link: name a directory itself")
         check_directory(directory)
         if directory.is_dir():
-            _check_places(directory, [directory])
+            check_places(directory, [directory])
             settle(directory, kind)
             _refuse_strangers(directory, kind)
 
@@ -233,22 +200,6 @@ def _refuse_strangers(directory: Path, kind: Kind, names: frozenset[str] = froze
     for name in here.keys() & wanted:
         if name not in (own or ()) or (here[name].is_dir() and not here[name].is_symlink()):
             raise InputError(f"{here[name]} is not of {kind.what} but in its way: move it, or name another directory")
-
-
-def _check_places(path: Path, places: Sequence[Path]) -> None:
-    nearest = next(place for place in places if place.exists())
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-        what = "may not be written to" if nearest.is_dir() else "is no directory"
-        raise InputError(f"{path} cannot be written, since {nearest} {what}: name another place")
-
-
-@contextmanager
-def refusals(path: Path) -> Iterator[None]:
-    """Turn what the system refuses of a path that a person gave into an InputError."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}; name another place") from None
 
 
 def blank(directory: Path) -> bool:

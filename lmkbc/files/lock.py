@@ -9,7 +9,7 @@ from pathlib import Path
 import filelock
 
 from lmkbc.errors import InputError
-from lmkbc.files.atomic import check_directory, refusals
+from lmkbc.files.writable import check_directory, refusals
 
 
 @contextmanager

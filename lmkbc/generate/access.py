@@ -17,9 +17,9 @@ from lmkbc.models.reference import OF_SERVERS, ModelReference, flat
 from lmkbc.models.server.address import BASE_URL, Server
 from lmkbc.models.server.limits import GUESSED_ANSWER
 from lmkbc.models.store_place import Database
+from lmkbc.notes import Notes
 from lmkbc.run.base import Run
 from lmkbc.settings import checked
-from lmkbc.types import Notes
 
 if TYPE_CHECKING:
     from lmkbc.models.causal.language_model import LocalModel

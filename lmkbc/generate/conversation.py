@@ -13,8 +13,9 @@ from lmkbc.ask.plan import Asking, Slots
 from lmkbc.ask.prompts import answer_schema
 from lmkbc.generate.chain import UNREAD, Chain, Course, asking, together
 from lmkbc.models.base import WITHHELD, Prompt, Reply, Request, Talk
+from lmkbc.notes import Notes, Passage
 from lmkbc.relation import Relation
-from lmkbc.types import CandidateSet, Nil, Notes, Passage, Query, Source
+from lmkbc.types import CandidateSet, Nil, Query, Source
 
 
 class Conversation:

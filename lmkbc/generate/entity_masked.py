@@ -16,9 +16,10 @@ from lmkbc.models.masked.entities import FILE, Entities
 from lmkbc.models.masked.forward import Forward, Precision
 from lmkbc.models.masked.heads import fold_model, masked
 from lmkbc.names import folded_key
+from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
-from lmkbc.types import Candidate, CandidateSet, Generator, Notes, Query, Source
+from lmkbc.types import Candidate, CandidateSet, Generator, Query, Source
 
 SOURCE = Source("entity-masked")
 ALL = -1

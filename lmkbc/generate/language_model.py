@@ -27,9 +27,10 @@ from lmkbc.models.base import LOCAL_EXTRAS, WITHHELD, LanguageModel, Reply, Talk
 from lmkbc.models.encoder import find_encoder
 from lmkbc.models.files import model_name
 from lmkbc.models.reference import ModelReference
+from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
-from lmkbc.types import CandidateSet, Example, Generator, Notes, Query, State
+from lmkbc.types import CandidateSet, Example, Generator, Query, State
 
 PRUNE = "'lmkbc store prune --model NAME' drops what was kept of a model, to have it asked again"
 """What a person can do about answers that are of no use."""

@@ -17,9 +17,10 @@ from scipy import sparse
 from lmkbc.edition import Edition
 from lmkbc.generate.prior import ClosedSet, Floats, Mask, class_prior, ranked
 from lmkbc.generate.spec import GeneratorSpec
+from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
-from lmkbc.types import CandidateSet, Example, Generator, Notes, Query
+from lmkbc.types import CandidateSet, Example, Generator, Query
 
 _WORD = re.compile(r"\w+")
 

@@ -15,9 +15,10 @@ from scipy import sparse
 
 from lmkbc.edition import Edition
 from lmkbc.generate.spec import GeneratorSpec
+from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
-from lmkbc.types import Candidate, CandidateSet, Example, Generator, Notes, Query, Source
+from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, Source
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]

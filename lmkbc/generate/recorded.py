@@ -25,10 +25,11 @@ from lmkbc.errors import InputError
 from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, read_rows
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.base import Reply
+from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
 from lmkbc.scoring.matchers import number
-from lmkbc.types import Candidate, CandidateSet, Dropped, Generator, Nil, Notes, Query, Source, State, together
+from lmkbc.types import Candidate, CandidateSet, Dropped, Generator, Nil, Query, Source, State, together
 
 log = logging.getLogger(__name__)
 

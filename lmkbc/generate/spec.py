@@ -16,10 +16,11 @@ from lmkbc.ask.frames import part
 from lmkbc.ask.plan import Asks
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.models.reference import ModelReference, flat
+from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
 from lmkbc.settings import checked
-from lmkbc.types import CandidateSet, Generator, Notes, Query, Source
+from lmkbc.types import CandidateSet, Generator, Query, Source
 
 
 class Only:

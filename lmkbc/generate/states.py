@@ -18,9 +18,10 @@ from lmkbc.generate.prior import Floats
 from lmkbc.models.causal.language_model import LocalModel
 from lmkbc.models.encoder import find_encoder
 from lmkbc.models.reference import ModelReference
+from lmkbc.notes import Notes
 from lmkbc.progress import Report
 from lmkbc.run.base import Run
-from lmkbc.types import Notes, Query
+from lmkbc.types import Query
 
 PORTION = 256
 """Queries that are read and kept at a time: a killed run loses no more."""

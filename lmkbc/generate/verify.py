@@ -24,8 +24,9 @@ from lmkbc.ask.examples import ExampleSelector, Shots
 from lmkbc.ask.prompts import fill, one_line
 from lmkbc.models.base import LanguageModel
 from lmkbc.names import folded_key
+from lmkbc.notes import Notes
 from lmkbc.relation import Relation, Shape
-from lmkbc.types import Candidate, CandidateSet, Example, Generator, Notes, Query, Source
+from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, Source
 
 Variant = Literal["statement", "clozes", "question", "reverse"]
 Truths = dict[tuple[Query, str], list[float]]

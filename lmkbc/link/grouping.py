@@ -19,9 +19,10 @@ from lmkbc.generate.access import StepModel, step_model
 from lmkbc.generate.spec import check_names
 from lmkbc.models.base import LanguageModel, answer_of
 from lmkbc.names import folded_key
+from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
-from lmkbc.types import CandidateSet, Notes, State
+from lmkbc.types import CandidateSet, State
 
 _NUMBER = re.compile(r"\d{1,4}")
 

@@ -21,9 +21,9 @@ from lmkbc.link.train_objects import TrainObjects
 from lmkbc.link.wikidata import CONTACT
 from lmkbc.models.base import LanguageModel
 from lmkbc.names import as_qid
+from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
-from lmkbc.types import Notes
 
 _NAMED = re.compile(r"Q?\d+")
 

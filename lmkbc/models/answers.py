@@ -7,12 +7,9 @@ put into it is as if it were not there.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,6 +17,7 @@ import msgspec
 
 from lmkbc.errors import InputError
 from lmkbc.files.database import row_checksum
+from lmkbc.models.call import Call, canonical_json
 from lmkbc.models.store_place import Database, Place, default_place
 
 if TYPE_CHECKING:
@@ -28,41 +26,6 @@ if TYPE_CHECKING:
 Shape = TypeVar("Shape")
 Usable = Callable[[Any], bool]
 """Tell whether an answer counts as one."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Call:
-    """One draw from a model: everything that changes its answer, so no timeouts, keys or concurrency.
-
-    prompt: the messages or the text. sampling: JSON values. draw: tells draws of the same prompt and seed apart.
-    """
-
-    model: str
-    prompt: Any
-    base_url: str = ""
-    revision: str = ""
-    sampling: Mapping[str, Any] = field(default_factory=dict)
-    schema: Mapping[str, Any] | None = None
-    seed: int | None = None
-    draw: int = 0
-
-    @cached_property
-    def key(self) -> str:
-        """Return the SHA-256 of the call's canonical JSON, in which 1 and 1.0 are the same."""
-        return _digest(self.settings | {"sampling": _whole(self.sampling), "prompt": self.prompt_digest})
-
-    @cached_property
-    def prompt_digest(self) -> str:
-        """Return the SHA-256 of the prompt's JSON."""
-        return _digest(self.prompt)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Return all fields but the prompt."""
-        return {name: getattr(self, name) for name in _SETTINGS}
-
-
-_SETTINGS = tuple(field.name for field in fields(Call) if field.name != "prompt")
 
 
 class Store:
@@ -116,13 +79,13 @@ class Store:
             row = {
                 "key": call.key,
                 "model": _column(call.model),
-                "call": _json(call.settings),
+                "call": canonical_json(call.settings),
                 "prompt": call.prompt_digest,
-                "answer": _json(answer),
+                "answer": canonical_json(answer),
                 "date": date,
             }
             rows[call.key] = row | {"checksum": row_checksum(*(field.encode() for field in row.values()))}
-            calls[call.key], prompts[call.prompt_digest] = call, _json(call.prompt)
+            calls[call.key], prompts[call.prompt_digest] = call, canonical_json(call.prompt)
         there = self._rows.insert(prompts, [rows[key] for key in sorted(rows)]) if rows else set()
         broken = {key for key in there if self.get(calls[key]) is None}
         if broken:
@@ -146,7 +109,7 @@ class Store:
 
     def set_note(self, key: str, note: Any) -> None:
         """Note a JSON value, such as the work that a server still does for us; None forgets it."""
-        text = _json(note)
+        text = canonical_json(note)
         self._rows.set_note(key, None if note is None else (text, row_checksum(key.encode(), text.encode())))
 
     def stats(self) -> list[dict[str, Any]]:
@@ -298,20 +261,3 @@ def _opened(place: Place) -> Rows:
 def _column(text: str) -> str:
     """Return a text as every database keeps it in a column of its own: PostgreSQL takes no U+0000 there."""
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value, order="deterministic").decode()
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(_json(value).encode()).hexdigest()
-
-
-def _whole(value: Any) -> Any:
-    """Return a JSON value in which whole floats are integers."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, Mapping):
-        return {name: _whole(inner) for name, inner in value.items()}
-    return [_whole(inner) for inner in value] if isinstance(value, list | tuple) else value

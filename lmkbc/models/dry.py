@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lmkbc.models.answers import Call, Shape, Store
+from lmkbc.models.answers import Shape, Store
+from lmkbc.models.call import Call
 from lmkbc.models.store_place import Place
 
 

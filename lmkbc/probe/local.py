@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lmkbc.models.answers import Call, Store, answered
+from lmkbc.models.answers import Store, answered
 from lmkbc.models.base import Prompt
+from lmkbc.models.call import Call
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.causal.model import CausalModel
 

@@ -19,11 +19,12 @@ from lmkbc.generate.spec import GeneratorQuestions
 from lmkbc.models.answers import place_for
 from lmkbc.models.dry import CallCounter
 from lmkbc.models.reference import ModelReference
+from lmkbc.notes import Notes
 from lmkbc.pipeline import BLOCK
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run.base import Run
-from lmkbc.types import Notes, Query
+from lmkbc.types import Query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

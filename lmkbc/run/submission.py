@@ -24,8 +24,9 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.buffer import Content, pieces
 from lmkbc.files.columns import read_column
 from lmkbc.generate.recorded_rows import EXISTENCE
+from lmkbc.notes import Replies
 from lmkbc.relation import Relation
-from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Prediction, Query, Replies, Source, State
+from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Prediction, Query, Source, State
 
 PREDICTIONS = "predictions.jsonl"
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmkbc.errors import InputError
-from lmkbc.files.atomic import Kind, check_replaceable, same, with_record, write_directory
+from lmkbc.files.atomic import Kind, check_replaceable, with_record, write_directory
+from lmkbc.files.writable import same
 
 if TYPE_CHECKING:
     from lmkbc.models.masked.entities import Entities

@@ -19,6 +19,7 @@ import torch
 from lmkbc.errors import InputError
 from lmkbc.generate.access import local_model, source
 from lmkbc.generate.language_model import LanguageModelSpec
+from lmkbc.notes import Notes
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run.base import Run
@@ -29,7 +30,6 @@ from lmkbc.train.examples import alike, loss, of_facts, of_split
 from lmkbc.train.loop import Trained
 from lmkbc.train.loop import train as fit
 from lmkbc.train.settings import Lora
-from lmkbc.types import Notes
 
 
 def train(

@@ -18,7 +18,8 @@ import pytest
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import atomic
-from lmkbc.files.atomic import Kind, check_file, check_replaceable, settle, with_record, write_bytes, write_directory
+from lmkbc.files.atomic import Kind, check_replaceable, settle, with_record, write_bytes, write_directory
+from lmkbc.files.writable import check_file
 
 KIND = Kind("a run", "manifest.json", frozenset({"a", "b", "a.zip"}), beside=frozenset({"timing.json"}))
 OLD = with_record(KIND, {"a": b"old", "a.zip": b"old zip", "b": b"stale", "timing.json": b"1"}, {})

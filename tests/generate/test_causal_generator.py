@@ -18,10 +18,11 @@ from lmkbc.generate.verify import Verifying
 from lmkbc.models.answers import Store
 from lmkbc.models.causal.decode import Completion, Decoding
 from lmkbc.models.causal.model import CausalModel
+from lmkbc.notes import Passage
 from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe
 from lmkbc.run.base import Run
-from lmkbc.types import Passage, Query, State
+from lmkbc.types import Query, State
 from lmkbc.workspace import Workspace
 from tests.candidates import sources
 

@@ -20,11 +20,12 @@ from lmkbc.generate.spec import Only
 from lmkbc.generate.verify import Verifying
 from lmkbc.link.evidence import Hit
 from lmkbc.models.base import Sampling
+from lmkbc.notes import Notes
 from lmkbc.pipeline import propose
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run, Servers
 from lmkbc.settings import checked
-from lmkbc.types import Notes, Query, State
+from lmkbc.types import Query, State
 from lmkbc.workspace import SYSTEMS, Workspace
 
 ROOT = Path(__file__).resolve().parents[2]

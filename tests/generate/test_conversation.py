@@ -11,7 +11,8 @@ from opened import asks
 from lmkbc.ask.plan import Asking
 from lmkbc.generate.conversation import Conversation
 from lmkbc.models.base import Answered, Reply, Request, Talk, resumed
-from lmkbc.types import CandidateSet, Notes, Passage, Query, State
+from lmkbc.notes import Notes, Passage
+from lmkbc.types import CandidateSet, Query, State
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()

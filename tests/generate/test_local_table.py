@@ -21,9 +21,10 @@ from lmkbc.models.causal.language_model import LocalModel
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.located import is_local_name
 from lmkbc.models.server.language_model import ServerModel
+from lmkbc.notes import Notes
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run, Servers
-from lmkbc.types import Notes, Query, State
+from lmkbc.types import Query, State
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()

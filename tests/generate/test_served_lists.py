@@ -15,8 +15,9 @@ from telling import Telling
 from lmkbc.errors import InputError
 from lmkbc.generate.ranking import RankingGenerator
 from lmkbc.models.answers import Store
+from lmkbc.notes import Notes
 from lmkbc.run.base import Run, Servers
-from lmkbc.types import Notes, Query, State
+from lmkbc.types import Query, State
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()

@@ -14,9 +14,9 @@ from lmkbc.files.arrays import ArrayStore
 from lmkbc.generate import states
 from lmkbc.generate.embedded.generator import Embedded
 from lmkbc.generate.states import States
+from lmkbc.notes import Notes
 from lmkbc.run.base import Run
 from lmkbc.settings import checked
-from lmkbc.types import Notes
 
 QUERIES = [row.query for row in SPACE.examples(MINI, "val")][:7]
 

@@ -21,9 +21,10 @@ from lmkbc.models.causal.language_model import LocalModel
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.prefixes import groups
 from lmkbc.models.reference import ModelReference
+from lmkbc.notes import Notes
 from lmkbc.pipeline import _summed, propose
 from lmkbc.run.base import Run, Servers
-from lmkbc.types import Notes, Query
+from lmkbc.types import Query
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()

@@ -17,8 +17,9 @@ from lmkbc.generate.verify import Check, FactCheck, Verifying, verifying
 from lmkbc.models.answers import Store
 from lmkbc.models.causal.language_model import LocalModel
 from lmkbc.models.causal.model import CausalModel
+from lmkbc.notes import Notes
 from lmkbc.settings import checked
-from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Notes, Query
+from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query
 from lmkbc.workspace import Workspace
 from tests.candidates import candidate_set, sources
 

@@ -10,7 +10,8 @@ from calls import CALL
 from command import Command
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.models.answers import Call, Store
+from lmkbc.models.answers import Store
+from lmkbc.models.call import Call
 
 
 @pytest.fixture

@@ -18,7 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.models.answers import Call, Store
+from lmkbc.models.answers import Store
+from lmkbc.models.call import Call
 from lmkbc.models.store_rows import VERSION
 
 CALLS = [Call(model=f"model-{draw % 2}", prompt=f"Who is it? {draw % 7}", draw=draw) for draw in range(40)]
@@ -138,7 +139,8 @@ def test_an_upgrade_that_breaks_off_changes_nothing(tmp_path: Path, monkeypatch:
 READ_ALL = """
 import sys
 from pathlib import Path
-from lmkbc.models.answers import Call, Store
+from lmkbc.models.answers import Store
+from lmkbc.models.call import Call
 store = Store(Path(sys.argv[1]))
 calls = [Call(model=f"model-{d % 2}", prompt=f"Who is it? {d % 7}", draw=d) for d in range(40)]
 store.put([(Call(model="new", prompt=sys.argv[2]), {"text": sys.argv[2]})])

@@ -19,6 +19,7 @@ from lmkbc.generate.access import local_model
 from lmkbc.models.causal.checkpoint import load
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.causal.model import CausalModel
+from lmkbc.notes import Notes
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.base import Run
 from lmkbc.train.corpus import gather
@@ -26,7 +27,7 @@ from lmkbc.train.examples import IGNORED, TaughtPrompt, answer, loss, of_split
 from lmkbc.train.held_out import HeldOut, alias_groups
 from lmkbc.train.lora import train
 from lmkbc.train.settings import Lora
-from lmkbc.types import Example, Notes
+from lmkbc.types import Example
 from lmkbc.workspace import Workspace
 
 SPACE = Workspace()

@@ -17,7 +17,8 @@ import msgspec
 from lmkbc.errors import InputError
 from lmkbc.files.jsonl import read_jsonl
 from lmkbc.names import folded_key
-from lmkbc.types import Passage, Query
+from lmkbc.notes import Passage
+from lmkbc.types import Query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 
 from lmkbc.ask.prompts import fill, one_line
 from lmkbc.models.base import LanguageModel
+from lmkbc.notes import Passage
 from lmkbc.relation import Relation
-from lmkbc.types import Passage, Query
+from lmkbc.types import Query
 
 PROMPT = "An encyclopedia entry about {subject} ({type}), with all that bears on this question: {question}\n\nEntry:"
 

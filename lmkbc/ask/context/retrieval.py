@@ -19,8 +19,9 @@ from lmkbc.ask.examples import TextEncoder
 from lmkbc.ask.prompts import fill
 from lmkbc.errors import InputError
 from lmkbc.files.arrays import ArrayStore
+from lmkbc.notes import Passage
 from lmkbc.relation import Relation
-from lmkbc.types import Passage, Query
+from lmkbc.types import Query
 
 BATCH = 4096
 

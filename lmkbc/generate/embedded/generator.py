@@ -23,11 +23,12 @@ from lmkbc.generate.prior import Floats
 from lmkbc.generate.spec import GeneratorQuestions, GeneratorSpec, Relations, specs
 from lmkbc.models.encoder import Encoder, find_encoder
 from lmkbc.models.reference import flat
+from lmkbc.notes import Notes
 from lmkbc.progress import ExpectedStep, Report, silent
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
 from lmkbc.settings import checked
-from lmkbc.types import CandidateSet, Example, Generator, Notes, Query, State
+from lmkbc.types import CandidateSet, Example, Generator, Query, State
 
 if TYPE_CHECKING:
     from lmkbc.generate.states import StateReader, States

@@ -25,9 +25,10 @@ from lmkbc.models.masked.entities import mapped
 from lmkbc.models.masked.forward import Forward
 from lmkbc.models.masked.soft_prompts import by_cloze, cloze_of, read_prompts, with_prompts
 from lmkbc.models.masked.vocabulary import Words, expand, piece_counts
+from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
-from lmkbc.types import Candidate, CandidateSet, Example, Generator, Notes, Query, Source
+from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, Source
 
 CHUNK = 256
 """Queries answered at a time: enough for full batches, few enough to show progress."""

@@ -9,12 +9,13 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from lmkbc.errors import counted
-from lmkbc.models.answers import Call, Store, answered
+from lmkbc.models.answers import Store, answered
 from lmkbc.models.base import LOCAL_EXTRAS, LOOP, Answered, Key, Prompt, Reply, Request, Result, Talk, resumed
+from lmkbc.models.call import Call
 from lmkbc.models.causal.decode import Completion, Decoding
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.server.limits import GUESSED_ANSWER
-from lmkbc.types import Notes
+from lmkbc.notes import Notes
 
 PORTION = 512
 """Prompts that are answered and kept at a time: a killed run loses no more, and their shared beginning is read once."""

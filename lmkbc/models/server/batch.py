@@ -19,7 +19,8 @@ from openai.types import Batch
 
 from lmkbc.errors import LmkbcError
 from lmkbc.http import CallError, read_body
-from lmkbc.models.answers import Call, Store
+from lmkbc.models.answers import Store
+from lmkbc.models.call import Call
 from lmkbc.models.server.client import MOST_BYTES, OtherModelError, Request, Result
 from lmkbc.models.server.limits import Limits, estimate
 from lmkbc.models.server.request import Offers

@@ -8,16 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lmkbc.models.answers import Call, Store
+from lmkbc.models.answers import Store
 from lmkbc.models.base import Answered, Key, Prompt, Reply, Request, Result, Talk, resumed
 from lmkbc.models.budget import Budget
+from lmkbc.models.call import Call
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.batch import run as run_batch
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.option_scorer import OptionScorer
 from lmkbc.models.server.request import calls
 from lmkbc.models.server.session import Session
-from lmkbc.types import Notes
+from lmkbc.notes import Notes
 
 log = logging.getLogger(__name__)
 

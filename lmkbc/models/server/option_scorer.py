@@ -9,15 +9,16 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lmkbc.http import CallError
-from lmkbc.models.answers import Call, Store, answered
+from lmkbc.models.answers import Store, answered
 from lmkbc.models.base import Prompt
+from lmkbc.models.call import Call
 from lmkbc.models.dry import DryStore
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import ServerError, TooLongError
 from lmkbc.models.server.likelihood import OptionLikelihoods, Way, way_of
 from lmkbc.models.server.limits import estimate
 from lmkbc.models.server.session import Session
-from lmkbc.types import Notes
+from lmkbc.notes import Notes
 
 
 class _Templated(msgspec.Struct):

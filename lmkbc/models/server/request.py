@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from lmkbc.models.answers import Call
 from lmkbc.models.base import Prompt, Sampling
+from lmkbc.models.call import Call
 from lmkbc.models.server.address import Server
 
 OPTIONAL = ("n", "response_format", "logprobs", "top_logprobs", "seed")

@@ -17,7 +17,8 @@ import openai
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.http import CallError
-from lmkbc.models.answers import Call, Store
+from lmkbc.models.answers import Store
+from lmkbc.models.call import Call
 from lmkbc.models.files import same_model
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TooLong

@@ -16,9 +16,10 @@ import msgspec
 
 from lmkbc.errors import counted
 from lmkbc.http import CallError, pooled
-from lmkbc.models.answers import Call, Store, commit
+from lmkbc.models.answers import Store, commit
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
+from lmkbc.models.call import Call
 from lmkbc.models.dry import DryStore
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TokenReport

@@ -15,7 +15,8 @@ import msgspec
 from msgspec import Meta
 
 from lmkbc.errors import InputError, counted, did_you_mean
-from lmkbc.files.atomic import check_file, write_bytes
+from lmkbc.files.atomic import write_bytes
+from lmkbc.files.writable import check_file
 from lmkbc.probe.benchmark import Findings, Means, Sheet, percent
 from lmkbc.probe.kamel import dataset, score
 from lmkbc.probe.kamel.dataset import Kamel, KamelFact

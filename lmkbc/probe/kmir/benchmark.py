@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Meta
 
 from lmkbc.errors import InputError, counted
-from lmkbc.files.atomic import check_directory, check_file, check_replaceable, with_record, write_bytes, write_directory
+from lmkbc.files.atomic import check_replaceable, with_record, write_bytes, write_directory
+from lmkbc.files.writable import check_directory, check_file
 from lmkbc.probe.benchmark import Findings, Means, Sheet, percent
 from lmkbc.probe.kmir import score
 from lmkbc.probe.kmir.build import QuestionBuilder

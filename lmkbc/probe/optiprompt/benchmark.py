@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from lmkbc.errors import counted
-from lmkbc.files.atomic import check_file
+from lmkbc.files.writable import check_file
 from lmkbc.probe.benchmark import Findings, Means, Sheet, percent
 from lmkbc.probe.optiprompt import dataset
 from lmkbc.settings import listed

@@ -21,8 +21,9 @@ from lmkbc.ask.context.recall import Recall
 from lmkbc.ask.context.retrieval import PassageIndex, Retrieval, index_of
 from lmkbc.errors import InputError
 from lmkbc.generate.language_model import LanguageModelSpec
+from lmkbc.notes import Passage
 from lmkbc.settings import checked
-from lmkbc.types import Passage, Query
+from lmkbc.types import Query
 from lmkbc.workspace import Workspace
 
 NAME = "CountryBordersCountry"

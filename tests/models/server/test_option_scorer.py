@@ -25,7 +25,7 @@ from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import ServerError
 from lmkbc.models.server.language_model import ServerModel
 from lmkbc.models.server.limits import Limits
-from lmkbc.types import Notes
+from lmkbc.notes import Notes
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

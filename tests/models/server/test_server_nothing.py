@@ -14,8 +14,9 @@ from loopback import Loopback, prompt_of
 from test_server_odd import BORDERS, HASTY, RELATIONS, Body, Edited, Make, chat, one, spain  # noqa: F401  (a fixture)
 
 from lmkbc.answer.parse import parse
-from lmkbc.models.answers import Call, Store
+from lmkbc.models.answers import Store
 from lmkbc.models.base import Reply
+from lmkbc.models.call import Call
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.language_model import ServerModel
 from lmkbc.types import CandidateSet, Query, State
