@@ -8,7 +8,7 @@ from pathlib import Path
 
 import tomli_w
 
-from lmkbc.ask.frames import WordFile, converted
+from lmkbc.ask.words import WordFile, converted
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.checksum import file_sha256

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from lmkbc.ask.frames import WordingSource
+from lmkbc.ask.words import WordingSource
 from lmkbc.errors import InputError
 from lmkbc.files.places import fetched_frames
 from lmkbc.files.toml import leaves, read_toml

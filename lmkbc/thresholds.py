@@ -32,8 +32,8 @@ from lmkbc.select.rule import PerRelation, Rule, significant
 from lmkbc.settings import checked
 
 if TYPE_CHECKING:  # selecting must not wait for Optuna to load
-    from lmkbc.tune.calibrate import Reliability
     from lmkbc.tune.confidence import RelationConfidence
+    from lmkbc.tune.reliability import Reliability
     from lmkbc.tune.tune import Tuned
 
 

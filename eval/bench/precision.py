@@ -20,9 +20,9 @@ from recorded import ROWS, context_of
 from lmkbc.pipeline import propose
 from lmkbc.recipe import read_recipe
 from lmkbc.select.cutoffs import Cutoff
-from lmkbc.tune.calibrate import Reliability
 from lmkbc.tune.confidence import Confidences
 from lmkbc.tune.defaults import FOLDS, SEED
+from lmkbc.tune.reliability import Reliability
 from lmkbc.tune.tune import tune
 from lmkbc.workspace import Workspace
 

@@ -162,7 +162,7 @@ def taught(texts: Sequence[str]) -> tuple[Any, Any]:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import AutoModelForCausalLM, GPT2Config, PreTrainedTokenizerFast
 
-    from lmkbc.models.masked.heads import padded
+    from lmkbc.models.masked.tensors import padded
     from lmkbc.train.loop import train
     from lmkbc.train.settings import TrainingPlan
 

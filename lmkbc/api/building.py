@@ -16,12 +16,13 @@ from lmkbc.api.frames import shown
 from lmkbc.api.options import RunOptions, keywords, opened
 from lmkbc.api.scores import listed
 from lmkbc.build.build import Build, BuildPlan, chosen
+from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import Engine
 from lmkbc.build.facts import FACTS, SCHEMAS
 from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import inputs_of, started
-from lmkbc.build.subjects import Classes, SubjectFile
+from lmkbc.build.subjects import SubjectFile
 from lmkbc.errors import InputError, OptionError
 from lmkbc.files.arrays import key
 from lmkbc.link.index import AliasIndex

@@ -1,4 +1,4 @@
-"""Options of the public functions: which there are, and a TypeError for any other keyword."""
+"""Options of the public functions: the list, a TypeError for any other keyword, and the run that they lead to."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from lmkbc.workspace import Workspace
 if TYPE_CHECKING:
     from lmkbc.recipe import Recipe
     from lmkbc.run.base import Run
+
+log = logging.getLogger(__name__)
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -106,9 +108,6 @@ def expanded(parameters: Iterable[Parameter], options: Mapping[str, Any]) -> Ite
         for name, hint in options.items():
             default = False if hint == "bool" or bool in get_args(hint)[:1] else None
             yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
-
-
-log = logging.getLogger(__name__)
 
 
 def placed(path: Path | str | None) -> Path | None:

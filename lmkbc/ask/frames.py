@@ -7,9 +7,6 @@ recipe names it behind "#".
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,87 +17,6 @@ from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.toml import read_toml
 from lmkbc.relation import Relation
 from lmkbc.workspace import bundled
-
-SUBJECT = "{subject_entity}"
-"""How the challenge's editions write the subject's place."""
-
-Settings = dict[str, Any]
-"""Of one relation's frame."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WordFile:
-    """One file of words. sha256: of its bytes. relation: which it is about, where it is about one.
-
-    format: "templates" (a question of each relation, as a JSON object or as CSV of relation and template), or "prompt"
-    (a whole prompt, examples and all, with the subject's place in its last paragraph).
-    """
-
-    url: str
-    format: Literal["templates", "prompt"]
-    sha256: str = ""
-    relation: str = ""
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for an address that cannot be trusted, and for a prompt of no relation."""
-        if not self.url.startswith(("https://", "http://127.0.0.1:")):
-            raise ValueError(f"url is {self.url!r}: give an address that begins with https://")
-        if (self.format == "prompt") != bool(self.relation):
-            raise ValueError("relation says what a whole prompt is about: give it with format 'prompt', and only there")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WordingSource:
-    """Where a system's words are published. licence, credit: which are kept beside them.
-
-    frame: settings that every frame has besides, where {template} is what the file says.
-    """
-
-    licence: str
-    credit: str
-    files: tuple[WordFile, ...]
-    frame: Mapping[str, Any] = field(default_factory=dict)
-
-
-def converted(source: WordingSource, files: Mapping[WordFile, bytes]) -> dict[str, Settings]:
-    """Relation, as the authors call it -> frame. InputError names the file and what is wrong in it."""
-    made: dict[str, Settings] = {}
-    for file, raw in files.items():
-        try:
-            text = raw.decode("utf-8-sig").replace("\r\n", "\n")
-            read = _templates(text) if file.format == "templates" else {file.relation: _prompt(text)}
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{file.url} is not as its format {file.format!r} has it: {error}") from None
-        for relation, frame in read.items():
-            block = str(source.frame.get("block", "{template}")).replace("{template}", frame["block"])
-            made[relation] = {**source.frame, **frame, "block": block}
-    return made
-
-
-def _templates(text: str) -> dict[str, Settings]:
-    """Return the question of each relation."""
-    if text.lstrip().startswith("{"):
-        rows = json.loads(text).items()
-    else:
-        rows = [row for row in csv.reader(io.StringIO(text)) if row][1:]
-    wrong = next((row for row in rows if len(row) != 2 or not all(isinstance(cell, str) for cell in row)), None)
-    if wrong is not None or not rows:
-        raise ValueError(f"{wrong!r} is not a relation and its template" if wrong else "it holds none")
-    return {relation.strip(): {"block": _about(template.strip())} for relation, template in rows}
-
-
-def _prompt(text: str) -> Settings:
-    """Return a whole prompt: its examples are the header, so that no others are shown."""
-    end = text[len(text.rstrip()) :]
-    examples, _, query = text.rstrip().rpartition("\n\n")
-    return {"task": examples, "block": _about(query + end), "shots": {"k": 0}}
-
-
-def _about(template: str) -> str:
-    if SUBJECT not in template:
-        raise ValueError(f"{template[:80]!r} has no {SUBJECT}")
-    return template.replace(SUBJECT, "{subject}")
-
 
 Style = Literal["question", "triple", "tuple", "record", "json"]
 

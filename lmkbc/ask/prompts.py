@@ -9,44 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import msgspec
 
 from lmkbc.ask.frames import JOINTS, SLOT
 from lmkbc.ask.style import PromptStyle
 from lmkbc.models.base import Message, Prompt
-from lmkbc.relation import Kind, Relation
+from lmkbc.relation import Relation
 from lmkbc.types import Example, Query
-
-
-class _Names(msgspec.Struct, forbid_unknown_fields=True):
-    objects: list[str]
-
-
-class _Numbers(msgspec.Struct, forbid_unknown_fields=True):
-    objects: list[float]
-
-
-def answer_schema(kind: Kind) -> dict[str, Any]:
-    """Return the schema of an object with one list, of numbers or of names."""
-    item = {"type": "number" if kind == "number" else "string"}
-    return {
-        "type": "object",
-        "properties": {"objects": {"type": "array", "items": item}},
-        "required": ["objects"],
-        "additionalProperties": False,
-    }
-
-
-def keeps_schema(text: str, kind: Kind) -> bool:
-    """Return whether a text is what the schema asks for."""
-    try:
-        msgspec.json.decode(text, type=_Numbers if kind == "number" else _Names)
-    except msgspec.DecodeError:  # also what is JSON of another shape
-        return False
-    return True
-
 
 RECALLED = 3
 """Statements that an example's recall line holds at most, so that long lists do not crowd out other examples."""

@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
+from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import Ask, Engine, ShardPart, ThisProcess, Work
 from lmkbc.build.facts import Maker, Tables
 from lmkbc.build.growth import Growth
 from lmkbc.build.manifest import Shard, finished
-from lmkbc.build.subjects import Classes, Subjects
+from lmkbc.build.subjects import Subjects
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.pipeline import BLOCK
 from lmkbc.progress import Report, silent

@@ -14,9 +14,10 @@ from typing import Any
 
 import polars as pl
 
+from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.manifest import Shard
-from lmkbc.build.subjects import SCHEMA, Classes, Subject, Subjects
+from lmkbc.build.subjects import SCHEMA, Subject, Subjects
 from lmkbc.link.index import AliasIndex
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation

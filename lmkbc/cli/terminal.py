@@ -9,13 +9,9 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from lmkbc.edition import Edition
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -34,6 +30,9 @@ from rich.table import Table
 from rich.text import Text
 
 from lmkbc.progress import PERIOD, CountedStep, ExpectedStep, Lines, Overall, Report, lasting
+
+if TYPE_CHECKING:
+    from lmkbc.edition import Edition
 
 _STEERING = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Control characters that JSON may hold as they are, and marks that turn the direction of writing."""

@@ -174,6 +174,6 @@ def local_model(model: ModelReference, run: Run, notes: Notes, *, completion: bo
         digest,
         store=run.store(),
         chats=bool(opened.tokenizer.chat_template) if completion is None else not completion,
-        **({} if model.component == "causal" else {"longest": GUESSED_ANSWER}),
+        longest=None if model.component == "causal" else GUESSED_ANSWER,
         notes=notes,
     )

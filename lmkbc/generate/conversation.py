@@ -10,7 +10,7 @@ from functools import partial
 from lmkbc.answer.reply import broken, candidates, mends, united
 from lmkbc.ask.context.passages import Provider, as_context, gathered
 from lmkbc.ask.plan import Asking, Slots
-from lmkbc.ask.prompts import answer_schema
+from lmkbc.ask.schema import answer_schema
 from lmkbc.generate.chain import UNREAD, Chain, Course, asking, together
 from lmkbc.models.base import WITHHELD, Prompt, Reply, Request, Talk
 from lmkbc.notes import Notes, Passage

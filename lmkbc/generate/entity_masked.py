@@ -14,7 +14,8 @@ from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.entities import FILE, Entities
 from lmkbc.models.masked.forward import Forward, Precision
-from lmkbc.models.masked.heads import fold_model, masked
+from lmkbc.models.masked.heads import fold_model
+from lmkbc.models.masked.tensors import masked
 from lmkbc.names import folded_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation

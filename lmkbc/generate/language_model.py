@@ -15,7 +15,7 @@ from lmkbc.ask.context.passages import ContextSettings, Provider
 from lmkbc.ask.context.providers import located, provider
 from lmkbc.ask.frames import OTHERS
 from lmkbc.ask.plan import Asking, Asks
-from lmkbc.ask.prompts import keeps_schema
+from lmkbc.ask.schema import keeps_schema
 from lmkbc.generate.access import is_given, open_model, runs_here
 from lmkbc.generate.conversation import Conversation
 from lmkbc.generate.ranking import CandidateRanking, RankingGenerator

@@ -18,7 +18,7 @@ import msgspec
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.database import DATABASE_ERRORS, columns, is_unwritable, opened
-from lmkbc.link.object_types import ShapeError, T, decode
+from lmkbc.link.schema import ShapeError, T, decode
 
 VERSION = 1
 _TABLE = """CREATE TABLE IF NOT EXISTS answers (source TEXT, kind TEXT, key TEXT, answer BLOB NOT NULL,

@@ -14,7 +14,7 @@ from lmkbc.files.places import cache_dir, warn_unwritable
 from lmkbc.link import api
 from lmkbc.link.cache import Cache
 from lmkbc.link.evidence import Hit
-from lmkbc.link.object_types import T
+from lmkbc.link.schema import T
 from lmkbc.link.wikidata import API_URL, Client
 from lmkbc.names import as_qid
 

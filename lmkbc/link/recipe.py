@@ -3,73 +3,24 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, get_args
 
-from lmkbc.ask.prompts import fill, one_line
 from lmkbc.generate.access import StepModel, step_model
 from lmkbc.generate.spec import check_names
 from lmkbc.link import disambiguation
-from lmkbc.link.disambiguation import HitChoice
-from lmkbc.link.evidence import Hit, Index, Search
+from lmkbc.link.ask_model import AskModel
+from lmkbc.link.evidence import Index, Search
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.linker import Linker
 from lmkbc.link.sources import open_search
 from lmkbc.link.train_objects import TrainObjects
 from lmkbc.link.wikidata import CONTACT
-from lmkbc.models.base import LanguageModel
 from lmkbc.names import as_qid
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
-
-_NAMED = re.compile(r"Q?\d+")
-
-
-def question(about: HitChoice, relation: Relation) -> str:
-    """The prompt for one choice: the question, its answer, and the numbered entities that the answer may mean.
-
-    Identifier, label and description of each hit, as in Zhang et al. 2023 (LLMKE), linking by language model.
-    """
-    text = one_line(about.text)
-    lines = [
-        f"{at}. {hit.id}: {one_line(hit.label) or text} ({one_line(hit.description) or 'no description'})"
-        for at, hit in enumerate(about.hits, 1)
-    ]
-    return (
-        f"Question: {fill(relation.question, {'subject': one_line(about.query.subject)})}\n"
-        f"Answer: {text}\n"
-        f"Which {relation.object_type.noun} does the answer mean?\n" + "\n".join(lines) + "\n"
-        "Reply with its number only, or 0 if it is none of them."
-    )
-
-
-class AskModel:
-    """A `disambiguation.Ask` from a model that completes prompts. Where a reply names no hit, the first is chosen."""
-
-    def __init__(self, model: LanguageModel, relations: Mapping[str, Relation]) -> None:
-        self._model, self._relations = model, relations
-
-    def __call__(self, questions: Sequence[HitChoice]) -> list[int | None]:
-        """The position of the hit that is meant, for each question; the same question is asked once."""
-        prompts = [question(item, self._relations[item.query.relation]) for item in questions]
-        distinct = list(dict.fromkeys(prompts))
-        replies = dict(zip(distinct, self._model.paragraphs(distinct), strict=True))
-        return [_place(replies[prompt] or "", item.hits) for prompt, item in zip(prompts, questions, strict=True)]
-
-
-def _place(reply: str, hits: Sequence[Hit]) -> int | None:
-    """The position of the hit that a reply names first, by its number or its identifier."""
-    places = {hit.id: at for at, hit in reversed([*enumerate(hits)])}
-    for named in _NAMED.findall(reply.rpartition("</think>")[2]):
-        if named in places:
-            return places[named]
-        if named.isdigit():
-            return int(named) - 1 if 1 <= int(named) <= len(hits) else None
-    return None
-
 
 Its = TypeVar("Its")
 Words = Mapping[str, tuple[str, ...]]

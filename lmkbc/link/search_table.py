@@ -12,7 +12,7 @@ from lmkbc.errors import InputError
 from lmkbc.files.jsonl import read_bytes
 from lmkbc.files.packed import DOCUMENT
 from lmkbc.link.evidence import Hit
-from lmkbc.link.object_types import ShapeError, decode
+from lmkbc.link.schema import ShapeError, decode
 from lmkbc.names import as_qid
 
 _TABLE = msgspec.json.Decoder(dict[str, str])

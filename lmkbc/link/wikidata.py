@@ -20,7 +20,7 @@ import httpx2
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.http import HEADERS, CallError, Pace, TooLargeError, is_web_address, pooled, read_body, retry_after, trusted
 from lmkbc.link.api import ApiCall, Refusal
-from lmkbc.link.object_types import ShapeError, decode
+from lmkbc.link.schema import ShapeError, decode
 
 T = TypeVar("T")
 API_URL = "https://www.wikidata.org/w/api.php"

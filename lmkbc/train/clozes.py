@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from lmkbc.models.masked.backbone import Backbone
-from lmkbc.models.masked.heads import BATCH, at_masks, padded
 from lmkbc.models.masked.soft_prompts import SoftPrompt, mask_logits
+from lmkbc.models.masked.tensors import BATCH, at_masks, padded
 from lmkbc.progress import Report, silent
 from lmkbc.train.loop import Trained, train
 from lmkbc.train.losses import Loss, soft_loss

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from lmkbc.generate.naive_bayes import alone, log_posterior
 from lmkbc.generate.prior import Floats, class_prior
-from lmkbc.models.masked.heads import word_vectors
+from lmkbc.models.masked.tensors import word_vectors
 from lmkbc.names import folded_key
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.models.base import LanguageModel, Prompt
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.prefixes import Tokens, common
-from lmkbc.models.masked.heads import padded
+from lmkbc.models.masked.tensors import padded
 from lmkbc.run.base import Run
 from lmkbc.train.corpus import Corpus, near
 from lmkbc.train.held_out import HeldOut, alias_groups

@@ -12,7 +12,7 @@ import torch
 
 from lmkbc.errors import InputError
 from lmkbc.models.masked.clozes import subject_of
-from lmkbc.models.masked.heads import padded
+from lmkbc.models.masked.tensors import padded
 from lmkbc.progress import Report, silent
 from lmkbc.train.loop import Trained, train
 from lmkbc.train.settings import Masking, TrainingPlan

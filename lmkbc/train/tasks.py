@@ -17,9 +17,9 @@ from lmkbc.models.encoder import MODEL, find_encoder
 from lmkbc.models.masked import vocabulary
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.entities import Entities
-from lmkbc.models.masked.heads import masked
 from lmkbc.models.masked.soft_prompts import FILE as PROMPTS
 from lmkbc.models.masked.soft_prompts import SoftPrompt, to_bytes
+from lmkbc.models.masked.tensors import masked
 from lmkbc.progress import Report, silent
 from lmkbc.train.clozes import finetune, precision, train_soft_prompt
 from lmkbc.train.controls import randomised

@@ -22,7 +22,8 @@ from torch import Tensor
 from lmkbc.errors import InputError
 from lmkbc.models.masked.activations import Activations, activations
 from lmkbc.models.masked.entities import Entities
-from lmkbc.models.masked.heads import Top, assemble, fold_file, masked
+from lmkbc.models.masked.heads import Top, assemble, fold_file
+from lmkbc.models.masked.tensors import masked
 from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent
 from lmkbc.train.corpus import Corpus, split

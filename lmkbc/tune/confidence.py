@@ -14,17 +14,10 @@ import numpy as np
 from lmkbc.select.calibration import Calibration, PrecisionCurve, at_least
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import significant
-from lmkbc.tune.calibrate import (
-    CalibrationData,
-    Reliability,
-    candidate_evidence,
-    fit_calibration,
-    general,
-    interval,
-    resampled,
-)
+from lmkbc.tune.calibrate import CalibrationData, candidate_evidence, fit_calibration, general
 from lmkbc.tune.families import Task
 from lmkbc.tune.outcomes import Outcomes
+from lmkbc.tune.reliability import Reliability, interval, resampled
 
 PROMISED = 0.9
 """The precision at which recall is told (Veseli et al., EMNLP Findings 2023)."""

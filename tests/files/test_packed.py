@@ -22,7 +22,7 @@ from lmkbc.files.jsonl import read_bytes
 from lmkbc.generate.recorded_rows import read_rows
 from lmkbc.link.dump import open_dump
 from lmkbc.link.tables import read_table
-from lmkbc.models.masked.entities import read_vectors
+from lmkbc.models.masked.entity_space import read_vectors
 from lmkbc.probe.kamel import dataset as kamel
 from lmkbc.workspace import Workspace
 

@@ -11,7 +11,8 @@ from lmkbc.generate.entity_masked import EntityMasked
 from lmkbc.models.masked.activations import activations, bert_layer
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.entities import Entities
-from lmkbc.models.masked.heads import Top, assemble, masked
+from lmkbc.models.masked.heads import Top, assemble
+from lmkbc.models.masked.tensors import masked
 from lmkbc.relation import Relation
 from lmkbc.train.controls import Majority, NaiveBayesControl, randomised
 from lmkbc.train.directory import write

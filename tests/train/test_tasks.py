@@ -13,8 +13,9 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.generate.entity_masked import EntityMasked
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.entities import Entities
-from lmkbc.models.masked.heads import fold_model, masked
+from lmkbc.models.masked.heads import fold_model
 from lmkbc.models.masked.soft_prompts import FILE, read
+from lmkbc.models.masked.tensors import masked
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.relation import Relation
 from lmkbc.train import tasks

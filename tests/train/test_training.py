@@ -13,8 +13,8 @@ from transformers import PreTrainedTokenizerFast
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.entities import Entities
-from lmkbc.models.masked.heads import masked
 from lmkbc.models.masked.soft_prompts import SoftPrompt, mask_logits, read, to_bytes
+from lmkbc.models.masked.tensors import masked
 from lmkbc.train.clozes import finetune, precision, train_soft_prompt
 from lmkbc.train.loop import train
 from lmkbc.train.losses import mean, rank_loss

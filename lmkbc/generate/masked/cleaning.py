@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from lmkbc.answer.clean import clean, same_name
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.settings import ProbeSettings, Scores, for_relation
+from lmkbc.generate.masked.ensemble import Scores
+from lmkbc.generate.masked.settings import ProbeSettings, for_relation
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.types import Query

@@ -12,16 +12,17 @@ from typing import NamedTuple
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.cleaning import AnswerCleaning
+from lmkbc.generate.masked.ensemble import Scores, combine
 from lmkbc.generate.masked.lexicon import TOP_K, Lexicon, names_of_type, train_names
 from lmkbc.generate.masked.preconditions import Asker, Prepared
-from lmkbc.generate.masked.settings import ANY, ProbeSettings, Scores, combine, for_relation
+from lmkbc.generate.masked.settings import ANY, ProbeSettings, for_relation
 from lmkbc.generate.recorded import Recorded
 from lmkbc.generate.replay import Replay
 from lmkbc.generate.spec import GeneratorSpec, Relations, check_names
 from lmkbc.models.files import model_name
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.clozes import Clozes, Layout
-from lmkbc.models.masked.entities import mapped
+from lmkbc.models.masked.entity_space import mapped
 from lmkbc.models.masked.forward import Forward
 from lmkbc.models.masked.soft_prompts import by_cloze, cloze_of, read_prompts, with_prompts
 from lmkbc.models.masked.vocabulary import Words, expand, piece_counts

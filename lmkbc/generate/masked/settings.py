@@ -2,37 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from lmkbc.errors import did_you_mean
+from lmkbc.generate.masked.ensemble import Ensemble
 from lmkbc.models.masked.clozes import check_template
 from lmkbc.models.masked.forward import Match, Precision
 from lmkbc.relation import Precondition, Relation
-
-Scores = Mapping[str, float]
-Ensemble = Literal["mean", "max", "count"]
-
-
-def combine(proposals: Sequence[Scores], method: Ensemble) -> dict[str, float]:
-    """Return object -> score in [0, 1], best first, from one mapping of objects to probabilities per cloze.
-
-    "mean": what a cloze does not propose counts 0; "max" takes the best; "count" ranks by the number of clozes and then
-    by the best, as (number - 1 + best) / all.
-    """
-    merged: dict[str, float] = {}
-    for name in dict.fromkeys(name for scores in proposals for name in scores):
-        proposed = [scores[name] for scores in proposals if name in scores]
-        if method == "mean":
-            merged[name] = math.fsum(1 / len(proposals) * score for score in proposed)
-        elif method == "max":
-            merged[name] = max(proposed)
-        else:
-            merged[name] = (len(proposed) - 1 + max(proposed)) / len(proposals)
-    return dict(sorted(merged.items(), key=lambda item: (-item[1], item[0])))
-
 
 Objects = Literal["token", "expand"]
 Compose = Literal["mean", "frequency"]

@@ -20,7 +20,7 @@ import torch
 from lmkbc.errors import InputError
 from lmkbc.models.base import Sampling
 from lmkbc.models.causal.branches import Branches
-from lmkbc.models.causal.options import Repeats
+from lmkbc.models.causal.endings import Repeats
 from lmkbc.models.causal.prefixes import Tokens
 from lmkbc.settings import checked
 

@@ -24,7 +24,8 @@ from lmkbc.models.causal.abilities import Abilities, abilities
 from lmkbc.models.causal.branches import Batched, Packed
 from lmkbc.models.causal.caches import Beginnings
 from lmkbc.models.causal.decode import ANSWER, Asked, Completion, Decoding, Read, decode
-from lmkbc.models.causal.options import Option, list_end, with_options
+from lmkbc.models.causal.endings import list_end
+from lmkbc.models.causal.options import Option, with_options
 from lmkbc.models.causal.prefixes import Group, Tokens, groups, of_one_length
 from lmkbc.models.causal.template import rendered
 from lmkbc.models.causal.trees import PromptScores, alone, layer_at, read_batched, read_packed

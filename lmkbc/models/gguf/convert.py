@@ -24,7 +24,7 @@ from lmkbc.files.checksum import damaged, file_sha256
 from lmkbc.files.places import cache_dir
 from lmkbc.models.files import file_digest
 from lmkbc.models.gguf import header, vocabulary
-from lmkbc.models.gguf.vocabulary import Placed, config_of, placed
+from lmkbc.models.gguf.shape import Placed, config_of, placed
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 import string
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 Layout = tuple[int, ...]
 """A template as token ids, with SUBJECT, MASK and SOFT where those stand."""

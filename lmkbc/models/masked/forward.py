@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.models.masked.activations import bert_layer
-from lmkbc.models.masked.backbone import Backbone, quantise
+from lmkbc.models.masked.backbone import Backbone
+from lmkbc.models.masked.int8 import quantise
 
 Precision = Literal["fp32", "bf16", "int8"]
 Match = Literal["product", "distance"]

@@ -2,68 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import torch
-from torch import Tensor, nn
-
-from lmkbc.models.masked.clozes import Clozes, subject_of
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
-    from lmkbc.models.masked.backbone import Backbone
-import copy
-from pathlib import Path
-
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
+from torch import Tensor, nn
 
 from lmkbc.errors import InputError, OptionError
 from lmkbc.models.masked.activations import Activations, bert_layer
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.entities import Entities
+from lmkbc.models.masked.tensors import word_vectors
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
-
-BATCH = 256
-"""Rows that are asked at a time where nothing is learned."""
-
-
-def masked(backbone: Backbone, clozes: Sequence[str], subjects: Sequence[str]) -> list[list[int]]:
-    """Return the token ids of n clozes with one mask each, special tokens included, as the model is trained on them."""
-    return Clozes(backbone).inputs(clozes, [subject_of(subject, backbone.tokenizer) for subject in subjects])
-
-
-def word_vectors(model: PreTrainedModel) -> Tensor:
-    """Return the input embeddings of the vocabulary, (v, h), themselves and no copy."""
-    return cast(Tensor, model.get_input_embeddings().weight)
-
-
-def at_masks(model: PreTrainedModel, masks: Tensor, columns: Tensor | None = None, **inputs: Tensor) -> Tensor:
-    """Return logits where masks, (b, t), is true, over some words, or all: (m, v). The output matrix does no more."""
-    decoder = cast(nn.Linear, model.get_output_embeddings())
-    chosen = slice(None) if columns is None else columns.to(masks.device)
-    bias = None if decoder.bias is None else decoder.bias[chosen]
-
-    def reduced(states: Tensor) -> Tensor:
-        return nn.functional.linear(states[masks], decoder.weight[chosen], bias)
-
-    decoder.forward = reduced  # type: ignore[method-assign, assignment]
-    try:
-        return cast(Tensor, model(**inputs).logits)
-    finally:
-        del decoder.forward
-
-
-def padded(rows: Sequence[Sequence[int]], fill: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return rows as one tensor (b, t), and where they are no padding (b, t)."""
-    width = max(map(len, rows))
-    ids = torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows], device=device)
-    keep = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows], device=device)
-    return ids, keep
 
 
 class Top(nn.Module):

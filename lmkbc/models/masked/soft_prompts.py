@@ -21,7 +21,7 @@ from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.clozes import MASK, SOFT, SUBJECT, Layout, subject_pieces
 from lmkbc.models.masked.forward import shared_copy
-from lmkbc.models.masked.heads import at_masks, padded, word_vectors
+from lmkbc.models.masked.tensors import at_masks, padded, word_vectors
 from lmkbc.relation import Relation
 
 if TYPE_CHECKING:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 import copy
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +15,9 @@ import torch
 from torch import Tensor
 
 from lmkbc.models.masked.backbone import Backbone
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 PIECE, BYTES, SPACE = "##", "Ġ", "▁"
 """What WordPiece puts before a continuation, byte-level BPE before a word, and SentencePiece before a word."""

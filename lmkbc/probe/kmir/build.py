@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
 from lmkbc.errors import InputError
+from lmkbc.probe.kmir.axioms import Closure, Derivation, Triple
 from lmkbc.probe.kmir.files import MASK, Question, TypedTriple
-from lmkbc.probe.kmir.schema import Closure, Derivation, RelationSchema, Schema, Triple
+from lmkbc.probe.kmir.schema import RelationSchema, Schema
 
 OPTIONS = 4
 ANSWERS = 50

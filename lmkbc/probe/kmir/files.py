@@ -12,7 +12,8 @@ from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import jsonl
 from lmkbc.files.atomic import Kind
 from lmkbc.probe.kamel import dataset as kamel
-from lmkbc.probe.kmir.schema import Schema, Triple
+from lmkbc.probe.kmir.axioms import Triple
+from lmkbc.probe.kmir.schema import Schema
 
 MASK = "[MASK]"
 SHARES = {"train": 8, "dev": 1, "test": 1}

@@ -20,7 +20,7 @@ from lmkbc.errors import InputError
 from lmkbc.files.atomic import blank, settle
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.forward import Forward
-from lmkbc.models.masked.heads import at_masks, padded
+from lmkbc.models.masked.tensors import at_masks, padded
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.probe.kmir.files import MASK
 from lmkbc.progress import Report, silent

@@ -6,15 +6,14 @@ The six axioms of KMIR (Gao et al. 2022), read from a TOML file and checked for 
 from __future__ import annotations
 
 import string
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from lmkbc.errors import InputError, LmkbcError, did_you_mean
+from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.toml import read_toml
 from lmkbc.settings import checked
 
@@ -164,88 +163,3 @@ def read_schema(path: Path | None = None) -> Schema:
     """Read a schema from its TOML file, or the bundled one of KAMEL. InputError that says what is wrong."""
     with as_file(files("lmkbc.probe.kamel").joinpath("schema.toml")) as bundled:
         return checked(Schema, read_toml(path or bundled), f"{path or bundled}: a schema")
-
-
-LIMIT = 20_000_000
-"""Triples of a closure at most: a schema whose chains derive more is no use for asking questions."""
-
-
-class Triple(NamedTuple):
-    """One fact: two entities by name, and the relation between them."""
-
-    subject: str
-    relation: str
-    object: str
-
-
-@dataclass(frozen=True, slots=True)
-class Derivation:
-    """How a triple follows: by which axiom, from which one or two triples."""
-
-    axiom: Axiom
-    premises: tuple[Triple, ...]
-
-
-class Closure:
-    """Everything that holds: the given triples and all that follow. No triple relates an entity to itself.
-
-    steps: derived triple -> its first derivation; those that follow at once from given triples come first.
-    """
-
-    def __init__(self, given: Iterable[Triple], schema: Schema) -> None:
-        self.given = dict.fromkeys(given)
-        self.steps: dict[Triple, Derivation] = {}
-        self.objects: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
-        self.subjects: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
-        self._rules: defaultdict[str, list[AxiomRule]] = defaultdict(list)
-        self._firsts: defaultdict[str, list[AxiomJoin]] = defaultdict(list)
-        self._seconds: defaultdict[str, list[AxiomJoin]] = defaultdict(list)
-        for rule in schema.rules:
-            self._rules[rule.source].append(rule)
-        for join in schema.joins:
-            self._firsts[join.first].append(join)
-            self._seconds[join.second].append(join)
-        fresh = list(self.given)
-        for triple in fresh:
-            self._add(triple)
-        while fresh:
-            fresh = self._round(fresh)
-
-    def __contains__(self, triple: object) -> bool:
-        return triple in self.given or triple in self.steps
-
-    def _add(self, triple: Triple) -> None:
-        self.objects[triple.subject, triple.relation][triple.object] = None
-        self.subjects[triple.relation, triple.object][triple.subject] = None
-
-    def _round(self, fresh: list[Triple]) -> list[Triple]:
-        """Return what follows from the fresh triples and those known before, and add it to the closure."""
-        steps: dict[Triple, Derivation] = {}
-        for triple in fresh:
-            for made, step in self._follows(triple):
-                if made.subject != made.object and made not in self and made not in steps:
-                    steps[made] = step
-            if len(self.steps) + len(steps) > LIMIT:
-                raise LmkbcError(f"the schema derives more than {LIMIT} triples: drop a transitive relation or a chain")
-        self.steps |= steps
-        for triple in steps:
-            self._add(triple)
-        return list(steps)
-
-    def _follows(self, triple: Triple) -> Iterator[tuple[Triple, Derivation]]:
-        subject, relation, object_ = triple
-        for rule in self._rules[relation]:
-            ends = (object_, subject) if rule.flipped else (subject, object_)
-            yield Triple(ends[0], rule.target, ends[1]), Derivation(rule.axiom, (triple,))
-        for join in self._firsts[relation]:
-            for end in self.objects.get((object_, join.second), ()):
-                yield (
-                    Triple(subject, join.target, end),
-                    Derivation(join.axiom, (triple, Triple(object_, join.second, end))),
-                )
-        for join in self._seconds[relation]:
-            for start in self.subjects.get((join.first, subject), ()):
-                yield (
-                    Triple(start, join.target, object_),
-                    Derivation(join.axiom, (Triple(start, join.first, subject), triple)),
-                )

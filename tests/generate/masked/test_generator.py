@@ -16,9 +16,10 @@ from tiny_families import probabilities
 
 from lmkbc import AliasScorer, Edition, EntityType, Metric, Precondition, Relation, Shape
 from lmkbc.errors import InputError
+from lmkbc.generate.masked.ensemble import combine
 from lmkbc.generate.masked.generator import Masked, MaskedGenerator
 from lmkbc.generate.masked.preconditions import rewritten
-from lmkbc.generate.masked.settings import ProbeSettings, combine
+from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.run.base import Run

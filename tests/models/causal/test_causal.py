@@ -23,8 +23,8 @@ from lmkbc.models.causal import model as model_module
 from lmkbc.models.causal.branches import Batched, Branches, Packed
 from lmkbc.models.causal.caches import Beginnings
 from lmkbc.models.causal.decode import Asked, Decoding
+from lmkbc.models.causal.endings import Repeats
 from lmkbc.models.causal.model import CausalModel
-from lmkbc.models.causal.options import Repeats
 from lmkbc.models.causal.prefixes import common, groups, portions
 from lmkbc.settings import checked
 

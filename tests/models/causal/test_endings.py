@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lmkbc.answer.literal import Reader, read_literals
 from lmkbc.answer.parse import parse
-from lmkbc.models.causal.options import LOOP, PERIOD, Repeats, list_end
+from lmkbc.models.causal.endings import LOOP, PERIOD, Repeats, list_end
 from lmkbc.relation import Relation
 from lmkbc.workspace import Workspace
 

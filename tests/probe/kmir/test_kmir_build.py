@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
+from lmkbc.probe.kmir.axioms import Closure, Derivation, Triple
 from lmkbc.probe.kmir.build import ANSWERS, QuestionBuilder
 from lmkbc.probe.kmir.files import Question, TypedTriple, question_lines, read_questions, read_triples, split
-from lmkbc.probe.kmir.schema import AxiomChain, Closure, Derivation, RelationSchema, Schema, Triple, read_schema
+from lmkbc.probe.kmir.schema import AxiomChain, RelationSchema, Schema, read_schema
 
 SAY = ("<{subject}> %s <{object}>.", "It is said of <{subject}> that it %s <{object}>.")
 

@@ -1,0 +1,67 @@
+"""Which relations a subject is asked: those whose subjects are of its class; no other, unless a person names it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from lmkbc.link.object_types import bundled
+from lmkbc.names import as_qid, folded_key
+from lmkbc.relation import EntityClass, EntityType, Relation
+
+
+class Classes:
+    """The classes of a workspace, those that its relations declare, and the small tree that the linker has of them.
+
+    A class is known where one of these has it, by its QID or by what it is called there. asked: the relations that may
+    be asked, by the names that queries use. named: whether a person named them; then they are asked too where a class
+    may be theirs: where it lies above it, or is not known. known: all relations, whose types are known. table: QID ->
+    class.
+    """
+
+    def __init__(
+        self,
+        asked: Mapping[str, Relation],
+        known: Iterable[Relation] = (),
+        table: Mapping[str, EntityClass] | None = None,
+        *,
+        named: bool = False,
+    ) -> None:
+        table = table or {}
+        self._asked, self._named = asked, named
+        types = [kind for one in (*known, *asked.values()) for kind in (one.subject_type, one.object_type)]
+        self._qids = {folded_key(kind.noun): kind.qid for kind in reversed(types)}
+        self._qids |= {folded_key(name): qid for qid, one in table.items() for name in one.names}
+        self._above: dict[str, set[str]] = {qid: set(one.below) for qid, one in table.items()}
+        for kind in bundled().types.values():
+            for lower in (kind.qid, *kind.subclasses):
+                self._above.setdefault(lower, set()).add(kind.qid)
+        for declared in types:
+            for qid in (declared.qid, *declared.classes):
+                self._above.setdefault(qid, set())
+
+    def qid(self, named: str) -> str | None:
+        """Return the class that a QID or a name stands for; None for one that nothing here tells of."""
+        qid = as_qid(named) or self._qids.get(folded_key(named))
+        return qid if qid in self._above else None
+
+    def relations(self, named: str) -> Sequence[str]:
+        """Return the relations that a subject of a class is asked."""
+        qid = self.qid(named)
+        if qid is None:
+            return [*self._asked] if self._named else []
+        return [name for name, one in self._asked.items() if self._fits(qid, one.subject_type)]
+
+    def _fits(self, qid: str, kind: EntityType) -> bool:
+        """Return whether a thing of a class is of a type; where relations were named, whether it may be."""
+        if any(self._is(qid, one) for one in (kind.qid, *kind.classes)):
+            return True
+        return self._named and any(self._is(one, qid) for one in (kind.qid, *kind.classes))
+
+    def _is(self, lower: str, upper: str) -> bool:
+        """Return whether a class is another, or lies below it."""
+        met, rest = {lower}, [lower]
+        while rest:
+            above = self._above.get(rest.pop(), set()) - met
+            met |= above
+            rest += above
+        return upper in met

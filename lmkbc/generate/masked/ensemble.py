@@ -1,0 +1,28 @@
+"""What several clozes propose, merged: the average, the best, or how many propose it (Ning and Celebi 2022)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+Scores = Mapping[str, float]
+Ensemble = Literal["mean", "max", "count"]
+
+
+def combine(proposals: Sequence[Scores], method: Ensemble) -> dict[str, float]:
+    """Return object -> score in [0, 1], best first, from one mapping of objects to probabilities per cloze.
+
+    "mean": what a cloze does not propose counts 0; "max" takes the best; "count" ranks by the number of clozes and then
+    by the best, as (number - 1 + best) / all.
+    """
+    merged: dict[str, float] = {}
+    for name in dict.fromkeys(name for scores in proposals for name in scores):
+        proposed = [scores[name] for scores in proposals if name in scores]
+        if method == "mean":
+            merged[name] = math.fsum(1 / len(proposals) * score for score in proposed)
+        elif method == "max":
+            merged[name] = max(proposed)
+        else:
+            merged[name] = (len(proposed) - 1 + max(proposed)) / len(proposals)
+    return dict(sorted(merged.items(), key=lambda item: (-item[1], item[0])))
