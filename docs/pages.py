@@ -65,7 +65,7 @@ def cell(text: str) -> str:
 
 
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
-    """A table."""
+    """Return the lines of a Markdown table."""
     lines = ["| " + " | ".join(row) + " |" for row in (head, ("---",) * len(head), *rows)]
     return [*lines, ""]
 
@@ -119,7 +119,7 @@ def recipes() -> str:
 
 
 def _settings(kind: type[Any], inner: dict[str, type[Any]]) -> list[str]:
-    """What a dataclass says of itself, and its fields; dataclasses within go to `inner`."""
+    """Return a dataclass's docstring and a table of its fields; dataclasses within go to `inner`."""
     hints = typing.get_type_hints(kind)
     rows = []
     for field in fields(kind):
@@ -131,7 +131,7 @@ def _settings(kind: type[Any], inner: dict[str, type[Any]]) -> list[str]:
 
 
 def _kind(hint: Any, inner: dict[str, type[Any]]) -> str:
-    """What a type is called in TOML."""
+    """Return the name of a type in TOML."""
     origin, args = get_origin(hint), get_args(hint)
     if origin is Literal:
         return " or ".join(f"`{value!r}`" for value in args)
@@ -149,7 +149,7 @@ def _kind(hint: Any, inner: dict[str, type[Any]]) -> str:
 
 
 def python() -> str:
-    """The public names, with signatures and what they say of themselves."""
+    """Return the page of the public names, with their signatures and docstrings."""
     lines = [
         "# Python",
         "",
@@ -228,7 +228,7 @@ def _metric(metric: Metric) -> str:
 
 
 def systems(space: Workspace) -> str:
-    """The recipe of each published system: whence it comes, what differs, how it is run and scored."""
+    """Return the page of published systems: each recipe's source, its differences, its commands and its scores."""
     lines = ["# Published systems", "", "Made from the recipes, which `lmkbc systems show NAME` prints.", ""]
     for name in space.system_names():
         file = read_file(space.recipe_path(name))
@@ -247,7 +247,7 @@ def systems(space: Workspace) -> str:
 
 
 def _reproduced(name: str, file: RecipeFile) -> Iterator[str]:
-    """The commands of the first labelled split that a score was published on, else of the first split."""
+    """Yield the commands of the first published split with labels, or of the first split if none has labels."""
     places = [place.split("/") for place in file.published]
     edition, split, *profile = next((place for place in places if place[1] != "test"), places[0])
     yield f"lmkbc predict --edition {edition} --split {split} --system {name}"

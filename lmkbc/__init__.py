@@ -83,14 +83,14 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())  # who wants to re
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, from the module where it is defined."""
+    """Return a public name, imported from the module that defines it."""
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    """The public names too."""
+    """Return the names of this module, the public ones included."""
     return sorted({*globals(), *__all__})
 
 

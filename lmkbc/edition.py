@@ -30,7 +30,7 @@ class Download:
 
     @staticmethod
     def github(repository: str, **sha256: str) -> dict[str, Download]:
-        """Splits that lie as data/<split>.jsonl on the main branch of a GitHub repository, with their digests."""
+        """Return the splits at data/<split>.jsonl on the main branch of a GitHub repository, with their digests."""
         base = f"https://raw.githubusercontent.com/{repository}/main/data"
         return {split: Download(f"{base}/{split}.jsonl", digest) for split, digest in sha256.items()}
 

@@ -38,7 +38,7 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The tail of an "unknown name" message: the nearest known name, else all of them."""
+    """Return the end of an "unknown name" message: the nearest known name, or all known names."""
     names = sorted(known)
     folded = {known_name.casefold(): known_name for known_name in names}
     close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)

@@ -62,7 +62,7 @@ _FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {chr(
 
 
 def shown(text: str) -> str:
-    """A text without what shows nothing around it: white space of any script, control and format characters, fillers.
+    """Return a text without invisible characters at its ends: white space, control and format characters, fillers.
 
     Empty for a blank text.
     """

@@ -81,14 +81,14 @@ class Bench:
         )
 
     def sets(self, files: Sequence[str]) -> Sequence[CandidateSet]:
-        """The pooled candidates of some files."""
+        """Return the pooled candidates of some files."""
         run = context_of(self.workspace, self.edition, files)
         return propose(run, self.control, [example.query for example in self.examples]).sets
 
     def f1(
         self, select: Callable[[CandidateSet], Prediction], sets: Sequence[CandidateSet], relations: set[str]
     ) -> float:
-        """The official F1 of a rule on the rows of some relations."""
+        """Return the official F1 of a rule on the rows of some relations."""
         chosen = [example for example in self.examples if example.query.relation in relations]
         made = {one.query: select(one) for one in sets if one.query.relation in relations}
         return official(made, chosen, self.edition).overall.f1

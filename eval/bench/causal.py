@@ -85,7 +85,7 @@ def compare(name: str, causal: CausalModel, texts: list[str], asked: int) -> Non
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, tuple[float, float]]:
-    """What came of it, and its wall and CPU seconds; the latter are the same on a busy machine, or nearly."""
+    """Return the result of a call, its wall seconds, and its CPU seconds, which hardly depend on the machine's load."""
     wall, cpu = time.perf_counter(), time.process_time()
     done = work()
     return done, (time.perf_counter() - wall, time.process_time() - cpu)
@@ -100,7 +100,7 @@ def alone(causal: CausalModel, text: str) -> str:
 
 
 def recipe_prompts(name: str, causal: CausalModel, given: argparse.Namespace) -> list[str]:
-    """What the first generative source of a recipe asks about the first subjects of the relation."""
+    """Return the prompts of a recipe's first generative source about the first subjects of the relation."""
     space = Workspace(data=given.data)
     edition = space.edition(given.edition)
     run = Run(workspace=space, edition=edition, offline=True)

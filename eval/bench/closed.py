@@ -39,7 +39,7 @@ def alone(model: CausalModel, prompts: Sequence[str], options: Sequence[Sequence
 
 
 def timed(score: Callable[[], list[list[float]]]) -> tuple[list[list[float]], float]:
-    """What is scored, and the CPU-seconds it takes."""
+    """Return the scores, and the CPU-seconds that they took."""
     start = time.process_time()
     return score(), time.process_time() - start
 

@@ -62,7 +62,7 @@ def trial(draw: np.random.Generator, design: Design, gain: float) -> Difference:
 
 
 def truth(design: Design, gain: float) -> float:
-    """The true difference, from many more rows than any trial has."""
+    """Return the true difference, from many more rows than any trial has."""
     draw = np.random.default_rng(12345)
     means = []
     for relation in range(3):

@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def macro_f1(
     edition: Edition, gold: Mapping[Pair, Any], queries: Sequence[Query], generator: Generator | None
 ) -> float:
-    """The official average over a split, of a generator's sets with the highest expected F1, or of the empty file."""
+    """Return the official macro-F1 of a generator's sets with the highest expected F1; without it, of empty sets."""
     kept: dict[Pair, list[str]] = {(query.subject, query.relation): [] for query in queries}
     for candidates in generator.generate(queries) if generator else ():
         objects = ExpectedF1().select(candidates).objects

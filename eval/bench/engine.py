@@ -35,7 +35,7 @@ QUERIES = 2000
 
 
 def made_up(edition: Edition, candidates: int, model: str, seed: int) -> list[CandidateSet]:
-    """Sets of so many candidates out of a closed list four times as long, scored at random."""
+    """Return sets of `candidates` candidates, scored at random and drawn from a closed list four times as long."""
     drawn = random.Random(seed)
     names = [Candidate(f"Object {place}", 1.0, (), f"Q{place + 1}") for place in range(4 * candidates)]
     source = (Source(model),)
@@ -76,7 +76,7 @@ def shared(space: Workspace, edition: Edition, candidates: int, generators: int)
 
 
 def whole(edition: str, system: str, times: int, data: Path, folder: Path) -> tuple[int, float, float, float]:
-    """Queries, CPU-seconds, wall and gigabytes of a run whose test split is so many times as long."""
+    """Return queries, CPU-seconds, wall seconds and gigabytes of a run whose test split is `times` times as long."""
     space = Workspace(data=data)
     source = space.split_path(space.edition(edition), "test")
     mine = folder / f"{times}" / source.relative_to(source.parent.parent)

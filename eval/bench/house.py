@@ -28,13 +28,13 @@ PACKAGE = Path(__file__).resolve().parents[2] / "lmkbc"
 
 
 def module_of(frame: FrameType | None) -> str | None:
-    """The engine's module that a frame runs in; None for other code."""
+    """Return the engine's module that a frame runs in; None for other code."""
     name = str(frame.f_globals.get("__name__", "")) if frame else ""
     return name if name.startswith("lmkbc.") else None
 
 
 def waiting(frame: FrameType | None) -> Iterator[str]:
-    """The modules that wait for a call, the caller first."""
+    """Yield the modules that wait for a call, the caller first."""
     while frame is not None:
         if module := module_of(frame):
             yield module
@@ -62,7 +62,7 @@ class Way:
 
 
 def predict(system: str, folder: Path) -> None:
-    """A run on the bundled edition."""
+    """Run a system on the bundled edition."""
     command = ["predict", "--split", "val", "--edition", "mini", "--system", system, "--out", str(folder / "run")]
     build()(command, standalone_mode=False)
 
@@ -81,7 +81,7 @@ def trace(system: str) -> Way:
 
 
 def imports() -> dict[str, set[str]]:
-    """Module -> modules of the engine that it imports, in functions too."""
+    """Return module -> modules of the engine that it imports, in functions too."""
     paths = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in PACKAGE.rglob("*.py")}
     modules = {name.removesuffix(".__init__"): path for name, path in paths.items()}
     graph: dict[str, set[str]] = {}
@@ -98,7 +98,7 @@ def imports() -> dict[str, set[str]]:
 
 
 def in_circles(graph: dict[str, set[str]]) -> list[str]:
-    """The modules that reach themselves."""
+    """Return the modules that import themselves through others."""
 
     def reached(start: str) -> set[str]:
         seen: set[str] = set()

@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def folded(name: str) -> str:
-    """A distribution's name as indexes compare it."""
+    """Return a distribution's name in the form that indexes compare."""
     return re.sub(r"[._-]+", "-", name).lower()
 
 
@@ -27,7 +27,7 @@ INSTALLED = {folded(one.name) for one in distributions()}
 
 
 def needed(name: str, known: set[str]) -> Iterator[Distribution]:
-    """A distribution and all that it needs and is here, extras aside, each once."""
+    """Yield a distribution and its installed requirements, each once; extras are left out."""
     found = distribution(name)
     if folded(found.name) in known:
         return

@@ -86,7 +86,7 @@ def gold() -> float:
 
 
 def recorded(name: str = "gpt4_n_0_m_0_c_0") -> Iterator[CandidateSet]:
-    """The recorded answers of a model on 2023 val, parsed."""
+    """Yield the recorded answers of a model on 2023 val, parsed."""
     with gzip.open(DATA / "recorded" / "2023-val" / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
         for row in map(json.loads, lines):
             query = Query(row["SubjectEntity"], row["Relation"])
@@ -114,7 +114,7 @@ def calls() -> float:
 
 
 def loopback() -> None:
-    """The same run against a stand-in for the API that fails one request in seven, then again from the cache."""
+    """Link over a stand-in for the API that fails one request in seven, then again from the cache."""
     answers = json.loads((DATA / "wikidata" / "search_first_hit.json").read_text(encoding="utf-8"))
     world = {text: [qid] if qid else [] for text, qid in answers.items()}
     items = {qid: item(qid, text) for text, qid in answers.items() if qid}
@@ -143,7 +143,7 @@ def loopback() -> None:
 
 
 def mistyped(name: str, dice: random.Random) -> str:
-    """A name with one typing error."""
+    """Return a name with one typing error."""
     kind, at, letter = dice.choice(TYPING_ERRORS), dice.randrange(len(name)), dice.choice(LETTERS)
     if kind == "substitute":
         return name[:at] + letter + name[at + 1 :]
@@ -153,7 +153,7 @@ def mistyped(name: str, dice: random.Random) -> str:
 
 
 def kamel_entities() -> Iterator[IndexEntity]:
-    """The entities that KAMEL's test split names, with label and aliases."""
+    """Return the entities that KAMEL's test split names, with label and aliases."""
     names: dict[str, dict[str, None]] = defaultdict(dict)
     with lzma.open(DATA / "kamel" / "KAMEL.tar.xz") as packed, tarfile.open(fileobj=packed) as files:
         for member in files:
@@ -166,7 +166,7 @@ def kamel_entities() -> Iterator[IndexEntity]:
 
 
 def kamel() -> None:
-    """An index of KAMEL test's names: exact and mistyped look-up."""
+    """Index the names of KAMEL test, and look them up exactly and mistyped."""
     dice = random.Random(0)
     with tempfile.TemporaryDirectory() as folder:
         entities = list(kamel_entities())

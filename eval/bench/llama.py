@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def prompts(workspace: Workspace, given: argparse.Namespace) -> Iterator[list[str]]:
-    """The prompts in portions, each with some of every relation, those of a relation together."""
+    """Yield the prompts in portions: each portion has some of every relation, those of a relation together."""
     edition = workspace.edition(given.edition)
     relations = {name: workspace.relation(name) for name in edition.relations}
     asks = Asks(prompt=STYLE, shots=Shots(k=given.shots))

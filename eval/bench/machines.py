@@ -75,7 +75,7 @@ def _used() -> float:
 
 
 def _f1(out: Path) -> str:
-    """The official score of a run; "-" where the split has no gold."""
+    """Return the official score of a run; "-" where the split has no gold."""
     told = subprocess.run(
         [sys.executable, "-m", "lmkbc", "evaluate", str(out)], capture_output=True, text=True, check=False
     )
@@ -84,7 +84,7 @@ def _f1(out: Path) -> str:
 
 
 def _print_progress(told: str, seconds: float) -> None:
-    """The lines that tell of the time left come every ten seconds; what was left is known now."""
+    """Print each estimate of the time left, which a run logs every ten seconds, beside the time that was left."""
     lines = [match for line in told.splitlines() if (match := ESTIMATE.match(line))]
     for number, match in enumerate(lines, start=1):
         said, left = float(match[2]) * SECONDS[match[3]], seconds - 10 * number

@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def without(corpus: Corpus, facts: kamel.Kamel) -> Corpus:
-    """The corpus less all facts about subjects that are learned or tested later."""
+    """Return the corpus without the facts about subjects that are learned or tested later."""
     asked = frozenset(
         folded_key(fact.subject) for (_, split), part in facts.facts.items() if split != "train" for fact in part
     )

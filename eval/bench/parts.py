@@ -113,7 +113,7 @@ def line(run: Run, name: str, examples: Sequence[Example]) -> None:
 
 
 def without_cut(candidates: CandidateSet) -> CandidateSet:
-    """The set of one generator's draws, each of score 1, as if those that were cut off had told nothing."""
+    """Return the set of one generator's draws, each of score 1, with draws that were cut off counted as truncated."""
     draws = tuple(State.TRUNCATED if state is State.CUT else state for state in candidates.draws)
     spoke = sum(state.is_answer for state in draws)
 

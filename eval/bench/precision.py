@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def told(known: Confidences) -> str:
-    """A row's figures."""
+    """Return a row's figures as text."""
     low, high = known.recall_interval
     recall = f"R@P90 {known.recall:.3f} [{low:.3f}, {high:.3f}], {known.reached} of {len(known.relations)} relations"
     kept = known.kept
@@ -73,7 +73,7 @@ def told(known: Confidences) -> str:
 
 
 def errors(known: Reliability) -> str:
-    """The two errors, with half their intervals."""
+    """Return the two errors as text, with half their intervals."""
     return f"ACE {known.ace:.4f} +- {known.ace_spread:.4f}, Brier {known.brier:.4f} +- {known.brier_spread:.4f}"
 
 

@@ -154,7 +154,7 @@ def measure_kamel(archive: Path, given: argparse.Namespace) -> None:
 
 
 def taught(texts: Sequence[str]) -> tuple[Any, Any]:
-    """A GPT-2 of two layers that knows nothing but some solved prompts of train: enough to end an answer with `%`.
+    """Return a GPT-2 of two layers, trained on some solved prompts of train: enough to end an answer with `%`.
 
     A model that never stops says 100 tokens to every question, which no model that is worth probing does.
     """

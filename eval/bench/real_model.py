@@ -103,7 +103,7 @@ def unfit(recipe: Recipe) -> str:
 
 
 def short(spec: GeneratorSpec, caps: Mapping[str, int]) -> GeneratorSpec:
-    """A generator's table with fewer draws and shorter answers."""
+    """Return a generator's table with fewer draws and shorter answers."""
     if not isinstance(spec, LanguageModelSpec) or not caps:
         return spec
 
@@ -121,7 +121,7 @@ def short(spec: GeneratorSpec, caps: Mapping[str, int]) -> GeneratorSpec:
 
 @contextmanager
 def served(model: str) -> Iterator[str]:
-    """The URL of a llama.cpp server of the model."""
+    """Serve the model with llama.cpp, and yield the server's URL."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
     import llama_server
 
@@ -146,7 +146,7 @@ class Bench:
 
     @classmethod
     def of(cls, workspace: Workspace, edition: Edition, count: int, store: Path) -> Bench:
-        """The first rows of each relation of the labelled held-out split."""
+        """Return a benchmark of the first rows of each relation of the labelled held-out split."""
         rows: defaultdict[str, list[Example]] = defaultdict(list)
         for example in workspace.examples(edition, edition.held_out):
             rows[example.query.relation].append(example)
@@ -166,7 +166,7 @@ class Bench:
         return self.run.edition
 
     def floors(self) -> None:
-        """The rows of what needs no language model."""
+        """Print the rows of the systems that need no language model."""
         empty = [Prediction(example.query) for example in self.examples]
         self._print("(empty)", self._f1(empty))
         for name in FLOORS:

@@ -118,14 +118,14 @@ def context_of(workspace: Workspace, edition: Edition, files: Sequence[str] = ()
 
 
 def untuned(workspace: Workspace, edition: Edition, examples: Sequence[Example], system: str) -> float:
-    """The official score of a system by its recipe's own rule."""
+    """Return the official score of a system by its recipe's own rule."""
     context, recipe = context_of(workspace, edition), read_recipe(workspace, system)
     proposals = propose(context, recipe, [example.query for example in examples])
     return scored(recipe, proposals.sets, examples, edition)
 
 
 def scored(recipe: Recipe, sets: Sequence[CandidateSet], examples: Sequence[Example], edition: Edition) -> float:
-    """The official score of candidates by a recipe's own rule."""
+    """Return the official score of candidates by a recipe's own rule."""
     made = {prediction.query: prediction for prediction in decide(recipe.select, sets)}
     return official(made, examples, edition).overall.f1
 

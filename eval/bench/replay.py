@@ -181,7 +181,7 @@ def run_of(workspace: Workspace, edition: Edition, row: Row) -> Run:
 
 
 def shown_of(run: Run, row: Row, examples: Sequence[Example], folds: int, seed: int) -> tuple[tuple[float, ...], int]:
-    """What the engine shows, as many figures as the authors print; and how many queries have no answer."""
+    """Return the engine's figures, as many as the authors print, and the number of failed queries."""
     if not row.system:
         return _figures(scored(run, row, run.files[0]), row), 0
     space = run.workspace
@@ -199,12 +199,12 @@ def shown_of(run: Run, row: Row, examples: Sequence[Example], folds: int, seed: 
 
 
 def proposed(run: Run, recipe: Recipe, examples: Sequence[Example]) -> Proposals:
-    """What a recipe makes of a run's answers to the examples' queries."""
+    """Return a recipe's proposals for the examples' queries, from a run's answers."""
     return propose(run, recipe, [example.query for example in examples])
 
 
 def scored(run: Run, row: Row, predictions: Path) -> Summary:
-    """The official average of a file of predictions, by the scorer that the authors used."""
+    """Return the official average of a file of predictions, by the scorer that the authors used."""
     edition = run.edition.under(row.profile) if row.profile else run.edition
     return evaluate(predictions, run.workspace.gold_path(edition, edition.held_out), edition).table.overall
 

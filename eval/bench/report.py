@@ -27,7 +27,7 @@ from lmkbc.workspace import Workspace
 
 
 def made_up(folder: Path, rows: list[dict[str, Any]], candidates: int) -> tuple[Path, Path]:
-    """A run's directory and its gold."""
+    """Write a run's directory and its gold, and return both paths."""
     draw = random.Random(0)
     ids = [
         (name, one) for row in rows for name, one in zip(row["ObjectEntities"], row["ObjectEntitiesID"], strict=False)
@@ -66,7 +66,7 @@ def paint(path: Path) -> tuple[float, float]:
 
 
 def screenshot(page_path: Path, out: Path) -> None:
-    """The page's head and a row that is open, as one picture."""
+    """Save a screenshot of the page's head and an open row."""
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         opened = browser.new_page(viewport={"width": 1200, "height": 690}, color_scheme="light")

@@ -51,7 +51,7 @@ class Builds:
         (folder / "chat.toml").write_text(RECIPE.format(concurrency=CONCURRENCY))
 
     def start(self, out: str, workers: int, server: Loopback | None = None) -> subprocess.Popen[bytes]:
-        """A build, in this process's like for no workers."""
+        """Start a build; without workers, the build runs in a single process."""
         of: list[object] = ["--subjects", self._folder / "subjects.csv", "--edition", "mini", "--relation", RELATION]
         how: list[object] = ["--system", "prior"]
         if server:
@@ -70,7 +70,7 @@ class Builds:
         return time.perf_counter() - began
 
     def files(self, out: str) -> dict[str, bytes]:
-        """What a build wrote, but for what differs from run to run."""
+        """Return the files that a build wrote, without the file that differs from run to run."""
         found = [path for path in (self._folder / out).rglob("*") if path.is_file()]
         kept = [path for path in found if path.name != "timing.json"]
         return {str(path.relative_to(self._folder / out)): path.read_bytes() for path in kept}

@@ -50,7 +50,7 @@ SECOND = "York Orleans Guinea Bridge Haven Castle Ford Field Wood Hill Valley Sp
 
 
 def hash_(text: str) -> int:
-    """A stable number for a name."""
+    """Return a stable number for a name."""
     return int.from_bytes(text.encode()[:6], "little")
 
 

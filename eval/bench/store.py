@@ -43,7 +43,7 @@ def twenty(store: Store, calls: list[Call]) -> None:
 
 
 def look_up(store: Store, calls: list[Call]) -> None:
-    """What a resumed run does first."""
+    """Look up every call, as a resumed run does first."""
     for call in calls:
         assert store.get(call) is not None
 

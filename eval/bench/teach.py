@@ -101,7 +101,7 @@ class Bench:
 
     @classmethod
     def of(cls, given: argparse.Namespace, models: Path, how: Lora) -> Bench:
-        """The first rows of each relation that has a closed list, of the labelled held-out split."""
+        """Return a benchmark of the first held-out rows of each relation that has a closed list."""
         workspace = Workspace(data=given.data)
         edition = workspace.edition(given.edition)
         run = Run(
@@ -124,13 +124,13 @@ class Bench:
         return gather(self.run.workspace, self.places, [self.run.edition.name])
 
     def recipes(self) -> list[Recipe]:
-        """The closed list of the system's source, a recipe for each column."""
+        """Return a recipe for each column: the closed list plain, calibrated, and beside the embedded default."""
         alone = self.recipe("nothing")
         embedded = read_recipe(self.run.workspace, POOLED).generate
         return [alone, self.recipe("background"), replace(alone, generate=(*embedded, *alone.generate))]
 
     def recipe(self, off: Literal["nothing", "background"]) -> Recipe:
-        """The closed list of the system's source, alone."""
+        """Return a recipe that only ranks the closed list of the system's source. off: the calibration."""
         system = read_recipe(self.run.workspace, SYSTEM)
         source = next(
             spec
@@ -142,7 +142,7 @@ class Bench:
         return replace(system, generate=(replace(source, ranking=ranking, only=tuple(self.relations)),))
 
     def floor(self) -> None:
-        """The class prior and the embedded default on the same rows."""
+        """Print the scores of the class prior and the embedded default on the same rows."""
         prior = read_recipe(self.run.workspace, "prior")
         print(f"{'prior':10}{self.score('prior', self.run, prior):17.4f}", flush=True)
         embedded = read_recipe(self.run.workspace, POOLED)
@@ -161,7 +161,7 @@ class Bench:
                 self.show(name, self.taught(name, *twin), start)
 
     def taught(self, name: str, run: Run, recipe: Recipe) -> Run:
-        """The run on the adapter of a model, which is trained unless it is there."""
+        """Return the run on the adapter of a model, which is trained unless it exists."""
         out = self.models / name
         if not out.is_dir() or run.model is None:  # random weights are not kept, nor is what an adapter adds to them
             print("\n".join(self.corpus.proof), flush=True)
@@ -201,7 +201,7 @@ class Bench:
 
 
 def covered(edition: Edition, run: Run, name: str) -> float:
-    """The share of what train names, that is on the relation's closed list."""
+    """Return the share of train's objects that are on the relation's closed list."""
     rows = [row for row in run.train if row.query.relation == name]
     counts = ClosedSet.of(edition, run.relations[name], rows).hits[:, 1:].sum(axis=0)
     how = CandidateRanking()

@@ -94,7 +94,7 @@ class Bench:
     def candidates(
         self, model: Path, edition: Edition, queries: Sequence[Query], precision: Precision = "fp32"
     ) -> Iterator[CandidateSet]:
-        """What the model proposes, linked where the edition wants ids."""
+        """Return the model's candidates, linked where the edition wants ids."""
         found = EntityMasked.read(model, self.workspace.relations, precision=precision).generate(queries)
         if edition.target == "id":
             context = Run(workspace=self.workspace, edition=edition, search_table=self.table, offline=True)
@@ -102,12 +102,12 @@ class Bench:
         return found
 
     def tuned(self, edition: Edition, fit: Sequence[CandidateSet]) -> Tuned:
-        """The rules that are best on train."""
+        """Return the rules that are best on train."""
         relations = {name: self.workspace.relation(name) for name in edition.relations}
         return tune(fit, self.workspace.examples(edition, "train"), edition, relations=relations, trials=0, folds=2)
 
     def score(self, edition: Edition, tuned: Tuned, found: Sequence[CandidateSet]) -> float:
-        """The official F1 on the held-out split."""
+        """Return the official F1 on the held-out split."""
         kept = {
             (one.query.subject, one.query.relation): [
                 edition.value(candidate) for candidate in tuned.relations[one.query.relation].rule.select(one).objects
@@ -118,7 +118,7 @@ class Bench:
         return edition.metric.evaluate(kept, gold).overall.f1
 
     def formats(self, model: Path, rules: Sequence[Tuned]) -> None:
-        """The same model under the same rules in cheaper number formats."""
+        """Print the scores of the same model and rules in cheaper number formats."""
         formats: tuple[Precision, ...] = ("bf16", "int8")
         for precision in formats:
             scores = []

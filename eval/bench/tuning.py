@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def recorded(path: Path, examples: Sequence[Example], edition: Edition, workspace: Workspace) -> list[CandidateSet]:
-    """The candidates of a file as a run proposes them, linked by train objects alone."""
+    """Return the candidates of a file as a run proposes them, linked by train objects alone."""
     context = Run(workspace=workspace, edition=edition, files=(path,), offline=True)
     return list(propose(context, read_recipe(workspace, "recorded"), [example.query for example in examples]).sets)
 

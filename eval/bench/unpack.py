@@ -45,7 +45,7 @@ def timed(what: str, work: Callable[[], Any]) -> Any:
 
 
 def alone(folder: str, name: str) -> Any:
-    """The model as transformers loads it; its tokenizer too, since a model without one answers nothing."""
+    """Return the model as transformers loads it. The tokenizer is loaded too, since each answer needs it."""
     AutoTokenizer.from_pretrained(folder, gguf_file=name)
     return AutoModelForCausalLM.from_pretrained(folder, gguf_file=name, dtype=torch.float32).eval()
 

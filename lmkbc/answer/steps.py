@@ -23,7 +23,7 @@ _VERDICT = re.compile(r"\W*(yes|true|no|false)\b", re.IGNORECASE)
 
 
 def read(step: Step, reply: Reply, relation: Relation, subject: str) -> tuple[str, ...] | None:
-    """What is fed on, in items, of which an answer that says there is none has none; None where nothing can be read.
+    """Return an answer's items for the next steps: () if it names none, None if nothing can be read.
 
     Of an answer that was cut off, the last item is left out.
     """

@@ -84,7 +84,7 @@ def check_slots(what: str, template: str, known: Sequence[str]) -> None:
 
 
 def captured(text: str, template: str) -> str:
-    """What stands for {answer} in a text that is worded as a template; the whole text where it is worded otherwise.
+    """Return the part of a text that stands for {answer} in a template; the whole text where no part matches.
 
     Only literal text is looked for, so that no template and no text makes it slow.
     """
@@ -127,7 +127,7 @@ class Frames:
 
     @classmethod
     def read(cls, name: str) -> Frames:
-        """The file of a name, bundled or a path, where "#PART" may follow. InputError says what is wrong where."""
+        """Return the frames of a bundled file or a path, where "#PART" may follow. InputError names the mistake."""
         if not name:
             return cls()
         place, _, part = name.partition("#")

@@ -138,7 +138,7 @@ class _Left(TimeRemainingColumn):
 
 
 def errors() -> Console:
-    """Standard error, where progress is shown."""
+    """Return the console of standard error, where progress is shown."""
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 

@@ -49,7 +49,7 @@ class Chain:
         return course
 
     def _taken(self, course: Course, step: Step) -> Talk[Course]:
-        """The course after a step that is asked of every draw, or once for all of the same prompt."""
+        """Return the course after a step, which is asked for every draw, or once where draws share its answer."""
         shared = step.sampling(self._plan.sampling).samples == 1
         wanted = together(
             (self._asking.step(self._query, step, slots), 0 if shared else draw)
@@ -73,7 +73,7 @@ class Chain:
     def _onwards(
         self, course: Course, step: Step, items: Callable[[int, Slots], tuple[str, ...] | Reply | None]
     ) -> Course:
-        """The course with a step's items in it. A draw fails as a whole, and is unread where none of it can be read."""
+        """Return the course with a step's items. A draw fails as a whole; it is unread where no item can be read."""
         after: Course = []
         for draw, branches in enumerate(course):
             if not isinstance(branches, list):

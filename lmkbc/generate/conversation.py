@@ -115,7 +115,7 @@ class Conversation:
         return Request(prompt, tuple(draws), plan.sampling, style.stops, style.brackets, schema, shorter)
 
     def candidates(self, query: Query, parts: Sequence[Sequence[Reply | None]]) -> CandidateSet:
-        """What the draws of each of a query's prompts come to."""
+        """Return the candidates of a query, from the draws of each of its prompts."""
         relation, style = self._relations[query.relation], self._asking.plan(query).style
         return united([candidates(query, relation, style, replies, self._name, clean=self._clean) for replies in parts])
 
@@ -123,12 +123,12 @@ class Conversation:
         return as_context(self._passages.get(query, ()))
 
     def _second(self, query: Query, prompt: Prompt, reply: Reply) -> Prompt | None:
-        """The same asked again, with more told."""
+        """Return the prompt of the second turn, which adds the passages; None where there is no such turn."""
         turn = self._asking.follow_up(query, self._told(query))
         return prompt.followed(reply.text, turn) if turn else None
 
     def _repair(self, query: Query, _: Prompt, reply: Reply) -> Prompt | None:
-        """What asks for a reply that is no answer as a list."""
+        """Return the prompt that asks for a broken reply as a list; None where no repair is needed or set."""
         prompt = self._asking.repair(query, reply.text)
         style = self._asking.plan(query).style
         return prompt if prompt and broken(query, self._relations[query.relation], style, reply) else None

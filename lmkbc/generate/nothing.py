@@ -16,7 +16,7 @@ class Nothing(GeneratorSpec):
     """Its table."""
 
     def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it needs nothing and has nothing to note
-        """The generator."""
+        """Return the generator."""
         return AllEmpty()
 
 

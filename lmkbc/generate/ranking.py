@@ -89,7 +89,7 @@ class RankingGenerator:
         self._edition = edition
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
-        """One set per distinct query, best first, relation by relation."""
+        """Yield a set per distinct query, best candidate first, relation by relation."""
         by_relation: defaultdict[str, list[Query]] = defaultdict(list)
         for query in dict.fromkeys(queries):
             by_relation[query.relation].append(query)
@@ -117,7 +117,7 @@ class RankingGenerator:
                     yield ranked(scored.query, closed.candidates, np.round(shares, 6), self._source)
 
     def _listed(self, closed: ClosedSet, query: Query) -> list[int]:
-        """The columns that are scored for a query: none, and the most frequent objects of the other rows, if any."""
+        """Return the columns to score for a query: "none" and the most frequent objects of other rows, if any."""
         others = np.array([row.query != query for row in self._rows[query.relation]], dtype=bool)
         counts = np.rint(closed.prior(others) * others.sum())
         ordered = np.argsort(-counts, kind="stable").tolist()
@@ -138,7 +138,7 @@ class RankingGenerator:
         return one_line(closed.labels[column]) if column else self._asking.plan(query).style.null
 
     def _others(self, relation: str) -> list[Query]:
-        """The subjects that a query's log-probabilities are held against."""
+        """Return the subjects whose log-probabilities a query's own are compared with."""
         match self._how.calibration:
             case "nothing":
                 return []
@@ -152,7 +152,7 @@ class RankingGenerator:
     def _usual(
         self, relation: str, closed: ClosedSet, others: Sequence[Query], prompts: Sequence[Prompt]
     ) -> _Usual | None:
-        """What the model says of each object whatever the subject; None where it could not be asked."""
+        """Return each object's log-probability for other subjects; None where a call failed."""
         columns = self._listed(closed, Query("", relation))
         by_subject = {}
         for scored in self._scored(closed, [(other, columns) for other in others], prompts):
@@ -170,7 +170,7 @@ class _Usual:
         self._by_subject = by_subject
 
     def off(self, scored: _Scored) -> Floats:
-        """What is taken off a query's log-probabilities: the mean over the other subjects, 0 where none is known."""
+        """Return the means to subtract from log-probabilities, over the other subjects; 0 where none is known."""
         others = [logs for subject, logs in self._by_subject.items() if subject != folded_key(scored.query.subject)]
         if not others:
             return np.zeros(len(scored.columns))
@@ -187,7 +187,7 @@ class _Usual:
 
 
 def _shares(logs: Floats) -> Floats:
-    """A softmax over what has a log-probability; 0 for the rest."""
+    """Return a softmax over the finite log-probabilities; 0 for the rest."""
     known = np.isfinite(logs)
     if not known.any():
         return np.zeros(len(logs))

@@ -49,7 +49,7 @@ class RecordedSpec(GeneratorSpec):
         return True
 
     def open(self, run: Run, notes: Notes) -> Generator:
-        """The generator over all files."""
+        """Return the generator over all files. InputError if no file is named."""
         if not run.files:
             raise InputError("this system reads recorded answers: name at least one file with --from")
         recorded = Recorded(run.files, run.edition, run.relations, clean=self.clean)
@@ -58,7 +58,7 @@ class RecordedSpec(GeneratorSpec):
         return recorded
 
     def sources(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
-        """A generator for each file, called by the file's name where there are several."""
+        """Yield a generator for each file, named after the file where there are several."""
         if len(run.files) < 2:
             yield from super().sources(run, notes)
         else:
@@ -108,13 +108,13 @@ class Recorded:
         return list(dict.fromkeys(name for rows in self._files.values() for name in rows.models))
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
-        """One set per distinct query, in order: what all files say, not yet pooled."""
+        """Yield the answers of all files, a set per distinct query, in order and not yet pooled."""
         distinct = list(dict.fromkeys(queries))
         for query, *sets in zip(distinct, *self.sources(distinct).values(), strict=True):
             yield together(query, sets)
 
     def sources(self, queries: Sequence[Query]) -> dict[str, list[CandidateSet]]:
-        """The sets of each file apart, by the name that the file speaks under, for pooling that weighs files."""
+        """Return the sets of each file apart, by the file's source name, for pooling that weighs files."""
         return {self._names[path]: self._replay(path, queries) for path in self._files}
 
     def ended(self) -> None:
@@ -162,11 +162,11 @@ class Recorded:
         return answer if answer.draws else replace(answer, draws=(State.MISSING,))
 
     def _plainly(self, query: Query, replies: Sequence[Reply | None], name: str) -> CandidateSet:
-        """Replies to a prompt that nobody knows."""
+        """Return the candidates of replies whose prompt is not known."""
         return candidates(query, self._relations[query.relation], PromptStyle(), replies, name, clean=self._clean)
 
     def _with_ids(self, row: RecordedRow) -> RecordedRow:
-        """The row without ids that no submission could name, such as a model's own marks: their names are linked."""
+        """Return the row without ids that no submission could name. The names of those candidates are linked."""
         for candidate in row.candidates or ():
             if candidate.id and misfit(self._edition, self._relations[row.Relation], candidate.id):
                 candidate.id = None
@@ -187,14 +187,14 @@ class _Rows:
             self._rows[row.SubjectEntity, row.Relation].append(row)
 
     def of(self, query: Query) -> list[RecordedRow]:
-        """The rows of a query; an identifier counts only where both sides have one."""
+        """Return the rows of a query; an identifier counts only where both sides have an identifier."""
         ids = (None, "", query.subject_id) if query.subject_id else None
         rows = self._rows.get((query.subject, query.relation), [])
         return rows if ids is None else [row for row in rows if row.SubjectEntityID in ids]
 
 
 def _scored(query: Query, row: RecordedRow, model: str, relation: Relation, *, clean: bool) -> CandidateSet:
-    """The scored objects of a row, each once per source with its best score; and a state for each source.
+    """Return the scored objects of a row, each once per source with its best score, and a state for each source.
 
     An object that has an id is no spelling left to clean, except that a number is its own id.
     """
@@ -224,7 +224,7 @@ def _scored(query: Query, row: RecordedRow, model: str, relation: Relation, *, c
 
 
 def _pooled(query: Query, row: RecordedRow, model: str, _: Relation) -> CandidateSet:
-    """The candidates of an earlier run as they are: cleaned, with the scores of all sources as one, and their names."""
+    """Return the candidates of an earlier run unchanged, with a single score for all sources and their names."""
     proposals = row.candidates or ()
     objects = tuple(
         Candidate(proposal.object, proposal.score, _sources(proposal, model), proposal.id, truth=proposal.truth)
@@ -245,12 +245,12 @@ def _pooled(query: Query, row: RecordedRow, model: str, _: Relation) -> Candidat
 
 
 def _is_nil_probability(row: CandidateRow) -> bool:
-    """Whether a row without an object only says how likely there is none."""
+    """Return whether a row without an object holds only a NIL probability."""
     return bool(row.source) and all(source.endswith(EXISTENCE) for source in str(row.source).split("; "))
 
 
 def _sources(row: CandidateRow, model: str) -> tuple[Source, ...]:
-    """The sources that a pooled row names."""
+    """Return the sources that a pooled row names."""
     if not row.source:
         return (Source(model),)
     return tuple(Source.read(text.removesuffix(EXISTENCE)) for text in row.source.split("; "))
@@ -261,7 +261,7 @@ def _score(nil: Nil) -> float:
 
 
 def _source_names(models: Mapping[Path, str | None]) -> dict[Path, str]:
-    """The name each file speaks under: its model, or the file's own name where it has none or shares its model."""
+    """Return each file's source name: its model, or the file's own name where it has no model or shares its model."""
     shared = Counter(models.values())
     names = {path: model if model and shared[model] == 1 else _stem(path) for path, model in models.items()}
     if len(set(names.values())) < len(names):

@@ -72,7 +72,7 @@ class RecordedRow(msgspec.Struct, gc=False):
 
 
 def read_rows(path: Path, edition: Edition) -> list[RecordedRow]:
-    """The rows of a recorded file. InputError names file, line and field."""
+    """Return the rows of a recorded file. InputError names file, line and field."""
     try:
         rows = read_jsonl(path, RecordedRow)
     except InputError:
@@ -131,7 +131,7 @@ def _refuse_no_number(path: Path) -> None:
 
 
 def _shares(row: RecordedRow) -> Iterator[tuple[str, float]]:
-    """The fields of a row that lie in [0, 1], with their values."""
+    """Yield the fields of a row that lie in [0, 1], with their values."""
     for place, candidate in enumerate(row.candidates or ()):
         yield f"candidates[{place}].score", candidate.score
         if candidate.truth is not None:

@@ -20,7 +20,7 @@ Shares = list[tuple[Path, ...] | None]
 
 
 def shares(specs: Sequence[GeneratorSpec], files: Sequence[Path], edition: Edition) -> Shares:
-    """The files that stand for the model of each generator; None for one that asks none, or reads files itself.
+    """Return the files that stand for the model of each generator; None where it asks no model or reads files itself.
 
     InputError for a file that could be of several models, or of none.
     """
@@ -60,7 +60,7 @@ class Replay:
         self._recorded, self._ask = recorded, ask
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
-        """One set per distinct query: those that were recorded, then the others."""
+        """Yield a set per distinct query: the recorded queries, then the others."""
         lacking: list[CandidateSet] = []
         for candidates in self._sets(queries):
             if set(candidates.draws) <= {State.MISSING}:

@@ -30,7 +30,7 @@ class Only:
         self._generator, self._relations = generator, frozenset(relations)
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
-        """The generator's sets, and a set without a draw for each distinct query that it is not asked."""
+        """Yield the generator's sets, and a set without draws for each distinct query of another relation."""
         distinct = list(dict.fromkeys(queries))
         wanted = [query for query in distinct if query.relation in self._relations]
         yield from (CandidateSet(query, draws=()) for query in distinct if query.relation not in self._relations)
@@ -45,7 +45,7 @@ class NamedGenerator:
         self._generator, self._name = generator, name
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
-        """The generator's sets, their sources renamed."""
+        """Yield the generator's sets, with their sources renamed."""
         for candidates in self._generator.generate(queries):
             yield candidates.with_sources(lambda source: Source(self._name, str(source)))
 
@@ -111,24 +111,24 @@ class GeneratorSpec(ABC):
         return self.asks_model and not self.reads_files
 
     def whole(self) -> Iterator[GeneratorSpec]:
-        """The table itself, and those of generators that it holds."""
+        """Yield the table itself, and the tables of the generators that it holds."""
         yield self
 
     @abstractmethod
     def open(self, run: Run, notes: Notes) -> Generator:
-        """The generator. InputError for what a run lacks."""
+        """Return the generator. InputError for something that a run lacks."""
 
     def sources(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
-        """The generators that the table stands for, with their names: one, unless a kind says otherwise."""
+        """Yield the generators that the table stands for, with their names; there is a single generator by default."""
         generator = self.open(run, notes)
         yield self.name or self.component, NamedGenerator(generator, self.name) if self.name else generator
 
     def questions(self, run: Run, notes: Notes) -> Iterator[GeneratorQuestions]:  # noqa: ARG002 -- those of other kinds do
-        """What asks language models in words, so that a dry run can count it; nothing, unless a kind says otherwise."""
+        """Yield the questions to language models in words, so that a dry run can count them: none by default."""
         yield from ()
 
     def opened(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
-        """The generators, asked about the relations that the table names."""
+        """Yield the generators with their names, limited to the relations that the table names."""
         chosen = [run.workspace.relation(name) for name in self.only]
         spellings = {spelling for relation in chosen for spelling in (relation.name, *relation.names)}
         for name, generator in self.sources(run, notes):
@@ -143,7 +143,7 @@ def check_names(names: Sequence[str] | Mapping[str, Any], relations: Relations, 
 
 
 def specs(tables: Sequence[Mapping[str, Any]], frames: str = "") -> tuple[GeneratorSpec, ...]:
-    """The generators' tables of a recipe, checked. InputError names the table by its component and the setting.
+    """Return the generators' tables of a recipe, checked. InputError names the table's component and the setting.
 
     frames: a file of frames for all that ask by such, in place of their own; where it has parts, each source's own.
     """
@@ -159,7 +159,7 @@ def _spec(table: Mapping[str, Any], one_of_each: bool, frames: str) -> Generator
 
 
 def _plugged(table: Mapping[str, Any]) -> type[GeneratorSpec] | None:
-    """The dataclass of a component that a plug-in brings; None for one of our own. InputError for what is none."""
+    """Return the dataclass of a plug-in's component; None if it is built in. InputError for another kind of object."""
     name = table.get("component")
     if not isinstance(name, str) or name in GENERATORS or (spec := plugins.load(plugins.GENERATORS, name)) is None:
         return None
@@ -169,7 +169,7 @@ def _plugged(table: Mapping[str, Any]) -> type[GeneratorSpec] | None:
 
 
 def declared(table: Mapping[str, Any], known: Mapping[str, str], unknown: str) -> type[Any]:
-    """The dataclass of the component that a table names, imported now. InputError, which begins with `unknown`.
+    """Return the dataclass of a table's component, imported now. InputError, which begins with `unknown`.
 
     known: component -> module:dataclass.
     """
@@ -182,7 +182,7 @@ def declared(table: Mapping[str, Any], known: Mapping[str, str], unknown: str) -
 
 
 def sources_of(table: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """A generator's table; or, where it holds a list `each`, one table per entry, with what the entry says instead.
+    """Yield a generator's table; where it has a list `each`, a table per entry, whose values replace the shared ones.
 
     Entries without a name are numbered, since each is a source of its own.
     """
@@ -201,7 +201,7 @@ def sources_of(table: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def merged(table: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """A table with another laid over it, tables within them likewise."""
+    """Return a table with another laid over it; tables within are merged in the same way."""
     both = {
         name: merged(table[name], value)
         if isinstance(value, Mapping) and isinstance(table.get(name), Mapping)

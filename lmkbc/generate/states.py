@@ -45,7 +45,7 @@ class States(ModelReference, Asks):
             raise ValueError("prompt.steps are asked of a model that writes: states are read, and have none")
 
     def open(self, run: Run, notes: Notes, kept: ArrayStore) -> StateReader:
-        """What reads them. kept: where they are kept."""
+        """Return the reader of states. kept: the store of states."""
         encoder = find_encoder() if self.embeds else None
         asking = Asking(run.edition, run.relations, run.train, self, run.workspace.relations, encoder)
         reader = StateReader(local_model(self, run, notes), asking, self.depth, kept, run.report, notes)
@@ -68,7 +68,7 @@ class StateReader:
         self._local.model.watch(self._depth)
 
     def read(self, queries: Sequence[Query]) -> Floats:
-        """Queries to vectors, (n, d). Fastest after the model was asked about options of the same prompts."""
+        """Return the vectors of queries, (n, d). Fastest after the model scored options of the same prompts."""
         model = self._local.model
         texts = [model.text(self._asking.prompt(query)) for query in queries]
 

@@ -119,7 +119,7 @@ class FactCheck:
             yield replace(candidates, candidates=tuple(judged))
 
     def _doubtful(self, candidates: CandidateSet) -> Iterator[str]:
-        """The objects of a set that are to be asked about; one that only an id is known of cannot be."""
+        """Yield the objects of a set to check. An object of which only an id is known is left out."""
         relation = self._relations[candidates.query.relation]
         if self._check.only and not {relation.name, *relation.names}.intersection(self._check.only):
             return
@@ -139,7 +139,7 @@ class FactCheck:
     def _judged(
         self, facts: Sequence[tuple[Query, str]], variant: Variant
     ) -> Iterator[tuple[tuple[Query, str], float]]:
-        """What is true of each fact in each wording of a variant; a fact is left out where that is unclear."""
+        """Yield the truth of each fact in each wording of a variant; a fact is left out where its truth is unclear."""
         prompts, whose = [], []
         for fact in facts:
             relation = self._relations[fact[0].relation]
@@ -158,7 +158,7 @@ class FactCheck:
         return self._scorer.texts(prompts, max_tokens, check.samples, check.sampling_temperature, check.seed)
 
     def _worked(self, query: Query, variant: Variant, wording: int) -> str:
-        """The task and the worked examples: in turn a true and a false one."""
+        """Return the task and the worked examples, true and false examples in turn."""
         yes, no = self._check.words
         lines = [f"Say of each statement whether it holds: {yes} or {no}.\n\n"]
         drawn = random.Random(f"{self._check.seed} {query.relation}")
@@ -178,7 +178,7 @@ class FactCheck:
         return f"Statement: {put}\n{' or '.join(self._check.words)}:"
 
     def _backwards(self, facts: Sequence[tuple[Query, str]]) -> Iterator[tuple[tuple[Query, str], float]]:
-        """How often the subject is named when the object is given."""
+        """Yield the share of replies that name the subject, when the object is given."""
         prompts = [self._inverted(query) + self._blank(query, text) for query, text in facts]
         for fact, draws in zip(facts, self._texts(prompts, 32) if prompts else [], strict=True):
             names_of = replace(self._relations[fact[0].relation], kind="entity", unit=None, shape=Shape())
@@ -216,7 +216,7 @@ class Verifying:
         self._generator, self._verifier = generator, verifier
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
-        """The generator's sets, judged."""
+        """Yield the generator's sets after verification."""
         return self._verifier.verify(self._generator.generate(queries))
 
 
@@ -228,7 +228,7 @@ def verifying(
     train: Sequence[Example],
     notes: Notes | None = None,
 ) -> Verifying:
-    """A generator whose candidates a model judges, after examples drawn at random from train."""
+    """Return a generator whose candidates a model verifies, after examples drawn at random from train."""
     examples = ExampleSelector(Shots(k=check.shots, method="random", seed=check.seed), train)
     return Verifying(generator, FactCheck(scorer, check, relations, examples, train, notes))
 
@@ -241,7 +241,7 @@ def _share(yes: float, no: float) -> float | None:
 
 
 def _votes(draws: Sequence[str], yes: str, no: str) -> float | None:
-    """The share of draws that begin with yes, among those that begin with either word."""
+    """Return the share of yes among the draws that begin with yes or no; None if no draw does."""
     first = [draw.split()[0].strip(".,:;!*\"'").casefold() for draw in draws if draw.split()]
     count = first.count(yes.casefold()), first.count(no.casefold())
     return count[0] / sum(count) if any(count) else None

@@ -52,7 +52,7 @@ class Grouping:
         self.model()
 
     def model(self) -> StepModel | None:
-        """The model that is asked, where one is named."""
+        """Return the model that is asked; None where the table names none."""
         return step_model(self.ask, "ask") if self.ask else None
 
     def check(self, relations: Mapping[str, Relation]) -> None:
@@ -60,7 +60,7 @@ class Grouping:
         check_names(self.only, relations, "group.only")
 
     def open(self, run: Run, notes: Notes) -> Grouper | None:
-        """What groups, None where the table names no model."""
+        """Return the grouper; None where the table names no model."""
         model = self.model()
         if model is None:
             return None
@@ -80,7 +80,7 @@ class Grouper:
         self._model, self._relations, self._most = model, relations, most
 
     def grouped(self, sources: Sequence[Sequence[CandidateSet]]) -> Sets:
-        """All sources' sets, each in the order of the queries, with one name for each object.
+        """Return the sets of all sources, each in the order of the queries, with a single name for each object.
 
         A query about which the model could not be asked is missing, since its names would count as different objects.
         """
@@ -101,7 +101,7 @@ class Grouper:
         return [list(sets) for sets in zip(*columns, strict=True)] if columns else [[] for _ in sources]
 
     def _names(self, sets: Sequence[CandidateSet]) -> list[str]:
-        """The names of a query's candidates, those that most sources propose first; spellings of a name are one."""
+        """Return the names of a query's candidates, those of most sources first; spellings of a name are merged."""
         if not sets or sets[0].query.relation not in self._relations:
             return []
         votes: defaultdict[str, Counter[str]] = defaultdict(Counter)

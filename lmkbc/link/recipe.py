@@ -68,7 +68,7 @@ class Linking:
         self.model()
 
     def model(self) -> StepModel | None:
-        """The model that the strategy "model" asks, where one is named."""
+        """Return the model for the strategy "model"; None where the table names none."""
         return step_model(self.ask, "ask") if self.ask else None
 
     def check(self, relations: Mapping[str, Relation]) -> None:
@@ -97,7 +97,7 @@ class Linking:
     def linker(
         self, run: Run, index: Index | None, search: Search | None, ask: disambiguation.Ask | None = None
     ) -> Linker:
-        """What links as the table says, by those of these sources that it looks at."""
+        """Return the linker that the table describes, with those of the given sources that its evidence names."""
         known, relations = run.workspace.relations, run.relations
         strategies, keywords = self.of_edition(known, relations)
         return Linker(
@@ -125,6 +125,6 @@ class Linking:
 
 
 def _own(words: Mapping[str, Its], known: Mapping[str, Relation], relations: Mapping[str, Relation]) -> dict[str, Its]:
-    """What is said of relations by any name, by the names of an edition."""
+    """Return the values of relations under an edition's names; the given keys are any names of relations."""
     own = {known[name].name: listed for name, listed in words.items()}
     return {name: own[relation.name] for name, relation in relations.items() if relation.name in own}

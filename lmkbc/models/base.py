@@ -36,7 +36,7 @@ class Prompt:
     form: Form = "chat"
 
     def followed(self, answer: str, turn: str) -> Prompt:
-        """The prompt that goes on after an answer with another turn of the user."""
+        """Return the prompt with an answer and another turn of the user behind it."""
         before = (*self.static, *self.own) if self.form == "chat" else (Message(self.own[-1].role, self.text),)
         return Prompt((), (*before, Message("assistant", answer), Message("user", turn)))
 
@@ -56,7 +56,7 @@ class Prompt:
         return self._joined((*self.static, *self.own))
 
     def messages(self) -> list[dict[str, str]]:
-        """The whole as the messages of a chat request; a text is one message."""
+        """Return the whole prompt as messages of a chat request; a text is a single message."""
         if self.form == "chat":
             return [{"role": turn.role, "content": turn.content} for turn in (*self.static, *self.own)]
         return [{"role": self.own[-1].role, "content": self.text}]
@@ -168,7 +168,7 @@ class Reply(msgspec.Struct, omit_defaults=True):
 
 
 def answer_of(text: str) -> str | None:
-    """A completion without its reasoning; None where it broke off before that ended, empty where nothing is shown."""
+    """Return a completion without its reasoning; None if the reasoning has no end, "" if nothing visible follows."""
     _, thought, rest = text.rpartition("</think>")
     return None if not thought and "<think>" in text else shown(rest if thought else text)
 

@@ -98,7 +98,7 @@ def learned(
     names: Sequence[str] = CONTROLS,
     report: Report = silent,
 ) -> dict[str, list[Prediction]]:
-    """What the controls that ask no language model predict: the same for every system, so made once per edition."""
+    """Return the predictions of the controls that ask no language model. They are the same for every system."""
     plain = replace(run, files=(), model=None)
     return {name: _predictions(plain, read_recipe(run.workspace, name), examples, how, report) for name in names}
 
@@ -130,7 +130,7 @@ def compare(
     others: Made,
     absent: Sequence[str] = (),
 ) -> Controls:
-    """The table of predictions for the same queries. absent: controls to name even where they were not made."""
+    """Return the table of predictions for the same queries. absent: controls to name even where they were not made."""
     edition = run.edition
     gold: dict[Pair, Any] = {(x.query.subject, x.query.relation): edition.gold_column(x) for x in examples}
 

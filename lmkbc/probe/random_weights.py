@@ -24,7 +24,7 @@ LOCAL = ("causal", "entity-masked", "masked")
 
 @contextmanager
 def with_random_weights(run: Run, recipe: Recipe, seed: int = 0) -> Iterator[tuple[Run, Recipe] | None]:
-    """The same recipe on random weights, and the run to open it in; None where no step reads a local model.
+    """Yield the recipe on random weights, and the run to open it in; None where no step reads a local model.
 
     The models lie in a temporary directory until the block ends. Sources of one model share one such copy.
     """
@@ -42,7 +42,7 @@ class _RandomCopies:
         self.made: dict[tuple[str, str, str], str] = {}
 
     def of(self, spec: GeneratorSpec) -> GeneratorSpec:
-        """A generator's table whose local models, those of its signals too, are others."""
+        """Return a generator's table with other local models, those of its signals included."""
         if isinstance(spec, Embedded):
             signals = tuple(self._redrawn(source) for table in spec.features for source in sources_of(table))
             states = spec.hidden_states and self._redrawn(spec.hidden_states, "causal")
@@ -52,7 +52,7 @@ class _RandomCopies:
         return replace(spec, **changed)
 
     def _redrawn(self, table: Mapping[str, Any], component: str = "") -> dict[str, Any]:
-        """A table with another model, where it names one. component: which reads it, if the table does not say."""
+        """Return a table with another model, if it names a model. component: its reader, if the table names none."""
         component = component or table["component"]
         name = self._run.model or table.get("model")
         if not name or not ("model" in table or component in LOCAL):

@@ -93,7 +93,7 @@ class Tracer:
         self._known: dict[str, Entity] = {}
 
     def traces(self, queries: Iterable[tuple[Query, Sequence[tuple[str, str | None]]]]) -> Iterator[list[Trace | None]]:
-        """Of each query, given with the names and ids of its candidates, the trace of each; None of a literal."""
+        """Yield, for each query, the traces of its candidates, given by name and id; None for a literal."""
         given = list(queries)
         bare = (CandidateSet(query, tuple(Candidate(name) for name, _ in pairs)) for query, pairs in given)
         for (_, pairs), (_, links) in zip(given, self._linker.links(bare), strict=True):

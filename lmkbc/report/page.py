@@ -60,7 +60,7 @@ def packed(rows: Sequence[Row], entities: Mapping[str, Entity] | None) -> str:
 
 
 def _row(row: Row, relation: int, places: Mapping[Trace, int]) -> list[Any]:
-    """One row as a list, in the order in which the script reads it."""
+    """Return a row as a list, in the order in which the script reads it."""
     flags = sum(1 << place for place, error in enumerate(Error) if error in row.errors)
     score = [round(value, 3) for value in row.score[:3]]
     gold = [[name, identifier, int(found)] for name, identifier, found in row.gold]

@@ -160,7 +160,7 @@ def _plots(table: Table, rows: Sequence[Row], floors: Mapping[str, Table], repor
 
 
 def _confusion(rows: Sequence[Row]) -> list[list[int]]:
-    """Queries by whether gold is empty (rows) and whether the answer is (columns), empty first."""
+    """Return counts of queries: empty gold, then other gold (rows); empty answer, then other answers (columns)."""
     counts = [[0, 0], [0, 0]]
     for row in rows:
         counts[bool(row.score.gold)][bool(row.score.predicted)] += 1

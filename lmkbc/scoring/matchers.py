@@ -26,7 +26,7 @@ class Scorer(Protocol):
         ...
 
     def matches(self, value: str, gold: Sequence[Any], relation: str) -> tuple[int, ...]:
-        """Indices of the gold objects that one answer finds."""
+        """Return the indices of the gold objects that an answer finds."""
         ...
 
     def count(self, matches: Sequence[tuple[int, ...]]) -> int:
@@ -78,11 +78,11 @@ class AliasScorer:
     """
 
     def key(self, text: str) -> str:
-        """Normal form of an answer."""
+        """Return the normal form of an answer."""
         return _PLAIN[text]
 
     def matches(self, value: str, gold: Sequence[Sequence[str]], relation: str) -> tuple[int, ...]:
-        """Indices of the gold objects that one answer finds."""
+        """Return the indices of the gold objects that an answer finds."""
         key = _PLAIN[value]
         return tuple(i for i, names in enumerate(gold) if key in map(_PLAIN.__getitem__, names))
 
@@ -120,7 +120,7 @@ class IdScorer:
         return text
 
     def matches(self, value: str, gold: Sequence[str], relation: str) -> tuple[int, ...]:
-        """Indices of the gold objects that one answer finds."""
+        """Return the indices of the gold objects that an answer finds."""
         return tuple(i for i, other in enumerate(gold) if other == value)[:1]
 
     def count(self, matches: Sequence[tuple[int, ...]]) -> int:
@@ -154,11 +154,11 @@ class ValueScorer:
     tolerance: float = 0.05
 
     def key(self, text: str) -> str:
-        """Normal form of an answer."""
+        """Return the normal form of an answer."""
         return text.strip()
 
     def matches(self, value: str, gold: Sequence[str], relation: str) -> tuple[int, ...]:
-        """Indices of the gold objects that one answer finds."""
+        """Return the indices of the gold objects that an answer finds."""
         if relation not in self.numeric:
             return tuple(i for i, other in enumerate(gold) if other == value.strip())[:1]
         return tuple(i for i, other in enumerate(gold) if _near(self.tolerance, number(value), number(other)))[:1]
@@ -190,11 +190,11 @@ class MatchingScorer:
     tolerance: float = 0.05
 
     def key(self, text: str) -> str:
-        """Normal form of an answer."""
+        """Return the normal form of an answer."""
         return _FOLDED[text]
 
     def matches(self, value: str, gold: Sequence[Sequence[str]], relation: str) -> tuple[int, ...]:
-        """Indices of the gold objects that one answer could find."""
+        """Return the indices of the gold objects that an answer could find."""
         if relation in self.numeric:
             given = number(value)
             return tuple(i for i, names in enumerate(gold) if names and _near(self.tolerance, given, number(names[0])))
@@ -237,7 +237,7 @@ class MatchingScorer:
 
 
 def _distinct_texts(predicted: Iterable[Any]) -> dict[str, str]:
-    """Normal form -> first text, of a list whose entries may be nested once; what is no string is dropped."""
+    """Return normal form -> first text, of a list whose entries may be nested once; other values are dropped."""
     texts: dict[str, str] = {}
     for value in predicted:
         text = value[0] if isinstance(value, list) and value else value

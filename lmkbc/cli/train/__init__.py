@@ -153,7 +153,7 @@ def lora(
     offline: options.Offline = False,
     workspace: options.Root = None,
 ) -> None:
-    """A LoRA adapter for a causal model. Run again after a kill to go on."""
+    """Train a LoRA adapter for a causal model. Run again after a kill to go on."""
     from lmkbc.train.lora import train
 
     check_replaceable(out, MODEL)

@@ -51,7 +51,7 @@ class Trees:
         grown = itertools.count()
 
         def score(*_: object) -> float:
-            """Called after each tree; always better than before, so that all of them are fitted."""
+            """Report progress after each tree. The result grows with each call, so that all trees are fitted."""
             report(BOOST, done := next(grown), ITERATIONS)
             return float(done)
 

@@ -138,7 +138,7 @@ class _Row:
 def decode(
     branches: Branches, prompts: Iterable[Asked], how: Decoding, most: int, ends: Collection[int], read: Read
 ) -> Iterator[tuple[Asked, list[Completion]]]:
-    """The draws of each prompt, as they come to their end. Waiting prompts join as soon as half of `most` is free.
+    """Yield the draws of each prompt as they end. Waiting prompts join as soon as half of `most` is free.
 
     most: columns that prompts and answers have beyond the longest prefix; a prompt alone may have more. ends: end
     tokens.
@@ -197,7 +197,7 @@ def _grow(rows: Sequence[_Row], logits: torch.Tensor, how: Decoding, ends: Colle
 
 
 def _spelt(row: _Row, read: Read) -> tuple[tuple[str, float], ...]:
-    """What each token of a row added to its text, up to the stop string, where log-probabilities are told."""
+    """Return the text that each token of a row added, with its log-probability, up to the stop string."""
     told, pieces = 0, []
     for end, logprob in zip(range(1, len(row.tokens) + 1), row.logprobs, strict=False):
         text = read(row.tokens[:end]).text or ""
@@ -208,7 +208,7 @@ def _spelt(row: _Row, read: Read) -> tuple[tuple[str, float], ...]:
 
 
 def _pick(logits: torch.Tensor, rows: Sequence[_Row], how: Decoding) -> list[int]:
-    """One token per row: the likeliest, or by the row's own random number on the cumulative distribution."""
+    """Return a token per row: the likeliest, or by the row's own random number on the cumulative distribution."""
     chosen: list[int]
     if how.repetition_penalty != 1:
         logits, penalty = logits.clone(), how.repetition_penalty

@@ -19,7 +19,7 @@ class Option(NamedTuple):
 
 
 def with_options(encode: Encode, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[list[Option]]:
-    """The tokens of each prompt with each option.
+    """Return the tokens of each prompt with each option.
 
     No token goes on over the beginning of a word, so an option that only adds tokens to the shortest prompt adds
     the same ones to every prompt that ends with the same word.
@@ -50,6 +50,6 @@ def with_options(encode: Encode, prompts: Sequence[str], options: Sequence[Seque
 
 
 def _last_word(text: str) -> str:
-    """The last word of a text, with the blank before it and those behind."""
+    """Return the last word of a text, with the blank before it and the white space behind it."""
     words = text.rstrip()
     return text[max(words.rfind(" "), words.rfind("\n"), 0) :]

@@ -90,7 +90,7 @@ atexit.register(_renderer.close)
 
 
 def rendered(template: str, turns: Sequence[Mapping[str, str]], values: Mapping[str, Any]) -> str:
-    """Turns as the text that a template makes of them, up to where the answer begins.
+    """Return the text that a template makes of turns, up to the place where the answer begins.
 
     A last turn of the assistant is the beginning of the answer. values: what else the template may use. ValueError with
     the reason where the template refuses the turns, InputError where it exceeds a bound.

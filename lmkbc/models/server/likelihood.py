@@ -59,12 +59,12 @@ class Way(Protocol):
         ...
 
     async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> OptionLikelihoods:
-        """The log-probability that the prompt goes on with each of its options."""
+        """Return the log-probability that the prompt goes on with each of its options."""
         ...
 
 
 async def way_of(session: Session, text: str) -> Way:
-    """The way that a server knows, tried on a text. ServerError for a server that knows none."""
+    """Return the way that a server supports, tried on a text. ServerError if it supports none."""
     try:
         echoed = await session.token_report(_echo(session, text))
         logs = [logprob for _, logprob in echoed.tokens[1:]]
@@ -90,7 +90,7 @@ class Echo:
         """Nothing is the same."""
 
     async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> OptionLikelihoods:
-        """The prompt alone shows where its tokens end."""
+        """Return the scores of the options. The report on the prompt alone shows where its tokens end."""
         row = _Row()
         start = [token for token, _ in _given(row.count(await session.token_report(_echo(session, prompt))))]
         for option in options:
@@ -107,12 +107,12 @@ class Echo:
 
 
 def _echo(session: Session, text: str) -> dict[str, Any]:
-    """One token is written, since some servers take none for as many as they like."""
+    """Return a request to echo a text. A token is generated, since some servers do not take a limit of 0."""
     return {"model": session.client.server.model, "prompt": text, "echo": True, "logprobs": 1, **GREEDY}
 
 
 def _alike(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many leading tokens are the same."""
+    """Return the number of leading tokens that are the same."""
     return next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), len(one))
 
 
@@ -166,7 +166,7 @@ class Walk:
         self._free = asyncio.Semaphore(max(self._slots, 1))  # of the event loop that asks about these prompts
 
     async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> OptionLikelihoods:
-        """The tree of one prompt."""
+        """Return the scores of the options, from the tree of tokens of a prompt."""
         async with self._free:
             return await self._scores(session, prompt, options)
 
@@ -193,7 +193,7 @@ class Walk:
     async def _reported(
         self, session: Session, row: _Row, place: Tokens, wanted: Collection[int]
     ) -> Mapping[int, float]:
-        """The log-probabilities of tokens at a place: several at once, those beyond the likeliest one by one."""
+        """Return the log-probabilities of tokens at a place: likely tokens at once, each other token by itself."""
         found: dict[int, float] = {}
 
         async def ask(alternatives: int, made: int) -> TokenReport:
@@ -212,7 +212,7 @@ class Walk:
 
 
 def _next(session: Session, tokens: Tokens, alternatives: int, made: int) -> dict[str, Any]:
-    """What asks for the token after some others. made: the one that is to be written."""
+    """Return the request for the token after some others. made: the token that the server has to write."""
     bias = {"logit_bias": {str(made): BIAS}}
     return {"model": session.client.server.model, "prompt": tokens, "logprobs": alternatives, **GREEDY, **bias}
 
@@ -249,7 +249,7 @@ class _Row:
         self._refused: TooLongError | None = None
 
     def count(self, report: TokenReport) -> TokenReport:
-        """The same, its tokens counted."""
+        """Count a report's tokens, and return the report."""
         self._spent[0] += report.prompt_tokens
         self._spent[1] += report.completion_tokens
         return report
@@ -263,13 +263,13 @@ class _Row:
             self._refused = error
 
     def add(self, steps: Sequence[float | None], length: int) -> None:
-        """An option, by the log-probabilities of its tokens."""
+        """Add an option, by the log-probabilities of its tokens."""
         finite = [step for step in steps if step is not None and step > -math.inf]
         self._logs.append(math.fsum(finite) if len(finite) == len(steps) else None)
         self._lengths.append(max(length, 1))
 
     def scored(self) -> OptionLikelihoods:
-        """All options. CallError where nothing is known of any."""
+        """Return the scores of all options. CallError where every score is unknown."""
         if all(log is None for log in self._logs):
             raise self._refused or CallError("the server tells nothing of any option", transient=False)
         return OptionLikelihoods(self._logs, self._lengths, *self._spent)

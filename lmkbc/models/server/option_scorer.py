@@ -48,7 +48,7 @@ class OptionScorer:
         self._lengths: dict[str, int] = {}
 
     def option_scores(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[list[float] | None]:
-        """The log-probability that each prompt is answered by each of its own options.
+        """Return the log-probability that each prompt is answered by each of its own options.
 
         -inf for an option that the server has no room for; None for a prompt whose call failed.
         """
@@ -75,7 +75,7 @@ class OptionScorer:
         return rows
 
     def lengths(self, options: Sequence[str]) -> list[int]:
-        """Of how many tokens each option is, as it stood after a prompt; 1 where it never stood after one."""
+        """Return each option's length in tokens, as counted after a prompt; 1 where it never followed a prompt."""
         return [self._lengths.get(option, 1) for option in options]
 
     def _asking(self, prompt: Prompt, row: Sequence[str]) -> _Asked:
@@ -139,7 +139,7 @@ class OptionScorer:
             )
 
     async def _text(self, session: Session, prompt: Prompt) -> str:
-        """What the server's model reads of a prompt: turns as its chat template makes them, where it tells that."""
+        """Return a prompt as the server's chat template renders it. ServerError if the server does not show that."""
         if prompt.form == "completion":
             return prompt.text
         asks: Mapping[str, Any] = {

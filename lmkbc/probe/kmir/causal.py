@@ -35,7 +35,7 @@ def decoding(shots: int) -> Decoding:
 
 
 def lead(question: Question) -> str:
-    """The text whose next words are the answer: the cloze up to its mask, or the whole with a blank and what it asks.
+    """Return the text before the answer: the cloze up to its mask, or the whole cloze with a blank and an instruction.
 
     InputError for a question without exactly one mask.
     """
@@ -48,7 +48,7 @@ def lead(question: Question) -> str:
 
 
 def prompts(questions: Sequence[Question], train: Sequence[Question], shots: int, seed: int = 0) -> Iterator[Prompt]:
-    """A prompt per question: so many solved questions of its type, the same for all, none about its own fact.
+    """Yield a prompt per question, after `shots` solved questions of its type, none of them about its own fact.
 
     InputError where train has too few of a type.
     """
@@ -69,7 +69,7 @@ def prompts(questions: Sequence[Question], train: Sequence[Question], shots: int
 
 
 def options(question: Question) -> list[str]:
-    """What a question leaves to choose from: true or false, the names it lists, or nothing."""
+    """Return the choices of a question: true or false, the names that it lists, or []."""
     return ["true", "false"] if question.type == "checking" else list(question.options)
 
 
@@ -86,7 +86,7 @@ def chosen(model: Local, questions: Sequence[Question], requests: Sequence[Promp
 
 
 def guesses(model: Local, requests: Sequence[Prompt], report: Report = silent) -> list[str]:
-    """What the model goes on with, without the full stop; nothing where a prompt exceeds its window, which is told."""
+    """Return the model's answers without the full stop; "" where a prompt exceeds its window, which is logged."""
     completions, unasked = [""] * len(requests), 0
     for done, (place, text) in enumerate(model.answers(requests), start=1):
         completions[place] = (text or "").strip().rstrip(".")

@@ -98,7 +98,7 @@ def _kamel(path: Path, schema: Schema) -> list[TypedTriple]:
 
 
 def question_lines(questions: Iterable[Question]) -> bytes:
-    """The benchmark's JSONL."""
+    """Return the benchmark's JSONL."""
     encoder = msgspec.json.Encoder()
     return b"".join(encoder.encode(question) + b"\n" for question in questions)
 

@@ -91,7 +91,7 @@ def finetuned(
     identity: str,
     report: Report = silent,
 ) -> Backbone:
-    """The model after training on questions, kept in a directory, from which the same training is read again.
+    """Return the model after training on questions. It is kept in a directory, and read from there the next time.
 
     A killed training goes on from its checkpoint. dev: questions to stop early by. identity: of the weights that it
     starts from. InputError where the directory holds something else.
@@ -145,7 +145,7 @@ def _recorded(out: Path) -> str | None:
 
 
 def guesses(backbone: Backbone, questions: Sequence[Question], report: Report = silent) -> list[str]:
-    """What the model fills in: the likeliest token at each of the eight masks, up to the first padding."""
+    """Return the model's answers: the likeliest token at each of the eight masks, up to the first padding."""
     words, fill = Words(backbone.tokenizer), _padding(backbone)
     barred = torch.tensor(sorted(set(backbone.tokenizer.all_special_ids) - {fill}))
     texts, done = [""] * len(questions), 0
